@@ -1,0 +1,65 @@
+"""One call while it happens and once it is over, and the contract with whoever records it."""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future
+from datetime import UTC, datetime
+from typing import Protocol
+
+from famnb.endpoints import Endpoint
+from famnb.reply import Reply
+from famnb.request import Request
+from famnb.timing import Read
+
+
+def new_call_id() -> str:
+    """A fresh id for a call; ids sort by the time they were made, to the millisecond."""
+    return f"call_{time.time_ns() // 1_000_000:011x}{secrets.token_hex(8)}"
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class Exchange:
+    """One call: what was asked, what came and when; written by the I/O thread alone."""
+
+    request: Request
+    endpoint: Endpoint
+    url: str
+    """Where it was sent; never holds the key."""
+    id: str = dataclasses.field(default_factory=new_call_id)
+    started_at: datetime = dataclasses.field(default_factory=lambda: datetime.now(UTC))
+    labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """What the caller calls it: `experiment`, `tag`, …"""
+    attempts: int = 0
+    """Requests sent, retries included."""
+    http_status: int | None = None
+    request_id: str | None = None
+    """The service's `x-request-id`."""
+    service: str | None = None
+    """The engine a famnb service says it is (`sim`, `upstream`); None for any other service."""
+    response_headers: tuple[tuple[str, str], ...] = ()
+    streamed: bool = False
+    """Whether the answer came as an event stream."""
+    headers_ns: int | None = None
+    """Monotonic nanoseconds from sending to the response headers."""
+    end_ns: int | None = None
+    """Monotonic nanoseconds from sending to the end of what was observed."""
+    reads: list[Read] = dataclasses.field(default_factory=list)
+    reply: Reply = dataclasses.field(default_factory=Reply)
+    """The outcome once the call is over; its `error` is the error raised, if any."""
+
+
+class Recorder(Protocol):
+    """Keeps exchanges; called on the I/O thread, so no method may block."""
+
+    def opened(self, exchange: Exchange) -> None:
+        """The call starts: from here on it must leave a record."""
+
+    def arrived(self, exchange: Exchange) -> None:
+        """More reads came; called about once a second while a stream runs, so that a crash keeps them."""
+
+    def closed(self, exchange: Exchange) -> Future[None]:
+        """The call is over; completes `exchange.reply` with its cost, and the future is done when the row is durable."""

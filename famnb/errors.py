@@ -1,0 +1,188 @@
+"""Every error famnb raises, one tree, so that one `except` can be as wide or as narrow as needed.
+
+FamnbError
+├── InvalidRequest              refused before sending: a field is wrong (also a ValueError)
+├── CredentialError             refused before sending: the key is unset or malformed (also a ValueError)
+├── APIStatusError              the service answered with an error status
+│   ├── BadRequestError         400
+│   ├── AuthenticationError     401
+│   ├── NotFoundError           404
+│   ├── RateLimitError          429, carries `retry_after`
+│   └── ServerError             5xx
+├── ConnectError                no connection, or it broke before the response began
+├── DeadlineError               a deadline of ours passed
+│   ├── PoolTimeout             no free connection in time
+│   ├── FirstEventTimeout       accepted, but the first event did not come in time
+│   ├── IdleTimeout             the stream fell silent
+│   └── TotalTimeout            the whole call took too long
+├── StreamInterrupted           the stream ended without evidence that the reply is complete
+├── StreamError                 the service reported a failure inside an open stream
+├── StreamDecodeError           an event of the stream is not JSON
+├── ResponseFormatError         a 200 whose body is not a reply
+├── Cancelled                   stopped by the caller
+├── LedgerError                 the ledger file cannot be used
+└── BudgetExceeded              the next call could pass the spending limit
+
+KeyboardInterrupt
+└── Interrupted                 Ctrl-C or the kernel's interrupt, after what had arrived was kept
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from famnb.reply import Reply
+
+
+class FamnbError(Exception):
+    """The root of the tree; `reply` is what had arrived, already recorded, or None when nothing was sent."""
+
+    reply: Reply | None = None
+
+
+class InvalidRequest(FamnbError, ValueError):
+    """A request was refused before sending; the message names the field, what was expected and what to do."""
+
+
+class CredentialError(FamnbError, ValueError):
+    """The API key is unset or malformed; the message never shows it."""
+
+
+class APIStatusError(FamnbError):
+    """The service answered with an error status; the fields are the error body's own, None where it had none."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        type: str | None = None,
+        code: str | None = None,
+        param: str | None = None,
+        request_id: str | None = None,
+        retry_after: float | None = None,
+        body: Any = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.type = type
+        self.code = code
+        self.param = param
+        self.request_id = request_id
+        self.retry_after = retry_after
+        """Seconds the service asked to wait; None when it did not say."""
+        self.body = body
+        """The decoded error body, or its text when it is not JSON."""
+
+    def __str__(self) -> str:
+        words = super().__str__()
+        return f"{self.status}: {words}" if self.status else words
+
+
+class BadRequestError(APIStatusError):
+    """400: the request was understood as invalid."""
+
+
+class AuthenticationError(APIStatusError):
+    """401: the key is missing or wrong."""
+
+
+class NotFoundError(APIStatusError):
+    """404: no such path or object."""
+
+
+class RateLimitError(APIStatusError):
+    """429: too many requests; `retry_after` says when to come back."""
+
+
+class ServerError(APIStatusError):
+    """5xx: the service failed."""
+
+
+def status_error(status: int) -> type[APIStatusError]:
+    """The class for an HTTP status; APIStatusError itself for one that has none of its own."""
+    match status:
+        case 400:
+            return BadRequestError
+        case 401:
+            return AuthenticationError
+        case 404:
+            return NotFoundError
+        case 429:
+            return RateLimitError
+        case _ if status >= 500:
+            return ServerError
+        case _:
+            return APIStatusError
+
+
+class ConnectError(FamnbError):
+    """No connection could be made, or it broke before the response began."""
+
+
+class DeadlineError(FamnbError, TimeoutError):
+    """A deadline passed; `seconds` is the limit that did."""
+
+    def __init__(self, message: str, *, seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+
+
+class PoolTimeout(DeadlineError):
+    """No free connection in time."""
+
+
+class FirstEventTimeout(DeadlineError):
+    """The request was accepted, but the first event did not come in time."""
+
+
+class IdleTimeout(DeadlineError):
+    """The stream fell silent."""
+
+
+class TotalTimeout(DeadlineError):
+    """The whole call took too long."""
+
+
+class StreamInterrupted(FamnbError):
+    """The stream ended without a finish reason, a stop reason or a terminal event."""
+
+
+class StreamError(FamnbError):
+    """The service reported a failure inside an open stream."""
+
+    def __init__(self, message: str, *, type: str | None = None, code: str | None = None) -> None:
+        super().__init__(message)
+        self.type = type
+        self.code = code
+
+
+class StreamDecodeError(FamnbError):
+    """An event of the stream is not JSON."""
+
+
+class ResponseFormatError(FamnbError):
+    """A success status whose body is not a reply; the message holds at most 200 characters of it."""
+
+
+class Cancelled(FamnbError):
+    """The call was stopped by the caller; `reply` holds what had arrived."""
+
+
+class LedgerError(FamnbError):
+    """The ledger file cannot be opened or read; the message says which file and what to do."""
+
+
+class BudgetExceeded(FamnbError):
+    """The next call could pass the spending limit, so it was not sent."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """The kernel was interrupted during a call: the stream is stopped, `reply` and the ledger keep what had arrived."""
+
+    reply: Reply | None = None
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows instead of a traceback."""
+        return [f"Stopped. {self}"]

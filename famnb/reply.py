@@ -1,0 +1,320 @@
+"""What came back: blocks, why it ended, usage; and `fold`, which adds a stream's events up to it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any, assert_never
+
+import msgspec
+
+from famnb.errors import FamnbError
+from famnb.events import (
+    Address,
+    Closed,
+    Delta,
+    Done,
+    Ended,
+    Event,
+    Fault,
+    Opened,
+    Other,
+    Started,
+    Status,
+    Usage,
+)
+from famnb.timing import Read, Timing
+
+
+class Block(msgspec.Struct, frozen=True):
+    """One piece of a reply: thinking, text, a tool call, a refusal, or a kind passed through."""
+
+    at: Address
+    kind: str
+    text: str = ""
+    """The text; for a tool call its JSON arguments as they came."""
+    id: str = ""
+    name: str = ""
+    signature: str = ""
+    latency_ms: int | None = None
+    closed: bool = False
+    """Whether the wire said that the block is finished."""
+
+    @property
+    def arguments(self) -> Any:
+        """A tool call's decoded arguments; None when they are not valid JSON (see `valid`)."""
+        try:
+            return msgspec.json.decode(self.text or "{}")
+        except msgspec.DecodeError:
+            return None
+
+    @property
+    def valid(self) -> bool:
+        """Whether the arguments of a tool call are valid JSON; True for every other block."""
+        if self.kind != "tool_call":
+            return True
+        try:
+            msgspec.json.decode(self.text or "{}")
+        except msgspec.DecodeError:
+            return False
+        return True
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Reply:
+    """One reply, whole or as far as it came; replies with equal content are equal, however and whenever they came."""
+
+    id: str = ""
+    """The service's id of the reply."""
+    model: str = ""
+    """The model that answered, in the service's words."""
+    created: int | None = None
+    blocks: tuple[Block, ...] = ()
+    finish_reason: str | None = None
+    """Why generation ended, normalised (see events.FinishReason); None when the wire did not say."""
+    stop_reason: str | None = None
+    """The wire's own word for `finish_reason`."""
+    stop_sequence: str | None = None
+    status: Status = "running"
+    complete: bool | None = False
+    """True with evidence, None when only `[DONE]` came, False otherwise."""
+    usage: Usage = Usage()
+    fault: Fault | None = None
+    """The failure the service reported inside the reply."""
+    warnings: tuple[str, ...] = ()
+
+    call_id: str | None = dataclasses.field(default=None, compare=False)
+    """The call's id in the ledger."""
+    endpoint: str = dataclasses.field(default="", compare=False)
+    request: Any = dataclasses.field(default=None, compare=False)
+    """The request that was sent."""
+    timing: Timing = dataclasses.field(default=Timing(), compare=False)
+    cost: Any = dataclasses.field(default=None, compare=False)
+    """What the call cost (`record.prices.Cost`, USD); None where no price or no usage is known."""
+    error: FamnbError | None = dataclasses.field(default=None, compare=False)
+    streamed: bool = dataclasses.field(default=False, compare=False)
+    reads: tuple[Read, ...] = dataclasses.field(default=(), compare=False)
+    """What came from the socket, and when."""
+    events: tuple[Event, ...] = dataclasses.field(default=(), compare=False)
+    """The typed events, in order."""
+
+    @property
+    def text(self) -> str:
+        """The visible answer."""
+        return "".join(block.text for block in self.blocks if block.kind == "text")
+
+    @property
+    def thinking(self) -> str:
+        """The thinking that was shown."""
+        return "".join(block.text for block in self.blocks if block.kind == "thinking")
+
+    @property
+    def tool_calls(self) -> tuple[Block, ...]:
+        """The tool calls, in order."""
+        return tuple(block for block in self.blocks if block.kind == "tool_call")
+
+    @property
+    def raw(self) -> Any:
+        """The decoded JSON as it came, unknown fields included: the body of a whole reply, a list of a stream's events."""
+        bodies = [_decoded(data) for read in self.reads for data in read.data]
+        return bodies if self.streamed else (bodies[0] if bodies else None)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        facts = [self.status, self.endpoint, self.model]
+        if self.finish_reason:
+            facts.append(f"finish_reason={self.finish_reason!r}")
+        if self.usage.output_tokens is not None:
+            facts.append(f"output_tokens={self.usage.output_tokens}")
+        if self.timing.e2e_s is not None:
+            facts.append(f"e2e_s={self.timing.e2e_s:.3f}")
+        text = self.text if len(self.text) <= 60 else self.text[:59] + "…"
+        return f"<Reply {' '.join(fact for fact in facts if fact)} {text!r}>"
+
+
+def _decoded(data: bytes) -> Any:
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return data.decode(errors="replace")
+
+
+class _Growing:
+    """A block while it grows: pieces are kept apart and joined once."""
+
+    __slots__ = ("closed", "final", "id", "kind", "latency_ms", "name", "pieces", "signature")
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.pieces: list[str] = []
+        self.signature: list[str] = []
+        self.id = ""
+        self.name = ""
+        self.latency_ms: int | None = None
+        self.final: str | None = None
+        self.closed = False
+
+
+class Folding:
+    """A reply while it grows; adding an event costs the same however long the reply is."""
+
+    def __init__(self) -> None:
+        self.contents = 0
+        """Non-empty content deltas so far, of any kind."""
+        self.answers = 0
+        """Non-empty deltas of visible text so far."""
+        self.thoughts = 0
+        """Non-empty deltas of thinking so far."""
+        self.ended: Ended | None = None
+        self.done = False
+        self.usage = Usage()
+        self._started = Started()
+        self._blocks: dict[Address, _Growing] = {}
+
+    def add(self, event: Event) -> None:
+        """Take one event into account."""
+        if type(event) is Delta:
+            self._delta(event)
+            return
+        match event:
+            case Started():
+                self._started = Started(
+                    event.id or self._started.id,
+                    event.model or self._started.model,
+                    self._started.created if event.created is None else event.created,
+                )
+            case Opened():
+                block = self._block(event.at, event.kind)
+                block.id = event.id or block.id
+                block.name = event.name or block.name
+            case Closed():
+                block = self._block(event.at, "text")
+                block.closed = True
+                block.final = block.final if event.text is None else event.text
+                block.latency_ms = block.latency_ms if event.latency_ms is None else event.latency_ms
+            case Usage():
+                self.usage = self.usage.then(event)
+            case Ended():
+                self.ended = event if self.ended is None else _later(self.ended, event)
+            case Done():
+                self.done = True
+            case Delta() | Other():
+                pass
+            case _:
+                assert_never(event)
+
+    def _delta(self, event: Delta) -> None:
+        block = self._blocks.get(event.at) or self._block(event.at, event.kind)
+        if event.kind == "signature":
+            block.signature.append(event.text)
+            return
+        block.pieces.append(event.text)
+        if event.text:
+            self.contents += 1
+            if block.kind == "text":
+                self.answers += 1
+            elif block.kind == "thinking":
+                self.thoughts += 1
+
+    def _block(self, at: Address, kind: str) -> _Growing:
+        block = self._blocks.get(at)
+        if block is None:
+            block = self._blocks[at] = _Growing("thinking" if kind == "signature" else kind)
+        return block
+
+    def reply(self) -> Reply:
+        """The reply so far; its status is `running` until there is evidence of an end."""
+        warnings: list[str] = []
+        blocks = tuple(_finished(at, block, warnings) for at, block in sorted(self._blocks.items()))
+        ended = self.ended
+        if ended is None and self.done:
+            warnings.append("the stream said [DONE] without a finish reason: nothing proves that the reply is complete")
+        return Reply(
+            id=self._started.id,
+            model=self._started.model,
+            created=self._started.created,
+            blocks=blocks,
+            finish_reason=ended.finish_reason if ended else None,
+            stop_reason=ended.stop_reason if ended else None,
+            stop_sequence=ended.stop_sequence if ended else None,
+            status=_status(ended, self.done),
+            complete=_complete(ended, self.done),
+            usage=self.usage.with_total(),
+            fault=ended.fault if ended else None,
+            warnings=tuple(warnings),
+        )
+
+
+def fold(events: Iterable[Event]) -> Reply:
+    """The reply that a stream's events add up to."""
+    folding = Folding()
+    for event in events:
+        folding.add(event)
+    return folding.reply()
+
+
+def _later(first: Ended, second: Ended) -> Ended:
+    """Two pieces of evidence as one: what the second leaves open, the first decides; a failure stays a failure."""
+    if first.fault is not None and second.fault is None:
+        return first
+    return Ended(
+        second.finish_reason or first.finish_reason,
+        second.stop_reason or first.stop_reason,
+        second.stop_sequence or first.stop_sequence,
+        second.status or first.status,
+        second.fault or first.fault,
+    )
+
+
+def _status(ended: Ended | None, done: bool) -> Status:
+    if ended is None:
+        return "completed" if done else "running"
+    if ended.fault is not None:
+        return "failed"
+    if ended.status is not None:
+        return ended.status
+    match ended.finish_reason:
+        case "length" | "content_filter":
+            return "incomplete"
+        case "error":
+            return "failed"
+        case "cancelled":
+            return "cancelled"
+        case _:
+            return "completed"
+
+
+def _complete(ended: Ended | None, done: bool) -> bool | None:
+    if ended is not None:
+        return ended.fault is None
+    return None if done else False
+
+
+def _finished(at: Address, block: _Growing, warnings: list[str]) -> Block:
+    text = _joined(block.pieces)
+    if block.final is not None and block.final != text:
+        if text:
+            warnings.append(f"the deltas of block {at} disagree with its final text; the final text is kept")
+        text = block.final
+    return Block(
+        at=at,
+        kind=block.kind,
+        text=text,
+        id=block.id,
+        name=block.name,
+        signature="".join(block.signature),
+        latency_ms=block.latency_ms,
+        closed=block.closed,
+    )
+
+
+def _joined(pieces: list[str]) -> str:
+    """The pieces as one text; a character cut into two surrogates by two events is made whole again."""
+    text = "".join(pieces)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text

@@ -1,0 +1,36 @@
+"""The limits of the document, each written once, as a type."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from annotated_types import MaxLen
+from pydantic import Field, StringConstraints
+
+Temperature: TypeAlias = Annotated[float, Field(ge=0.0, le=2.0)]
+TopP: TypeAlias = Annotated[float, Field(ge=0.0, le=1.0)]
+Tokens: TypeAlias = Annotated[int, Field(ge=1)]
+
+MINI_OUTPUT_TOKENS = 16_384
+"""The most tokens `fam-mini` generates."""
+MINI_CONTEXT_TOKENS = 256_000
+"""The context window of `fam-mini`: 256K."""
+MiniTokens: TypeAlias = Annotated[int, Field(ge=1, le=MINI_OUTPUT_TOKENS)]
+
+Text: TypeAlias = Annotated[str, StringConstraints(min_length=1)]
+"""A text that says something."""
+ToolName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]+$", min_length=1, max_length=64)]
+
+METADATA_PAIRS = 16
+MetadataKey: TypeAlias = Annotated[str, StringConstraints(max_length=64)]
+MetadataValue: TypeAlias = Annotated[str, StringConstraints(max_length=512)]
+Metadata: TypeAlias = Annotated[dict[MetadataKey, MetadataValue], MaxLen(METADATA_PAIRS)]
+
+MiniModel: TypeAlias = Annotated[str, StringConstraints(pattern=r"^(fam-mini|[^/\s]+/\S+)$")]
+"""`fam-mini` or `<provider>/<model>`."""
+ProModel: TypeAlias = Literal["fam-2-5-pro", "fam-2-5-mini"]
+MINI_MODELS = ("fam-mini",)
+PRO_MODELS = ("fam-2-5-pro", "fam-2-5-mini")
+
+Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+Summary: TypeAlias = Literal["none", "auto", "concise", "detailed"]

@@ -1,0 +1,62 @@
+"""The request of `POST {alt_base_url}/v1/messages`."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field
+
+from famnb.request.base import Part, Request
+from famnb.request.content import Content, ContentPart
+from famnb.request.limits import ProModel, Temperature, Tokens, TopP
+
+
+class Message(Part):
+    """A message of the conversation."""
+
+    role: Literal["user", "assistant"]
+    """Who speaks."""
+    content: Content
+    """What is said."""
+
+
+class Thinking(Part):
+    """Whether to think, and how much."""
+
+    type: Literal["enabled", "disabled"]
+    """`enabled` turns thinking on."""
+    budget_tokens: Tokens | None = None
+    """At most this many tokens of thinking, held under `max_tokens`."""
+
+
+class MessagesRequest(Request):
+    """Messages: content blocks, with thinking shown as a block of its own."""
+
+    endpoint: ClassVar[str] = "messages"
+    cap: ClassVar[str] = "max_tokens"
+    prompt_field: ClassVar[str] = "messages"
+
+    model: ProModel
+    """`fam-2-5-pro` or `fam-2-5-mini`."""
+    messages: Annotated[list[Message], Field(min_length=1)]
+    """The conversation so far."""
+    system: Content | None = None
+    """System text."""
+    max_tokens: Tokens = 512
+    """Maximum tokens to generate, thinking included."""
+    stream: bool = False
+    """Server-sent events when true."""
+    thinking: Thinking | None = None
+    """Whether to think before answering."""
+    temperature: Temperature = 0.1
+    """Sampling temperature."""
+    top_p: TopP = 1.0
+    """Nucleus sampling."""
+
+    @classmethod
+    def compose(cls, prompt: str, *, system: str | None, thinking: int | None, **fields: object) -> Self:
+        if system:
+            fields.setdefault("system", [ContentPart(type="text", text=system)])
+        if thinking is not None:
+            fields.setdefault("thinking", Thinking(type="enabled", budget_tokens=thinking))
+        return cls(messages=[Message(role="user", content=[ContentPart(type="text", text=prompt)])], **fields)

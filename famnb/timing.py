@@ -1,0 +1,121 @@
+"""When the bytes came, and the latencies that follow from it; taken by whoever reads the socket, kept for ever.
+
+    sent ──── headers ──── first content ──── first answer ──── last content ── end
+      └ ttfb_s ┘
+      └──────── ttft_s ─────────┘
+      └──────────────── ttfa_s ──────────────────┘
+                                └─── think_s ────┘
+      └──────────────────────────────── e2e_s ──────────────────────────────────┘
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+
+class Read(msgspec.Struct, frozen=True, array_like=True):
+    """One read from the socket that completed at least one event; its index among the reads is the batch number."""
+
+    t_ns: int
+    """Monotonic nanoseconds since the request was sent."""
+    data: tuple[bytes, ...]
+    """The `data` of each event completed by this read, undecoded; a whole reply is one body."""
+
+
+class Timing(msgspec.Struct, frozen=True):
+    """Latencies of one call, in seconds from sending the request that was answered; None where not observed."""
+
+    ttfb_s: float | None = None
+    """To the response headers."""
+    ttft_s: float | None = None
+    """To the first generated content of any kind; for a whole reply, to its body."""
+    ttfa_s: float | None = None
+    """To the first visible answer text; equals `ttft_s` without thinking."""
+    think_s: float | None = None
+    """`ttfa_s - ttft_s`, when thinking came first in a stream."""
+    thinking_latency_ms: int | None = None
+    """The service's own measure of thinking, in milliseconds."""
+    e2e_s: float | None = None
+    """To the terminal event, or to the end of what was observed."""
+    icl_p50_s: float | None = None
+    """Inter-chunk latency: the gap between reads that brought content; median. Not per token."""
+    icl_p95_s: float | None = None
+    """95th percentile of the same gaps; None below 20 gaps."""
+    icl_max_s: float | None = None
+    """The longest of the same gaps."""
+    tpot_s: float | None = None
+    """(last content - first content) / (output tokens - 1), the count covering what the window covers."""
+    output_tps: float | None = None
+    """Output tokens / `e2e_s`."""
+
+
+class Stopwatch:
+    """Notes, once a read, whether content came in it; turns the notes into a Timing when the call ends."""
+
+    def __init__(self) -> None:
+        self.headers_ns: int | None = None
+        self.answer_ns: int | None = None
+        self.thinking_first = False
+        self.thinking_seen = False
+        self.end_ns: int | None = None
+        self._content_ns: list[int] = []
+
+    def content(self, t_ns: int, *, answer: bool, thinking: bool) -> None:
+        """A read at `t_ns` brought content; `answer` and `thinking` say which kinds."""
+        if not self._content_ns:
+            self.thinking_first = thinking
+        self.thinking_seen = self.thinking_seen or thinking
+        if answer and self.answer_ns is None:
+            self.answer_ns = t_ns
+        self._content_ns.append(t_ns)
+
+    def timing(
+        self,
+        *,
+        streamed: bool,
+        output_tokens: int | None = None,
+        reasoning_tokens: int | None = None,
+        thinking_latency_ms: int | None = None,
+    ) -> Timing:
+        """The latencies so far; `output_tokens` includes `reasoning_tokens`, in `tpot_s` only if thinking was streamed."""
+        content = self._content_ns
+        first, last = (content[0], content[-1]) if content else (None, None)
+        answer = self.answer_ns
+        gaps = [later - earlier for earlier, later in zip(content, content[1:], strict=False)] if streamed else []
+        tpot = output_tps = None
+        if streamed and first is not None and last is not None and output_tokens is not None:
+            seen = output_tokens if self.thinking_seen else output_tokens - (reasoning_tokens or 0)
+            tpot = (last - first) / (seen - 1) / 1e9 if seen > 1 and last > first else None
+        if self.end_ns and output_tokens is not None:
+            output_tps = output_tokens / (self.end_ns / 1e9)
+        thought = streamed and self.thinking_first and answer is not None and first is not None
+        return Timing(
+            ttfb_s=_seconds(self.headers_ns),
+            ttft_s=_seconds(first),
+            ttfa_s=_seconds(answer),
+            think_s=(answer - first) / 1e9 if thought and answer is not None and first is not None else None,
+            thinking_latency_ms=thinking_latency_ms,
+            e2e_s=_seconds(self.end_ns),
+            icl_p50_s=_quantile_s(gaps, 0.5),
+            icl_p95_s=_quantile_s(gaps, 0.95),
+            icl_max_s=max(gaps) / 1e9 if gaps else None,
+            tpot_s=tpot,
+            output_tps=output_tps,
+        )
+
+
+def _seconds(t_ns: int | None) -> float | None:
+    return None if t_ns is None else t_ns / 1e9
+
+
+def _quantile_s(gaps: Sequence[int], p: float) -> float | None:
+    """The p-quantile of gaps, linear between order statistics, in seconds; None when n < 1/(1-p)."""
+    if len(gaps) < 1 / (1 - p) - 1e-9:
+        return None
+    ranked = sorted(gaps)
+    place = (len(ranked) - 1) * p
+    low = int(place)
+    high = min(low + 1, len(ranked) - 1)
+    return (ranked[low] + (ranked[high] - ranked[low]) * (place - low)) / 1e9
