@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from famnb.client import Deadlines as Deadlines
     from famnb.client import Retries as Retries
     from famnb.client import Stream as Stream
-    from famnb.workbench import AsyncClient as AsyncClient
-    from famnb.workbench import Client as Client
-    from famnb.workbench import connect as connect
     from famnb.endpoints import ENDPOINTS as ENDPOINTS
     from famnb.endpoints import compose as compose
     from famnb.errors import APIStatusError as APIStatusError
@@ -54,6 +51,9 @@ if TYPE_CHECKING:
     from famnb.request import WebChatRequest as WebChatRequest
     from famnb.service import serve as serve
     from famnb.widget import Composer as Composer
+    from famnb.workbench import AsyncClient as AsyncClient
+    from famnb.workbench import Client as Client
+    from famnb.workbench import connect as connect
 
 __version__ = "0.1.0"
 
@@ -95,7 +95,7 @@ _HOMES = {
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names} | {"plot": ""}
 
-__all__ = sorted(_HOME)  # noqa: PLE0605 - computed from the one table above
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:

@@ -68,7 +68,8 @@ def compose(
     """One neutral prompt as a request of any endpoint; its `losses` say what that endpoint cannot carry.
 
     `max_tokens` becomes the endpoint's own cap, `system` its system text, `thinking` (tokens) its thinking budget
-    or the nearest reasoning effort. A field of another endpoint is a loss; a field of none is an InvalidRequest.
+    or the nearest reasoning effort. A field given as None is unset, a field of another endpoint is a loss, a field
+    of none is an InvalidRequest.
     """
     at = endpoint(endpoint_name)
     known = at.request.model_fields
@@ -77,13 +78,20 @@ def compose(
         homes = [other.name for other in ENDPOINTS.values() if name in other.request.model_fields]
         if not homes:
             close = difflib.get_close_matches(name, {*known, "system", "max_tokens", "thinking"}, 1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
+            hint = f"; did you mean {close[0]!r}?" if close else "."
             raise InvalidRequest(f"{name}: no endpoint has such a field{hint} Fields of {at.name}: {', '.join(known)}")
         losses.append(f"`{name}` is left out: {at.name} cannot carry it (only {', '.join(homes)})")
         del fields[name]
+    if at.request.prompt_field in fields:
+        raise InvalidRequest(f"{at.request.prompt_field}: given beside a prompt; build a {at.request.__name__} instead")
+    if thinking is not None and (type(thinking) is not int or thinking < 1):
+        raise InvalidRequest(f"thinking: expected a number of tokens of at least 1, or None, got {thinking!r}")
+    fields = {name: value for name, value in fields.items() if value is not None}
     if max_tokens is not None:
         fields.setdefault(at.request.cap, max_tokens)
     if thinking is not None and "thinking" not in known:
-        losses.append(f"`thinking={thinking}` is carried as the nearest reasoning effort: {at.name} has no token budget")
+        losses.append(
+            f"`thinking={thinking}` is carried as the nearest reasoning effort: {at.name} has no token budget"
+        )
     request = at.request.compose(prompt, system=system, thinking=thinking, model=model or at.models[0], **fields)
     return request.with_losses(tuple(losses))

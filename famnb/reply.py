@@ -90,8 +90,10 @@ class Reply:
     """The request that was sent."""
     timing: Timing = dataclasses.field(default=Timing(), compare=False)
     cost: Any = dataclasses.field(default=None, compare=False)
-    """What the call cost (`record.prices.Cost`, USD); None where no price or no usage is known."""
+    """What the call cost (`record.Cost`, USD); None where no price or no usage is known."""
     error: FamnbError | None = dataclasses.field(default=None, compare=False)
+    service: str | None = dataclasses.field(default=None, compare=False)
+    """The engine a famnb service says answered (`sim`, `upstream`); None for any other service."""
     streamed: bool = dataclasses.field(default=False, compare=False)
     reads: tuple[Read, ...] = dataclasses.field(default=(), compare=False)
     """What came from the socket, and when."""
@@ -115,7 +117,7 @@ class Reply:
 
     @property
     def raw(self) -> Any:
-        """The decoded JSON as it came, unknown fields included: the body of a whole reply, a list of a stream's events."""
+        """The decoded JSON as it came, unknown fields included: a whole reply's body, or a stream's events as a list."""
         bodies = [_decoded(data) for read in self.reads for data in read.data]
         return bodies if self.streamed else (bodies[0] if bodies else None)
 
@@ -294,10 +296,11 @@ def _complete(ended: Ended | None, done: bool) -> bool | None:
 
 def _finished(at: Address, block: _Growing, warnings: list[str]) -> Block:
     text = _joined(block.pieces)
-    if block.final is not None and block.final != text:
+    final = None if block.final is None else _joined([block.final])
+    if final is not None and final != text:
         if text:
             warnings.append(f"the deltas of block {at} disagree with its final text; the final text is kept")
-        text = block.final
+        text = final
     return Block(
         at=at,
         kind=block.kind,

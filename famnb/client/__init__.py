@@ -1,1 +1,9 @@
 """Sending requests and reading replies: one I/O thread carries all calls; the shells are sync and async."""
+
+from famnb.client.client import AsyncClient, Client
+from famnb.client.deadlines import Deadlines
+from famnb.client.exchange import Exchange, Recorder
+from famnb.client.retries import Retries
+from famnb.client.stream import Stream
+
+__all__ = ["AsyncClient", "Client", "Deadlines", "Exchange", "Recorder", "Retries", "Stream"]

@@ -62,4 +62,4 @@ class Recorder(Protocol):
         """More reads came; called about once a second while a stream runs, so that a crash keeps them."""
 
     def closed(self, exchange: Exchange) -> Future[None]:
-        """The call is over; completes `exchange.reply` with its cost, and the future is done when the row is durable."""
+        """The call is over; completes `exchange.reply` with its cost; the future is done when the row is durable."""

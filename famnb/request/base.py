@@ -36,6 +36,9 @@ class Request(Part):
         except pydantic.ValidationError as error:
             raise InvalidRequest(explain(type(self), error)) from None
 
+    # Only construction comes through here: validation that did would lose `extra` and the places of the faults.
+    __init__.__dict__["__pydantic_base_init__"] = True
+
     @property
     def losses(self) -> tuple[str, ...]:
         """What `compose` was given and this endpoint cannot carry, a sentence each."""
@@ -85,25 +88,35 @@ def explain(model: type[BaseModel], error: pydantic.ValidationError) -> str:
 
 
 def where(place: tuple[int | str, ...]) -> str:
-    """A place in a body as one reads it, `messages[0].content`; pydantic's own union tags are left out."""
+    """A place in a body as one reads it, `messages[0].content`; the tags of unions, `<text>`, are left out."""
     path = ""
     for step in place:
         if isinstance(step, int):
             path += f"[{step}]"
-        elif step.isidentifier() and step.islower():
-            path += f".{step}" if path else step
+        elif step.isidentifier():
+            path += f".{shortened(step)}" if path else shortened(step)
+        elif not step.startswith(("<", "[")):
+            path += f"[{shortened(repr(step))}]"
     return path
+
+
+def shortened(words: str, limit: int = 60) -> str:
+    """At most `limit` characters of what was given, for an error message."""
+    return words if len(words) <= limit else words[: limit - 1] + "…"
 
 
 def expected(fault: Any) -> str:
     """One pydantic fault as a sentence that shows what was given, shortened."""
-    given = repr(fault.get("input"))
-    shown = given if len(given) <= 60 else given[:59] + "…"
+    shown = shortened(repr(fault.get("input")))
     words = fault["msg"]
     match fault["type"]:
         case "missing":
             return "required, but missing"
         case "extra_forbidden":
             return "no such field"
+        case "value_error":
+            return str(fault["ctx"]["error"])
+        case "model_type" | "dict_type":
+            return f"input should be an object, got {shown}"
         case _:
             return f"{words[:1].lower()}{words[1:]}, got {shown}"

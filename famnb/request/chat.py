@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Self
-
-from pydantic import Field
+from typing import Annotated, Any, ClassVar, Self
 
 from famnb.request.base import Request
 from famnb.request.content import ChatMessage, Reasoning, ResponseFormat
-from famnb.request.limits import MiniModel, MiniTokens, Temperature, TopP
+from famnb.request.limits import SOME, MiniModel, MiniTokens, Temperature, TopP
 
 
-def prompted(prompt: str, system: str | None) -> list[ChatMessage]:
+def prompted(prompt: str, system: str | None) -> list[dict[str, str]]:
     """The messages of a single prompt with an optional system text."""
-    first = [ChatMessage(role="system", content=system)] if system else []
-    return [*first, ChatMessage(role="user", content=prompt)]
+    first = [{"role": "system", "content": system}] if system else []
+    return [*first, {"role": "user", "content": prompt}]
 
 
 class ChatRequest(Request):
@@ -26,7 +24,7 @@ class ChatRequest(Request):
 
     model: MiniModel
     """`fam-mini`, or a provider-prefixed id `<provider>/<model>`."""
-    messages: Annotated[list[ChatMessage], Field(min_length=1)]
+    messages: Annotated[list[ChatMessage], SOME]
     """The conversation so far."""
     stream: bool | None = None
     """Server-sent events when true."""
@@ -42,7 +40,7 @@ class ChatRequest(Request):
     """Nucleus sampling; the document names no default here."""
 
     @classmethod
-    def compose(cls, prompt: str, *, system: str | None, thinking: int | None, **fields: object) -> Self:
+    def compose(cls, prompt: str, *, system: str | None, thinking: int | None, **fields: Any) -> Self:
         if thinking is not None:
             fields.setdefault("reasoning", Reasoning.for_budget(thinking))
-        return cls(messages=prompted(prompt, system), **fields)
+        return cls(**{"messages": prompted(prompt, system), **fields})

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import (
+    Discriminator,
+    FailFast,
+    Field,
+    Tag,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    field_validator,
+    model_validator,
+)
 
 from famnb.request.base import Part
-from famnb.request.limits import Effort, Summary, Text
+from famnb.request.limits import SOME, Effort, Summary, Text
 
 TEXT_TYPES = ("text", "input_text", "output_text")
 IMAGE_TYPES = ("image_url", "input_image")
@@ -58,7 +67,7 @@ def _shape(content: Any) -> str | None:
 Content: TypeAlias = Annotated[
     Annotated[Text, Tag("<text>")]
     | Annotated[ContentPart, Tag("<part>")]
-    | Annotated[list[ContentPart], Field(min_length=1), Tag("<parts>")],
+    | Annotated[list[ContentPart], SOME, Tag("<parts>")],
     Discriminator(
         _shape,
         custom_error_type="content_type",
@@ -121,20 +130,20 @@ class ChatMessage(Part):
     """What is said; may be empty only beside `tool_calls` or as a tool's result."""
     name: str | None = None
     """The speaker's name, where several share a role."""
-    tool_calls: list[ToolCall] | None = None
+    tool_calls: Annotated[list[ToolCall] | None, FailFast()] = None
     """Calls an assistant message made."""
     tool_call_id: str | None = None
     """The call that a tool message answers; required for role `tool`."""
 
-    @field_validator("content", mode="before")
+    @field_validator("content", mode="wrap")
     @classmethod
-    def _no_empty_text(cls, content: Any, info: Any) -> Any:
+    def _may_be_empty(cls, content: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
         silent = info.data.get("role") in ("assistant", "tool")
-        return None if content == "" and silent else content
+        return content if content == "" and silent else check(content)
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
-        if self.content is None and not self.tool_calls and self.role != "tool":
+        if not self.content and not self.tool_calls and self.role != "tool":
             raise ValueError("a message needs `content`")
         if self.role == "tool" and not self.tool_call_id:
             raise ValueError("a tool message needs the `tool_call_id` it answers")

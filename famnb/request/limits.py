@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from annotated_types import MaxLen
 from pydantic import Field, StringConstraints
 
 Temperature: TypeAlias = Annotated[float, Field(ge=0.0, le=2.0)]
@@ -17,6 +16,8 @@ MINI_CONTEXT_TOKENS = 256_000
 """The context window of `fam-mini`: 256K."""
 MiniTokens: TypeAlias = Annotated[int, Field(ge=1, le=MINI_OUTPUT_TOKENS)]
 
+SOME = Field(min_length=1, fail_fast=True)
+"""Of a list: not empty, and at fault once, however many of its items are."""
 Text: TypeAlias = Annotated[str, StringConstraints(min_length=1)]
 """A text that says something."""
 ToolName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]+$", min_length=1, max_length=64)]
@@ -24,7 +25,7 @@ ToolName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]+
 METADATA_PAIRS = 16
 MetadataKey: TypeAlias = Annotated[str, StringConstraints(max_length=64)]
 MetadataValue: TypeAlias = Annotated[str, StringConstraints(max_length=512)]
-Metadata: TypeAlias = Annotated[dict[MetadataKey, MetadataValue], MaxLen(METADATA_PAIRS)]
+Metadata: TypeAlias = Annotated[dict[MetadataKey, MetadataValue], Field(max_length=METADATA_PAIRS, fail_fast=True)]
 
 MiniModel: TypeAlias = Annotated[str, StringConstraints(pattern=r"^(fam-mini|[^/\s]+/\S+)$")]
 """`fam-mini` or `<provider>/<model>`."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, Self
-
-from pydantic import Field
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from famnb.request.base import Part, Request
-from famnb.request.content import Content, ContentPart
-from famnb.request.limits import ProModel, Temperature, Tokens, TopP
+from famnb.request.content import Content
+from famnb.request.limits import SOME, ProModel, Temperature, Tokens, TopP
 
 
 class Message(Part):
@@ -38,7 +36,7 @@ class MessagesRequest(Request):
 
     model: ProModel
     """`fam-2-5-pro` or `fam-2-5-mini`."""
-    messages: Annotated[list[Message], Field(min_length=1)]
+    messages: Annotated[list[Message], SOME]
     """The conversation so far."""
     system: Content | None = None
     """System text."""
@@ -54,9 +52,10 @@ class MessagesRequest(Request):
     """Nucleus sampling."""
 
     @classmethod
-    def compose(cls, prompt: str, *, system: str | None, thinking: int | None, **fields: object) -> Self:
+    def compose(cls, prompt: str, *, system: str | None, thinking: int | None, **fields: Any) -> Self:
         if system:
-            fields.setdefault("system", [ContentPart(type="text", text=system)])
+            fields.setdefault("system", [{"type": "text", "text": system}])
         if thinking is not None:
-            fields.setdefault("thinking", Thinking(type="enabled", budget_tokens=thinking))
-        return cls(messages=[Message(role="user", content=[ContentPart(type="text", text=prompt)])], **fields)
+            fields.setdefault("thinking", {"type": "enabled", "budget_tokens": thinking})
+        said = {"role": "user", "content": [{"type": "text", "text": prompt}]}
+        return cls(**{"messages": [said], **fields})

@@ -8,7 +8,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from famnb.request.base import Part, Request
 from famnb.request.content import Content, Reasoning
-from famnb.request.limits import Metadata, ProModel, Temperature, Text, Tokens, TopP
+from famnb.request.limits import SOME, Metadata, ProModel, Temperature, Text, Tokens, TopP
 
 
 class InputItem(Part):
@@ -27,7 +27,7 @@ def _shape(value: Any) -> str | None:
 
 
 Input: TypeAlias = Annotated[
-    Annotated[Text, Tag("<text>")] | Annotated[list[InputItem], Field(min_length=1), Tag("<items>")],
+    Annotated[Text, Tag("<text>")] | Annotated[list[InputItem], SOME, Tag("<items>")],
     Discriminator(
         _shape, custom_error_type="input_type", custom_error_message="Input should be a text or a list of items"
     ),
@@ -95,7 +95,7 @@ class ResponsesRequest(Request):
     """Up to 16 pairs; keys of at most 64 characters, values of at most 512."""
 
     @classmethod
-    def compose(cls, prompt: str, *, system: str | None, thinking: int | None, **fields: object) -> Self:
+    def compose(cls, prompt: str, *, system: str | None, thinking: int | None, **fields: Any) -> Self:
         if system:
             fields.setdefault("instructions", system)
         if thinking is not None:

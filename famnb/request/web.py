@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, FailFast, Tag, ValidationInfo, field_validator
 
 from famnb.request.base import Part, Request
 from famnb.request.chat import prompted
 from famnb.request.content import ChatMessage, Reasoning, ResponseFormat
-from famnb.request.limits import ProModel, Temperature, Tokens, ToolName, TopP
+from famnb.request.limits import SOME, ProModel, Temperature, Tokens, ToolName, TopP
 
 
 class Function(Part):
@@ -70,13 +70,13 @@ class WebChatRequest(Request):
 
     model: ProModel
     """`fam-2-5-pro` or `fam-2-5-mini`."""
-    messages: Annotated[list[ChatMessage], Field(min_length=1)]
+    messages: Annotated[list[ChatMessage], SOME]
     """The conversation so far."""
     stream: bool = False
     """Server-sent events when true."""
     stream_options: StreamOptions | None = None
     """Options of the stream."""
-    tools: list[Tool] | None = None
+    tools: Annotated[list[Tool] | None, FailFast()] = None
     """Functions the model may call."""
     tool_choice: ToolChoice = "auto"
     """`none`: a message; `auto`: a message or calls; `required`: one or more calls; or the one tool to call."""
@@ -91,18 +91,23 @@ class WebChatRequest(Request):
     top_p: TopP = 1.0
     """Nucleus sampling."""
 
-    @model_validator(mode="after")
-    def _choice_has_tool(self) -> Self:
-        names = [tool.function.name for tool in self.tools or ()]
-        match self.tool_choice:
+    @field_validator("tool_choice")
+    @classmethod
+    def _choice_has_tool(cls, choice: ToolChoice, info: ValidationInfo) -> ToolChoice:
+        if "tools" not in info.data:
+            return choice  # `tools` itself is at fault, which is said already
+        names = [tool.function.name for tool in info.data["tools"] or ()]
+        match choice:
             case NamedTool(function=NamedFunction(name=name)) if name not in names:
-                raise ValueError(f"`tool_choice` names {name!r}, which is not one of `tools` ({', '.join(names) or 'none'})")
+                raise ValueError(
+                    f"`tool_choice` names {name!r}, which is not one of `tools` ({', '.join(names) or 'none'})"
+                )
             case "required" if not names:
                 raise ValueError("`tool_choice` is `required`, but `tools` is empty")
-        return self
+        return choice
 
     @classmethod
-    def compose(cls, prompt: str, *, system: str | None, thinking: int | None, **fields: object) -> Self:
+    def compose(cls, prompt: str, *, system: str | None, thinking: int | None, **fields: Any) -> Self:
         if thinking is not None:
             fields.setdefault("reasoning", Reasoning.for_budget(thinking))
-        return cls(messages=prompted(prompt, system), **fields)
+        return cls(**{"messages": prompted(prompt, system), **fields})

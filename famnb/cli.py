@@ -1,0 +1,213 @@
+"""The command line: `famnb lab | serve | check | calls`; each command is a function, its options declared beside it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+import famnb
+from famnb import service
+from famnb.client import Client
+from famnb.endpoints import ENDPOINTS, Endpoint, compose
+from famnb.errors import FamnbError
+from famnb.frame import calls
+from famnb.workbench import SERVICE_KEY, SERVICE_URL, connect
+
+START = "01-start.ipynb"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit status is 0 when it did what it was asked, 1 when it did not, 2 for a wrong call."""
+    options = _parser().parse_args(arguments)
+    run: Callable[[argparse.Namespace], int] = options.run
+    try:
+        return run(options)
+    except FamnbError as error:
+        print(f"famnb: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="famnb", description="A notebook workbench and measuring instrument for a text-generation API."
+    )
+    parser.add_argument("--version", action="version", version=f"famnb {famnb.__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for name, declare in {"lab": _lab, "serve": _serve, "check": _check, "calls": _calls}.items():
+        words = (declare.__doc__ or "").strip()
+        declare(commands.add_parser(name, help=words.split(";")[0], description=words))
+    return parser
+
+
+# lab
+
+
+def _lab(parser: argparse.ArgumentParser) -> None:
+    """JupyterLab on the notebooks, with the embedded service running; Ctrl-C ends both."""
+    parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
+    parser.add_argument("--port", type=int, help="JupyterLab's port (default: 8888, or the next free one)")
+    parser.add_argument("lab", nargs="*", metavar="-- OPTION", help="further options for JupyterLab, after --")
+    parser.set_defaults(run=lab)
+
+
+def lab(options: argparse.Namespace) -> int:
+    """Start the service, then JupyterLab in a child that knows where the service is."""
+    if find_spec("jupyterlab") is None:
+        print('famnb: JupyterLab is not installed; run: pip install "famnb[lab]"', file=sys.stderr)
+        return 1
+    folder = notebooks()
+    command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={folder}"]
+    command += [f"--LabApp.default_url=/lab/tree/{START}"]
+    command += ["--no-browser"] if options.no_browser else []
+    command += [f"--port={options.port}"] if options.port is not None else []
+    if getattr(os, "geteuid", lambda: 1)() == 0:
+        command.append("--allow-root")
+    with service.serve() as server:
+        print(f"famnb: notebooks in {folder}; embedded service at {server.url}", flush=True)
+        child = subprocess.Popen(  # noqa: S603 - our own interpreter with our own arguments
+            [*command, *options.lab], env={**os.environ, SERVICE_URL: server.url, SERVICE_KEY: server.key}
+        )
+        try:
+            return child.wait()
+        except KeyboardInterrupt:
+            # Ctrl-C reached JupyterLab as well; it asks once more, and is not waited for any longer then.
+            child.terminate()
+            return child.wait()
+
+
+def notebooks() -> Path:
+    """The folder of notebooks: the checkout's own, else a copy of the installed ones that the user may change."""
+    package = Path(famnb.__file__).parent
+    checkout = package.parent / "notebooks"
+    if (checkout / START).exists():
+        return checkout
+    copy = Path.cwd() / "famnb-notebooks"
+    copy.mkdir(exist_ok=True)
+    for notebook in sorted((package / "notebooks").glob("*.ipynb")):
+        if not (copy / notebook.name).exists():
+            shutil.copy(notebook, copy)
+    return copy
+
+
+# serve
+
+
+def _serve(parser: argparse.ArgumentParser) -> None:
+    """The local service; its first line on standard output is one JSON object with url, key and pid."""
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=0, help="port to listen on (default: a free one)")
+    parser.add_argument("--key", help="the API key to ask for (default: FAMNB_SERVICE_KEY, else a random one)")
+    parser.add_argument("--seed", type=int, default=0, help="another seed gives other answers (default: %(default)s)")
+    parser.add_argument(
+        "--time-scale", type=float, default=1.0, help="simulated time, 1 is lifelike, 0 does not wait (default: 1)"
+    )
+    parser.add_argument("--strict", action="store_true", help="answer 400 to unknown fields instead of ignoring them")
+    parser.set_defaults(run=serve)
+
+
+def serve(options: argparse.Namespace) -> int:
+    """Serve until interrupted."""
+    return service.run(
+        host=options.host,
+        port=options.port,
+        key=options.key or os.environ.get(SERVICE_KEY),
+        seed=options.seed,
+        time_scale=options.time_scale,
+        strict=options.strict,
+    )
+
+
+# check
+
+
+def _check(parser: argparse.ArgumentParser) -> None:
+    """One call per endpoint, whole and streamed, as a table; exit 1 if any fails."""
+    parser.add_argument("--prompt", default="Say hello in one sentence.", help="what to ask (default: %(default)r)")
+    parser.set_defaults(run=check)
+
+
+def check(options: argparse.Namespace) -> int:
+    """Call every endpoint twice and print a row for each call as it ends."""
+    with connect() as client:
+        print(f"{'endpoint':<11}{'mode':<10}{'model':<14}{'status':<12}{'first token':>12}{'total':>10}{'out':>6}")
+        outcomes = [_checked(client, endpoint, stream, options.prompt) for endpoint, stream in _eight()]
+    passed = sum(outcomes)
+    print(f"{passed} of {len(outcomes)} calls passed")
+    return 0 if passed == len(outcomes) else 1
+
+
+def _eight() -> Iterator[tuple[Endpoint, bool]]:
+    return ((endpoint, stream) for endpoint in ENDPOINTS.values() for stream in (False, True))
+
+
+def _checked(client: Client, endpoint: Endpoint, stream: bool, prompt: str) -> bool:
+    """Make one call and print its row; whether it passed: completed, with text and a time to first token."""
+    request = compose(endpoint.name, prompt, stream=stream, max_tokens=200)
+    try:
+        reply = client.send(request)
+        problem = ""
+    except FamnbError as error:
+        if error.reply is None:
+            raise
+        reply, problem = error.reply, f"  {type(error).__name__}: {error}"
+    timing, tokens = reply.timing, reply.usage.output_tokens
+    passed = not problem and reply.complete is True and bool(reply.text) and timing.ttft_s is not None
+    mode = "streamed" if stream else "whole"
+    print(
+        f"{endpoint.name:<11}{mode:<10}{endpoint.models[0]:<14}{reply.status:<12}{_seconds(timing.ttft_s):>12}"
+        f"{_seconds(timing.e2e_s):>10}{'–' if tokens is None else tokens:>6}{problem}",
+        flush=True,
+    )
+    return passed
+
+
+def _seconds(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f} s"
+
+
+# calls
+
+
+def _calls(parser: argparse.ArgumentParser) -> None:
+    """The recorded calls; the latest as a table, or all of them into a file."""
+    to = parser.add_mutually_exclusive_group()
+    to.add_argument("--csv", metavar="FILE", type=Path, help="write all calls as CSV")
+    to.add_argument("--parquet", metavar="FILE", type=Path, help="write all calls as Parquet")
+    parser.add_argument("--ledger", metavar="FILE", type=Path, help="the ledger (default: FAMNB_LEDGER, else your own)")
+    parser.add_argument("-n", type=int, default=20, metavar="ROWS", help="rows of the table (default: %(default)s)")
+    parser.set_defaults(run=show_calls)
+
+
+def show_calls(options: argparse.Namespace) -> int:
+    """Print the latest calls, or export all."""
+    frame = calls(options.ledger)
+    if options.csv:
+        frame.to_csv(options.csv, index=False)
+        print(f"{len(frame)} calls written to {options.csv}")
+    elif options.parquet:
+        if find_spec("pyarrow") is None:
+            print('famnb: Parquet needs pyarrow; run: pip install "famnb[scale]", or use --csv', file=sys.stderr)
+            return 1
+        frame.to_parquet(options.parquet, index=False)
+        print(f"{len(frame)} calls written to {options.parquet}")
+    elif frame.empty:
+        print("No calls are recorded yet. `famnb check` makes eight.")
+    else:
+        columns = ["started_at", "endpoint", "model", "status", "ttft_s", "e2e_s", "output_tokens", "cost_usd"]
+        shown = frame[columns].tail(options.n).copy()
+        shown["started_at"] = shown["started_at"].dt.tz_convert(None).dt.floor("s")
+        print(shown.to_string(index=False, na_rep="–", float_format=lambda value: f"{value:.3g}"))
+        print(f"{len(frame)} calls in all; times in seconds, started_at in UTC")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

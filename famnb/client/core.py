@@ -1,0 +1,270 @@
+"""The engine under both shells: tries, pauses and records calls on the I/O thread.
+
+start ── (turn in a fan-out) ── opened ── try ── (pause ── try …) ── closed ── over
+                                          └ free connection ── POST ── headers ── body
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import math
+import random
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from datetime import UTC, datetime
+
+from famnb.client.body import error_body, taken
+from famnb.client.call import Call
+from famnb.client.credentials import Credential
+from famnb.client.deadlines import Deadlines
+from famnb.client.exchange import Recorder
+from famnb.client.gate import Gate
+from famnb.client.loop import IOThread, io_thread
+from famnb.client.recording import Recording
+from famnb.client.retries import THROTTLED, Quota, Retries, pause, worth_retrying
+from famnb.client.stream import Stream
+from famnb.client.transport import Answer, Transport, origin_of
+from famnb.client.watch import Watch
+from famnb.errors import APIStatusError, Cancelled, FamnbError, ResponseFormatError, StreamInterrupted, status_error
+from famnb.reply import Reply
+from famnb.wire import faults
+
+_log = logging.getLogger("famnb")
+_PATIENT = Deadlines(math.inf, math.inf, math.inf, math.inf, math.inf)
+
+
+class _Service:
+    """What all calls to one origin share."""
+
+    def __init__(self, transport: Transport, connections: int) -> None:
+        self.transport = transport
+        self.slots = Gate(connections)
+        self.quota = Quota()
+
+
+class Engine:
+    """Carries the calls of one client."""
+
+    def __init__(
+        self,
+        *,
+        credential: Credential,
+        recorder: Recorder | None,
+        retries: Retries,
+        deadlines: Deadlines,
+        connections: int,
+    ) -> None:
+        self.retries = retries
+        self.deadlines = deadlines
+        self.last: Reply | None = None
+        """The outcome of the call that ended last."""
+        self.sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+        self.uniform: Callable[[float, float], float] = random.uniform
+        self._credential = credential
+        self._recording = Recording(recorder)
+        self._connections = connections
+        self._lock = threading.Lock()
+        self._io: IOThread | None = None
+        self._services: dict[str, _Service] = {}
+        self._orphans: list[dict[str, _Service]] = []
+        self._calls: set[Call] = set()
+        self._closed = False
+
+    @property
+    def in_use(self) -> int:
+        """Connections that carry a call just now."""
+        return sum(service.slots.running for service in list(self._services.values()))
+
+    def start(self, call: Call) -> Stream:
+        """Have a call carried, without waiting for any of it."""
+        with self._lock:
+            if self._closed:
+                raise FamnbError("this client is closed; make a new one")
+            io = io_thread()
+            if io is not self._io:
+                # After a fork the parent's connections belong to the parent: kept, so that none is closed, never used.
+                self._orphans.append(self._services)
+                self._io, self._services, self._calls = io, {}, set()
+        self._calls.add(call)
+        io.start(self._run(call))
+        return Stream(call, io)
+
+    def retire(self) -> None:
+        """Close once no call is running; from any thread, also from the garbage collector's."""
+        self._closed = True
+        if self._io is not None and not self._calls:
+            self._io.start(self._close_connections(self._io))
+
+    def shut(self) -> Future[None]:
+        """Stop what is running, wait until it is recorded, and close every connection; on any other thread."""
+        self._closed = True
+        io = self._io
+        if io is None or io is not io_thread():
+            nothing: Future[None] = Future()
+            nothing.set_result(None)
+            return nothing
+        return io.submit(self._shut(io))
+
+    async def _shut(self, io: IOThread) -> None:
+        running = list(self._calls)
+        for call in running:
+            call.stop()
+        for call in running:
+            await call.handover.until()
+        await self._close_connections(io)
+
+    async def _close_connections(self, io: IOThread) -> None:
+        services, self._services = self._services, {}
+        for service in services.values():
+            io.open.discard(service.transport)
+            await service.transport.aclose()
+
+    async def _run(self, call: Call) -> None:
+        gate = call.gate
+        try:
+            if gate is None:
+                await self._recorded(call)
+            elif await self._admitted(call, gate):
+                try:
+                    await self._recorded(call)
+                finally:
+                    gate.leave()
+        except Exception as bug:
+            self._bug(call, bug)
+        self._calls.discard(call)
+        self.last = call.exchange.reply
+        call.handover.finish(call.exchange.reply)
+        if self._closed and not self._calls and self._io is not None:
+            await self._close_connections(self._io)
+
+    async def _admitted(self, call: Call, gate: Gate) -> bool:
+        """Wait for the call's turn; False when it was stopped before: then nothing was sent and nothing is recorded."""
+        try:
+            async with call.guarded(_PATIENT):
+                await gate.enter()
+        except Cancelled as error:
+            call.conclude(error)
+            return False
+        return True
+
+    async def _recorded(self, call: Call) -> None:
+        exchange = call.exchange
+        exchange.started_at = datetime.now(UTC)
+        self._recording.opened(exchange)
+        error: FamnbError | None = None
+        with self._recording.noting(exchange):
+            try:
+                async with call.guarded(self.deadlines) as watch:
+                    await self._tries(call, watch)
+            except FamnbError as failure:
+                error = failure
+            except Exception as bug:
+                error = self._bug(call, bug)
+        error = call.conclude(error)
+        await self._recording.closed(exchange)
+        if error is not None:
+            error.reply = exchange.reply
+
+    def _bug(self, call: Call, bug: Exception) -> FamnbError:
+        """A failure of ours as an error without its frames, which may hold the key; the log has the place."""
+        _log.error("a bug in famnb ended call %s", call.exchange.id, exc_info=bug)
+        words = self._credential.masked(f"{type(bug).__name__}: {bug}")
+        error = FamnbError(f"a bug in famnb ended the call ({words}); the log has more")
+        call.conclude(error)
+        error.reply = call.exchange.reply
+        return error
+
+    async def _tries(self, call: Call, watch: Watch) -> None:
+        service = self._service(call.exchange.url)
+        for retried in itertools.count():
+            failure = await self._tried(call, watch, service)
+            if failure is None:
+                service.quota.refill(retried=retried > 0)
+                return
+            wait = self._wait_s(call, service, failure, retried)
+            if wait is None:
+                raise failure
+            watch.resting()
+            await self.sleep(wait)
+
+    async def _tried(self, call: Call, watch: Watch, service: _Service) -> FamnbError | None:
+        """Make one try; a failure is returned, since a try that follows it must not carry it as its context."""
+        try:
+            await self._try(call, watch, service)
+        except FamnbError as failure:
+            if call.gate is not None and isinstance(failure, APIStatusError) and failure.status in THROTTLED:
+                call.gate.throttled(call.sent_ns or 0, call.clock())
+            return failure
+        if call.gate is not None:
+            call.gate.succeeded()
+        return None
+
+    def _wait_s(self, call: Call, service: _Service, failure: FamnbError, retried: int) -> float | None:
+        """Seconds to pause before the next try; None when there is to be none."""
+        if retried + 1 >= self.retries.tries:
+            return None
+        intake = call.intake
+        content = isinstance(failure, StreamInterrupted) and intake is not None and intake.spent
+        if not worth_retrying(failure, should_retry=call.should_retry, content=content):
+            return None
+        wish = failure.retry_after if isinstance(failure, APIStatusError) else None
+        if (wish or 0) > self.retries.max_wait or not service.quota.take():
+            return None
+        return pause(failure, retried=retried, uniform=self.uniform)
+
+    async def _try(self, call: Call, watch: Watch, service: _Service) -> None:
+        streams = call.exchange.request.streams
+        watch.waiting()
+        async with service.slots:
+            if streams:
+                watch.sent()
+            else:
+                watch.resting()
+            call.begin_try()
+            async with service.transport.send(call.exchange.url, call.body, streams=streams) as answer:
+                self._headers(call, answer)
+                if not 200 <= answer.status < 300:
+                    raise await self._refused(call, answer)
+                json = answer.content_type.endswith("json")
+                streamed = answer.content_type == "text/event-stream" or (streams and not json)
+                try:
+                    await taken(call, watch, answer, streamed=streamed)
+                except ResponseFormatError as fault:
+                    raise ResponseFormatError(f"status {answer.status}, but {fault}") from None
+
+    def _headers(self, call: Call, answer: Answer) -> None:
+        exchange = call.exchange
+        exchange.headers_ns = call.elapsed()
+        exchange.http_status = answer.status
+        exchange.request_id = answer.headers.get("x-request-id")
+        exchange.service = answer.headers.get("x-famnb-engine")
+        exchange.response_headers = tuple(
+            self._credential.masked_header(name, value) for name, value in answer.header_list()
+        )
+        call.should_retry = answer.headers.get("x-should-retry")
+
+    async def _refused(self, call: Call, answer: Answer) -> APIStatusError:
+        """The error that an error status means; its body is kept."""
+        body = self._credential.masked_bytes(await error_body(answer))
+        call.keep_body(body)
+        target = answer.headers.get("location")
+        if 300 <= answer.status < 400 and target:
+            return status_error(answer.status)(
+                f"redirected to {self._credential.masked(target)}; no redirect is followed, since the key must go "
+                "to no other address: if you trust it, give that address as base_url or alt_base_url",
+                status=answer.status,
+                request_id=call.exchange.request_id,
+            )
+        return faults.read(answer.status, dict(answer.headers), body)
+
+    def _service(self, url: str) -> _Service:
+        origin = origin_of(url)
+        if origin not in self._services:
+            transport = Transport(origin, credential=self._credential, deadlines=self.deadlines)
+            self._services[origin] = _Service(transport, self._connections)
+            if self._io is not None:
+                self._io.open.add(transport)
+        return self._services[origin]

@@ -1,0 +1,106 @@
+"""The one I/O thread of the process: a daemon with an event loop of its own, started on first use and after a fork."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+GOODBYE_S = 2.0
+"""How long the end of the process waits for connections to close."""
+
+
+class Closing(Protocol):
+    """Something that must be closed on the loop before the loop stops."""
+
+    async def aclose(self) -> None:
+        """Close it; more than once does no harm."""
+
+
+class IOThread:
+    """A thread that runs an event loop for as long as the process lives."""
+
+    def __init__(self) -> None:
+        self.loop = _event_loop()
+        self.open: set[Closing] = set()
+        """What is to be closed at the end; touched on the loop's own thread alone."""
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._thread = threading.Thread(target=self._run, name="famnb-io", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+
+    def call(self, function: Callable[..., object], *args: object) -> None:
+        """Have a function called on the loop, from any thread."""
+        self.loop.call_soon_threadsafe(function, *args)
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Have a coroutine run on the loop, from any thread, without waiting for it."""
+        self.call(self._start, work)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        # The loop itself keeps only weak references to its tasks.
+        task = self.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """The future of a coroutine run on the loop."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+    def goodbye(self) -> None:
+        """Close what is open and stop; called when the process ends."""
+        with contextlib.suppress(TimeoutError):
+            self.submit(self._close()).result(GOODBYE_S)
+        self.call(self.loop.stop)
+        self._thread.join(GOODBYE_S)
+
+    async def _close(self) -> None:
+        for each in list(self.open):
+            await each.aclose()
+
+
+def _event_loop() -> asyncio.AbstractEventLoop:
+    """An event loop of the fastest kind there is on this platform."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+_lock = threading.Lock()
+_current: IOThread | None = None
+_orphans: list[IOThread] = []
+
+
+def io_thread() -> IOThread:
+    """The process's I/O thread."""
+    global _current
+    with _lock:
+        if _current is None:
+            _current = IOThread()
+            atexit.register(_current.goodbye)
+        return _current
+
+
+def _forked() -> None:
+    """In the child of a fork no thread runs but the forking one: forget the parent's, without touching its sockets."""
+    global _current, _lock
+    _lock = threading.Lock()
+    if _current is not None:
+        atexit.unregister(_current.goodbye)
+        _orphans.append(_current)
+        _current = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

@@ -1,0 +1,204 @@
+"""The connections to one service: the one file that knows httpx and aiohttp; what their bytes mean is left to others.
+
+A redirect is an answer like any other: it is not followed, so the key goes to no other host.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import ipaddress
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterator, Mapping
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+import httpx
+from httpx_aiohttp import AiohttpTransport
+
+from famnb.client.credentials import Credential
+from famnb.client.deadlines import Deadlines
+from famnb.errors import ConnectError, StreamInterrupted
+
+KEEPALIVE_S = 30.0
+"""How long an idle connection is kept for the next call."""
+_FAILURES = (httpx.RequestError, httpx.StreamError, aiohttp.ClientError, OSError, ValueError)
+"""What the libraries raise when a connection fails, mapped or not."""
+
+
+class Answer:
+    """A response whose headers have come and whose body has not been read."""
+
+    __slots__ = ("_body", "_host", "_response", "headers", "status")
+
+    def __init__(self, response: httpx.Response, host: str) -> None:
+        # httpx has no public way to the response it wraps.
+        self._body = _Body(getattr(response.stream, "_aiohttp_response"))  # noqa: B009
+        self._response = response
+        self._response.stream = self._body
+        self._host = host
+        self.status = response.status_code
+        self.headers: Mapping[str, str] = response.headers
+        """By name in lower case; a header sent twice is joined by commas."""
+
+    @property
+    def content_type(self) -> str:
+        """The media type alone, in lower case."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    def header_list(self) -> list[tuple[str, str]]:
+        """All headers, in order."""
+        return list(self._response.headers.multi_items())
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """The body as it comes, decoded if it is compressed; StreamInterrupted when it breaks off."""
+        plain = self.headers.get("content-encoding", "identity").strip().lower() in ("", "identity")
+        body: AsyncIterable[bytes] = self._body if plain else self._response.aiter_bytes()
+        words = None
+        try:
+            async for chunk in body:
+                yield chunk
+        except _FAILURES as failure:
+            words = _words(failure)
+        if words is not None:
+            raise StreamInterrupted(f"the connection to {self._host} broke off in the body: {words}")
+
+
+class _Body(httpx.AsyncByteStream):
+    """A body read to its very last byte: aiohttp drops what it had received when the connection breaks."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        content, failure = self._response.content, None
+        with self._noticing_loss():
+            try:
+                while chunk := await content.readany():
+                    yield chunk
+            except _FAILURES as error:
+                failure = error
+        if failure is not None:
+            if rest := content._read_nowait(-1):
+                yield rest
+            raise failure
+
+    async def aclose(self) -> None:
+        self._response.release()
+        await self._response.wait_for_close()
+
+    @contextlib.contextmanager
+    def _noticing_loss(self) -> Iterator[None]:
+        """While the body is read, a lost connection ends it: after a malformed chunk size aiohttp waits for ever."""
+        content, connection = self._response.content, self._response.connection
+        protocol = None if connection is None else connection.protocol
+        lost = None if protocol is None else protocol.closed
+        if lost is None:
+            yield
+            return
+
+        def notice(closed: asyncio.Future[None]) -> None:
+            words = str(closed.exception() or "the body is malformed")
+            if not content.is_eof() and content.exception() is None:
+                content.set_exception(aiohttp.ClientPayloadError(words))
+
+        lost.add_done_callback(notice)
+        try:
+            yield
+        finally:
+            lost.remove_done_callback(notice)
+
+
+class Transport:
+    """The connections to one origin; made and used on the I/O thread alone."""
+
+    def __init__(self, origin: str, *, credential: Credential, deadlines: Deadlines) -> None:
+        self.host = httpx.URL(origin).netloc.decode()
+        self._credential = credential
+        connect = deadlines.finite("connect")
+        # aiohttp's `connect`, which httpx calls `pool`, covers the name look-up too; its own pool has no limit here.
+        self._timeout = {"connect": connect, "pool": connect, "read": None}
+        proxy = proxy_for(origin)
+        self._transport = AiohttpTransport(
+            verify=_tls(), proxy=None if proxy is None else httpx.Proxy(proxy), client=_session
+        )
+
+    @contextlib.asynccontextmanager
+    async def send(self, url: str, body: bytes, *, streams: bool) -> AsyncIterator[Answer]:
+        """The answer to a POST, its body still to come; ConnectError when there is none."""
+        response = words = None
+        try:
+            response = await self._transport.handle_async_request(self._request(url, body, streams=streams))
+        except _FAILURES as failure:
+            words = self._credential.masked(_words(failure))
+        # Raised outside the handler: the libraries' frames hold the key, and a chained error would show them.
+        if response is None:
+            raise ConnectError(f"no answer from {self.host}: {words}; check the address, the network and the service")
+        try:
+            yield Answer(response, self.host)
+        finally:
+            await _closed(response)
+
+    def _request(self, url: str, body: bytes, *, streams: bool) -> httpx.Request:
+        headers = {
+            "accept": "text/event-stream, application/json" if streams else "application/json",
+            # A compressing proxy holds events back until it has enough to compress.
+            "accept-encoding": "identity",
+            "authorization": self._credential.authorization(),
+            "content-type": "application/json",
+            "user-agent": "famnb",
+        }
+        return httpx.Request("POST", url, headers=headers, content=body, extensions={"timeout": self._timeout})
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self._transport.aclose()
+
+
+def origin_of(url: str) -> str:
+    """Scheme, host and port of an address."""
+    parts = httpx.URL(url)
+    return f"{parts.scheme}://{parts.netloc.decode()}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine itself."""
+    name = host.strip("[]").lower().rstrip(".")
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost" or name.endswith(".localhost")
+
+
+def proxy_for(origin: str) -> str | None:
+    """The proxy the environment names for an origin; never one for this machine itself."""
+    url = httpx.URL(origin)
+    if is_loopback(url.host) or proxy_bypass(url.netloc.decode()):
+        return None
+    proxies = getproxies()
+    return proxies.get(url.scheme) or proxies.get("all")
+
+
+def _session() -> aiohttp.ClientSession:
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_S, ssl=_tls())
+    return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
+
+
+@functools.cache
+def _tls() -> ssl.SSLContext:
+    """Certificates are verified, always; loading the authorities takes long enough to do it once."""
+    return httpx.create_ssl_context()
+
+
+async def _closed(response: httpx.Response) -> None:
+    # Whatever goes wrong now, the connection is gone.
+    with contextlib.suppress(*_FAILURES):
+        await response.aclose()
+
+
+def _words(failure: Exception) -> str:
+    """What a library says happened, in one line; its own class name where it says nothing."""
+    cause = failure.__cause__ or failure
+    said = " ".join(str(cause).split())
+    return f"{type(cause).__name__}: {said}" if said else type(cause).__name__

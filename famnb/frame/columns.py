@@ -1,0 +1,181 @@
+"""The columns of the frames, declared: name, type, unit, meaning; how a frame is filled is left to its builder."""
+
+from __future__ import annotations
+
+import dataclasses
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, get_args
+
+import pandas as pd
+
+from famnb.endpoints import ENDPOINTS
+from famnb.events import COUNTS, Source, Status
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a frame."""
+
+    name: str
+    dtype: str
+    """A pandas dtype; all of them can be missing."""
+    unit: str
+    """What a value counts or measures; empty for words."""
+    doc: str
+    """What it means, and when it is missing."""
+    categories: tuple[str, ...] | None = None
+    """The values a category may have; None: those that occur."""
+
+    def series(self, values: Sequence[Any]) -> pd.Series[Any]:
+        """Values, None where missing, as this column."""
+        dtype: Any = self.dtype
+        if self.dtype == "category":
+            found = self.categories or sorted({value for value in values if value is not None})
+            return pd.Series(pd.Categorical(values, categories=found), name=self.name)
+        if self.dtype.startswith("datetime64"):
+            stamps = pd.to_datetime(pd.Series(values, dtype="Int64"), unit="us", utc=True)
+            return pd.Series(stamps.astype(dtype), name=self.name)
+        return pd.Series(pd.array(list(values), dtype=dtype), name=self.name)
+
+
+def frame(columns: Iterable[Column], values: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
+    """A frame of these columns, in this order; the same columns and types however few rows there are."""
+    return pd.DataFrame({column.name: column.series(values.get(column.name, ())) for column in columns})
+
+
+def describe(columns: Sequence[Column] | None = None) -> pd.DataFrame:
+    """What the columns of a frame mean: those of `calls`, unless others (`DELTAS`) are given."""
+    shown = CALLS if columns is None else columns
+    return pd.DataFrame(
+        [(column.dtype, column.unit, column.doc) for column in shown],
+        index=pd.Index([column.name for column in shown], name="column"),
+        columns=["dtype", "unit", "meaning"],
+    )
+
+
+def listing(columns: Sequence[Column]) -> str:
+    """The columns as a list for a docstring."""
+    items = []
+    for column in columns:
+        what = f"{column.dtype}, {column.unit}" if column.unit else column.dtype
+        doc = textwrap.fill(column.doc, 108, initial_indent=" " * 8, subsequent_indent=" " * 8)
+        items.append(f"    {column.name} ({what})\n{doc}")
+    return "\n".join(items)
+
+
+_SOURCES = get_args(Source)
+_COUNTED = {
+    "input_tokens": "Tokens of the request, cached ones included; estimated from its length where not reported.",
+    "output_tokens": "Tokens of the reply, reasoning included; estimated from its length where not reported.",
+    "reasoning_tokens": "Tokens of thinking, shown or hidden.",
+    "cached_tokens": "Input tokens read from the service's cache.",
+    "cache_write_tokens": "Input tokens written to the service's cache.",
+    "total_tokens": "Input and output tokens.",
+}
+_USAGE = tuple(
+    column
+    for count in COUNTS
+    for column in (
+        Column(count, "Int64", "tokens", f"{_COUNTED[count]} Missing where nothing is known."),
+        Column(
+            f"{count}_source",
+            "category",
+            "",
+            f"Where `{count}` comes from: the service (reported), other reported counts (derived), "
+            "the length of the text (estimated), nowhere (absent).",
+            _SOURCES,
+        ),
+    )
+)
+
+CALLS: tuple[Column, ...] = (
+    Column("call_id", "string", "", "The call's id in the ledger; `Ledger.call` takes it."),
+    Column("started_at", "datetime64[us, UTC]", "UTC", "When the call started, by this machine's clock."),
+    Column("endpoint", "category", "", "The endpoint: chat, responses, web or messages.", tuple(ENDPOINTS)),
+    Column("model", "category", "", "The model that was asked for."),
+    Column(
+        "status",
+        "category",
+        "",
+        "How the call stands; `interrupted`: cut off without evidence of an end, or its process died.",
+        get_args(Status),
+    ),
+    Column("finish_reason", "category", "", "Why generation ended, in the same words on every endpoint."),
+    Column("stop_reason", "category", "", "The same in the service's own word."),
+    Column(
+        "complete", "boolean", "", "Whether there is evidence that the reply is whole; missing: only `[DONE]` came."
+    ),
+    Column("streamed", "boolean", "", "Whether the reply was an event stream; as asked for, where none came."),
+    Column(
+        "service", "category", "", "The engine a famnb service names (sim, upstream); missing for any other service."
+    ),
+    Column("simulated", "boolean", "", "Whether a simulated engine answered; missing where nobody did."),
+    Column("url", "string", "", "Where the request was sent."),
+    Column("attempts", "Int64", "requests", "Requests sent, retries included."),
+    Column("http_status", "Int64", "", "The HTTP status; missing where no response came."),
+    Column("request_id", "string", "", "The service's `x-request-id`."),
+    Column("error", "category", "", "The class of the error it ended with; missing where there was none."),
+    Column("error_message", "string", "", "What that error said."),
+    Column("experiment", "category", "", "The experiment it belongs to."),
+    Column("tag", "category", "", "The caller's own tag."),
+    Column("prompt", "string", "", "The head of the last user message, at most 200 characters."),
+    Column("text_chars", "Int64", "characters", "Length of the visible answer; missing while the call runs."),
+    Column(
+        "thinking_chars", "Int64", "characters", "Length of the thinking that was shown; missing while the call runs."
+    ),
+    Column("ttfb_s", "Float64", "s", "Time to the response headers."),
+    Column("ttft_s", "Float64", "s", "Time to first token: generated content of any kind; for a whole reply its body."),
+    Column("ttfa_s", "Float64", "s", "Time to the first visible answer text."),
+    Column("think_s", "Float64", "s", "`ttfa_s - ttft_s`; missing unless thinking came first in a stream."),
+    Column("thinking_latency_ms", "Int64", "ms", "The service's own measure of its thinking."),
+    Column("e2e_s", "Float64", "s", "Time to the terminal event, or to the end of what was observed."),
+    Column(
+        "icl_p50_s", "Float64", "s", "Inter-chunk latency, the gap between reads with content: median. Not per token."
+    ),
+    Column("icl_p95_s", "Float64", "s", "95th percentile of the same gaps; missing below 20 gaps."),
+    Column("icl_max_s", "Float64", "s", "The longest of the same gaps."),
+    Column(
+        "tpot_s",
+        "Float64",
+        "s/token",
+        "Time per output token after the first, over the same span; missing without a reported output count.",
+    ),
+    Column("output_tps", "Float64", "tokens/s", "Output tokens / `e2e_s`; missing without a reported output count."),
+    *_USAGE,
+    Column("cost_usd", "Float64", "USD", "Cost by the price book of the call's day; missing where no price is known."),
+    Column(
+        "cost_low_usd", "Float64", "USD", "The least it can have cost; equals `cost_usd` where every count is reported."
+    ),
+    Column(
+        "cost_high_usd", "Float64", "USD", "The most it can have cost; equals `cost_usd` where every count is reported."
+    ),
+)
+"""The columns of `calls`."""
+
+PEER: tuple[Column, ...] = (
+    Column("itl_s", "Float64", "s", "Inter-token latency of the call as the chosen tool defines it."),
+    Column("itl_n", "Int64", "", "The weight of `itl_s` in that tool's own mean over calls."),
+)
+"""What `calls` has besides, under another tool's definition."""
+
+DELTAS: tuple[Column, ...] = (
+    Column("call_id", "string", "", "The call's id in the ledger."),
+    Column(
+        "seq", "Int64", "", "The event's place in its stream, from 0; repeated where one event feeds several blocks."
+    ),
+    Column(
+        "batch", "Int64", "", "The read from the socket that completed it, from 0; events of one read share a time."
+    ),
+    Column("t_s", "Float64", "s", "When that read came, from sending the request."),
+    Column(
+        "type", "category", "", "The event's own word for its type; `[DONE]` for the terminator, `invalid` if not JSON."
+    ),
+    Column(
+        "block", "Int64", "", "The block it belongs to, an index of `reply.blocks`; missing for events about the reply."
+    ),
+    Column("kind", "category", "", "The kind of that block: thinking, text, tool_call, …"),
+    Column("chars", "Int64", "characters", "Length of the text it brought."),
+    Column("text", "string", "", "That text; missing for events that bring none."),
+)
+"""The columns of `deltas`."""

@@ -1,0 +1,87 @@
+"""Which ledger a frame is read from, and which of its calls."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, Protocol, TypeAlias, get_args
+
+from famnb.endpoints import ENDPOINTS
+from famnb.events import Status
+from famnb.record import Ledger, rows
+
+Moment: TypeAlias = datetime | date | timedelta | str
+"""A time: a timedelta counts back from now; a text is ISO 8601; what names no zone is UTC."""
+Words: TypeAlias = str | Iterable[str]
+
+
+class HasLedger(Protocol):
+    """Anything with a ledger: a `famnb.Client`."""
+
+    @property
+    def ledger(self) -> Any:
+        """The ledger, or None where nothing is recorded."""
+
+
+def ledger_of(source: Ledger | str | os.PathLike[str] | HasLedger | None) -> Ledger:
+    """The ledger meant: itself, by its path, a client's, or the default one."""
+    match source:
+        case Ledger():
+            return source
+        case None | str() | os.PathLike():
+            return Ledger(source)
+        case _ if isinstance(ledger := getattr(source, "ledger", None), Ledger):
+            return ledger
+        case _:
+            raise TypeError(f"ledger: expected a Ledger, a path, or a client that records; got {source!r}")
+
+
+def where(
+    *,
+    since: Moment | None,
+    until: Moment | None,
+    model: Words | None,
+    endpoint: Words | None,
+    experiment: Words | None,
+    tag: Words | None,
+    status: Words | None,
+) -> tuple[str, list[Any]]:
+    """The filters as an SQL condition and its values."""
+    conditions, values = ["1"], list[Any]()
+    for compare, moment in ((">=", since), ("<", until)):
+        if moment is not None:
+            conditions.append(f"started_us {compare} ?")
+            values.append(rows.microseconds(_moment(moment)))
+    _known("endpoint", endpoint, tuple(ENDPOINTS))
+    _known("status", status, get_args(Status))
+    chosen = {"model": model, "endpoint": endpoint, "experiment": experiment, "tag": tag, "standing": status}
+    for name, words in chosen.items():
+        if words is not None:
+            some = _listed(words)
+            conditions.append(f"{name} IN ({','.join('?' * len(some))})")
+            values += some
+    return " AND ".join(conditions), values
+
+
+def _listed(words: Words) -> list[str]:
+    return [words] if isinstance(words, str) else list(words)
+
+
+def _known(name: str, words: Words | None, known: tuple[str, ...]) -> None:
+    """Refuse a word that can never match, which is a slip rather than a filter."""
+    for word in _listed(words or ()):
+        if word not in known:
+            raise ValueError(f"{name}: {word!r} is none of {', '.join(known)}")
+
+
+def _moment(moment: Moment) -> datetime:
+    match moment:
+        case timedelta():
+            return datetime.now(UTC) - moment
+        case str():
+            return _moment(datetime.fromisoformat(moment))
+        case datetime():
+            return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        case date():
+            return datetime.combine(moment, time(), UTC)

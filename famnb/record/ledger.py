@@ -1,0 +1,264 @@
+"""The ledger: one SQLite file that keeps every call, however it ended, and gives it back."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+import platformdirs
+
+from famnb.client.exchange import Exchange
+from famnb.errors import LedgerError
+from famnb.record import estimate, rows, schema
+from famnb.record.call import Call
+from famnb.record.owner import Owner, this_process
+from famnb.record.pricebook import Cost, prices
+from famnb.record.writer import Prepare, Statement, writer
+from famnb.timing import Read
+
+FIT_REPLIES = 500
+"""The newest calls of a model that its tokens per character are fitted on."""
+FIT_S = 60.0
+"""How long a fit serves for the cost of new calls before it is made again."""
+CHUNK = 500
+"""Calls whose bytes are fetched at once."""
+
+_STANDING = """
+    SELECT calls.*, CASE WHEN status = 'running' THEN standing(owner_pid, owner_born, owner_host) ELSE status END
+        AS standing FROM calls"""
+_RATIOS = """
+    SELECT service,
+        CASE WHEN input_tokens_source IN ('reported', 'derived') AND input_chars > 0
+            THEN CAST(input_tokens AS REAL) / input_chars END,
+        CASE WHEN output_tokens_source IN ('reported', 'derived') AND output_chars > 0
+            THEN CAST(output_tokens AS REAL) / output_chars END
+    FROM calls WHERE model = ? AND complete = 1 ORDER BY started_us DESC LIMIT ?"""
+
+
+@dataclasses.dataclass(slots=True)
+class _Progress:
+    """How far an open call is written."""
+
+    attempt: int
+    pieces: int = 0
+    reads: int = 0
+
+
+class Ledger:
+    """Calls on disk; implements `client.exchange.Recorder`. Any number of threads and processes may use one file."""
+
+    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+        """Use `path`, else the file that FAMNB_LEDGER names, else `ledger.sqlite` in the user's data folder.
+
+        Nothing is opened before the first call is recorded or read, and a file in trouble never stops a call.
+        """
+        chosen = path or os.environ.get("FAMNB_LEDGER") or Path(platformdirs.user_data_dir("famnb")) / "ledger.sqlite"
+        if os.fspath(chosen) == ":memory:":
+            raise LedgerError("a ledger is a file, since a call must outlive its process; name one, not ':memory:'")
+        self.path = Path(chosen).expanduser().resolve()
+        """The file."""
+        self._open: dict[str, _Progress] = {}
+        self._fits: dict[str, tuple[float, Mapping[str | None, estimate.Fit]]] = {}
+
+    def opened(self, exchange: Exchange) -> None:
+        """The call starts: its row is written, running and owned by this process."""
+        self._open[exchange.id] = _Progress(exchange.attempts)
+        owner = this_process()
+
+        def prepare() -> list[Statement]:
+            self._refit(getattr(exchange.request, "model", ""))
+            return rows.opened(exchange, owner)
+
+        self._submit(prepare)
+
+    def arrived(self, exchange: Exchange) -> None:
+        """More came: it is written too, so that a killed process leaves it behind."""
+        progress = self._open.setdefault(exchange.id, _Progress(exchange.attempts))
+        if progress.attempt != exchange.attempts or progress.reads > len(exchange.reads):
+            progress = self._open[exchange.id] = _Progress(exchange.attempts)
+        fresh = exchange.reads[progress.reads :]
+        if fresh:
+            self._submit(functools.partial(rows.arrived, exchange, fresh, seq=progress.pieces))
+            progress.pieces, progress.reads = progress.pieces + 1, progress.reads + len(fresh)
+
+    def closed(self, exchange: Exchange) -> Future[None]:
+        """The call is over: its reply gets its id, cost and service, and its final row is written."""
+        self._open.pop(exchange.id, None)
+        exchange.reply = dataclasses.replace(
+            exchange.reply, call_id=exchange.id, service=exchange.service, cost=self._cost(exchange)
+        )
+        return self._submit(functools.partial(rows.closed, exchange, this_process()))
+
+    def call(self, call_id: str) -> Call:
+        """One recorded call; KeyError if there is none of that id, LedgerError if the file cannot be read."""
+        self.settle()
+        found = self._fetch(f"SELECT * FROM ({_STANDING}) WHERE id = ?", (call_id,))  # noqa: S608 - own text
+        if not found:
+            raise KeyError(f"no call {call_id!r} in {self.path}; famnb.calls() lists what is there")
+        return self._call(found[0])
+
+    def select(self, where: str = "1", values: Sequence[Any] = (), *, limit: int | None = None) -> list[sqlite3.Row]:
+        """Rows of the calls table, newest last, at most the `limit` newest.
+
+        `where` is SQL over the columns; one more, `standing`, is the status with the calls of dead processes
+        `interrupted`. LedgerError if the file cannot be read; no rows if there is none yet.
+        """
+        self.settle()
+        sql = f"SELECT * FROM ({_STANDING}) WHERE {where} ORDER BY started_us DESC, id DESC LIMIT ?"  # noqa: S608 - values are bound
+        return self._fetch(sql, (*values, -1 if limit is None else limit))[::-1]
+
+    def reads(self, call_ids: Iterable[str]) -> Iterator[tuple[str, tuple[Read, ...]]]:
+        """What came from the socket for each of these calls, where anything did, in the order given."""
+        wanted = list(call_ids)
+        for start in range(0, len(wanted), CHUNK):
+            some = wanted[start : start + CHUNK]
+            sql = f"SELECT * FROM pieces WHERE call_id IN ({','.join('?' * len(some))}) ORDER BY seq"  # noqa: S608 - marks
+            pieces: dict[str, list[bytes]] = {}
+            for piece in self._fetch(sql, some):
+                pieces.setdefault(piece["call_id"], []).append(piece["reads"])
+            yield from ((call_id, rows.unpacked(pieces[call_id])) for call_id in some if call_id in pieces)
+
+    def settle(self) -> None:
+        """Finish the rows of calls whose process died: `interrupted`, with what had arrived."""
+        dead = self._fetch(f"SELECT * FROM ({_STANDING} WHERE status = 'running') WHERE standing = 'interrupted'")  # noqa: S608 - own text
+        for row in dead:
+            self._submit(functools.partial(rows.buried, row["id"], self._call(row).reply))
+        if dead:
+            self.flush()
+
+    def fits(self, model: str) -> Mapping[str | None, estimate.Fit]:
+        """A model's tokens per character, by the service that answered, fitted on its own replies."""
+        return _fitted(self._fetch(_RATIOS, (model, FIT_REPLIES)))
+
+    def flush(self) -> None:
+        """Wait until all that was handed in is written, or could not be."""
+        writer(self.path).flush()
+
+    def close(self) -> None:
+        """Write what is left and close the file; using the ledger again opens it again."""
+        writer(self.path).close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        """How many calls it holds."""
+        found = self._fetch("SELECT COUNT(*) FROM calls")
+        return int(found[0][0]) if found else 0
+
+    def __bool__(self) -> bool:
+        """A ledger is there, also while it is empty."""
+        return True
+
+    def __repr__(self) -> str:
+        shown = f"~/{self.path.relative_to(Path.home())}" if self.path.is_relative_to(Path.home()) else str(self.path)
+        try:
+            return f"<Ledger {shown}, {len(self)} calls>"
+        except LedgerError:
+            return f"<Ledger {shown}, cannot be read>"
+
+    def _submit(self, prepare: Prepare) -> Future[None]:
+        return writer(self.path).submit(prepare)
+
+    def _fetch(self, sql: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
+        """What a query finds, all that was handed in before included; nothing if there is no file yet."""
+        self.flush()
+        with self._reading() as connection:
+            return connection.execute(sql, values).fetchall() if connection else []
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection | None]:
+        """A connection that reads tables of today's version; None where there are none yet."""
+        connection = self._connect()
+        if connection and schema.version(connection) < len(schema.MIGRATIONS):
+            connection.close()
+            self._submit(lambda: [("SELECT 1", ())]).result()  # to write anything is to migrate first
+            connection = self._connect()
+        if connection is None:
+            yield None
+            return
+        with contextlib.closing(connection):
+            try:
+                match schema.version(connection):
+                    case 0:
+                        yield None
+                    case old if old < len(schema.MIGRATIONS):
+                        raise LedgerError(f"the ledger {self.path} has an old version and is read-only: copy it")
+                    case _:
+                        yield connection
+            except sqlite3.DatabaseError as error:
+                raise schema.unreadable(self.path, error) from error
+
+    def _connect(self) -> sqlite3.Connection | None:
+        if not self.path.exists():
+            return None
+        connection = schema.open_to_read(self.path)
+        connection.create_function("standing", 3, _standing)
+        return connection
+
+    def _call(self, row: sqlite3.Row) -> Call:
+        call_id, key = row["id"], row["request_key"]
+        values = {name: row[name] for name in row.keys()} | {"status": row["standing"]}  # noqa: SIM118 - a Row iterates over values
+        body = self._fetch("SELECT body FROM requests WHERE key = ?", (key,))
+        return Call(
+            row=values,
+            body=msgspec.json.decode(body[0]["body"]) if body else {},
+            load=lambda: next((reads for _, reads in self.reads([call_id])), ()),
+        )
+
+    def _cost(self, exchange: Exchange) -> Cost | None:
+        """What a call cost by today's book, estimates by the latest fit included."""
+        reply, request = exchange.reply, exchange.request
+        model = getattr(request, "model", "")
+        _, fits = self._fits.get(model, (0.0, {}))
+        answered = estimate.answered(exchange.http_status)
+        figures = estimate.estimated(
+            reply.usage,
+            input_chars=rows.input_chars(request) if answered and reply.usage.input_tokens is None else None,
+            output_chars=sum(len(block.text) for block in reply.blocks) if answered else None,
+            fit=fits.get(exchange.service, estimate.Fit()),
+        )
+        return prices.cost(model, figures.usage, exchange.started_at, between=(figures.low, figures.high))
+
+    def _refit(self, model: str) -> None:
+        """Have a recent fit at hand for `_cost`, which may not wait; on the writer's thread."""
+        made, _ = self._fits.get(model, (-FIT_S, {}))
+        if time.monotonic() - made < FIT_S:
+            return
+        with contextlib.suppress(LedgerError, sqlite3.Error):
+            connection = self._connect()
+            if connection:
+                with contextlib.closing(connection):
+                    fits = _fitted(connection.execute(_RATIOS, (model, FIT_REPLIES)).fetchall())
+                    self._fits[model] = time.monotonic(), fits
+
+
+def _standing(pid: int | None, born: float | None, host: str | None) -> str:
+    """The status of a row left running."""
+    if pid is None or born is None or host is None:
+        return "interrupted"
+    return "running" if Owner(pid, born, host).alive else "interrupted"
+
+
+def _fitted(ratios: Iterable[sqlite3.Row]) -> dict[str | None, estimate.Fit]:
+    seen: dict[str | None, tuple[list[float], list[float]]] = {}
+    for service, of_input, of_output in ratios:
+        inputs, outputs = seen.setdefault(service, ([], []))
+        inputs.extend([of_input] if of_input else [])
+        outputs.extend([of_output] if of_output else [])
+    return {
+        service: estimate.Fit(estimate.fitted(inputs), estimate.fitted(outputs))
+        for service, (inputs, outputs) in seen.items()
+    }

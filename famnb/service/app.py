@@ -1,0 +1,112 @@
+"""The service as an ASGI application: routes, error bodies and headers; each endpoint's work is `generation`'s."""
+
+from __future__ import annotations
+
+import functools
+import uuid
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from famnb.endpoints import ENDPOINTS
+from famnb.service.access import Limits, caller
+from famnb.service.engines.engine import Engine
+from famnb.service.engines.sim import Sim
+from famnb.service.faults import faults_of
+from famnb.service.generation import Generation, House
+from famnb.service.openapi import description
+from famnb.service.options import Options
+from famnb.service.refusal import Refusal, endpoint_at
+from famnb.service.store import Store
+from famnb.wire import codec
+
+
+def create_app(options: Options, *, keys: tuple[str, ...], engine: Engine | None = None) -> ASGIApp:
+    """The service for these keys; its engine is the simulated one unless another is given."""
+    engine = engine or Sim(seed=options.seed, time_scale=options.time_scale)
+    house = House(
+        engine=engine,
+        keys=keys,
+        options=options,
+        limits=Limits(
+            requests_per_minute=options.requests_per_minute, burst=options.burst, concurrency=options.concurrency
+        ),
+        store=Store(),
+        faults=faults_of(options.fault),
+    )
+    routes = [Route(endpoint.path, Generation(endpoint, house), methods=["POST"]) for endpoint in ENDPOINTS.values()]
+    routes += [
+        Route("/v1/responses/{id}", functools.partial(_stored, house), methods=["GET", "DELETE"]),
+        Route("/openapi.json", _openapi, methods=["GET"]),
+        Route("/health", functools.partial(_health, house), methods=["GET"]),
+    ]
+    app = Starlette(routes=routes, exception_handlers={Refusal: _refused, HTTPException: _unrouted, Exception: _failed})
+    app.router.redirect_slashes = False
+    return _Marked(app, engine.name)
+
+
+class _Marked:
+    """Puts the request's id and the engine's name on every answer."""
+
+    def __init__(self, app: ASGIApp, engine: str) -> None:
+        self._app = app
+        self._engine = (b"x-famnb-engine", engine.encode())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def marked(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                request_id = (b"x-request-id", f"req_{uuid.uuid4().hex}".encode())
+                message["headers"] = [*message.get("headers", ()), request_id, self._engine]
+            await send(message)
+
+        await self._app(scope, receive, marked)
+
+
+async def _stored(house: House, request: Request) -> Response:
+    """Retrieve or delete a stored response."""
+    key = caller(request.headers, house.keys)
+    id_ = request.path_params["id"]
+    if request.method == "DELETE":
+        house.store.delete(key, id_)
+        return _json({"id": id_, "object": "response", "deleted": True})
+    return _json(house.store.get(key, id_).body)
+
+
+async def _health(house: House, _: Request) -> Response:
+    return _json({"status": "ok", "engine": house.engine.name})
+
+
+async def _openapi(_: Request) -> Response:
+    return _json(description())
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    """The answer to a request that cannot be answered, in the shape of the endpoint it went to."""
+    assert isinstance(error, Refusal)
+    endpoint = endpoint_at(request.url.path)
+    return _json(endpoint.dialect.fault(error.fault(endpoint)), error.status, error.headers)
+
+
+def _unrouted(request: Request, error: Exception) -> Response:
+    """The answer to a path or method that does not exist."""
+    assert isinstance(error, HTTPException)
+    path = request.url.path
+    if error.status_code == 405:
+        allowed = (error.headers or {}).get("Allow", "")
+        said = f"{request.method} is not allowed at {path}; use {allowed}"
+    else:
+        said = f"there is no {path}; the endpoints are {', '.join(endpoint.path for endpoint in ENDPOINTS.values())}"
+    return _refused(request, Refusal(error.status_code, said, headers=error.headers))
+
+
+def _failed(request: Request, _: Exception) -> Response:
+    return _refused(request, Refusal(500, "the service failed; the request may be repeated"))
+
+
+def _json(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(codec.encode(body), status, headers, "application/json")

@@ -1,0 +1,116 @@
+"""The service beside this process: starts it, knows where it is, ends it; loads nothing of a web server itself."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import dataclasses
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from types import TracebackType
+from typing import IO, Any, Self
+
+import msgspec
+
+from famnb.errors import ConnectError
+from famnb.service.options import Options
+
+KEY_VARIABLE = "FAMNB_SERVICE_KEY"
+"""The environment variable that carries the keys to the child: never its arguments, which every user can list."""
+
+
+class Server:
+    """A running service; it ends with `close`, at the end of a `with` block, or when this process ends."""
+
+    def __init__(self, *, url: str, key: str, pid: int, process: subprocess.Popen[bytes], log: IO[bytes]) -> None:
+        self.url = url
+        """Its address, the same for `base_url` and `alt_base_url`."""
+        self.key = key
+        self.pid = pid
+        self._process = process
+        self._log = log
+        atexit.register(self.close)
+
+    @property
+    def running(self) -> bool:
+        """Whether the process is alive."""
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        """End the service and wait until it is gone; calling it again does nothing."""
+        atexit.unregister(self.close)
+        _end(self._process)
+        self._log.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, type_: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Server {self.url} {'running' if self.running else 'ended'}>"
+
+
+def serve(*, start_timeout: float = 30.0, **options: Any) -> Server:
+    """Start the local service in a child process that ends with this one; raises ConnectError when it cannot.
+
+    `options` are the fields of `famnb.service.options.Options`, such as `port=0`, `key=None`, `seed=0`,
+    `time_scale=1.0`, `strict=False`, `fault=""`.
+    """
+    chosen = Options(**options)
+    arguments = {field.name: getattr(chosen, field.name) for field in dataclasses.fields(chosen) if field.name != "key"}
+    log = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the child
+    process = subprocess.Popen(  # noqa: S603 - our own interpreter with our own arguments
+        [sys.executable, "-m", "famnb.service", msgspec.json.encode(arguments).decode()],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=log,
+        env={**os.environ, KEY_VARIABLE: " ".join(chosen.keys())},
+        # Of its own session, or an interrupt meant for a notebook cell would end the service as well.
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    late = threading.Timer(start_timeout, process.kill)
+    late.start()
+    try:
+        line = process.stdout.readline()
+    except BaseException:
+        _end(process)
+        raise
+    finally:
+        late.cancel()
+    try:
+        said = msgspec.json.decode(line)
+        return Server(url=said["url"], key=said["key"], pid=said["pid"], process=process, log=log)
+    except (msgspec.DecodeError, KeyError, TypeError):
+        raise _not_started(process, log, start_timeout) from None
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a child: it stops at the end of its input; if it does not, it is killed."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with contextlib.suppress(OSError):
+        process.stdin.close()
+    try:
+        process.wait(timeout=3)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    process.stdout.close()
+
+
+def _not_started(process: subprocess.Popen[bytes], log: IO[bytes], start_timeout: float) -> ConnectError:
+    """The error for a child that did not say where it is, with the end of what it said instead."""
+    _end(process)
+    log.seek(0)
+    said = log.read().decode(errors="replace").strip()[-2000:]
+    log.close()
+    reason = said or f"it ended with status {process.returncode} (or took longer than {start_timeout:g} s) in silence"
+    return ConnectError(f"the local service did not start: {reason}")

@@ -1,0 +1,183 @@
+"""JSON values that satisfy a JSON Schema, made from the schema alone; who asked for them and why is left to others."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from famnb.service.engines.schema import Resolver, Unsatisfiable, type_of
+
+_LEAN = 4
+"""From this level on only what is required is made, so that recursive schemas end soon."""
+_FORMATS = {
+    "date": "2025-01-31",
+    "date-time": "2025-01-31T12:00:00Z",
+    "time": "12:00:00Z",
+    "duration": "PT1H",
+    "email": "someone@example.com",
+    "idn-email": "someone@example.com",
+    "hostname": "example.com",
+    "idn-hostname": "example.com",
+    "ipv4": "192.0.2.1",
+    "ipv6": "2001:db8::1",
+    "uri": "https://example.com/",
+    "uri-reference": "/example",
+    "iri": "https://example.com/",
+    "iri-reference": "/example",
+    "uuid": "123e4567-e89b-42d3-a456-426614174000",
+    "json-pointer": "/example",
+    "regex": ".*",
+}
+_UNMET = (
+    "pattern",
+    "not",
+    "if",
+    "contains",
+    "patternProperties",
+    "propertyNames",
+    "dependentRequired",
+    "dependentSchemas",
+    "dependencies",
+    "$dynamicRef",
+)
+"""Keywords whose demands are not worked out here."""
+
+
+def instance(schema: Any, *, words: tuple[str, ...] = ()) -> Any:
+    """A value that satisfies the schema; `words` fill its free texts. Raises Unsatisfiable."""
+    try:
+        return _Maker(schema, words).value(schema, "the schema")
+    except Unsatisfiable:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        # A schema is the caller's: a keyword of the wrong type shows as any of these, wherever it is used.
+        raise Unsatisfiable(f"the schema is not a valid JSON Schema ({type(error).__name__}: {error})") from None
+
+
+class _Maker:
+    """Makes values for the parts of one schema."""
+
+    def __init__(self, root: Any, words: tuple[str, ...]) -> None:
+        self._resolver = Resolver(root)
+        self._words = iter(words)
+
+    def value(self, schema: Any, at: str, depth: int = 0, serial: int = 0) -> Any:
+        """A value for a schema; those of different `serial` differ where the schema leaves room."""
+        self._resolver.step(at, depth)
+        if schema is True:
+            return "anything"
+        if schema is False:
+            raise Unsatisfiable(f"{at}: `false` allows no value")
+        *others, last = self._resolver.alternatives(schema, at)
+        for plain in others:
+            try:
+                return self._made(plain, at, depth, serial)
+            except Unsatisfiable:
+                continue  # another alternative may do
+        return self._made(last, at, depth, serial)
+
+    def _made(self, schema: Mapping[str, Any], at: str, depth: int, serial: int) -> Any:
+        if unmet := [name for name in _UNMET if name in schema]:
+            raise Unsatisfiable(f"{at}: the simulated engine cannot satisfy `{unmet[0]}`; leave it out to try the rest")
+        if "const" in schema:
+            return schema["const"]
+        if "enum" in schema:
+            if not schema["enum"]:
+                raise Unsatisfiable(f"{at}: no value is in every `enum`")
+            return schema["enum"][serial % len(schema["enum"])]
+        match type_of(schema):
+            case "object":
+                return self._object(schema, at, depth)
+            case "array":
+                return self._array(schema, at, depth)
+            case "string":
+                return self._string(schema, at, serial)
+            case "integer":
+                return _number(schema, at, serial, whole=True)
+            case "number":
+                return _number(schema, at, serial, whole=False)
+            case "boolean":
+                return serial % 2 == 0
+            case "null":
+                return None
+            case other:
+                raise Unsatisfiable(f"{at}: {other!r} is no type of JSON Schema")
+
+    def _object(self, schema: Mapping[str, Any], at: str, depth: int) -> dict[str, Any]:
+        properties: Mapping[str, Any] = schema.get("properties", {})
+        required = list(schema.get("required", ()))
+        optional = [name for name in properties if name not in required]
+        most = schema.get("maxProperties", math.inf)
+        others = schema.get("additionalProperties", {})
+        made: dict[str, Any] = {}
+        for name in required:
+            made[name] = self.value(properties.get(name, others), f"{at}.{name}", depth + 1)
+        for name in optional if depth < _LEAN else ():
+            if len(made) < most:
+                try:
+                    made[name] = self.value(properties[name], f"{at}.{name}", depth + 1)
+                except Unsatisfiable:
+                    continue  # an optional property may be left out
+        for number in itertools.count(1):
+            if len(made) >= schema.get("minProperties", 0):
+                return {name: made[name] for name in (*properties, *made) if name in made}
+            made[f"extra_{number}"] = self.value(others, f"{at}.extra_{number}", depth + 1)
+        raise AssertionError("an endless count ended")
+
+    def _array(self, schema: Mapping[str, Any], at: str, depth: int) -> list[Any]:
+        firsts = list(schema.get("prefixItems", ()))
+        rest = schema.get("items", {})
+        least, most = schema.get("minItems", 0), schema.get("maxItems", math.inf)
+        usual = 0 if depth >= _LEAN or rest is False else 2
+        length = min(max(least, len(firsts), usual), most)
+        made: list[Any] = []
+        for place in range(min(int(length), 1000)):
+            inner = firsts[place] if place < len(firsts) else rest
+            made.append(self.value(inner, f"{at}[{place}]", depth + 1, place))
+        if schema.get("uniqueItems"):
+            made = list({json.dumps(item, sort_keys=True): item for item in made}.values())
+        if len(made) < least:
+            raise Unsatisfiable(f"{at}: no {least} items could be made")
+        return made
+
+    def _string(self, schema: Mapping[str, Any], at: str, serial: int) -> str:
+        name = schema.get("format")
+        made = _FORMATS.get(name, "") if isinstance(name, str) else ""
+        least, most = schema.get("minLength", 0), schema.get("maxLength", math.inf)
+        if not made:
+            label = at.rpartition(".")[2].partition("[")[0].replace("_", " ")
+            made = next(self._words, "") or f"sample {label if label != 'the schema' else 'text'}"
+            made = f"{made} {serial + 1}" if serial else made
+            made = made + "." * max(0, min(least, 100_000) - len(made))
+            made = made[: int(min(most, len(made)))]
+        if not least <= len(made) <= most:
+            raise Unsatisfiable(f"{at}: no text of {least} to {most} characters could be made")
+        return made
+
+
+def _number(schema: Mapping[str, Any], at: str, serial: int, *, whole: bool) -> int | float:
+    step = schema.get("multipleOf", 1)
+    low = max(schema.get("minimum", -math.inf), schema.get("exclusiveMinimum", -math.inf))
+    high = min(schema.get("maximum", math.inf), schema.get("exclusiveMaximum", math.inf))
+    for made in _candidates(low, high, step, serial, whole=whole):
+        if (
+            schema.get("minimum", -math.inf) <= made <= schema.get("maximum", math.inf)
+            and schema.get("exclusiveMinimum", -math.inf) < made < schema.get("exclusiveMaximum", math.inf)
+            and ("multipleOf" not in schema or math.isclose(made / step, round(made / step), abs_tol=1e-9))
+        ):
+            return int(made) if float(made).is_integer() else made
+    raise Unsatisfiable(f"{at}: no {'integer' if whole else 'number'} from {low} to {high} could be made")
+
+
+def _candidates(low: float, high: float, step: float, serial: int, *, whole: bool) -> Iterator[float]:
+    """Numbers worth trying: multiples of the step from 1 or the lower bound on, then the middle of the range."""
+    start = 1 if low < 1 <= high else low if math.isfinite(low) else high if math.isfinite(high) else 1
+    first = math.ceil(start / step)
+    for place in (first + serial, first, first + 1, first - 1):
+        if not whole or float(place * step).is_integer():
+            yield place * step
+    if not whole and math.isfinite(low) and math.isfinite(high):
+        yield low + (high - low) / 2

@@ -1,0 +1,203 @@
+"""What the simulated engine says: Markdown about the request itself, in chunks; tokens and time are not its matter."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+from collections.abc import Iterator
+
+from famnb.service.prompt import Prompt, Turn
+
+LONGEST = 100_000
+"""The most words, lines or numbers that are written on demand."""
+
+_COUNT = re.compile(r"\bcount\b[^.?!\n]{0,30}?\bto\s+(\d[\d,]*)", re.IGNORECASE)
+_WRITE = re.compile(
+    r"\b(?:write|give|generate|produce|print|output|tell|say|in)\b[^.?!\n]{0,40}?"
+    r"\b(\d[\d,]*)[\s-]+(word|line|sentence|paragraph)s?\b",
+    re.IGNORECASE,
+)
+_BRIEF = re.compile(r"\b(?:one|a single|1)[\s-](?:sentence|line)\b|\bbriefly\b|\bin short\b", re.IGNORECASE)
+
+_TITLES = (
+    "A simulated answer",
+    "What the service understood",
+    "Your request, as it arrived",
+    "An answer without a model",
+)
+_OPENINGS = (
+    "This text is **simulated**: no language model was asked. It describes the request instead, as it arrived.",
+    "No model wrote this. The local service answers with a **simulated** text that says what it was asked.",
+    "You are reading the **simulated** engine of the local service. It answers no question, but shows what arrived.",
+)
+_BRIEFLY = (
+    "This is a simulated answer: no language model was asked.",
+    "The simulated engine greets you; no language model was asked.",
+    "A simulated engine wrote this sentence in place of a model.",
+)
+_POINTS = (
+    "the **time to first token** is drawn anew for every call",
+    "each event of the stream carries *one* token",
+    "the same request gives the same text, on every endpoint",
+    "tokens are counted by the engine's own small tokenizer",
+    "thinking and reasoning count as output",
+    "stopping the stream stops the engine",
+    "a lower cap ends the text early, with the reason `length`",
+    "larger models are simulated as slower ones",
+)
+_SNIPPETS = (
+    ("python", "with client.stream(request) as stream:\n    for event in stream:\n        print(event)"),
+    (
+        "python",
+        "replies = client.send_many(requests, concurrency=4)\nprint([reply.timing.ttft_s for reply in replies])",
+    ),
+    ("python", "frame = famnb.calls()\nframe.groupby('model')['ttft_s'].median()"),
+    ("python", "reply = client.send(request)\nprint(reply.text, reply.usage, sep='\\n')"),
+)
+_CLOSINGS = (
+    "Point `FAM_BASE_URL` at a real service to have the question itself answered.",
+    "The timings are lifelike; the words are not worth quoting.",
+    "Ask for “500 words” or to “count to 500” to see a longer stream.",
+    "Send the same request again: the text stays, the timings vary.",
+)
+_SENTENCES = (
+    "A stream arrives in small pieces, and every piece has its moment.",
+    "The first token takes the longest, because the whole prompt is read before it.",
+    "After that the pieces follow each other at an even pace, give or take.",
+    "Some of them hold a whole word, others only the end of one.",
+    "Whoever measures them should note the time at once and think about it later.",
+    "A number without its sample size is a rumour with a decimal point.",
+    "The median says what is usual, and the tail says what will be remembered.",
+)
+_DISCLOSURE = "None of this was written by a model; it is simulated text."
+_THOUGHTS = (
+    "Let me see what is being asked here.",
+    "The wording is short, so the intent should be clear.",
+    "I should say plainly that this answer is simulated.",
+    "First the facts of the request, then a list, then a little code.",
+    "A table would show the settings at a glance.",
+    "Is there anything earlier in the conversation that matters?",
+    "The settings are within their limits, so nothing needs a warning.",
+    "I will keep the structure simple and the sentences short.",
+    "Checking once more that nothing here pretends to be knowledge.",
+    "That should do; now to write it down.",
+)
+
+
+def answer(prompt: Prompt, *, prompt_tokens: int, rng: random.Random) -> Iterator[str]:
+    """The visible answer: as long as the prompt demands, else a page about the request."""
+    asked = _last(prompt, "user")
+    if found := _COUNT.search(asked):
+        return _counting(_amount(found[1]))
+    if found := _WRITE.search(asked):
+        return _on_demand(_amount(found[1]), found[2].lower(), rng)
+    if prompt.verbosity == "low" or _BRIEF.search(asked):
+        return iter((rng.choice(_BRIEFLY),))
+    return _page(prompt, prompt_tokens, rng)
+
+
+def thoughts(prompt: Prompt, *, rng: random.Random) -> Iterator[str]:
+    """Thinking without end, to be cut where the budget ends."""
+    asked = _last(prompt, "user")
+    if asked:
+        yield f"The user asks: “{shortened(asked, 80)}” "
+    for sentence in _shuffled(_THOUGHTS, rng):
+        yield f"{sentence} "
+
+
+def shortened(text: str, limit: int) -> str:
+    """A text as one line of at most `limit` characters."""
+    line = " ".join(text[: 8 * limit].split())
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def _last(prompt: Prompt, role: str) -> str:
+    return next((turn.text for turn in reversed(prompt.turns) if turn.role == role), "")
+
+
+def _amount(digits: str) -> int:
+    return min(int(digits.replace(",", "")[:9] or 0), LONGEST)
+
+
+def _shuffled(choices: tuple[str, ...], rng: random.Random) -> Iterator[str]:
+    """The choices for ever, in a new order each time round."""
+    while True:
+        yield from rng.sample(choices, len(choices))
+
+
+def _counting(end: int) -> Iterator[str]:
+    for number in range(1, end + 1):
+        yield str(number) if number == end else f"{number},\n" if number % 10 == 0 else f"{number}, "
+
+
+def _on_demand(amount: int, unit: str, rng: random.Random) -> Iterator[str]:
+    sentences = itertools.chain([_DISCLOSURE], _shuffled(_SENTENCES, rng))
+    match unit:
+        case "word":
+            words = itertools.chain.from_iterable(sentence.split() for sentence in sentences)
+            return (word if place == 0 else f" {word}" for place, word in enumerate(itertools.islice(words, amount)))
+        case "line":
+            return (f"{place}. {next(sentences)}\n" for place in range(1, amount + 1))
+        case "sentence":
+            return (f"{next(sentences)} " for _ in range(amount))
+        case _:
+            return (f"{' '.join(itertools.islice(sentences, 4))}\n\n" for _ in range(amount))
+
+
+def _page(prompt: Prompt, prompt_tokens: int, rng: random.Random) -> Iterator[str]:
+    yield f"## {rng.choice(_TITLES)}\n\n{rng.choice(_OPENINGS)}\n\n"
+    if asked := _last(prompt, "user"):
+        yield f"> {shortened(asked, 160)}\n\n"
+    yield from _remembered(prompt.turns)
+    yield "| Fact | Value |\n|:--|:--|\n"
+    for name, value in _facts(prompt, prompt_tokens):
+        yield f"| {name} | {value.replace('|', chr(92) + '|')} |\n"
+    count = 5 if prompt.verbosity == "high" else 3
+    yield "\n### About this stream\n\n"
+    for point in rng.sample(_POINTS, count):
+        yield f"- {point}\n"
+    language, code = rng.choice(_SNIPPETS)
+    yield f"\n```{language}\n{code}\n```\n\n{rng.choice(_CLOSINGS)}"
+
+
+def _remembered(turns: tuple[Turn, ...]) -> Iterator[str]:
+    """What came before the last question, so that a conversation shows that it is one."""
+    if turns and turns[-1].role == "tool":
+        yield f"The tool returned: {shortened(turns[-1].text, 160)}\n\n"
+    said = [turn.text for turn in turns if turn.role == "user"][:-1]
+    if said:
+        yield "### Earlier you said\n\n"
+        for number, text in enumerate(said[-5:], start=len(said) - len(said[-5:]) + 1):
+            yield f"{number}. “{shortened(text, 80)}”\n"
+        yield "\n"
+
+
+def _facts(prompt: Prompt, prompt_tokens: int) -> Iterator[tuple[str, str]]:
+    """How the request was understood, in words that are the same on every endpoint."""
+
+    def asked(name: str, value: float | None) -> str:
+        return "default" if name not in prompt.asked or value is None else f"{value:,}"
+
+    yield "Model", f"`{prompt.model}`"
+    yield "Prompt", f"{prompt_tokens:,} tokens, {_plural(len(prompt.turns), 'turn')}"
+    yield "System text", f"“{shortened(prompt.system, 60)}”" if prompt.system else "none"
+    yield "Token cap", asked("cap", prompt.cap)
+    yield "Temperature", asked("temperature", prompt.temperature)
+    if "top_p" in prompt.asked:
+        yield "Top p", asked("top_p", prompt.top_p)
+    yield "Thinking", _thinking(prompt)
+    if images := sum(len(turn.images) for turn in prompt.turns):
+        yield "Images", f"{images}, counted but not opened"
+    if prompt.tools:
+        yield "Tools", ", ".join(f"`{tool.name}`" for tool in prompt.tools)
+
+
+def _thinking(prompt: Prompt) -> str:
+    if prompt.thinking is not None:
+        return f"up to {prompt.thinking:,} tokens"
+    return f"{prompt.effort} effort" if prompt.effort not in (None, "none") else "off"
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number:,} {noun}s"

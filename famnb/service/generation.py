@@ -1,0 +1,167 @@
+"""One endpoint as an ASGI application: from a request to the engine's reply, whole or streamed, come what may.
+
+key (401) ── limits (429) ── body (408, 413) ── request (400) ── prompt ── engine ── events ── bytes
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+import time
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+
+from starlette.requests import ClientDisconnect
+from starlette.requests import Request as HTTPRequest
+from starlette.types import Receive, Scope, Send
+
+from famnb.endpoints import Endpoint
+from famnb.events import Done, Ended, Event, Started
+from famnb.reply import Folding
+from famnb.request import Request, ResponsesRequest, WebChatRequest
+from famnb.service import faults, upload, validation
+from famnb.service.access import Limits, caller
+from famnb.service.engines.engine import Engine
+from famnb.service.faults import Cut, Faults
+from famnb.service.options import Options
+from famnb.service.prompt import Prompt, conversation, prompt_of
+from famnb.service.refusal import Refusal
+from famnb.service.store import Store
+from famnb.wire import codec
+
+_log = logging.getLogger("famnb.service")
+_ID_PREFIXES = {"chat": "chatcmpl-", "web": "chatcmpl-", "responses": "resp_", "messages": "msg_"}
+_STREAM_HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class House:
+    """What the endpoints of one service share."""
+
+    engine: Engine
+    keys: tuple[str, ...]
+    options: Options
+    limits: Limits
+    store: Store
+    faults: Faults
+    """Committed on every generation that does not ask for its own."""
+
+
+class Generation:
+    """One generating endpoint."""
+
+    def __init__(self, endpoint: Endpoint, house: House) -> None:
+        self._endpoint = endpoint
+        self._house = house
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        house, options = self._house, self._house.options
+        http = HTTPRequest(scope, receive)
+        sdk = self._endpoint.name == "messages"
+        key = caller(http.headers, house.keys, named=sdk)
+        with house.limits.admitted(key), contextlib.suppress(ClientDisconnect):
+            body = await upload.body_of(http, limit=options.body_limit, within=options.upload_timeout)
+            request = validation.parsed(self._endpoint, body, strict=options.strict)
+            words = http.headers.get(faults.HEADER)
+            asked = house.faults if words is None else faults.faults_of(words)
+            async with _attended(receive), aclosing(self._events(key, request, asked)) as events:
+                await asked.before()
+                if request.streams:
+                    await self._stream(request, events, asked, send, named=sdk and "anthropic-version" in http.headers)
+                else:
+                    await self._whole(events, asked, send)
+
+    def _events(self, key: str, request: Request, asked: Faults) -> AsyncGenerator[Event]:
+        """The events of the reply; of a response that is to be stored, kept as they pass."""
+        if not isinstance(request, ResponsesRequest):
+            return self._told(prompt_of(request), asked, streams=request.streams)
+        store = self._house.store
+        earlier = store.continued(key, request.previous_response_id)
+        prompt = prompt_of(request, earlier)
+        events = self._told(prompt, asked, streams=request.streams)
+        if not request.store:
+            return events
+        turns = (*earlier.turns, *conversation(request))
+        return store.kept(key, events, self._endpoint.dialect, turns=turns, system=prompt.system)
+
+    async def _told(self, prompt: Prompt, asked: Faults, *, streams: bool) -> AsyncGenerator[Event]:
+        """What the engine says, with the reply's identity; a failure inside a stream becomes the stream's end."""
+        started = False
+        try:
+            async with aclosing(self._house.engine.generate(prompt)) as source:
+                async for event in asked.failing(source):
+                    if type(event) is Started:
+                        started = True
+                        yield Started(_new_id(self._endpoint), prompt.model, int(time.time()))
+                    else:
+                        yield event
+        except Exception as error:
+            if not (started and streams):
+                raise
+            if not isinstance(error, Refusal):
+                _log.exception("the engine failed inside a stream")
+                error = Refusal(500, "the engine failed; what was sent so far is incomplete")
+            yield Ended("error", status="failed", fault=error.fault(self._endpoint))
+            yield Done()
+
+    async def _stream(
+        self, request: Request, events: AsyncGenerator[Event], asked: Faults, send: Send, *, named: bool
+    ) -> None:
+        """Send the reply as it comes: one block, one write; the body ends right after the last."""
+        options = request.stream_options if isinstance(request, WebChatRequest) else None
+        writer = self._endpoint.dialect.writer(include_usage=bool(options and options.include_usage), named=named)
+        first = await anext(events)
+        await send({"type": "http.response.start", "status": 200, "headers": [*_STREAM_HEADERS]})
+        for block in writer.write(first):
+            await send({"type": "http.response.body", "body": block, "more_body": True})
+        with contextlib.suppress(Cut):
+            async for block in asked.blocks(events, writer):
+                await send({"type": "http.response.body", "body": block, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _whole(self, events: AsyncIterator[Event], asked: Faults, send: Send) -> None:
+        """Send the reply as one JSON object, once it is complete."""
+        folding = Folding()
+        async for event in events:
+            folding.add(event)
+        reply = folding.reply()
+        if reply.fault is not None:
+            raise Refusal(500, reply.fault.message, code=reply.fault.code)
+        data = codec.encode(self._endpoint.dialect.write(reply))
+        sent = asked.whole(data)
+        length = len(data) if asked.cut is not None else len(sent)
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(length).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": sent, "more_body": asked.cut is not None})
+
+
+def _new_id(endpoint: Endpoint) -> str:
+    fresh = uuid.uuid4()
+    return f"{_ID_PREFIXES[endpoint.name]}{fresh if endpoint.name in ('chat', 'web') else fresh.hex}"
+
+
+@contextlib.asynccontextmanager
+async def _attended(receive: Receive) -> AsyncIterator[None]:
+    """Run what is inside only while the caller stays: it is cancelled when the caller leaves."""
+    task = asyncio.current_task()
+    assert task is not None
+    left = False
+
+    async def watch() -> None:
+        nonlocal left
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        left = True
+        task.cancel()
+
+    watcher = asyncio.create_task(watch())
+    try:
+        yield
+    except asyncio.CancelledError:
+        if not left:
+            raise
+    finally:
+        watcher.cancel()

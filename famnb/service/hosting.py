@@ -1,0 +1,88 @@
+"""Runs the service in this process: socket, web server, the first line of output, and the ways to end it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import sys
+import threading
+from typing import Any
+
+import msgspec
+import uvicorn
+
+from famnb.errors import ConnectError
+from famnb.service.app import create_app
+from famnb.service.options import Options, new_key
+
+
+class _Web(uvicorn.Server):
+    """A web server that says where it is once it accepts connections."""
+
+    def __init__(self, config: uvicorn.Config, line: bytes) -> None:
+        super().__init__(config)
+        self._line = line
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        sys.stdout.buffer.write(self._line + b"\n")
+        sys.stdout.buffer.flush()
+
+    def end_with_stdin(self) -> None:
+        """Stop, without waiting for open streams, once whoever started the service has gone."""
+        with contextlib.suppress(OSError):
+            while os.read(0, 4096):
+                pass
+        self.force_exit = self.should_exit = True
+
+
+def run(*, until_eof: bool = False, **options: Any) -> int:
+    """Serve until interrupted, or until the end of standard input; returns the exit status.
+
+    `options` are the fields of `famnb.service.options.Options`. The first line on standard output is one JSON
+    object `{"url", "key", "pid"}`, written once connections are accepted; everything else goes to standard error.
+    """
+    chosen = Options(**options)
+    keys = chosen.keys() or (new_key(),)
+    listening = _listening(chosen)
+    line = {"url": _url(chosen.host, listening.getsockname()[1]), "key": keys[0], "pid": os.getpid()}
+    web = _Web(_config(chosen, keys), msgspec.json.encode(line))
+    if until_eof:
+        threading.Thread(target=web.end_with_stdin, name="famnb-stdin", daemon=True).start()
+    with contextlib.suppress(KeyboardInterrupt):
+        web.run(sockets=[listening])
+    return 0
+
+
+def _config(options: Options, keys: tuple[str, ...]) -> uvicorn.Config:
+    return uvicorn.Config(
+        create_app(options, keys=keys),
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        headers=[("server", "famnb")],
+        # Longer than clients keep idle connections, so that it is they who close them.
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=1,
+    )
+
+
+def _listening(options: Options) -> socket.socket:
+    """A socket that listens at the host and port; raises ConnectError when it cannot."""
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    try:
+        return socket.create_server((options.host, options.port), family=family, backlog=2048)
+    except (OSError, OverflowError) as error:
+        raise ConnectError(
+            f"cannot listen at {options.host} port {options.port} ({error}); choose another port, or 0 for a free one"
+        ) from None
+
+
+def _url(host: str, port: int) -> str:
+    """Where callers find a service that listens at this host."""
+    reachable = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104 - nothing binds here
+    return f"http://[{reachable}]:{port}" if ":" in reachable else f"http://{reachable}:{port}"

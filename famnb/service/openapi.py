@@ -1,0 +1,49 @@
+"""The service's own description, in OpenAPI, drawn from the request models; nothing of it is written twice."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from pydantic.json_schema import models_json_schema
+
+from famnb.endpoints import ENDPOINTS, Endpoint
+
+_STATUSES = {
+    "400": "invalid request parameters or malformed JSON",
+    "401": "invalid or missing API key",
+    "429": "too many requests",
+    "500": "server error, try again later",
+}
+
+
+@functools.cache
+def description() -> dict[str, Any]:
+    """The OpenAPI document."""
+    models = [(endpoint.request, "validation") for endpoint in ENDPOINTS.values()]
+    _, schemas = models_json_schema(models, ref_template="#/components/schemas/{model}")  # type: ignore[arg-type]
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Text generation API", "version": "1"},
+        "components": {
+            "schemas": schemas["$defs"],
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"key": []}],
+        "paths": {endpoint.path: {"post": _operation(endpoint)} for endpoint in ENDPOINTS.values()},
+    }
+
+
+def _operation(endpoint: Endpoint) -> dict[str, Any]:
+    request = {"$ref": f"#/components/schemas/{endpoint.request.__name__}"}
+    reply = {"application/json": {"schema": {"type": "object"}}, "text/event-stream": {"schema": {"type": "string"}}}
+    failure = {"application/json": {"schema": {"type": "object", "required": ["error"]}}}
+    return {
+        "operationId": endpoint.name,
+        "summary": endpoint.title,
+        "requestBody": {"required": True, "content": {"application/json": {"schema": request}}},
+        "responses": {
+            "200": {"description": "one JSON object, or an event stream when `stream` is true", "content": reply},
+            **{status: {"description": said, "content": failure} for status, said in _STATUSES.items()},
+        },
+    }

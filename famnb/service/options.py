@@ -1,0 +1,62 @@
+"""What the service can be told when it starts, declared once for `run`, `serve` and the command line."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import secrets
+from collections.abc import Sequence
+
+from famnb.errors import CredentialError, InvalidRequest
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How the service runs."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on."""
+    port: int = 0
+    """Port to listen on; 0 takes a free one."""
+    key: str | Sequence[str] | None = dataclasses.field(default=None, repr=False)
+    """The API key that callers must send, or several; a random one when None."""
+    seed: int = 0
+    """Another seed gives other answers."""
+    time_scale: float = 1.0
+    """How slow simulated time runs: 1 is lifelike, 0 does not wait at all."""
+    strict: bool = False
+    """Whether unknown fields are answered with 400 rather than ignored."""
+    fault: str = ""
+    """A fault to commit on every generation, in the words of the `x-famnb-fault` header."""
+    requests_per_minute: float | None = None
+    """How many requests a key may make each minute; None does not limit."""
+    burst: int = 10
+    """How many of them may come at once."""
+    concurrency: int | None = None
+    """How many requests of a key may run at the same time; None does not limit."""
+    body_limit: int = 20_000_000
+    """The largest body that is read, in bytes."""
+    upload_timeout: float = 30.0
+    """Seconds within which a body must have arrived."""
+
+    def __post_init__(self) -> None:
+        for name in ("time_scale", "upload_timeout"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0):
+                raise InvalidRequest(f"{name}: expected a number of 0 or more, got {value!r}")
+        for name in ("requests_per_minute", "burst", "concurrency"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise InvalidRequest(f"{name}: expected a number above 0, got {value!r}")
+        for key in self.keys():
+            if not key.isascii() or not key.isprintable() or " " in key or not key:
+                raise CredentialError("the service's key must be one word of printable ASCII; it is not shown here")
+
+    def keys(self) -> tuple[str, ...]:
+        """The keys given, none if one is to be made up."""
+        return () if self.key is None else (self.key,) if isinstance(self.key, str) else tuple(self.key)
+
+
+def new_key() -> str:
+    """A fresh random key."""
+    return f"famnb-{secrets.token_urlsafe(24)}"

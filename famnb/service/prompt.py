@@ -1,0 +1,177 @@
+"""Any request as one neutral prompt, so that engines know nothing of endpoints; what to answer is left to them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Literal
+
+from famnb.request import ChatRequest, MessagesRequest, Request, ResponsesRequest, WebChatRequest
+from famnb.request.content import ChatMessage, Reasoning, ResponseFormat, images, plain_text
+from famnb.request.limits import MINI_OUTPUT_TOKENS
+from famnb.request.responses import InputItem, TextFormat
+from famnb.request.web import Function, NamedTool
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Turn:
+    """One message of the conversation."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    text: str
+    """What was said; an assistant's tool calls as `name(arguments)`, a line each."""
+    images: tuple[str, ...] = ()
+    """Addresses of images; never opened."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Earlier:
+    """The conversation that a request continues; empty for a new one."""
+
+    turns: tuple[Turn, ...] = ()
+    """Every turn so far: system turns of the input are among them, `instructions` are not."""
+    system: str = ""
+    """The system text under which the engine saw them."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Form:
+    """The form that the answer must have."""
+
+    json: bool = False
+    schema: dict[str, Any] | None = None
+    """The JSON Schema that the answer must satisfy; None for any JSON."""
+    at: str = ""
+    """The request field that holds the schema, for an error that names it."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """What is asked, whichever endpoint it came through."""
+
+    model: str
+    system: str = ""
+    """The system text; empty when there is none."""
+    turns: tuple[Turn, ...]
+    """The conversation without its system text, oldest first."""
+    cap: int
+    """At most this many generated tokens, thinking and reasoning included."""
+    asked: frozenset[str] = frozenset()
+    """Which of `cap`, `temperature` and `top_p` the request set itself rather than leave to the endpoint."""
+    temperature: float | None = None
+    top_p: float | None = None
+    thinking: int | None = None
+    """The budget, in tokens, of thinking that is to be shown; None when none is."""
+    effort: str | None = None
+    """The effort of reasoning that is counted but not shown; None or `none` when there is none."""
+    tools: tuple[Function, ...] = ()
+    tool_choice: Literal["none", "auto", "required"] = "auto"
+    forced_tool: str | None = None
+    """The name of the one tool that must be called."""
+    form: Form = Form()
+    verbosity: str | None = None
+    """`low`, `medium` or `high`, where asked for."""
+    repeated: int = 0
+    """How many leading turns the engine has seen before, under the same system text."""
+
+
+def conversation(request: Request) -> tuple[Turn, ...]:
+    """The turns that a request itself carries, system turns included."""
+    match request:
+        case ChatRequest() | WebChatRequest():
+            return tuple(map(_chat_turn, request.messages))
+        case ResponsesRequest():
+            given = [request.input] if isinstance(request.input, str) else request.input
+            return tuple(map(_input_turn, given))
+        case MessagesRequest():
+            return tuple(Turn(said.role, plain_text(said.content), images(said.content)) for said in request.messages)
+        case _:
+            raise TypeError(f"no prompt can be made of a {type(request).__name__}")
+
+
+def prompt_of(request: Request, earlier: Earlier = Earlier()) -> Prompt:
+    """The neutral prompt of a request that continues an earlier conversation."""
+    turns = (*earlier.turns, *conversation(request))
+    own, instructions = _own(request)
+    system = "\n\n".join(filter(None, [instructions, *(turn.text for turn in turns if turn.role == "system")]))
+    return Prompt(
+        turns=tuple(turn for turn in turns if turn.role != "system"),
+        system=system,
+        asked=frozenset(
+            neutral
+            for neutral, field in {"cap": request.cap, "temperature": "temperature", "top_p": "top_p"}.items()
+            if field in request.model_fields_set
+        ),
+        repeated=sum(turn.role != "system" for turn in earlier.turns) if earlier.system == system else 0,
+        **own,
+    )
+
+
+def _own(request: Request) -> tuple[dict[str, Any], str]:
+    """What each endpoint says in its own way, as fields of Prompt; and its system text outside the conversation."""
+    match request:
+        case ChatRequest():
+            return {
+                **_sampling(request, request.max_tokens or MINI_OUTPUT_TOKENS),
+                "effort": _effort(request.reasoning),
+                "form": _chat_form(request.response_format),
+            }, ""
+        case WebChatRequest():
+            forced = request.tool_choice.function.name if isinstance(request.tool_choice, NamedTool) else None
+            return {
+                **_sampling(request, request.max_new_tokens),
+                "effort": _effort(request.reasoning),
+                "form": _chat_form(request.response_format),
+                "tools": tuple(tool.function for tool in request.tools or ()),
+                "tool_choice": "required" if forced else request.tool_choice,
+                "forced_tool": forced,
+            }, ""
+        case ResponsesRequest():
+            return {
+                **_sampling(request, request.max_output_tokens),
+                "effort": _effort(request.reasoning),
+                "form": _text_form(request.text.format if request.text else None),
+                "verbosity": request.text.verbosity if request.text else None,
+            }, request.instructions or ""
+        case MessagesRequest():
+            enabled = request.thinking if request.thinking and request.thinking.type == "enabled" else None
+            return {
+                **_sampling(request, request.max_tokens),
+                "thinking": (enabled.budget_tokens or request.max_tokens) if enabled else None,
+            }, plain_text(request.system)
+        case _:
+            raise TypeError(f"no prompt can be made of a {type(request).__name__}")
+
+
+def _sampling(request: ChatRequest | WebChatRequest | ResponsesRequest | MessagesRequest, cap: int) -> dict[str, Any]:
+    return {"model": request.model, "cap": cap, "temperature": request.temperature, "top_p": request.top_p}
+
+
+def _effort(reasoning: Reasoning | None) -> str | None:
+    return reasoning.effort if reasoning else None
+
+
+def _chat_form(form: ResponseFormat | None) -> Form:
+    if form is None or form.type == "text":
+        return Form()
+    schema = form.json_schema.schema_ if form.json_schema and form.type == "json_schema" else None
+    return Form(True, schema, "response_format.json_schema.schema")
+
+
+def _text_form(form: TextFormat | None) -> Form:
+    if form is None or form.type == "text":
+        return Form()
+    return Form(True, form.schema_ if form.type == "json_schema" else None, "text.format.schema")
+
+
+def _chat_turn(message: ChatMessage) -> Turn:
+    calls = [f"{call.function.name}({call.function.arguments})" for call in message.tool_calls or ()]
+    text = "\n".join(filter(None, [plain_text(message.content), *calls]))
+    role = "system" if message.role == "developer" else message.role
+    return Turn(role, text, images(message.content))
+
+
+def _input_turn(item: str | InputItem) -> Turn:
+    if isinstance(item, str):
+        return Turn("user", item)
+    role = "system" if item.role == "developer" else item.role
+    return Turn(role, plain_text(item.content), images(item.content))

@@ -1,0 +1,80 @@
+"""A request that cannot be answered, and the words each endpoint has for it; where it is raised is left to others."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from famnb.endpoints import ENDPOINTS, Endpoint
+from famnb.events import Fault
+
+
+class Refusal(Exception):
+    """Ends a request with an error status; `fault` says it in an endpoint's own words."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        code: str | None = None,
+        param: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.code = code
+        self.param = param
+        """The request field at fault."""
+        self.headers = dict(headers or {})
+        """Headers of the error response, such as `retry-after`."""
+
+    def fault(self, endpoint: Endpoint) -> Fault:
+        """The error as that endpoint names it."""
+        words = _WORDS[endpoint.name == "messages"]
+        type_ = words.by_status.get(self.status, words.server if self.status >= 500 else words.request)
+        return Fault(self.message, type_, self.code or _CODES.get(self.status), self.param)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Words:
+    """The error types of a family of endpoints."""
+
+    request: str
+    server: str
+    by_status: Mapping[int, str]
+
+
+_WORDS = {
+    False: _Words("invalid_request_error", "server_error", {429: "rate_limit_error"}),
+    True: _Words(
+        "invalid_request_error",
+        "api_error",
+        {
+            401: "authentication_error",
+            404: "not_found_error",
+            413: "request_too_large",
+            429: "rate_limit_error",
+            529: "overloaded_error",
+        },
+    ),
+}
+_CODES = {
+    401: "invalid_api_key",
+    404: "not_found",
+    405: "method_not_allowed",
+    408: "request_timeout",
+    413: "request_too_large",
+    429: "rate_limit_exceeded",
+    500: "server_error",
+}
+"""The code of a status, where the refusal names none."""
+
+
+def endpoint_at(path: str) -> Endpoint:
+    """The endpoint whose error shape answers at a path; web chat's for a path that belongs to none."""
+    for endpoint in ENDPOINTS.values():
+        if path == endpoint.path or path.startswith(f"{endpoint.path}/"):
+            return endpoint
+    return ENDPOINTS["web"]

@@ -1,0 +1,113 @@
+"""The controls of one endpoint's request, drawn from its model; what they mean is decided in `fields`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, assert_never
+
+import ipywidgets as widgets
+
+from famnb.endpoints import Endpoint
+from famnb.widget import markup
+from famnb.widget.fields import Field, Path, Raw, fields
+
+MODEL: Path = ("model",)
+_EARLY = (MODEL, ("stream",), ("thinking", "type"), ("thinking", "budget_tokens"), ("reasoning", "effort"))
+"""What stands in the first row beside the token cap."""
+
+
+class Form:
+    """The controls of an endpoint and the text in each; `changed` is called after each edit.
+
+    `raw` are texts to begin with, those that fit; `apart` names the fields that are drawn elsewhere.
+    """
+
+    def __init__(self, endpoint: Endpoint, *, raw: Raw, apart: frozenset[Path], changed: Callable[[], object]) -> None:
+        self.endpoint = endpoint
+        self.fields = tuple(field for field in fields(endpoint.request) if field.path not in apart)
+        given = {MODEL: endpoint.models[0], **raw}
+        self.raw: dict[Path, str] = {
+            field.path: given[field.path] for field in self.fields if _fits(field, given.get(field.path, ""))
+        }
+        if not self.raw.get(MODEL):
+            self.raw[MODEL] = endpoint.models[0]
+        self._changed = changed
+        self._layout = widgets.Layout()
+        self._notes: dict[Path, tuple[widgets.HTML, str]] = {}
+        self._faults: Mapping[Path, str] = {}
+        early = {(endpoint.request.cap,), *_EARLY}
+        self.first = [self._control(field, early=True) for field in self.fields if field.path in early]
+        self._later = [field for field in self.fields if field.path not in early]
+
+    def rest(self) -> list[widgets.Widget]:
+        """The controls that are not in the first row, drawn when they are asked for."""
+        drawn = [self._control(field, early=False) for field in self._later]
+        self.show(self._faults)
+        return drawn
+
+    def show(self, faults: Mapping[Path, str]) -> None:
+        """Put each fault under its control, in place of the help."""
+        self._faults = faults
+        for path, (note, help) in self._notes.items():
+            words = markup.escape(faults.get(path, ""))
+            note.value = f'<span class="famnb-fault" role="alert">{words}</span>' if words else help
+
+    def _control(self, field: Field, *, early: bool) -> widgets.Widget:
+        control = self._input(field)
+        control.observe(lambda change: self._edited(field.path, change["new"]), "value")
+        words = field.help
+        if field.path == (self.endpoint.request.prompt_field,):
+            words += " When filled in, it is sent instead of the prompt."
+        help = "" if early else f'<span class="famnb-help">{markup.escape(words)}</span>'
+        note = widgets.HTML(help, layout=self._layout)
+        self._notes[field.path] = (note, help)
+        return boxed(control, note, kind=field.kind, layout=self._layout)
+
+    def _input(self, field: Field) -> Any:
+        unset = field.hint or "not set"
+        make = partial(
+            labelled, title=field.name, help=field.help, value=self.raw.get(field.path, ""), layout=self._layout
+        )
+        match field.kind:
+            case "choice":
+                options = [(word, word) for word in field.choices]
+                return make(widgets.Dropdown, options=options if field.path == MODEL else [(unset, ""), *options])
+            case "switch":
+                return make(widgets.Dropdown, options=[(unset, ""), ("yes", "true"), ("no", "false")])
+            case "text" if field.path == MODEL:
+                return make(widgets.Combobox, options=self.endpoint.models)
+            case "integer" | "number" | "text":
+                return make(widgets.Text, placeholder=unset)
+            case "json":
+                return make(widgets.Textarea, placeholder=unset, rows=2)
+            case _:
+                assert_never(field.kind)
+
+    def _edited(self, path: Path, value: str) -> None:
+        self.raw[path] = value
+        self._changed()
+
+
+def labelled(kind: Callable[..., Any], *, title: str, help: str, **traits: Any) -> Any:
+    """A control of a kind with its label and tooltip."""
+    return kind(description=title, tooltip=help, style={"description_width": "initial"}, **traits)
+
+
+def boxed(control: widgets.Widget, *below: widgets.Widget, kind: str, **traits: Any) -> widgets.Widget:
+    """A control with what stands below it, as one cell of the form."""
+    box = widgets.VBox([control, *below], **traits)
+    box.add_class("famnb-control")
+    box.add_class(f"famnb-{kind}")
+    return box
+
+
+def _fits(field: Field, text: str) -> bool:
+    """Whether a control of this field can hold a text."""
+    match field.kind:
+        case "choice":
+            return text in field.choices
+        case "switch":
+            return text in ("true", "false")
+        case _:
+            return bool(text)

@@ -1,0 +1,286 @@
+// The browser's half of the live view and of the composer's prompt box. It draws what the kernel says and reports what
+// the reader does; every decision is taken in Python. Texts become text nodes; HTML is inserted only where Python made
+// it (markup.html: rendered from Markdown and sanitised).
+
+const PAGE = globalThis.crypto?.randomUUID?.() ?? String(Math.random()); // tells a reloaded page from the first one
+const ACKNOWLEDGE_MS = 300;
+
+function make(tag, name, ...children) {
+  const element = document.createElement(tag);
+  if (name) element.className = name;
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+function button(name, words, keys, press) {
+  const element = make("button", `famnb-button ${name}`, words, keys ? make("kbd", "", keys) : null);
+  element.type = "button";
+  element.setAttribute("aria-label", words);
+  element.title = keys ? `${words} (${keys})` : words;
+  element.dataset.lmSuppressShortcuts = "true"; // else the notebook takes Enter and single letters for its own
+  element.addEventListener("click", press);
+  return element;
+}
+
+// What the kernel offers no other way: stopping a cell that runs blocking code. Jupyter servers take it by HTTP.
+async function interrupt(kernel) {
+  const config = JSON.parse(document.getElementById("jupyter-config-data")?.textContent || "{}");
+  const base = config.baseUrl || document.body.dataset.baseUrl || "/";
+  const xsrf = /(?:^|; )_xsrf=([^;]*)/.exec(document.cookie)?.[1];
+  const headers = {};
+  if (xsrf) headers["X-XSRFToken"] = decodeURIComponent(xsrf);
+  if (config.token) headers.Authorization = `token ${config.token}`;
+  const url = `${base}api/kernels/${encodeURIComponent(kernel)}/interrupt`;
+  const answer = await fetch(url, { method: "POST", credentials: "same-origin", headers });
+  if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
+}
+
+// One block of a reply. `settled` holds finished Markdown as HTML, `tail` the text that is still growing.
+function drawBlock(block) {
+  const settled = make("div", "famnb-settled");
+  const tail = make("div", "famnb-tail");
+  const common = block.kind === "code" ? "" : " jp-RenderedHTMLCommon";
+  const body = make("div", `famnb-body famnb-${block.kind}${common}`, settled, tail);
+  body.dir = "auto";
+  let element = body;
+  let summary = null;
+  if (block.kind === "thinking") {
+    summary = make("summary", "", block.label);
+    summary.dataset.lmSuppressShortcuts = "true";
+    element = make("details", "famnb-details", summary, body);
+    element.open = block.open;
+  } else {
+    summary = make("div", "famnb-label", block.label);
+    element = make("div", "", summary, body);
+  }
+  settled.innerHTML = block.html; // clean HTML made by markup.html
+  tail.append(block.tail);
+  const following = (change) => {
+    const near = body.scrollHeight - body.scrollTop - body.clientHeight < 24;
+    change();
+    if (near) body.scrollTop = body.scrollHeight;
+  };
+  return {
+    element,
+    text: (words) => following(() => tail.append(words)),
+    settle: (html, rest) =>
+      following(() => {
+        settled.insertAdjacentHTML("beforeend", html); // clean HTML made by markup.html
+        tail.replaceChildren(rest);
+      }),
+    close: (html, rest) => {
+      settled.innerHTML = html; // clean HTML made by markup.html
+      tail.replaceChildren(rest);
+    },
+    fold: (label) => {
+      summary.textContent = label;
+      element.open = false;
+    },
+  };
+}
+
+function drawPane(pane, stop) {
+  const blocks = pane.blocks.map(drawBlock);
+  const flow = make("div", "famnb-flow", ...blocks.map((block) => block.element));
+  const state = make("span", "famnb-state");
+  state.setAttribute("role", "status");
+  const clock = make("span", "famnb-clock");
+  const stopping = button("famnb-stop", "Stop", "", () => stop(pane.id));
+  const marks = pane.badges.map(([words, tone]) => make("span", `famnb-badge famnb-${tone}`, words));
+  const head = make("div", "famnb-head", make("strong", "", pane.head), ...marks, state, clock);
+  if (pane.running && pane.stop) head.append(stopping);
+  const asked = pane.asked.map(([role, text]) =>
+    make("div", "famnb-asked", role === "user" ? null : make("strong", "famnb-role", role), text),
+  );
+  const after = [
+    pane.failure ? make("p", "famnb-failure", pane.failure) : null,
+    ...pane.notes.map((note) => make("p", "famnb-note", note)),
+    pane.figures ? make("p", "famnb-note", pane.figures) : null,
+  ];
+  const began = performance.now() - pane.elapsed * 1000;
+  const tick = () => {
+    clock.textContent = pane.running ? `${Math.floor((performance.now() - began) / 1000)} s` : "";
+  };
+  const timer = pane.running ? setInterval(tick, 500) : 0;
+  const settle = () => {
+    const last = pane.blocks.at(-1)?.kind;
+    const doing = last === "thinking" ? "thinking …" : last ? "answering …" : "waiting for the first token …";
+    const words = pane.running ? (pane.stopping ? "stopping …" : doing) : "";
+    if (state.textContent !== words) state.textContent = words;
+    stopping.disabled = Boolean(pane.stopping);
+  };
+  tick();
+  settle();
+  const element = make("article", `famnb-pane${pane.running ? " famnb-running" : ""}`, head, ...asked, flow, ...after);
+  return {
+    element,
+    settle,
+    say: (words) => head.append(make("span", "famnb-note", words)),
+    open: (block) => {
+      blocks.push(drawBlock(block));
+      flow.append(blocks.at(-1).element);
+    },
+    block: (number) => blocks[number],
+    end: () => clearInterval(timer),
+  };
+}
+
+// The same change to what is known and to what is drawn: [what, block number, …]
+const changes = {
+  open: (pane, drawn, number, kind, label) => {
+    pane.blocks[number] = { kind, label, open: true, html: "", tail: "" };
+    for (const view of drawn) view.open(pane.blocks[number]);
+  },
+  text: (pane, drawn, number, words) => {
+    pane.blocks[number].tail += words;
+    for (const view of drawn) view.block(number).text(words);
+  },
+  settle: (pane, drawn, number, html, rest) => {
+    pane.blocks[number].html += html;
+    pane.blocks[number].tail = rest;
+    for (const view of drawn) view.block(number).settle(html, rest);
+  },
+  close: (pane, drawn, number, html, rest) => {
+    pane.blocks[number].html = html;
+    pane.blocks[number].tail = rest;
+    for (const view of drawn) view.block(number).close(html, rest);
+  },
+  fold: (pane, drawn, number, label) => {
+    pane.blocks[number].label = label;
+    pane.blocks[number].open = false;
+    for (const view of drawn) view.block(number).fold(label);
+  },
+};
+
+// The box where a prompt is written and sent; only the composer's model has a `prompt`.
+function drawPrompt(model, send, stop) {
+  const area = make("textarea", "famnb-prompt");
+  area.rows = 3;
+  area.value = model.get("prompt");
+  const label = make("label", "famnb-field", make("span", "famnb-label", "Prompt"), area);
+  const sending = button("famnb-send", "Send", "Ctrl+Enter", (event) => {
+    if (event.detail < 2) send(area.value); // the second click of a double click is no second wish
+  });
+  const stopping = button("famnb-stop", "Stop", "Esc", stop);
+  const hint = make("span", "famnb-hint");
+  hint.setAttribute("role", "status");
+  const element = make("div", "famnb-ask", label, make("div", "famnb-bar", sending, stopping, hint));
+  area.addEventListener("input", () => {
+    model.set("prompt", area.value);
+    model.save_changes();
+    settle();
+  });
+  element.addEventListener("keydown", (event) => {
+    const sends = event.key === "Enter" && (event.ctrlKey || event.metaKey);
+    const stops = event.key === "Escape" && model.get("busy");
+    if (!sends && !stops) return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (stops) stop();
+    else if (!sending.disabled) send(area.value);
+  });
+  function settle() {
+    const busy = model.get("busy");
+    const empty = !area.value.trim() && !model.get("replaced");
+    area.placeholder = model.get("replaced") ? "The conversation in the form is sent instead" : "Ask something";
+    sending.disabled = busy || Boolean(model.get("fault")) || empty;
+    stopping.disabled = !busy;
+    hint.textContent = busy ? "" : model.get("fault") || (empty ? "Write a prompt to send." : "");
+  }
+  const changed = () => {
+    if (area.value !== model.get("prompt")) area.value = model.get("prompt");
+    settle();
+  };
+  const names = ["change:prompt", "change:busy", "change:fault", "change:replaced"];
+  for (const name of names) model.on(name, changed);
+  const lock = () => {
+    sending.disabled = true;
+    hint.textContent = "Waiting for the kernel …";
+  };
+  const end = () => {
+    for (const name of names) model.off(name, changed);
+  };
+  settle();
+  return { element, settle, lock, end };
+}
+
+export default () => {
+  let panes = []; // what is known, in the shape of a snapshot
+  let sequence = null; // of the last message that was understood; null: a snapshot is needed
+  const views = new Set();
+  let heard = false; // whether the kernel acknowledged the last stop
+
+  const draw = (view) => {
+    for (const drawn of view.drawn.values()) drawn.end();
+    view.drawn = new Map(panes.map((pane) => [pane.id, drawPane(pane, view.stop)]));
+    view.flow.replaceChildren(...[...view.drawn.values()].map((drawn) => drawn.element));
+  };
+
+  const hear = (model, message) => {
+    if (message.kind === "stopping") {
+      heard = true;
+    } else if (message.kind === "taken") {
+      for (const view of views) view.box?.settle();
+    } else if (message.kind === "snapshot") {
+      sequence = message.seq;
+      panes = message.panes;
+      views.forEach(draw);
+    } else if (message.kind === "changes" && sequence !== null) {
+      if (message.seq !== sequence + 1) {
+        sequence = null;
+        model.send({ kind: "ready", page: PAGE });
+        return;
+      }
+      sequence = message.seq;
+      for (const pane of panes.filter((pane) => pane.id in message.panes)) {
+        const drawn = [...views].map((view) => view.drawn.get(pane.id));
+        for (const [what, ...details] of message.panes[pane.id]) changes[what](pane, drawn, ...details);
+        for (const each of drawn) each.settle();
+      }
+    }
+  };
+
+  const stop = (model, ids) => {
+    heard = false;
+    for (const id of ids) model.send({ kind: "stop", pane: id });
+    for (const pane of panes.filter((pane) => ids.includes(pane.id))) {
+      pane.stopping = true;
+      for (const view of views) view.drawn.get(pane.id).settle();
+    }
+    if (!model.get("blocking")) return;
+    setTimeout(() => {
+      if (heard || !panes.some((pane) => pane.running)) return;
+      interrupt(model.get("kernel_id")).catch((error) => {
+        const words = `The kernel is busy and could not be interrupted from here (${error.message}): press the notebook's stop button.`;
+        for (const view of views) for (const id of ids) view.drawn.get(id)?.say(words);
+      });
+    }, ACKNOWLEDGE_MS);
+  };
+
+  return {
+    initialize({ model }) {
+      model.on("msg:custom", (message) => hear(model, message));
+      model.send({ kind: "ready", page: PAGE });
+    },
+    render({ model, el }) {
+      const flow = make("div", "famnb-panes");
+      const view = { flow, drawn: new Map(), stop: (id) => stop(model, [id]) };
+      const running = () => panes.filter((pane) => pane.running).map((pane) => pane.id);
+      const send = (prompt) => {
+        view.box.lock();
+        model.send({ kind: "send", prompt });
+      };
+      const composing = model.get("prompt") !== undefined;
+      view.box = composing ? drawPrompt(model, send, () => stop(model, running())) : null;
+      el.classList.add("famnb");
+      el.append(...(view.box ? [view.box.element, flow] : [flow]));
+      views.add(view);
+      draw(view);
+      return () => {
+        views.delete(view);
+        for (const drawn of view.drawn.values()) drawn.end();
+        view.box?.end();
+      };
+    },
+  };
+};

@@ -1,0 +1,196 @@
+"""Live views in a notebook: one flusher thread sends what changed, and a cell shows a stream while it waits for it.
+
+    stream.events ── Pane.changes ── Flusher, 20 times a second ── LiveView.flush ── one custom message ── front end
+                                                                   └ ready, stop ◄───────────────────────┘
+
+A message sent before a view exists is lost, and one may be dropped on the way. So every message has a number, a view
+that is new or misses a number says `ready` and gets everything, and a view that cannot be heard, because the kernel
+runs a cell, gets everything once a second anyway. The last message is always everything.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import traitlets
+from IPython import get_ipython
+
+from famnb.client import Stream
+from famnb.widget import shown, transcript
+from famnb.widget.pane import Pane, Streaming, known
+
+FRONT = Path(__file__).parent / "front"
+PERIOD_S = 0.05
+"""Between two looks at the streams: the eye is content, and the server drops nothing."""
+UNHEARD_LOOKS = 20
+"""How many looks apart everything is sent to a view that was never heard."""
+GRACE_S = 2.0
+"""How long a cell that is cancelled waits for its stopped call."""
+REMEMBERED = 8
+"""How many finished live views stay open for a page that was reloaded meanwhile."""
+
+_log = logging.getLogger(__name__)
+
+
+class LiveView(anywidget.AnyWidget):
+    """Streams, drawn while they run; holds no model text in any trait, so none is saved as widget state."""
+
+    _esm = FRONT / "famnb.js"
+    _css = FRONT / "famnb.css"
+    kernel_id = traitlets.Unicode(read_only=True).tag(sync=True)
+    """The server's id of this kernel, by which the page can have it interrupted; empty if unknown."""
+    blocking = traitlets.Bool(False).tag(sync=True)
+    """Whether a cell waits for the streams, so that the kernel may not hear that they shall stop."""
+
+    def __init__(self, *, flusher: Flusher | None = None, **traits: Any) -> None:
+        super().__init__(**traits)
+        self.set_trait("kernel_id", _kernel_id())
+        self._flusher = flusher or FLUSHER
+        # Callbacks come on the main thread or on a subshell's, looks on the flusher's.
+        self._guard = threading.RLock()
+        self._panes: dict[str, Pane] = {}
+        self._running: dict[str, Callable[[], object]] = {}
+        """What to call when a pane's stream has ended."""
+        self._sequence = 0
+        self._looks = 0
+        self._heard = False
+        self._page = ""
+        self.reloaded = False
+        """Whether the page was reloaded since this was put under a cell: it no longer follows changes to old outputs."""
+        self.on_msg(self._message)
+
+    def watch(self, stream: Streaming, *, stop: bool = True, then: Callable[[], object] = bool) -> None:
+        """Show a stream until it ends, alone; `then` is called on the flusher's thread after its last message."""
+        with self._guard:
+            pane = Pane(stream, id=f"pane{self._sequence}", stop=stop)
+            self._panes = {pane.id: pane}
+            self._running = {pane.id: then}
+            self._looks = 0
+            self._everything()
+        self._flusher.add(self)
+
+    def clear(self) -> None:
+        """Show nothing."""
+        with self._guard:
+            self._panes = {}
+            self._everything()
+
+    def flush(self) -> bool:
+        """Send what changed; whether there is more to come."""
+        with self._guard:
+            over = [id for id in self._running if not self._panes[id].stream.running]
+            made = {id: changes for id in self._running if (changes := self._panes[id].changes())}
+            unheard = not self._heard and (self._looks < UNHEARD_LOOKS or self._looks % UNHEARD_LOOKS == 0)
+            self._looks += 1
+            if over or (unheard and made):
+                self._everything()
+            elif made:
+                self._say({"kind": "changes", "panes": made})
+            ends = [self._running.pop(id) for id in over]
+            more = bool(self._running)
+        for end in ends:
+            end()
+        return more
+
+    def _everything(self) -> None:
+        self._say({"kind": "snapshot", "panes": [pane.snapshot() for pane in self._panes.values()]})
+
+    def _say(self, message: dict[str, Any]) -> None:
+        self._sequence += 1
+        self.send({**message, "seq": self._sequence})
+
+    def _message(self, _widget: object, message: dict[str, Any], _buffers: object) -> None:
+        with self._guard:
+            match message:
+                case {"kind": "ready", "page": str(page)}:
+                    self._heard = True
+                    self.reloaded = self.reloaded or self._page not in ("", page)
+                    self._page = page
+                    self._everything()
+                case {"kind": "stop", "pane": str(id)} if id in self._panes:
+                    self.send({"kind": "stopping"})
+                    self._panes[id].stream.stop()
+                case _:
+                    pass
+
+
+class Flusher:
+    """One thread that has every running view send what changed, at a pace that page and server can follow."""
+
+    def __init__(self, *, period_s: float = PERIOD_S) -> None:
+        self._period_s = period_s
+        self._views: list[LiveView] = []
+        self._some = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    def add(self, view: LiveView) -> None:
+        """Take care of a view until it has nothing more to come."""
+        with self._some:
+            if view not in self._views:
+                self._views.append(view)
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._run, name="famnb-live", daemon=True)
+                self._thread.start()
+            self._some.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._some:
+                self._some.wait_for(lambda: self._views)
+                views = list(self._views)
+            for view in views:
+                if not self._flushed(view):
+                    with self._some:
+                        self._views.remove(view)
+            time.sleep(self._period_s)
+
+    @staticmethod
+    def _flushed(view: LiveView) -> bool:
+        try:
+            return view.flush()
+        except Exception:  # one view that cannot be drawn must not end the others
+            _log.warning("famnb: a live view could not be updated; the call itself goes on", exc_info=True)
+            return False
+
+
+FLUSHER = Flusher()
+"""The process's own."""
+_open_views: collections.deque[LiveView] = collections.deque()
+
+
+@contextlib.contextmanager
+def viewer(stream: Stream) -> Iterator[None]:
+    """Shows a stream under the cell while the body waits for it, then leaves its transcript as ordinary output."""
+    view = LiveView(blocking=True)
+    output = shown.Output()
+    output.show(view)
+    view.watch(stream)
+    try:
+        yield
+    finally:
+        view.blocking = False
+        if stream.running:  # an awaiting cell was cancelled, which does not wait for the call to end
+            stream.stop()
+            stream.wait(GRACE_S)
+        output.replace(transcript.bundle(known(stream)))
+        shown.in_this_cell(stream.reply)
+        _open_views.append(view)
+        while len(_open_views) > REMEMBERED:
+            _open_views.popleft().close()
+
+
+def _kernel_id() -> str:
+    """The id in the name of the kernel's connection file, which is the server's id of the kernel."""
+    shell = get_ipython()
+    path = str(shell.config.get("IPKernelApp", {}).get("connection_file", "")) if shell else ""
+    found = re.search(r"kernel-(.+)\.json$", path)
+    return found[1] if found else ""

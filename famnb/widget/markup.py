@@ -1,0 +1,134 @@
+"""Foreign text made harmless, as HTML, as Markdown and as plain text; knows nothing of replies.
+
+A model's words are hostile until proven otherwise: they pass through here before anything shows or saves them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from html import escape as _escape
+
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+
+_BIDI_MARKS = (0x061C, 0x200E, 0x200F)
+_BIDI_CONTROLS = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_VISIBLE: dict[int, str | None] = {
+    **{code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n\r"},
+    0x0D: None,
+    0x7F: "␡",
+    **dict.fromkeys(range(0x80, 0xA0), "\ufffd"),
+    **dict.fromkeys(_BIDI_MARKS),
+    **{code: f"[U+{code:04X}]" for code in _BIDI_CONTROLS},
+    **dict.fromkeys(range(0xD800, 0xE000), "\ufffd"),
+}
+"""Characters that act on a terminal, reorder text or cannot be encoded, and what is shown in their place."""
+
+_TAGS = {"a", "blockquote", "br", "code", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre"}
+_TAGS |= {"s", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul"}
+_ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}, "td": {"style"}, "th": {"style"}}
+_SCHEMES = ("http://", "https://", "mailto:")
+_ALIGN = re.compile(r"text-align:(left|right|center)")
+
+
+def visible(text: str) -> str:
+    """The text with control and direction characters made visible or dropped, so that it can only be read."""
+    return text.replace("\r\n", "\n").translate(_VISIBLE)
+
+
+def escape(text: str) -> str:
+    """The text as HTML that shows exactly it."""
+    return _escape(visible(text))
+
+
+def _image(
+    _self: RendererHTML, tokens: Sequence[Token], index: int, _options: object, _env: Mapping[str, object]
+) -> str:
+    """An image as a link, because loading it would tell its host that the text was read."""
+    token = tokens[index]
+    words = f"image: {token.content}" if token.content else "image"
+    return f'<a href="{_escape(str(token.attrGet("src") or ""))}">{_escape(words)}</a>'
+
+
+# A line break of the model's is kept: so the text that streams and its Markdown have the same lines.
+_MARKDOWN = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
+_MARKDOWN.add_render_rule("image", _image)
+_BLOCKS = MarkdownIt("commonmark", {"html": False}).enable("table").disable("inline")
+
+
+def _attribute(_tag: str, name: str, value: str) -> str | None:
+    match name:
+        case "href":
+            return value if value.lower().startswith(_SCHEMES) else None
+        case "style":
+            return value if _ALIGN.fullmatch(value) else None
+        case _:
+            return value
+
+
+def html(markdown: str) -> str:
+    """Markdown as clean HTML: no raw HTML, no image, no style, only http, https and mailto links.
+
+    Headings go two levels down: the notebook's own outline is above them.
+    """
+    tokens = _MARKDOWN.parse(visible(markdown))
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(6, int(token.tag[1]) + 2)}"
+    return nh3.clean(
+        _MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}),
+        tags=_TAGS,
+        attributes=_ATTRIBUTES,
+        attribute_filter=_attribute,
+        url_schemes={"http", "https", "mailto"},
+        link_rel="noopener noreferrer",
+        set_tag_attribute_values={"a": {"target": "_blank"}},
+    )
+
+
+def settled(markdown: str) -> int:
+    """How many characters at the start can no longer change their meaning when more text is appended."""
+    starts = [token.map[0] for token in _BLOCKS.parse(markdown) if token.map and token.level == 0]
+    return sum(len(line) + 1 for line in markdown.split("\n")[: starts[-1]]) if starts else 0
+
+
+# What a viewer could take for HTML, or for a link that is not http(s) or mailto. Viewers disagree on what is code, so
+# code is treated like all other text.
+_TAG = re.compile(r"<(?=[a-zA-Z/!?])")
+_LINK = re.compile(r"\](?=[(:]\s*(?!https?://|mailto:)[^\s)]{0,40}[:&\\])", re.IGNORECASE)
+
+
+def markdown(text: str) -> str:
+    """Markdown that stays Markdown but carries no raw HTML, no image and no script link, in whatever viewer."""
+    safe = _TAG.sub("&lt;", visible(text)).replace("![", "!\\[")
+    return _LINK.sub("]\\\\", safe) + _unclosed(safe)
+
+
+def _unclosed(text: str) -> str:
+    """The fence that a code block at the end of the text still needs, so that what follows is not part of it."""
+    tokens = _BLOCKS.parse(text)
+    if not tokens or tokens[-1].type != "fence" or not tokens[-1].map:
+        return ""
+    first, end = tokens[-1].map
+    lines = text.split("\n")[first:end]
+    if len(lines) > 1 and lines[-1].strip().startswith(tokens[-1].markup):
+        return ""
+    return f"\n{tokens[-1].markup}"
+
+
+_MARKS = re.compile(r"([\\`*_{}\[\]>()#+!|~&$])")
+
+
+def literal(text: str) -> str:
+    """A text as Markdown that shows exactly it."""
+    return _MARKS.sub(r"\\\1", visible(text)).replace("<", "&lt;")
+
+
+def fenced(text: str) -> str:
+    """A text as a Markdown code block that it cannot end."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{_TAG.sub('&lt;', visible(text))}\n{fence}"

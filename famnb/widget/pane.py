@@ -1,0 +1,204 @@
+"""One stream as a view shows it: what changed since the last look, and the whole; reads the stream, sends nothing.
+
+Text that is still growing goes out as text. A piece of Markdown that can no longer change, a finished paragraph or
+list, goes out once as clean HTML and is frozen; so a long reply costs the same per look as a short one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias
+
+from famnb.client.exchange import Exchange
+from famnb.events import Address, Closed, Delta, Event, Opened
+from famnb.reply import Reply
+from famnb.widget import markup, words
+from famnb.widget.transcript import Part, parts
+
+Change: TypeAlias = list[Any]
+"""[what, block number, …] with what = open | text | settle | close | fold; applied in order by the front end."""
+_MARKDOWN = ("text", "thinking")
+
+
+class Streaming(Protocol):
+    """What a pane needs of a client's Stream."""
+
+    @property
+    def exchange(self) -> Exchange:
+        """The call itself."""
+
+    @property
+    def events(self) -> list[Event]:
+        """The typed events so far; append-only."""
+
+    @property
+    def reply(self) -> Reply:
+        """The reply so far."""
+
+    @property
+    def running(self) -> bool:
+        """Whether more can come."""
+
+    def stop(self) -> None:
+        """End the call and keep what has arrived."""
+
+
+class _Shown:
+    """One block while it grows."""
+
+    def __init__(self, number: int, kind: str, label: str) -> None:
+        self.number = number
+        self.kind = kind if kind in _MARKDOWN else "code"
+        self.label = label
+        self.text: list[str] = []
+        self.html: list[str] = []
+        self.tail = ""
+        self.fresh: list[str] = []
+        self.looked = 0
+        """The length of the tail when it was last searched for settled Markdown."""
+        self.folded = False
+
+    def snapshot(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "label": markup.visible(self.label),
+            "open": not self.folded,
+            "html": "".join(self.html),
+            "tail": markup.visible(self.tail),
+        }
+
+    def grown(self) -> list[Change]:
+        """The changes that show what was added."""
+        if not self.fresh:
+            return []
+        added = "".join(self.fresh)
+        self.fresh.clear()
+        self.tail += added
+        settled = self._settled() if self.kind != "code" and "\n" in added else 0
+        if not settled:
+            return [["text", self.number, markup.visible(added)]]
+        html = markup.html(self.tail[:settled])
+        self.html.append(html)
+        self.tail = self.tail[settled:]
+        self.looked = 0
+        return [["settle", self.number, html, markup.visible(self.tail)]]
+
+    def _settled(self) -> int:
+        # Searching again only once the tail has grown by a quarter keeps the cost of a long code block linear.
+        if len(self.tail) < self.looked * 1.25:
+            return 0
+        self.looked = len(self.tail)
+        return markup.settled(self.tail)
+
+    def close(self) -> list[Change]:
+        """The changes that show the block as finished, rendered as a whole."""
+        self.grown()
+        whole = "".join(self.text)
+        self.html, self.tail = ([], whole) if self.kind == "code" else ([markup.html(whole)], "")
+        return [["close", self.number, "".join(self.html), markup.visible(self.tail)]]
+
+
+class Pane:
+    """What has been shown of one stream."""
+
+    def __init__(self, stream: Streaming, *, id: str, stop: bool = True, clock: Callable[[], float] = time.monotonic):
+        self.id = id
+        self.stream = stream
+        self._stop = stop
+        """Whether the pane itself offers to stop."""
+        self._clock = clock
+        self._began = clock()
+        self._seen = 0
+        self._blocks: dict[Address, _Shown] = {}
+
+    def changes(self) -> list[Change]:
+        """What came since the last look."""
+        events = self.stream.events
+        end = len(events)
+        made: list[Change] = []
+        for event in events[self._seen : end]:
+            match event:
+                case Opened(at=at, kind=kind, name=name):
+                    self._block(at, kind, made, name)
+                case Delta(at=at, kind=kind, text=text) if kind != "signature" and text:
+                    block = self._block(at, kind, made)
+                    block.text.append(text)
+                    block.fresh.append(text)
+                case Closed(at=at, text=text):
+                    block = self._block(at, "text", made)
+                    if text is not None:
+                        block.text = [text]
+                    made += block.close()
+                case _:
+                    pass
+        self._seen = end
+        for block in self._blocks.values():
+            made += block.grown()
+        return made
+
+    def _block(self, at: Address, kind: str, made: list[Change], name: str = "") -> _Shown:
+        """The block at an address, opened if it is new; an answer folds the thinking before it."""
+        block = self._blocks.get(at)
+        if block is None:
+            label = f"calls {name}" if kind == "tool_call" else {"text": "", "thinking": "thinking"}.get(kind, kind)
+            block = self._blocks[at] = _Shown(len(self._blocks), kind, label)
+            made.append(["open", block.number, block.kind, markup.visible(label)])
+            if kind != "thinking":
+                for earlier in self._blocks.values():
+                    made += self._folded(earlier)
+        return block
+
+    def _folded(self, block: _Shown) -> list[Change]:
+        if block.kind != "thinking" or block.folded:
+            return []
+        block.folded = True
+        reply = self.stream.reply
+        block.label = words.thought(reply.timing, reply.usage, closed=True)
+        return [*block.grown(), ["fold", block.number, block.label]]
+
+    def snapshot(self) -> dict[str, Any]:
+        """All there is to show, in the front end's shape; once the stream has ended, from its reply alone."""
+        ended = not self.stream.running
+        if not ended:
+            self.changes()
+        pieces = parts(known(self.stream))
+        return {
+            "id": self.id,
+            "running": not ended,
+            "stop": self._stop,
+            "elapsed": self._clock() - self._began,
+            "head": _text(pieces, "head"),
+            "badges": [list(badge) for badge in pieces[0].badges],
+            "asked": [[piece.label, markup.visible(piece.text)] for piece in pieces if piece.kind == "asked"],
+            "blocks": [_final(piece) for piece in pieces if piece.kind in ("thinking", "text", "code")]
+            if ended
+            else [block.snapshot() for block in self._blocks.values()],
+            "failure": _text(pieces, "failure"),
+            "notes": [markup.visible(piece.text) for piece in pieces if piece.kind == "note"],
+            "figures": _text(pieces, "figures") if ended else "",
+        }
+
+
+def known(stream: Streaming) -> Reply:
+    """The reply so far with what only the call knows yet: what was asked, and who answers."""
+    exchange = stream.exchange
+    return dataclasses.replace(
+        stream.reply, request=exchange.request, endpoint=exchange.endpoint.name, service=exchange.service
+    )
+
+
+def _text(pieces: list[Part], kind: str) -> str:
+    return "".join(markup.visible(piece.text) for piece in pieces if piece.kind == kind)
+
+
+def _final(piece: Part) -> dict[str, Any]:
+    code = piece.kind == "code"
+    return {
+        "kind": piece.kind,
+        "label": markup.visible(piece.label),
+        "open": False,
+        "html": "" if code else markup.html(piece.text),
+        "tail": markup.visible(piece.text) if code else "",
+    }

@@ -1,0 +1,57 @@
+"""The door to the notebook's outputs: puts transcripts there, and keeps a Reply from being shown twice in one cell."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from IPython import get_ipython
+from IPython.display import display as _untyped_display
+
+from famnb.reply import Reply
+from famnb.widget import transcript
+
+_display: Any = _untyped_display
+_cell: object = None
+_replies: list[Reply] = []
+
+
+class Output:
+    """One output in the notebook, which can be replaced later from any thread."""
+
+    def __init__(self) -> None:
+        self.id = uuid.uuid4().hex
+
+    def show(self, value: object) -> None:
+        """Put it under the cell that runs now: a widget, or a bundle of MIME types."""
+        _display(value, raw=isinstance(value, Mapping), display_id=self.id)
+
+    def replace(self, bundle: transcript.Bundle) -> None:
+        """Have something else stand in its place."""
+        _display(bundle, raw=True, display_id=self.id, update=True)
+
+
+def install(shell: Any) -> None:
+    """Have an IPython shell show replies as transcripts; more than once does no harm."""
+    shell.display_formatter.ipython_display_formatter.for_type(Reply, _show)
+
+
+def in_this_cell(reply: Reply) -> None:
+    """Remember that a reply is on show already, under the cell that runs now."""
+    global _cell
+    cell = _running_cell()
+    if cell != _cell:
+        _cell = cell
+        _replies.clear()
+    _replies.append(reply)
+
+
+def _show(reply: Reply) -> None:
+    if _running_cell() == _cell and any(reply is each for each in _replies):
+        return
+    _display(transcript.bundle(reply), raw=True)
+
+
+def _running_cell() -> object:
+    return getattr(get_ipython(), "execution_count", None)

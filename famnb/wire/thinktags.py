@@ -1,0 +1,71 @@
+"""Thinking written into the answer as `<think>…</think>`; what else a reply holds is the dialect's matter."""
+
+from __future__ import annotations
+
+_OPEN = "<think>"
+_CLOSE = "</think>"
+_HELD = 64
+"""Leading white space held back while a tag may still follow, in characters."""
+
+
+class ThinkTags:
+    """Splits the content of one reply, cut anywhere, into thinking and text; only a tag at its very start counts.
+
+    start ── "<think>" ── inside ── "</think>" ── after ── (anything but white space) ── settled
+      └────────────────────────── anything else ─────────────────────────────────────────┘
+    """
+
+    __slots__ = ("_fresh", "_held", "_inside", "settled")
+
+    def __init__(self) -> None:
+        self.settled = False
+        """Whether all further content is plain text."""
+        self._inside = False
+        self._fresh = False
+        self._held = ""
+
+    def split(self, piece: str) -> list[tuple[str, str]]:
+        """The pieces, each with its kind, that are certain now."""
+        if self.settled:
+            return [("text", piece)] if piece else []
+        piece, self._held = self._held + piece, ""
+        if self._inside:
+            return self._thinking(piece)
+        if self._fresh:
+            return self._after(piece)
+        return self._start(piece)
+
+    def end(self) -> list[tuple[str, str]]:
+        """The piece that was held back, now that nothing follows."""
+        held, self._held = self._held, ""
+        kind = "thinking" if self._inside else "text"
+        self.settled, self._inside = True, False
+        return [(kind, held)] if held else []
+
+    def _start(self, piece: str) -> list[tuple[str, str]]:
+        begun = piece.lstrip()
+        if begun.startswith(_OPEN):
+            self._inside = self._fresh = True
+            return self._thinking(begun[len(_OPEN) :])
+        if _OPEN.startswith(begun) and len(piece) <= _HELD:
+            self._held = piece
+            return []
+        self.settled = True
+        return [("text", piece)]
+
+    def _thinking(self, piece: str) -> list[tuple[str, str]]:
+        if self._fresh:
+            piece = piece.lstrip()
+        thought, closed, rest = piece.partition(_CLOSE)
+        if closed:
+            self._inside, self._fresh = False, True
+            return [*([("thinking", thought)] if thought else []), *self._after(rest)]
+        kept = next((n for n in range(len(_CLOSE) - 1, 0, -1) if piece.endswith(_CLOSE[:n])), 0)
+        thought, self._held = piece[: len(piece) - kept], piece[len(piece) - kept :]
+        self._fresh = self._fresh and not thought
+        return [("thinking", thought)] if thought else []
+
+    def _after(self, piece: str) -> list[tuple[str, str]]:
+        piece = piece.lstrip()
+        self.settled = bool(piece)
+        return [("text", piece)] if piece else []

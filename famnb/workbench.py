@@ -1,0 +1,125 @@
+"""Where the parts are put together: clients with a ledger and a live view; `connect` finds their service."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from famnb import client, service
+from famnb.client import Deadlines, Retries
+from famnb.client.client import Caller, Viewer
+from famnb.errors import CredentialError
+from famnb.record import Ledger
+
+SERVICE_URL = "FAMNB_SERVICE_URL"
+"""Environment variable by which `famnb lab` tells its kernels where the local service is."""
+SERVICE_KEY = "FAMNB_SERVICE_KEY"
+"""Environment variable by which `famnb lab` tells its kernels that service's key."""
+
+_embedded: service.Server | None = None
+_embedding = threading.Lock()
+
+
+class _Recorded(Caller):
+    """A caller with a ledger and, in a notebook's kernel, a live view."""
+
+    def __init__(
+        self,
+        *,
+        base_url: str | None = None,
+        alt_base_url: str | None = None,
+        api_key: str | None = None,
+        ledger: Ledger | Path | str | None = None,
+        retries: Retries | None = None,
+        deadlines: Deadlines | None = None,
+    ) -> None:
+        self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+        super().__init__(
+            base_url=base_url,
+            alt_base_url=alt_base_url,
+            api_key=api_key,
+            recorder=self.ledger,
+            retries=retries,
+            deadlines=deadlines,
+        )
+        self.viewer = notebook_viewer()
+
+
+class Client(_Recorded, client.Client):
+    """A client whose every call is recorded, and whose `ask` streams inline in a notebook cell.
+
+    Parameters left out are read from the environment: FAM_API_KEY, FAM_BASE_URL, FAM_ALT_BASE_URL (which falls back to
+    the base address). `ledger` is a Ledger, a path, or None for FAMNB_LEDGER or the user's data folder.
+    Raises CredentialError for a key that is unset or malformed.
+    """
+
+
+class AsyncClient(_Recorded, client.AsyncClient):
+    """The same as Client with coroutines for methods."""
+
+
+def connect(
+    *,
+    ledger: Ledger | Path | str | None = None,
+    retries: Retries | None = None,
+    deadlines: Deadlines | None = None,
+) -> Client:
+    """A client of the service that FAM_API_KEY and FAM_BASE_URL name, else of the embedded one; says which.
+
+    The embedded service is this machine's own: the one `famnb lab` started, or one started now, which ends with this
+    process. It needs no key and no network, and its answers are simulated.
+    Raises CredentialError when a key is set without an address or is malformed.
+    """
+    options: dict[str, Any] = {"ledger": ledger, "retries": retries, "deadlines": deadlines}
+    if os.environ.get("FAM_API_KEY"):
+        if not os.environ.get("FAM_BASE_URL"):
+            raise CredentialError(
+                "FAM_API_KEY is set, but FAM_BASE_URL is not: set it to the service's address, such as "
+                "https://api.example.com, or unset FAM_API_KEY to use the embedded service"
+            )
+        connected = Client(**options)
+        where = f"{os.environ['FAM_BASE_URL']} with the key of FAM_API_KEY"
+    else:
+        url, key = embedded()
+        connected = Client(base_url=url, api_key=key, **options)
+        where = f"the embedded service at {url} (no FAM_API_KEY is set: answers are simulated, nothing is billed)"
+    print(f"famnb: connected to {where}; calls are recorded in {connected.ledger.path}")  # noqa: T201 - says which, every time
+    return connected
+
+
+def embedded() -> tuple[str, str]:
+    """The address and key of the local service: the one the environment names if it answers, else our own."""
+    url, key = os.environ.get(SERVICE_URL), os.environ.get(SERVICE_KEY)
+    if url and key and _answers(url):
+        return url, key
+    global _embedded
+    with _embedding:
+        if _embedded is None or not _answers(_embedded.url):
+            _embedded = service.serve()
+        return _embedded.url, _embedded.key
+
+
+def _answers(url: str) -> bool:
+    address = urlsplit(url)
+    with contextlib.suppress(OSError), socket.create_connection((address.hostname or "", address.port or 80), 1):
+        return True
+    return False
+
+
+def notebook_viewer() -> Viewer | None:
+    """The live view for `ask` when this is a notebook's kernel; None anywhere else, where widgets would be noise."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    if shell is None or not hasattr(shell, "kernel"):
+        return None
+    # Only here, so that a script never pays for the widgets.
+    from famnb import widget
+
+    widget.install(shell)
+    return widget.viewer

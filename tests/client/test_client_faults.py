@@ -1,0 +1,225 @@
+"""Answers that are no reply: each leads to one typed error, which carries what had come and is recorded."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+from conftest import KEY
+from faultserver import Do, chunked, head, whole
+from payloads import body, delta, opening, request, said
+
+from famnb.client import Deadlines, Retries
+from famnb.errors import (
+    APIStatusError,
+    AuthenticationError,
+    ConnectError,
+    FamnbError,
+    ResponseFormatError,
+    ServerError,
+    StreamInterrupted,
+)
+
+WHOLE = request("web", stream=False)
+STREAM = request("web")
+ONCE = Retries(tries=1)
+
+
+@pytest.mark.parametrize("asked", [WHOLE, STREAM], ids=["whole", "stream"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        whole(b"<html><body>Welcome to the hotel network</body></html>", content_type="text/html"),
+        whole(b""),
+        whole(b"", content_type="text/event-stream"),
+        whole(b'{"choices": [{"message": {"content": "Hel'),
+        whole({"choices": []}),
+        whole([1, 2]),
+        whole({"unexpected": "x" * 1000}),
+    ],
+    ids=["html", "nothing", "empty stream", "cut json", "no choices", "a list", "something else"],
+)
+def test_a_200_that_is_no_reply_says_so(way, serve, connect, asked, answer):
+    """ResponseFormatError with the status and at most 200 characters of the body; asked once."""
+    server = serve(answer)
+    error = way.failure(connect(server), asked)
+    assert isinstance(error, ResponseFormatError)
+    assert "200" in str(error)
+    assert len(str(error)) < 400
+    assert (len(server.requests), error.reply.status) == (1, "failed")
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (
+            {"error": {"message": "no such key", "type": "invalid_request_error", "code": "invalid_api_key"}},
+            "no such key",
+        ),
+        (
+            {"error": {"type": "error", "error": {"type": "authentication_error", "message": "no such key"}}},
+            "no such key",
+        ),
+        ({"type": "error", "error": {"type": "authentication_error", "message": "no such key"}}, "no such key"),
+        ({"detail": "no such key"}, "no such key"),
+        (b"no such key", "no such key"),
+        (b"<html><title>no such key</title></html>", "no such key"),
+        (b"", "Unauthorized"),
+    ],
+)
+@pytest.mark.parametrize("asked", [WHOLE, STREAM], ids=["whole", "stream"])
+def test_every_error_body_gives_the_class_of_its_status(serve, connect, asked, answer, message):
+    """One class for 401 whatever the body's shape, with the best message there is, and the body kept."""
+    server = serve(whole(answer, 401, x_request_id="req_1"))
+    with pytest.raises(AuthenticationError, match=message) as caught:
+        connect(server).send(asked)
+    assert caught.value.request_id == "req_1"
+    assert caught.value.reply.raw == (answer.decode() if isinstance(answer, bytes) and answer else answer or None)
+
+
+def test_an_error_body_that_never_ends_does_not_hide_the_error(serve, connect, monkeypatch):
+    """500 with half a body and then nothing: ServerError all the same."""
+    monkeypatch.setattr("famnb.client.body.ERROR_BODY_S", 0.2)
+    server = serve([head(500, content_length="100"), b"the engine", Do.HOLD])
+    with pytest.raises(ServerError, match="the engine"):
+        connect(server, retries=ONCE).send(WHOLE)
+
+
+def test_nobody_listens(way, connect):
+    """Refused three times, then a ConnectError that names the host and not the key."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    client = connect(f"http://127.0.0.1:{port}")
+    error = way.failure(client, WHOLE)
+    assert isinstance(error, ConnectError)
+    assert f"127.0.0.1:{port}" in str(error)
+    assert KEY not in str(error)
+    assert (len(client.pauses), error.reply.status, error.reply.timing.e2e_s is not None) == (2, "failed", True)
+
+
+def test_a_name_that_nobody_has(connect):
+    """A failing name look-up is a ConnectError."""
+    with pytest.raises(ConnectError, match="nobody.invalid"):
+        connect("http://nobody.invalid:1", retries=ONCE).send(WHOLE)
+
+
+def test_a_server_that_speaks_no_tls(serve, connect):
+    """A TLS handshake that fails is a ConnectError."""
+    server = serve(whole(body("web", "Hello")))
+    with pytest.raises(ConnectError, match="127.0.0.1"):
+        connect(server.url.replace("http:", "https:"), retries=ONCE, deadlines=Deadlines(connect=1)).send(WHOLE)
+
+
+def test_a_server_that_speaks_no_http(serve, connect):
+    """Garbage in place of a status line is a ConnectError."""
+    server = serve([b"\x00\x01 this is not http at all\r\n\r\n", Do.CLOSE])
+    with pytest.raises(ConnectError):
+        connect(server, retries=ONCE).send(WHOLE)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        [
+            head(200, content_type="text/event-stream", content_length="9999"),
+            *opening("web"),
+            delta("web", "Hel"),
+            Do.CLOSE,
+        ],
+        [
+            head(200, content_type="text/event-stream", transfer_encoding="chunked"),
+            b"FFFF\r\n",
+            delta("web", "Hel"),
+            Do.CLOSE,
+        ],
+        [*chunked(delta("web", "Hel"), end=False), b"this is no chunk size\r\n", Do.CLOSE],
+        [*chunked(delta("web", "Hel"), end=False), Do.HALF_CLOSE],
+        [*chunked(delta("web", "Hel"), end=False), Do.RESET],
+    ],
+    ids=["content-length too long", "short chunk", "broken chunk", "half close", "reset"],
+)
+def test_a_body_that_breaks_off_is_an_error_with_the_partial(way, serve, connect, notebook, script):
+    """What the transport cannot finish is StreamInterrupted with what had come, recorded before it is raised."""
+    client = connect(serve(script), recorder=notebook)
+    error = way.failure(client, STREAM)
+    assert isinstance(error, StreamInterrupted)
+    assert error.reply.text == "Hel"
+    assert notebook.kept[0].reply.text == "Hel"
+    assert client.in_use == 0
+
+
+def test_a_whole_body_that_breaks_off_is_not_asked_again(serve, connect):
+    """The answer was made and perhaps paid for: one request, an error, the bytes kept."""
+    server = serve(
+        [head(200, content_type="application/json", content_length="9999"), b'{"choices": [', Do.CLOSE]
+    )
+    with pytest.raises(StreamInterrupted) as caught:
+        connect(server).send(WHOLE)
+    assert caught.value.reply.raw == '{"choices": ['
+    assert len(server.requests) == 1
+
+
+def test_a_content_length_that_is_too_short_is_cut_json(serve, connect):
+    """Half the JSON is no reply."""
+    server = serve(
+        [head(200, content_type="application/json", content_length="20"), b'{"choices": [{"message": 1}]}', Do.CLOSE]
+    )
+    with pytest.raises(ResponseFormatError):
+        connect(server).send(WHOLE)
+
+
+def test_what_breaks_after_the_evidence_breaks_nothing(way, serve, connect):
+    """A stream cut after its finish reason is complete."""
+    server = serve([*chunked(*said("web", "Hello")[:-1], end=False), Do.RESET])
+    reply = way.send(connect(server), STREAM)
+    assert (reply.text, reply.complete, reply.status, reply.error) == ("Hello", True, "completed", None)
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_the_key_does_not_follow_a_redirect(way, serve, connect, status):
+    """The other host hears nothing; the error names it and says what to do."""
+    elsewhere = serve(whole(body("web", "Hello")))
+    server = serve(whole(b"", status, location=f"{elsewhere.url}/v1/web/chat/completions"))
+    error = way.failure(connect(server), WHOLE)
+    assert isinstance(error, APIStatusError)
+    assert elsewhere.url in str(error)
+    assert "base_url" in str(error)
+    assert elsewhere.requests == []
+
+
+def test_a_proxy_of_the_environment_is_not_used_for_this_machine(serve, connect, monkeypatch):
+    """Loopback is reached directly, whatever HTTP_PROXY says."""
+    proxy, server = serve(whole(b"", 502)), serve(whole(body("web", "Hello")))
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, proxy.url)
+    assert connect(server).send(WHOLE).text == "Hello"
+    assert proxy.requests == []
+
+
+def test_a_proxy_of_the_environment_is_used_for_other_hosts(serve, connect, monkeypatch):
+    """A host that is not this machine is asked for through the proxy."""
+    proxy = serve(whole(body("web", "Hello")))
+    monkeypatch.setenv("http_proxy", proxy.url)
+    monkeypatch.delenv("no_proxy", raising=False)
+    assert connect("http://elsewhere.invalid").send(WHOLE).text == "Hello"
+    assert proxy.requests[0].path.startswith("http://elsewhere.invalid/")
+
+
+def test_cookies_are_not_kept(serve, connect):
+    """What one answer sets, the next request does not send."""
+    server = serve(whole(body("web", "Hello"), set_cookie="session=1"))
+    client = connect(server)
+    client.send(WHOLE)
+    client.send(WHOLE)
+    assert "cookie" not in server.requests[1].headers
+
+
+def test_a_bug_of_ours_is_an_error_too(serve, connect, notebook, monkeypatch, caplog):
+    """Whatever goes wrong inside, the call ends with a famnb error, recorded, its connection closed."""
+    monkeypatch.setattr("famnb.client.core.taken", lambda *_, **__: 1 / 0)
+    client = connect(serve(whole(body("web", "Hello"))), recorder=notebook)
+    with pytest.raises(FamnbError, match="ZeroDivisionError"):
+        client.send(WHOLE)
+    assert notebook.steps == ["opened", "closed"]
+    assert client.in_use == 0
+    assert "a bug in famnb" in caplog.text

@@ -1,0 +1,190 @@
+"""When a call is tried again, how long it pauses, and that what is sent again is the same."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from faultserver import Do, chunked, head, whole
+from payloads import body, delta, opening, request, said
+
+from famnb.client import Retries
+from famnb.client.retries import Quota, pause, worth_retrying
+from famnb.errors import (
+    APIStatusError,
+    ConnectError,
+    IdleTimeout,
+    InvalidRequest,
+    RateLimitError,
+    ServerError,
+    StreamDecodeError,
+    StreamError,
+    StreamInterrupted,
+    status_error,
+)
+
+GOOD = whole(body("web", "Hello"))
+WHOLE = request("web", stream=False)
+
+
+def refusal(status: int, **headers: str) -> list[bytes]:
+    return whole({"error": {"message": "not now", "type": "x", "code": "y"}}, status, **headers)
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422])
+def test_a_request_at_fault_is_sent_once(way, serve, connect, status):
+    """No other 4xx gets better by being sent again."""
+    server = serve(refusal(status))
+    error = way.failure(connect(server), WHOLE)
+    assert (type(error), error.status, len(server.requests)) == (status_error(status), status, 1)
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
+def test_a_failure_that_may_pass_is_tried_three_times(way, serve, connect, status):
+    """Three requests, then the error of the last."""
+    server = serve(refusal(status))
+    client = connect(server)
+    error = way.failure(client, WHOLE)
+    assert (type(error), len(server.requests), len(client.pauses)) == (status_error(status), 3, 2)
+    assert error.reply.status == "failed"
+
+
+def test_the_same_bytes_are_sent_again_after_the_wait_that_was_asked_for(way, serve, connect):
+    """429 with Retry-After: 2, once: one retry after 2.0 to 2.3 s, same body, attempts = 2."""
+    server = serve(refusal(429, retry_after="2"), GOOD)
+    client = connect(server)
+    stream = client.start(WHOLE)
+    assert stream.result().text == "Hello"
+    assert 2.0 <= client.pauses[0] <= 2.3
+    assert len(client.pauses) == 1
+    assert stream.exchange.attempts == 2
+    assert server.requests[0].body == server.requests[1].body
+
+
+@pytest.mark.parametrize(
+    ("headers", "low", "high"),
+    [
+        ({"retry_after_ms": "300", "retry_after": "5"}, 0.3, 0.35),
+        ({"retry_after": "Wed, 01 Jan 2025 00:00:04 GMT", "date": "Wed, 01 Jan 2025 00:00:00 GMT"}, 4.0, 4.5),
+        ({"retry_after": "0"}, 0.05, 1.0),
+        ({"retry_after": "-5"}, 0.05, 1.0),
+        ({"retry_after": "abc"}, 0.05, 1.0),
+        ({"retry_after": "NaN"}, 0.05, 1.0),
+        ({"retry_after": ""}, 0.05, 1.0),
+    ],
+)
+def test_the_wait_is_the_services_wish_or_our_own(serve, connect, headers, low, high):
+    """Milliseconds go before seconds, a date counts against the response's own; nonsense means our own delay."""
+    server = serve(refusal(429, **headers), GOOD)
+    client = connect(server)
+    assert client.send(WHOLE).text == "Hello"
+    assert low <= client.pauses[0] <= high
+
+
+def test_a_retry_after_sent_twice_does_no_harm(serve, connect):
+    """Two Retry-After headers: a pause, one retry, no crash."""
+    twice = head(429, content_length="2", retry_after="1").replace(b"\r\n\r\n", b"\r\nretry-after: 2\r\n\r\n") + b"{}"
+    server = serve([twice], GOOD)
+    client = connect(server)
+    assert client.send(WHOLE).text == "Hello"
+    assert 1.0 <= client.pauses[0] <= 2.3
+
+
+def test_a_long_wait_is_the_callers_decision(way, serve, connect):
+    """Retry-After: 3600: no pause, an error that says when to come back."""
+    server = serve(refusal(429, retry_after="3600"))
+    client = connect(server)
+    error = way.failure(client, WHOLE)
+    assert isinstance(error, RateLimitError)
+    assert (error.retry_after, client.pauses, len(server.requests)) == (3600, [], 1)
+
+
+@pytest.mark.parametrize(("status", "word", "requests"), [(400, "true", 3), (500, "false", 1), (503, "?", 3)])
+def test_the_service_may_say_whether_to_retry(serve, connect, status, word, requests):
+    """`x-should-retry` decides where it says true or false."""
+    server = serve(refusal(status, x_should_retry=word))
+    with pytest.raises(APIStatusError):
+        connect(server).send(WHOLE)
+    assert len(server.requests) == requests
+
+
+def test_a_connection_that_breaks_before_the_headers_is_tried_again(way, serve, connect):
+    """A reset, then a reply."""
+    server = serve([Do.RESET], [Do.CLOSE], GOOD)
+    client = connect(server)
+    assert way.send(client, WHOLE).text == "Hello"
+    assert len(client.pauses) == 2
+
+
+@pytest.mark.parametrize("broken", [Do.RESET, Do.CLOSE])
+def test_a_stream_is_tried_again_only_before_its_content(way, serve, connect, broken):
+    """After the opening the call is tried again, and the caller sees one reply."""
+    server = serve(chunked(*opening("web"), broken, end=False), chunked(*said("web", "Hel", "lo")))
+    client = connect(server)
+    reply = way.send(client, request("web"))
+    assert (reply.text, len(server.requests), len(client.pauses)) == ("Hello", 2, 1)
+    assert len(reply.raw) == len(said("web", "Hel", "lo"))
+
+
+@pytest.mark.parametrize("broken", [Do.RESET, Do.CLOSE])
+def test_a_stream_is_not_tried_again_once_content_came(way, serve, connect, broken):
+    """After the first delta: one request, StreamInterrupted, the partial reply."""
+    server = serve(chunked(*opening("web"), delta("web", "Hel"), broken, end=False))
+    error = way.failure(connect(server), request("web"))
+    assert isinstance(error, StreamInterrupted)
+    assert (error.reply.text, error.reply.status, len(server.requests)) == ("Hel", "interrupted", 1)
+
+
+def test_one_try_means_one_try(serve, connect):
+    """Retries(tries=1) sends a request once."""
+    server = serve(refusal(500))
+    with pytest.raises(ServerError):
+        connect(server, retries=Retries(tries=1)).send(WHOLE)
+    assert len(server.requests) == 1
+
+
+def test_many_failures_use_up_the_quota(serve, connect):
+    """35 retries at 14 each exhaust a quota of 500: from then on a failing call is sent once."""
+    server = serve(refusal(500))
+    client = connect(server)
+    for _ in range(20):
+        with pytest.raises(ServerError):
+            client.send(WHOLE)
+    assert len(server.requests) == 20 + 35
+
+
+def test_the_quota_is_refilled_by_success():
+    """A success gives back what its retry cost, or one."""
+    quota = Quota(capacity=28, cost=14)
+    assert [quota.take(), quota.take(), quota.take()] == [True, True, False]
+    quota.refill(retried=True)
+    assert [quota.take(), quota.take()] == [True, False]
+    for _ in range(14):
+        quota.refill(retried=False)
+    assert quota.take()
+
+
+def high(low: float, up: float) -> float:
+    return up
+
+
+def test_our_own_delay_doubles_up_to_eight_seconds():
+    """U(0, min(8, 0.5 · 2ⁿ)), twice as long for 429, never under 50 ms."""
+    assert [pause(ServerError("", status=500), retried=n, uniform=high) for n in range(6)] == [0.5, 1, 2, 4, 8, 8]
+    assert pause(RateLimitError("", status=429), retried=0, uniform=high) == 1.0
+    assert pause(ConnectError(""), retried=0, uniform=lambda low, up: low) == 0.05
+
+
+@pytest.mark.parametrize("error", [StreamError(""), StreamDecodeError(""), IdleTimeout(""), ValueError("")])
+def test_other_failures_are_final(error):
+    """What the service or the clock said is not asked again."""
+    assert not worth_retrying(error)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"tries": 0}, {"tries": True}, {"tries": 1.5}, {"max_wait": -1}, {"max_wait": math.nan}]
+)
+def test_senseless_settings_are_refused(fields):
+    """A setting that means nothing is an error where it is made."""
+    with pytest.raises(InvalidRequest):
+        Retries(**fields)

@@ -1,0 +1,207 @@
+"""Streams as servers really send them: what comes is read, what is missing is said."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+
+import pytest
+from faultserver import DONE, END, Do, chunk, chunked, event, head, whole
+from payloads import ENDPOINTS, body, closing, delta, evidence, failure, opening, request, said, thinking
+
+from famnb.errors import StreamDecodeError, StreamError, StreamInterrupted
+from famnb.events import Delta
+
+STREAM = request("web")
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_a_streamed_reply_is_read_on_every_endpoint(way, serve, connect, endpoint):
+    """Text, evidence and a free connection."""
+    server = serve(chunked(*said(endpoint, "Hel", "lo")))
+    client = connect(server)
+    reply = way.send(client, request(endpoint))
+    assert (reply.text, reply.status, reply.complete, reply.streamed) == ("Hello", "completed", True, True)
+    assert (reply.endpoint, reply.request, client.last) == (endpoint, request(endpoint), reply)
+    assert client.in_use == 0
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_a_whole_reply_is_read_on_every_endpoint(way, serve, connect, endpoint):
+    """The same text from one JSON object; its body came at `ttft_s`."""
+    reply = way.send(connect(serve(whole(body(endpoint, "Hello")))), request(endpoint, stream=False))
+    assert (reply.text, reply.status, reply.complete, reply.streamed) == ("Hello", "completed", True, False)
+    assert reply.raw == body(endpoint, "Hello")
+    assert reply.timing.ttft_s == reply.timing.e2e_s
+    assert reply.timing.icl_max_s is None
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_a_json_body_in_answer_to_a_stream_is_one_complete_reply(way, serve, connect, endpoint):
+    """Whatever its content type says."""
+    for content_type in ("application/json", "text/plain", "text/event-stream"):
+        reply = way.send(connect(serve(whole(body(endpoint, "Hello"), content_type=content_type))), request(endpoint))
+        assert (reply.text, reply.complete, reply.streamed, len(reply.reads)) == ("Hello", True, False, 1)
+
+
+def test_a_stream_in_answer_to_a_whole_request_is_read(way, serve, connect):
+    """The content type decides, not what was asked for."""
+    reply = way.send(connect(serve(chunked(*said("web", "Hello")))), request("web", stream=False))
+    assert (reply.text, reply.streamed) == ("Hello", True)
+
+
+def test_events_come_typed_and_in_order(way, serve, connect):
+    """Iteration yields the deltas as they are."""
+    events = way.iterate(connect(serve(chunked(*said("web", "Hel", "lo")))), STREAM)
+    assert [each.text for each in events if isinstance(each, Delta) and each.text] == ["Hel", "lo"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 4096])
+def test_bytes_cut_anywhere_say_the_same(way, serve, connect, size):
+    """A stream in one-byte chunks, its four-byte characters and escapes cut, gives the whole text."""
+    text = "𝄞 \u2028 é"
+    data = b"".join(said("web", text)).replace(b"\n", b"\r\n")
+    raw = data.replace(json.dumps(text).encode(), json.dumps(text, ensure_ascii=False).encode())
+    pieces = [raw[start : start + size] for start in range(0, len(raw), size)]
+    assert way.send(connect(serve(chunked(*pieces))), STREAM).text == text
+
+
+def test_a_gzip_stream_is_read_as_it_comes(serve, connect):
+    """A delta is there before the next one is sent."""
+    packed, compressor = [], __import__("zlib").compressobj(wbits=31)
+    for piece in said("web", "Hel", "lo"):
+        packed.append(compressor.compress(piece) + compressor.flush(2))
+    packed.append(compressor.flush())
+    server = serve(chunked(*packed[:2], 1.0, *packed[2:], content_encoding="gzip"))
+    with connect(server).stream(STREAM) as stream:
+        began = time.monotonic()
+        first = next(each for each in stream if isinstance(each, Delta) and each.text)
+        assert (first.text, time.monotonic() - began < 0.8) == ("Hel", True)
+        assert stream.result().text == "Hello"
+
+
+def test_a_gzip_body_is_read(serve, connect):
+    """The same for a whole reply."""
+    packed = gzip.compress(json.dumps(body("web", "Hello")).encode())
+    server = serve(whole(packed, content_encoding="gzip"))
+    assert connect(server).send(request("web", stream=False)).text == "Hello"
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_a_stream_without_evidence_is_interrupted(way, serve, connect, endpoint):
+    """EOF alone proves nothing, however orderly."""
+    error = way.failure(connect(serve(chunked(*opening(endpoint), delta(endpoint, "Hel")))), request(endpoint))
+    assert isinstance(error, StreamInterrupted)
+    assert (error.reply.text, error.reply.complete) == ("Hel", False)
+
+
+@pytest.mark.parametrize("endpoint", ["chat", "web", "messages"])
+def test_evidence_without_the_terminator_is_complete(serve, connect, endpoint):
+    """A finish reason or a stop reason is enough."""
+    stream = [*opening(endpoint), delta(endpoint, "Hello"), evidence(endpoint)]
+    assert connect(serve(chunked(*stream))).send(request(endpoint)).complete is True
+
+
+def test_the_terminator_alone_proves_nothing(serve, connect):
+    """[DONE] without a finish reason: complete is None, with a warning on the reply."""
+    reply = connect(serve(chunked(delta("web", "Hello"), DONE))).send(STREAM)
+    assert (reply.text, reply.complete, len(reply.warnings)) == ("Hello", None, 1)
+
+
+@pytest.mark.parametrize("done", [b"data:[DONE]\n\n", b"data: [DONE]\r\n\r\n", b"data: [DONE]"])
+def test_the_terminator_is_recognised_in_every_dress(serve, connect, done):
+    """Without a space, with CRLF, and without a blank line at the very end."""
+    reply = connect(serve(chunked(delta("web", "Hello"), done))).send(STREAM)
+    assert (reply.text, reply.complete) == ("Hello", None)
+
+
+def test_bytes_after_the_terminator_are_ignored_and_the_connection_is_free(serve, connect):
+    """The next call uses the same connection."""
+    server = serve(chunked(*said("web", "Hello"), delta("web", " again"), b"rubbish"))
+    client = connect(server)
+    assert [client.send(STREAM).text for _ in range(3)] == ["Hello"] * 3
+    assert (server.connections, client.in_use) == (1, 0)
+
+
+def test_a_server_that_keeps_the_stream_open_after_the_terminator_holds_nobody_up(serve, connect):
+    """The reply is there at once, and `e2e_s` is the terminator's time."""
+    reply = connect(serve(chunked(*said("web", "Hello"), Do.HOLD))).send(STREAM)
+    assert reply.complete is True
+    assert reply.timing.e2e_s < 0.2
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_an_error_inside_a_stream_keeps_what_came(way, serve, connect, endpoint):
+    """After three deltas: StreamError with the service's words, the deltas kept, one request."""
+    deltas = [delta(endpoint, piece) for piece in ("a", "b", "c")]
+    server = serve(chunked(*opening(endpoint), *deltas, *failure(endpoint)))
+    error = way.failure(connect(server), request(endpoint))
+    assert isinstance(error, StreamError)
+    assert "the engine stopped" in str(error)
+    assert (error.reply.text, error.reply.status, len(server.requests)) == ("abc", "failed", 1)
+
+
+def test_a_whole_response_that_failed_is_an_error(serve, connect):
+    """A responses body with status `failed` carries the service's code."""
+    failed = {**body("responses", "Hel"), "status": "failed", "error": {"code": "server_error", "message": "it broke"}}
+    with pytest.raises(StreamError, match="it broke") as caught:
+        connect(serve(whole(failed))).send(request("responses", stream=False))
+    assert (caught.value.code, caught.value.reply.status) == ("server_error", "failed")
+
+
+def test_malformed_json_in_an_event_is_an_error_with_the_partial(way, serve, connect):
+    """StreamDecodeError, what came before it kept, the connection closed."""
+    server = serve(chunked(delta("web", "Hel"), event(b'{"choices": [{]}'), *closing("web")))
+    client = connect(server)
+    error = way.failure(client, STREAM)
+    assert isinstance(error, StreamDecodeError)
+    assert (error.reply.text, error.reply.status, client.in_use) == ("Hel", "failed", 0)
+
+
+def test_unknown_fields_and_events_stay_in_the_raw_record(serve, connect):
+    """Nothing a service adds is lost, and nothing it adds breaks the reply."""
+    odd = {"type": "new.thing", "choices": [], "novelty": [1, {"a": None}]}
+    reply = connect(serve(chunked(event(odd), *said("web", "Hello")))).send(STREAM)
+    assert reply.text == "Hello"
+    assert reply.raw[0] == odd
+
+
+def test_comments_and_foreign_event_names_are_no_matter(serve, connect):
+    """`event:` names, ids and keep-alive comments anywhere."""
+    stream = [b": hello\n\n", b"event: nonsense\nid: 1\n" + delta("web", "Hel"), b":\n", *said("web", "lo")]
+    assert connect(serve(chunked(*stream))).send(STREAM).text == "Hello"
+
+
+def test_thinking_and_answer_are_told_apart(serve, connect):
+    """A messages stream with thinking gives both, and the time between them."""
+    stream = [*opening("messages"), thinking("Let me see."), 0.05, delta("messages", "Hello"), *closing("messages")]
+    reply = connect(serve(chunked(*stream))).send(request("messages"))
+    assert (reply.thinking, reply.text) == ("Let me see.", "Hello")
+    assert reply.timing.ttft_s < reply.timing.ttfa_s
+    assert reply.timing.think_s == pytest.approx(reply.timing.ttfa_s - reply.timing.ttft_s)
+
+
+def test_several_events_in_one_read_are_one_batch(serve, connect):
+    """Events that came together share one time."""
+    reads = (
+        connect(
+            serve(
+                [
+                    head(200, content_type="text/event-stream", transfer_encoding="chunked")
+                    + b"".join(map(chunk, said("web", "a", "b", "c")))
+                    + END
+                ]
+            )
+        )
+        .send(STREAM)
+        .reads
+    )
+    assert sum(len(read.data) for read in reads) == len(said("web", "a", "b", "c"))
+    assert len(reads) == 1
+
+
+def test_usage_that_is_missing_is_absent(serve, connect):
+    """None, never 0."""
+    usage = connect(serve(chunked(*said("web", "Hello")))).send(STREAM).usage
+    assert (usage.output_tokens, usage.source("output_tokens")) == (None, "absent")

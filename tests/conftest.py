@@ -1,0 +1,35 @@
+"""What all tests share: a clean environment, one local service, and the same examples on every machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from famnb.service import Server, serve
+
+settings.register_profile("famnb", deadline=None, derandomize=True)
+settings.load_profile("famnb")
+
+_KEPT = {"FAMNB_REQUIRE_BROWSER"}
+"""Variables that are the tests' own."""
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No key, address or proxy of this machine reaches a test, and no test reaches this machine's ledger."""
+    for name in os.environ:
+        ours = name.startswith(("FAM_", "FAMNB_")) and name not in _KEPT
+        if ours or name.lower().endswith("_proxy") or name.startswith(("OPENAI_", "ANTHROPIC_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("FAMNB_LEDGER", str(tmp_path / "ledger.sqlite"))
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """The local service in its own process, with simulated answers that do not wait."""
+    with serve(time_scale=0) as running:
+        yield running

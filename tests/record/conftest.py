@@ -1,0 +1,17 @@
+"""What the ledger's tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from famnb.record import Ledger
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    """A new ledger in a folder of its own."""
+    with Ledger(tmp_path / "calls.sqlite") as made:
+        yield made

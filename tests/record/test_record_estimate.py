@@ -1,0 +1,83 @@
+"""Estimated counts: from which history, how sure, and never unmarked."""
+
+from __future__ import annotations
+
+import pytest
+from exchanges import exchange, spoken
+
+from famnb.events import Usage
+from famnb.record import Ledger
+from famnb.record.estimate import PRIOR, Fit, Ratio, estimated, fitted
+
+
+def test_without_history_the_prior_is_wide() -> None:
+    """Four characters a token, between two and eight."""
+    assert fitted([]) == PRIOR == Ratio(0.25, 0.125, 0.5, 0)
+
+
+def test_a_few_replies_move_the_middle_but_not_the_doubt() -> None:
+    """Below five replies the interval stays a factor of two either way."""
+    assert fitted([0.3, 0.2, 0.4]) == Ratio(0.3, 0.15, 0.6, 3)
+
+
+def test_some_replies_give_their_own_interval() -> None:
+    """From five on it reaches from the lowest to the highest ratio seen."""
+    assert fitted([0.2, 0.3, 0.25, 0.28, 0.22]) == Ratio(0.25, 0.2, 0.3, 5)
+
+
+def test_many_replies_give_percentiles() -> None:
+    """From twenty on it is the 5th to the 95th percentile, so that one odd reply does not widen it."""
+    ratio = fitted([0.20 + 0.001 * place for place in range(100)] + [9.0])
+    assert (ratio.mid, ratio.low, ratio.high) == pytest.approx((0.25, 0.205, 0.295))
+
+
+def test_estimates_are_marked_and_bounded() -> None:
+    """400 characters came back, 80 were sent: 100 and 20 tokens, more or less."""
+    figures = estimated(Usage(), input_chars=80, output_chars=400, fit=Fit())
+    assert figures.usage.estimated == ("input_tokens", "output_tokens", "total_tokens")
+    each = [(u.input_tokens, u.output_tokens, u.total_tokens) for u in (figures.usage, figures.low, figures.high)]
+    assert each == [(20, 100, 120), (10, 50, 60), (40, 200, 240)]
+
+
+def test_what_was_reported_stays() -> None:
+    """A stream of the messages endpoint says how much came out, so only the input is estimated."""
+    usage = estimated(Usage(output_tokens=7), input_chars=80, output_chars=400, fit=Fit()).usage
+    assert (usage.output_tokens, usage.source("output_tokens")) == (7, "reported")
+    assert (usage.input_tokens, usage.source("input_tokens")) == (20, "estimated")
+
+
+def test_a_total_derives_what_is_missing() -> None:
+    """Two of three counts give the third exactly."""
+    usage = estimated(Usage(output_tokens=7, total_tokens=10), input_chars=999, output_chars=1, fit=Fit()).usage
+    assert (usage.input_tokens, usage.source("input_tokens")) == (3, "derived")
+
+
+@pytest.mark.parametrize("chars", [None, 0])
+def test_nothing_to_measure_is_absent_not_zero(chars: int | None) -> None:
+    """No text came, or its length means nothing: the count stays missing."""
+    assert estimated(Usage(), input_chars=chars, output_chars=chars, fit=Fit()).usage == Usage()
+
+
+def test_the_fit_comes_from_the_models_own_replies(ledger: Ledger) -> None:
+    """Ten characters in five tokens, by the service that said so; a simulated engine teaches nothing about a real one."""
+    for _ in range(2):
+        ledger.closed(exchange(spoken("a" * 10, counts=(8, 5)), prompt="b" * 16))
+        ledger.closed(exchange(spoken("a" * 10, counts=(8, 10)), prompt="b" * 16, service="sim"))
+    ledger.closed(exchange(spoken("a" * 10), prompt="b" * 16))
+    fits = ledger.fits("fam-mini")
+    assert {service: (fit.input.mid, fit.output.mid, fit.output.n) for service, fit in fits.items()} == {
+        None: (0.5, 0.5, 2),
+        "sim": (0.5, 1.0, 2),
+    }
+    assert ledger.fits("unheard-of") == {}
+
+
+def test_a_replys_cost_uses_the_fit(ledger: Ledger) -> None:
+    """The next call without usage is priced by what the ledger learned, as an interval."""
+    ledger.closed(exchange(spoken("a" * 10, counts=(8, 5)), prompt="b" * 16)).result()
+    silent = exchange(spoken("a" * 1000), prompt="b" * 16)
+    ledger.opened(silent)
+    ledger.flush()
+    ledger.closed(silent).result()
+    cost = silent.reply.cost
+    assert (float(cost.low), float(cost.usd), float(cost.high)) == pytest.approx((251e-6, 502e-6, 1004e-6))

@@ -1,0 +1,268 @@
+"""The ledger in good weather: what is written, when, and how it comes back."""
+
+from __future__ import annotations
+
+import dataclasses
+import multiprocessing
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from exchanges import at, chunk, exchange, spoken
+
+from famnb import endpoints
+from famnb.errors import AuthenticationError, IdleTimeout, LedgerError
+from famnb.record import Ledger, schema
+from famnb.reply import Reply
+
+
+def test_a_call_comes_back_as_it_went(ledger: Ledger) -> None:
+    """Request, reply, timing, labels and bytes are those of the call."""
+    made = exchange(spoken("Hello, ", "world", counts=(7, 3)), labels={"experiment": "first", "seed": "1"})
+    ledger.opened(made)
+    ledger.closed(made).result()
+    call = ledger.call(made.id)
+    assert call.request == made.request
+    assert call.reply == made.reply
+    assert call.reply.timing == call.timing == made.reply.timing
+    assert call.reply.cost == made.reply.cost
+    assert call.reads == tuple(made.reads)
+    assert call.labels == {"experiment": "first", "seed": "1"}
+    assert call.started_at == made.started_at
+    assert (call.endpoint, call.status, call.error) == (made.endpoint, "completed", None)
+
+
+def test_the_reply_is_completed_before_it_is_handed_on(ledger: Ledger) -> None:
+    """Id, cost and service are on the reply as soon as `closed` returns."""
+    made = exchange(spoken("Hi", counts=(4, 1)), service="sim")
+    ledger.closed(made)
+    assert made.reply.call_id == made.id
+    assert made.reply.service == "sim"
+    assert str(made.reply.cost) == "$0.000002"
+
+
+def test_a_call_is_there_from_its_start(ledger: Ledger) -> None:
+    """Opened, it reads as running; what arrived so far is on it."""
+    made = exchange()
+    ledger.opened(made)
+    ledger.arrived(made)
+    call = ledger.call(made.id)
+    assert (call.status, call.reply.status, call.reply.text) == ("running", "running", "Hello, world")
+
+
+def test_what_arrives_is_appended(ledger: Ledger) -> None:
+    """Each time only what is new is written, and the whole is read back in order."""
+    made = exchange()
+    reads, made.reads = made.reads, []
+    ledger.opened(made)
+    for read in reads:
+        made.reads.append(read)
+        ledger.arrived(made)
+    assert ledger.call(made.id).reads == tuple(reads)
+    with sqlite3.connect(ledger.path) as connection:
+        assert connection.execute("SELECT COUNT(*) FROM pieces").fetchone() == (len(reads),)
+
+
+def test_a_retry_forgets_what_the_first_try_brought(ledger: Ledger) -> None:
+    """The record of a call is the answer it got, not the answers it did not."""
+    made = exchange([at(5, chunk({"role": "assistant"})), at(6, chunk({"content": "old"}))])
+    ledger.opened(made)
+    ledger.arrived(made)
+    made.attempts, made.reads = 2, spoken("new")
+    ledger.arrived(made)
+    assert ledger.call(made.id).reply.text == "new"
+
+
+def test_an_error_comes_back_as_itself(ledger: Ledger) -> None:
+    """Class, words and fields of the error are kept, and the failed call stays a call."""
+    refused = exchange([], status=401)
+    error = AuthenticationError("wrong key", status=401, type="invalid_request_error", code="invalid_api_key")
+    refused.reply = Reply(status="failed", error=error)
+    silent = exchange(spoken("Hel")[:2])
+    silent.reply = dataclasses.replace(silent.reply, status="failed", error=IdleTimeout("silence", seconds=60.0))
+    ledger.closed(refused)
+    ledger.closed(silent)
+    back = ledger.call(refused.id).error
+    assert (type(back), str(back), back.code) == (AuthenticationError, "401: wrong key", "invalid_api_key")
+    kept = ledger.call(silent.id).reply
+    assert (kept.text, kept.status, kept.complete, kept.error.seconds) == ("Hel", "failed", False, 60.0)
+    assert kept.cost is not None
+    assert refused.reply.cost is None
+
+
+def test_equal_requests_are_stored_once(ledger: Ledger) -> None:
+    """A request's key identifies it, so a repeated experiment does not repeat its prompts."""
+    for prompt in ("same", "same", "other"):
+        ledger.closed(exchange(prompt=prompt))
+    ledger.flush()
+    with sqlite3.connect(ledger.path) as connection:
+        assert connection.execute("SELECT COUNT(*) FROM requests").fetchone() == (2,)
+
+
+def test_an_unknown_call_is_a_key_error(ledger: Ledger) -> None:
+    """The message says where to look."""
+    with pytest.raises(KeyError, match=r"no call 'call_0' .* famnb.calls\(\) lists what is there"):
+        ledger.call("call_0")
+
+
+def test_a_ledger_that_was_never_used_is_empty_and_makes_no_file(ledger: Ledger) -> None:
+    """Looking creates nothing; an empty ledger is still a ledger."""
+    assert (len(ledger), ledger.select(), bool(ledger)) == (0, [], True)
+    assert not ledger.path.exists()
+
+
+def test_the_file_is_for_its_owner_alone(ledger: Ledger) -> None:
+    """Prompts are private."""
+    ledger.closed(exchange()).result()
+    assert stat.S_IMODE(ledger.path.stat().st_mode) == 0o600
+
+
+def test_where_a_ledger_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The argument, else FAMNB_LEDGER, else the user's data folder."""
+    monkeypatch.setenv("FAMNB_LEDGER", str(tmp_path / "chosen.sqlite"))
+    assert Ledger().path == tmp_path / "chosen.sqlite"
+    assert Ledger(tmp_path / "mine.sqlite").path == tmp_path / "mine.sqlite"
+    monkeypatch.delenv("FAMNB_LEDGER")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert Ledger().path.name == "ledger.sqlite"
+    assert Ledger().path.parent.name == "famnb"
+    with pytest.raises(LedgerError, match="a ledger is a file"):
+        Ledger(":memory:")
+
+
+def test_a_ledger_says_what_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Path and size, the home folder shortened."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with Ledger(tmp_path / "a.sqlite") as ledger:
+        ledger.closed(exchange()).result()
+        assert repr(ledger) == "<Ledger ~/a.sqlite, 1 calls>"
+
+
+def test_one_file_opened_twice_is_one_ledger(tmp_path: Path) -> None:
+    """What one writes the other reads, also after one of them is closed."""
+    first, second = Ledger(tmp_path / "a.sqlite"), Ledger(tmp_path / "." / "a.sqlite")
+    first.closed(exchange())
+    second.closed(exchange())
+    assert len(first) == len(second) == 2
+    first.close()
+    second.closed(exchange())
+    assert len(first) == 3
+    second.close()
+
+
+def test_threads_share_a_ledger(ledger: Ledger) -> None:
+    """Eight threads write and read at once; nothing is lost."""
+
+    def work() -> None:
+        for _ in range(25):
+            ledger.closed(exchange())
+            len(ledger)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(ledger) == 200
+
+
+WRITE_50 = """
+import sys
+from exchanges import exchange
+from famnb.record import Ledger
+ledger = Ledger(sys.argv[1])
+for _ in range(50):
+    made = exchange()
+    ledger.opened(made)
+    ledger.closed(made)
+"""
+
+
+def test_processes_share_a_file(ledger: Ledger) -> None:
+    """Four processes begin the same new file at once; all 200 calls are in it, without a warning, without a flush."""
+    here = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    command = [sys.executable, "-W", "error", "-c", WRITE_50, str(ledger.path)]
+    children = [subprocess.Popen(command, env=here, stderr=subprocess.PIPE) for _ in range(4)]
+    complaints = [child.communicate()[1] for child in children]
+    assert complaints == [b""] * 4
+    assert len(ledger) == 200
+    assert {row["standing"] for row in ledger.select()} == {"completed"}
+
+
+def _record(path: Path) -> None:
+    with Ledger(path) as ledger:
+        ledger.closed(exchange())
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_writes_for_itself(ledger: Ledger) -> None:
+    """A child has no use of its parent's thread; both go on."""
+    ledger.closed(exchange()).result()
+    child = multiprocessing.get_context("fork").Process(target=_record, args=(ledger.path,))
+    child.start()
+    child.join(30)
+    ledger.closed(exchange()).result()
+    assert (child.exitcode, len(ledger)) == (0, 3)
+
+
+def test_every_step_of_the_schema_is_taken_once(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of an older version is brought up to date by the next look at it, its calls untouched."""
+    made = exchange()
+    ledger.closed(made)
+    ledger.close()
+    steps = (*schema.MIGRATIONS, lambda connection: connection.execute("ALTER TABLE calls ADD COLUMN mood TEXT"))
+    monkeypatch.setattr(schema, "MIGRATIONS", steps)
+    assert ledger.call(made.id).row["mood"] is None
+    assert ledger.call(made.id).reply == made.reply
+    with sqlite3.connect(ledger.path) as connection:
+        assert schema.version(connection) == 2
+
+
+def test_a_file_from_the_future_is_left_alone(ledger: Ledger) -> None:
+    """It is neither read nor written, and the message says what to do."""
+    ledger.closed(exchange()).result()
+    ledger.close()
+    with sqlite3.connect(ledger.path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(LedgerError, match="has version 99, this famnb knows up to 1: update famnb"):
+        ledger.select()
+    with pytest.warns(RuntimeWarning, match="has version 99"):
+        ledger.closed(exchange()).result()
+
+
+@pytest.mark.parametrize("strange", ["\ud83d alone", "nul \0 inside", "\u2028", "🦊" * 300])
+def test_strange_text_is_kept(ledger: Ledger, strange: str) -> None:
+    """Half characters, NULs and line separators neither break the row nor the file."""
+    made = exchange(spoken(strange.encode("utf-8", "replace").decode()))
+    made.reply = dataclasses.replace(made.reply, status="failed", error=AuthenticationError(strange, status=401))
+    ledger.closed(made).result()
+    assert ledger.call(made.id).reply.text == made.reply.text
+
+
+def test_a_count_too_large_to_be_one_is_missing(ledger: Ledger) -> None:
+    """A service that counts beyond 64 bits loses its count, not the call."""
+    made = exchange(spoken("Hi", counts=(2**70, 1)))
+    ledger.closed(made).result()
+    assert ledger.select()[0]["input_tokens"] is None
+
+
+@pytest.mark.parametrize("endpoint", list(endpoints.ENDPOINTS))
+@pytest.mark.parametrize("streamed", [True, False])
+def test_real_calls_come_back(server, ledger: Ledger, endpoint: str, streamed: bool) -> None:  # type: ignore[no-untyped-def]
+    """A call over the wire, whole or streamed, is read back equal, and the key is nowhere in the file."""
+    from famnb.client import Client
+
+    with Client(base_url=server.url, api_key=server.key, recorder=ledger) as client:
+        reply = client.ask("Why is the sky blue?", endpoint=endpoint, stream=streamed)
+    call = ledger.call(reply.call_id)
+    assert call.reply == reply
+    assert call.timing == reply.timing
+    assert (call.simulated, call.reply.streamed) == (True, streamed)
+    ledger.close()
+    assert server.key.encode() not in ledger.path.read_bytes()

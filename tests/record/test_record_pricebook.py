@@ -1,0 +1,143 @@
+"""The price book: whose price holds when, and what follows from it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+
+from famnb.errors import InvalidRequest
+from famnb.events import Usage
+from famnb.record import Cost, PriceBook
+from famnb.record.pricebook import dollars
+
+MILLION = 1_000_000
+
+
+def used(input_tokens: int, output_tokens: int, **more: object) -> Usage:
+    return Usage(input_tokens=input_tokens, output_tokens=output_tokens, **more)
+
+
+def usd(book: PriceBook, model: str, usage: Usage, at: datetime | None = None) -> Decimal | None:
+    cost = book.cost(model, usage, at)
+    return cost and cost.usd
+
+
+@pytest.fixture
+def book() -> PriceBook:
+    return PriceBook()
+
+
+def test_fam_mini_costs_what_the_document_says(book: PriceBook) -> None:
+    """A quarter of a dollar a million tokens in, a dollar a million out."""
+    assert book.cost("fam-mini", used(200_000, 16_000)) == Cost(Decimal("0.066"), Decimal("0.066"), Decimal("0.066"))
+
+
+def test_the_documents_price_ends_where_its_tier_ends(book: PriceBook) -> None:
+    """"Under 256K" includes 255,999 input tokens and not 256,000."""
+    assert usd(book, "fam-mini", used(255_999, 0)) == Decimal("0.06399975")
+    assert book.cost("fam-mini", used(256_000, 0)) is None
+
+
+@pytest.mark.parametrize("model", ["fam-2-5-pro", "fam-2-5-mini", "someone/else", ""])
+def test_a_model_without_a_price_has_no_cost(book: PriceBook, model: str) -> None:
+    """What the document leaves out is unknown, not free."""
+    assert book.cost(model, used(1000, 1000)) is None
+
+
+def test_absent_counts_have_no_cost(book: PriceBook) -> None:
+    """Missing tokens are not zero tokens."""
+    assert book.cost("fam-mini", Usage(output_tokens=5)) is None
+    assert book.cost("fam-mini", Usage(input_tokens=5)) is None
+
+
+def test_the_users_price_wins_and_can_be_taken_back(book: PriceBook) -> None:
+    """A price set for a built-in model replaces the document's until it is unset."""
+    book.set("fam-mini", input=2, output="4.50")
+    assert usd(book, "fam-mini", used(MILLION, MILLION)) == Decimal("6.50")
+    book.unset("fam-mini")
+    assert usd(book, "fam-mini", used(100_000, 0)) == Decimal("0.025")
+
+
+def test_a_call_is_priced_by_the_book_of_its_day(book: PriceBook) -> None:
+    """A price that begins later leaves earlier calls alone; before the first date the document's holds."""
+    book.set("fam-mini", input=1, output=1, since="2026-03-01")
+    book.set("fam-mini", input=2, output=2, since=datetime(2026, 6, 1, tzinfo=UTC))
+    each = [usd(book, "fam-mini", used(100_000, 0), datetime(2026, month, 1, tzinfo=UTC)) for month in (2, 3, 5, 6)]
+    assert each == [Decimal("0.025"), Decimal("0.1"), Decimal("0.1"), Decimal("0.2")]
+
+
+def test_a_price_without_a_date_holds_for_calls_already_made(book: PriceBook) -> None:
+    """Who learns a price after the calls sees their cost."""
+    book.set("fam-2-5-pro", input=1, output=10)
+    assert usd(book, "fam-2-5-pro", used(MILLION, 0), datetime(2020, 1, 1, tzinfo=UTC)) == 1
+
+
+def test_tiers_go_by_the_number_of_input_tokens(book: PriceBook) -> None:
+    """The smallest tier that holds the input decides; without one for all sizes, larger calls have no cost."""
+    book.set("m", input=1, output=0, until_context=1000)
+    assert book.cost("m", used(1000, 0)) is None
+    book.set("m", input=3, output=0)
+    assert [usd(book, "m", used(count, 0)) for count in (999, 1000)] == [Decimal("0.000999"), Decimal("0.003")]
+
+
+def test_the_same_entry_set_again_is_replaced(book: PriceBook) -> None:
+    """A slip is corrected by setting the price once more."""
+    book.set("m", input=9, output=9)
+    book.set("m", input=1, output=1)
+    assert usd(book, "m", used(MILLION, 0)) == 1
+    assert [entry.model for entry in book].count("m") == 1
+
+
+def test_cached_tokens_cost_their_own_price(book: PriceBook) -> None:
+    """600 plain at 10, 300 read at 1, 100 written at 12, 50 out at 20 dollars a million."""
+    book.set("m", input=10, output=20, cached=1, cache_write=12)
+    usage = used(1000, 50, cached_tokens=300, cache_write_tokens=100)
+    assert usd(book, "m", usage) == Decimal(600 * 10 + 300 * 1 + 100 * 12 + 50 * 20) / MILLION
+
+
+def test_cache_counts_that_are_absent_but_priced_widen_the_cost(book: PriceBook) -> None:
+    """Nobody said how much was cached: between all of it and nothing."""
+    book.set("m", input=10, output=0, cached=1)
+    assert book.cost("m", used(MILLION, 0)) == Cost(Decimal(10), Decimal(1), Decimal(10))
+    assert book.cost("m", used(MILLION, 0, cached_tokens=0)).exact
+
+
+def test_an_estimated_count_is_an_interval(book: PriceBook) -> None:
+    """Without an interval of its own, an estimate is right within a factor of two."""
+    cost = book.cost("fam-mini", used(1000, 1000, estimated=("output_tokens",)))
+    assert cost == Cost(Decimal("0.00125"), Decimal("0.00075"), Decimal("0.00225"))
+    assert str(cost) == "about $0.00125 ($0.00075 to $0.00225)"
+
+
+@pytest.mark.parametrize("wrong", [-1, "a lot", float("nan"), float("inf")])
+def test_a_price_must_be_a_number(book: PriceBook, wrong: object) -> None:
+    """The refusal names the field and what was given."""
+    with pytest.raises(InvalidRequest, match="output: a price is a number of USD"):
+        book.set("m", input=1, output=wrong)
+
+
+def test_a_date_must_be_a_date(book: PriceBook) -> None:
+    """The refusal shows how one is written."""
+    with pytest.raises(InvalidRequest, match="expected a date such as '2026-01-31'; got 'soon'"):
+        book.set("m", input=1, output=1, since="soon")
+
+
+def test_the_book_shows_who_says_so(book: PriceBook) -> None:
+    """Each price stands with its source, as text and as an HTML table; a model's name is not markup."""
+    book.set("<b>m</b>", input=1, output=2, since="2026-03-01")
+    assert "the API's document" in repr(book)
+    assert "2026-03-01  you" in repr(book)
+    html = book._repr_html_()
+    assert "&lt;b&gt;m&lt;/b&gt;" in html
+    assert "<td style=\"text-align:left\">you</td>" in html
+
+
+@pytest.mark.parametrize(
+    ("amount", "words"),
+    [("0", "$0.00"), ("1234.5", "$1,234.50"), ("0.25", "$0.25"), ("0.0000162", "$0.0000162"), ("0.5", "$0.50")],
+)
+def test_amounts_read_as_money(amount: str, words: str) -> None:
+    """Two decimals from a dollar up, three significant digits below."""
+    assert dollars(Decimal(amount)) == words

@@ -1,0 +1,128 @@
+"""What holds for every request: strict, immutable, sent as it was set, identified by what is sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from strategies import requests
+
+from famnb.errors import FamnbError, InvalidRequest
+from famnb.request import ChatRequest, MessagesRequest, Request, ResponsesRequest
+from famnb.request.base import where
+
+HI = [{"role": "user", "content": "hi"}]
+
+
+def test_only_what_was_set_is_sent():
+    """An unset field stays out of the body, so that the service's own default applies."""
+    request = MessagesRequest(model="fam-2-5-pro", messages=HI)
+    assert request.body() == {"model": "fam-2-5-pro", "messages": HI}
+    assert request.temperature == 0.1
+    assert MessagesRequest(model="fam-2-5-pro", messages=HI, temperature=0.1).body()["temperature"] == 0.1
+
+
+def test_the_body_has_the_order_of_the_document():
+    """However the fields were given."""
+    request = ResponsesRequest(top_p=1.0, input="hi", stream=True, model="fam-2-5-pro")
+    assert list(request.body()) == ["model", "input", "stream", "top_p"]
+
+
+@given(requests)
+def test_a_body_makes_the_same_request(request_: Request):
+    """What was sent can be made again from its record, and has the same key."""
+    again = type(request_)(**request_.body())
+    assert again == request_
+    assert again.key() == request_.key()
+
+
+def test_the_key_is_the_content():
+    """Equal for equal endpoint and body, different for anything else."""
+    request = ChatRequest(model="fam-mini", messages=HI, temperature=1)
+    assert request.key() == ChatRequest(temperature=1.0, messages=HI, model="fam-mini").key()
+    others: list[Request] = [
+        request.replace(temperature=0.5),
+        request.replace(temperature=None),
+        request.replace(stream=False),
+        MessagesRequest(model="fam-2-5-pro", messages=HI),
+    ]
+    assert len({request.key(), *(other.key() for other in others)}) == 5
+
+
+def test_metadata_in_another_order_is_the_same_request():
+    """The order of the pairs of an object means nothing in JSON."""
+    one, two = (
+        ResponsesRequest(model="fam-2-5-pro", input="hi", metadata=dict(pairs))
+        for pairs in ([("a", "1"), ("b", "2")], [("b", "2"), ("a", "1")])
+    )
+    assert one.key() == two.key()
+
+
+def test_replace_changes_and_unsets():
+    """A new request; a field given as None is unset, the old one stays as it was."""
+    request = MessagesRequest(model="fam-2-5-pro", messages=HI, stream=True)
+    assert request.replace(stream=None, max_tokens=5).body() == {
+        "model": "fam-2-5-pro",
+        "messages": HI,
+        "max_tokens": 5,
+    }
+    assert request.streams
+    with pytest.raises(InvalidRequest, match="max_tokens"):
+        request.replace(max_tokens=0)
+
+
+def test_a_schema_keeps_its_name_through_replace():
+    """A field whose name in Python differs goes out, and comes back, by its name on the wire."""
+    format_ = {"type": "json_schema", "name": "x", "schema": {"type": "object"}}
+    request = ResponsesRequest(model="fam-2-5-pro", input="hi", text={"format": format_})
+    assert request.replace(stream=True).body()["text"] == {"format": format_}
+
+
+def test_a_request_cannot_be_changed():
+    """What was sent is what the record shows."""
+    request = ChatRequest(model="fam-mini", messages=HI)
+    with pytest.raises(ValueError, match="frozen"):
+        request.stream = True
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        (
+            {"model": "fam-mini", "messages": HI, "max_token": 5, "seed": 1},
+            "ChatRequest: max_token: no such field; seed: no such field; fields of ChatRequest: model, messages, "
+            "stream, max_tokens, reasoning, response_format, temperature, top_p",
+        ),
+        (
+            {"model": "fam-mini", "messages": HI, "temperature": "x" * 100},
+            f"ChatRequest: temperature: input should be a valid number, got '{'x' * 58}…",
+        ),
+        (
+            {"model": "fam-mini", "messages": [*HI, {"role": "user", "content": [{"type": "text", "text": 3}]}]},
+            "ChatRequest: messages[1].content[0].text: input should be a valid string, got 3",
+        ),
+    ],
+)
+def test_a_refusal_says_where_what_and_what_was_given(fields: dict[str, Any], said: str):
+    """In words, on one line, what was given shortened."""
+    with pytest.raises(InvalidRequest) as caught:
+        ChatRequest(**fields)
+    assert str(caught.value) == said
+    assert isinstance(caught.value, FamnbError)
+    assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("place", "path"),
+    [
+        (("messages", 0, "content", "<parts>", 1, "text"), "messages[0].content[1].text"),
+        (("metadata", "Key"), "metadata.Key"),
+        (("metadata", "two words"), "metadata['two words']"),
+        (("metadata", "k" * 100, "[key]"), f"metadata.{'k' * 59}…"),
+        ((), ""),
+    ],
+)
+def test_a_place_is_written_as_one_reads_it(place: tuple[int | str, ...], path: str):
+    """The tags of unions are left out, long or odd keys are shown safely."""
+    assert where(place) == path

@@ -1,0 +1,137 @@
+"""Conversations: roles, contents of every accepted shape, and what each endpoint refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from famnb.errors import InvalidRequest
+from famnb.request import ChatRequest, MessagesRequest, Request, ResponsesRequest, WebChatRequest
+from famnb.request.content import images, plain_text
+
+CALL = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+ROLES = {
+    ChatRequest: ("system", "developer", "user", "assistant"),
+    WebChatRequest: ("system", "developer", "user", "assistant"),
+    ResponsesRequest: ("user", "assistant", "system", "developer"),
+    MessagesRequest: ("user", "assistant"),
+}
+each_request = pytest.mark.parametrize("request_type", ROLES)
+
+
+def talking(request_type: type[Request], *items: Any) -> Request:
+    """A request whose conversation these items are."""
+    model = "fam-mini" if request_type is ChatRequest else "fam-2-5-pro"
+    return request_type(model=model, **{request_type.prompt_field: list(items)})
+
+
+def refused(request_type: type[Request], *items: Any) -> str:
+    """What the refusal of such a conversation says."""
+    with pytest.raises(InvalidRequest) as caught:
+        talking(request_type, *items)
+    return str(caught.value).removeprefix(f"{request_type.__name__}: {request_type.prompt_field}")
+
+
+@each_request
+def test_roles(request_type: type[Request]):
+    """The roles of the endpoint, and no other."""
+    for role in ROLES[request_type]:
+        assert talking(request_type, {"role": role, "content": "hi"})
+    for role in ("robot", 3, None, ""):
+        assert refused(request_type, {"role": role, "content": "hi"}).startswith("[0].role: input should be ")
+
+
+@each_request
+@pytest.mark.parametrize(
+    "content",
+    [
+        "hi",
+        {"type": "text", "text": "hi"},
+        {"type": "input_text", "text": "hi"},
+        [{"type": "text", "text": "hi"}, {"type": "output_text", "text": "there"}],
+        {"type": "image_url", "image_url": "https://example.org/x.png"},
+        [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AA==", "detail": "low"}}],
+        [{"type": "input_image", "image_url": "https://example.org/x.png"}, {"type": "text", "text": "what?"}],
+    ],
+)
+def test_contents(request_type: type[Request], content: Any):
+    """A text, one part or a list of parts go out as they were given."""
+    body = talking(request_type, {"role": "user", "content": content}).body()
+    assert body[request_type.prompt_field] == [{"role": "user", "content": content}]
+
+
+@each_request
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ([], "[0].content: list should have at least 1 item"),
+        ("", "[0].content: string should have at least 1 character"),
+        ([{}], "[0].content[0].type: required, but missing"),
+        ([123], "[0].content[0]: input should be an object, got 123"),
+        (7, "[0].content: input should be a text, a part or a list of parts, got 7"),
+        ({"type": "audio"}, "[0].content.type: input should be 'text',"),
+        ({"type": "text"}, "[0].content: a text part needs a non-empty `text`"),
+        ({"type": "text", "text": ""}, "[0].content: a text part needs a non-empty `text`"),
+        ({"type": "input_image"}, "[0].content: an image part needs an `image_url`"),
+        ({"type": "text", "txet": "hi", "text": "hi"}, "[0].content.txet: no such field"),
+    ],
+)
+def test_contents_that_say_nothing(request_type: type[Request], content: Any, said: str):
+    """The refusal names the place and what is expected there."""
+    assert refused(request_type, {"role": "user", "content": content}).startswith(said)
+
+
+@each_request
+def test_a_conversation_is_not_empty(request_type: type[Request]):
+    """At least one message; a plain text does for responses alone."""
+    assert refused(request_type).startswith(": list should have at least 1 item")
+    if request_type is not ResponsesRequest:
+        with pytest.raises(InvalidRequest, match="messages: input should be a valid list"):
+            request_type(model="fam-mini" if request_type is ChatRequest else "fam-2-5-pro", messages="hi")
+
+
+def test_the_input_of_responses():
+    """A text equals one user message; items may say that they are messages."""
+    assert ResponsesRequest(model="fam-2-5-pro", input="hi").body()["input"] == "hi"
+    item = {"type": "message", "role": "user", "content": "hi"}
+    assert talking(ResponsesRequest, item).body()["input"] == [item]
+    for value in ("", 5, None, {"role": "user", "content": "hi"}):
+        with pytest.raises(InvalidRequest, match="ResponsesRequest: input: "):
+            ResponsesRequest(model="fam-2-5-pro", input=value)
+
+
+@pytest.mark.parametrize("request_type", [ChatRequest, WebChatRequest])
+def test_tool_talk(request_type: type[Request]):
+    """A call may have empty content, its result must say which call it answers."""
+    called = {"role": "assistant", "content": "", "tool_calls": [CALL]}
+    answered = {"role": "tool", "content": "", "tool_call_id": "a"}
+    asked = {"role": "user", "content": "hi"}
+    assert talking(request_type, asked, called, answered).body()["messages"] == [asked, called, answered]
+    assert talking(request_type, {"role": "assistant", "tool_calls": [CALL]})
+    assert refused(request_type, {"role": "tool", "content": "x"}) == (
+        "[0]: a tool message needs the `tool_call_id` it answers"
+    )
+    for empty in ({"role": "assistant", "content": ""}, {"role": "assistant"}, {"role": "user"}):
+        assert refused(request_type, empty) == "[0]: a message needs `content`"
+
+
+def test_system_text_of_messages():
+    """A list of text blocks as in the document, or a plain text."""
+    for system in ([{"type": "text", "text": "be brief"}], "be brief"):
+        request = MessagesRequest(model="fam-2-5-pro", messages=[{"role": "user", "content": "hi"}], system=system)
+        assert request.body()["system"] == system
+
+
+def test_the_text_and_the_images_of_a_content():
+    """What a conversation says, and the pictures it points to, whatever its shape."""
+    parts = [
+        {"type": "text", "text": "one"},
+        {"type": "image_url", "image_url": {"url": "u1"}},
+        {"type": "input_image", "image_url": "u2"},
+        {"type": "text", "text": "two"},
+    ]
+    content = talking(MessagesRequest, {"role": "user", "content": parts}).messages[0].content
+    assert plain_text(content) == "one\ntwo"
+    assert images(content) == ("u1", "u2")
+    assert (plain_text("hi"), images("hi"), plain_text(None)) == ("hi", (), "")

@@ -1,0 +1,255 @@
+"""The rows of the document's tables: required fields, defaults, ranges, each at and beyond its edge."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from famnb.errors import InvalidRequest
+from famnb.request import ChatRequest, MessagesRequest, Request, ResponsesRequest, WebChatRequest
+
+HI = [{"role": "user", "content": "hi"}]
+REQUIRED: dict[type[Request], dict[str, Any]] = {
+    ChatRequest: {"model": "fam-mini", "messages": HI},
+    ResponsesRequest: {"model": "fam-2-5-pro", "input": "hi"},
+    WebChatRequest: {"model": "fam-2-5-pro", "messages": HI},
+    MessagesRequest: {"model": "fam-2-5-mini", "messages": HI},
+}
+ALT = (ResponsesRequest, WebChatRequest, MessagesRequest)
+each_request = pytest.mark.parametrize("request_type", REQUIRED)
+
+
+def make(request_type: type[Request], **fields: Any) -> Request:
+    """A request with its required fields and these."""
+    return request_type(**{**REQUIRED[request_type], **fields})
+
+
+def refused(request_type: type[Request], **fields: Any) -> str:
+    """What the refusal of such a request says."""
+    with pytest.raises(InvalidRequest) as caught:
+        make(request_type, **fields)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("request_type", "fields"),
+    [
+        (ChatRequest, "model messages stream max_tokens reasoning response_format temperature top_p"),
+        (
+            ResponsesRequest,
+            "model input instructions previous_response_id max_output_tokens stream reasoning temperature top_p text "
+            "store metadata",
+        ),
+        (
+            WebChatRequest,
+            "model messages stream stream_options tools tool_choice max_new_tokens reasoning response_format "
+            "temperature top_p",
+        ),
+        (MessagesRequest, "model messages system max_tokens stream thinking temperature top_p"),
+    ],
+)
+def test_the_fields_are_the_document_s(request_type: type[Request], fields: str):
+    """Each endpoint has exactly its own fields, and each says what it means."""
+    assert set(request_type.model_fields) == set(fields.split())
+    assert all(field.description for field in request_type.model_fields.values())
+
+
+@pytest.mark.parametrize(
+    ("request_type", "defaults"),
+    [
+        (
+            ResponsesRequest,
+            {"max_output_tokens": 512, "stream": False, "temperature": 0.1, "top_p": 1, "store": True},
+        ),
+        (
+            WebChatRequest,
+            {"max_new_tokens": 2048, "stream": False, "temperature": 0.1, "top_p": 1, "tool_choice": "auto"},
+        ),
+        (MessagesRequest, {"max_tokens": 512, "stream": False, "temperature": 0.1, "top_p": 1}),
+        (ChatRequest, {}),
+    ],
+)
+def test_the_defaults_are_the_document_s(request_type: type[Request], defaults: dict[str, Any]):
+    """What the document gives a default has it, everything else is unset."""
+    optional = {name: field for name, field in request_type.model_fields.items() if not field.is_required()}
+    assert {name: field.default for name, field in optional.items() if field.default is not None} == defaults
+    assert set(request_type.model_fields) - set(optional) == set(REQUIRED[request_type])
+
+
+@each_request
+def test_each_required_field_is_named_when_missing(request_type: type[Request]):
+    """The refusal names every field that is missing."""
+    with pytest.raises(InvalidRequest) as caught:
+        request_type()
+    missing = "; ".join(f"{name}: required, but missing" for name in REQUIRED[request_type])
+    assert str(caught.value) == f"{request_type.__name__}: {missing}"
+
+
+@each_request
+@pytest.mark.parametrize(
+    ("field", "good", "bad"),
+    [
+        ("temperature", [0, 0.0, 0.1, 2, 2.0], [-0.01, 2.01, "0.5", True, float("nan"), float("inf")]),
+        ("top_p", [0, 0.5, 1.0], [-0.01, 1.01, "1", True, float("nan")]),
+        ("stream", [True, False], ["true", 1, 0]),
+    ],
+)
+def test_sampling_ranges(request_type: type[Request], field: str, good: list[Any], bad: list[Any]):
+    """The edges pass, what lies beyond does not, and nothing is converted."""
+    for value in good:
+        assert make(request_type, **{field: value}).body()[field] == value
+    for value in bad:
+        assert f"{field}: " in refused(request_type, **{field: value})
+
+
+@each_request
+def test_token_caps(request_type: type[Request]):
+    """At least one token, a whole number; `fam-mini` has a ceiling of its own."""
+    assert make(request_type, **{request_type.cap: 1}).body()[request_type.cap] == 1
+    for value in (0, -1, 1.5, True, "5"):
+        assert f"{request_type.cap}: " in refused(request_type, **{request_type.cap: value})
+    if request_type is ChatRequest:
+        assert make(ChatRequest, max_tokens=16_384)
+        assert refused(ChatRequest, max_tokens=16_385).endswith("less than or equal to 16384, got 16385")
+    else:
+        assert make(request_type, **{request_type.cap: 1_000_000})
+
+
+@pytest.mark.parametrize("model", ["fam-2-5-pro", "fam-2-5-mini"])
+@pytest.mark.parametrize("request_type", ALT)
+def test_models_of_the_alt_endpoints(request_type: type[Request], model: str):
+    """The two ids that are listed, and no other."""
+    assert make(request_type, model=model)
+    assert "model: input should be 'fam-2-5-pro' or 'fam-2-5-mini', got 'fam-mini'" in refused(
+        request_type, model="fam-mini"
+    )
+
+
+def test_models_of_the_first_endpoint():
+    """`fam-mini`, or an id with its provider before it."""
+    assert make(ChatRequest, model="provider/some-model:1")
+    for model in ("fam-2-5-pro", "fam-mini ", "fam-mini\n", "/model", "provider/", "provider /model", ""):
+        assert "model: " in refused(ChatRequest, model=model)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "good"),
+    [
+        ({f"k{n}": "v" for n in range(16)}, True),
+        ({f"k{n}": "v" for n in range(17)}, False),
+        ({"k" * 64: "v"}, True),
+        ({"k" * 65: "v"}, False),
+        ({"k": "\U0001f600" * 512}, True),
+        ({"k": "v" * 513}, False),
+        ({"k": 1}, False),
+        ({"k": None}, False),
+        ({}, True),
+        ([], False),
+    ],
+)
+def test_metadata(metadata: Any, good: bool):
+    """16 pairs, keys of 64 characters, values of 512, counted in characters."""
+    if good:
+        assert make(ResponsesRequest, metadata=metadata).body()["metadata"] == metadata
+    else:
+        assert "ResponsesRequest: metadata" in refused(ResponsesRequest, metadata=metadata)
+
+
+def function(name: Any) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name}}
+
+
+def test_tool_names():
+    """a-z, A-Z, 0-9, underscore and dash, at most 64 of them."""
+    for name in ("f", "a" * 64, "aZ0_-"):
+        assert make(WebChatRequest, tools=[function(name)])
+    for name in ("a" * 65, "a b", "é", "", "a\n", None, 3):
+        assert "tools[0].function.name: " in refused(WebChatRequest, tools=[function(name)])
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"tools": [{"type": "retrieval", "function": {"name": "f"}}]}, "tools[0].type: input should be 'function'"),
+        ({"tools": [{"type": "function"}]}, "tools[0].function: required, but missing"),
+        ({"tools": [function("f")], "tool_choice": function("g")}, "`tool_choice` names 'g', which is not one of"),
+        ({"tool_choice": function("g")}, "not one of `tools` (none)"),
+        ({"tool_choice": "required"}, "`tool_choice` is `required`, but `tools` is empty"),
+        ({"tool_choice": "any"}, "tool_choice: input should be 'none', 'auto' or 'required', got 'any'"),
+    ],
+)
+def test_tools_and_their_choice_agree(fields: dict[str, Any], said: str):
+    """A choice that cannot be met is refused before anything is sent."""
+    assert said in refused(WebChatRequest, **fields)
+
+
+@pytest.mark.parametrize("choice", ["none", "auto", "required", function("f")])
+def test_every_tool_choice(choice: Any):
+    """The four forms of the document."""
+    assert make(WebChatRequest, tools=[function("f")], tool_choice=choice).body()["tool_choice"] == choice
+
+
+@pytest.mark.parametrize(
+    ("thinking", "good"),
+    [
+        ({"type": "enabled", "budget_tokens": 1}, True),
+        ({"type": "enabled"}, True),
+        ({"type": "disabled"}, True),
+        ({"type": "on"}, False),
+        ({"budget_tokens": 5}, False),
+        ({"type": "enabled", "budget_tokens": 0}, False),
+        ({"type": "enabled", "budget_tokens": -1}, False),
+        ({"type": "enabled", "budget_tokens": "10"}, False),
+    ],
+)
+def test_thinking(thinking: Any, good: bool):
+    """Enabled or disabled; a budget is at least one token."""
+    if good:
+        assert make(MessagesRequest, thinking=thinking).body()["thinking"] == thinking
+    else:
+        assert "MessagesRequest: thinking" in refused(MessagesRequest, thinking=thinking)
+
+
+@pytest.mark.parametrize("request_type", [ChatRequest, ResponsesRequest, WebChatRequest])
+def test_reasoning(request_type: type[Request]):
+    """An effort and a summary, each from its list, each optional."""
+    for reasoning in ({"effort": "high", "summary": "none"}, {"effort": "medium"}, {}):
+        assert make(request_type, reasoning=reasoning).body()["reasoning"] == reasoning
+    assert "reasoning.effort: " in refused(request_type, reasoning={"effort": "most"})
+    assert "reasoning.summary: " in refused(request_type, reasoning={"summary": True})
+
+
+SCHEMA = {"type": "object", "properties": {"x": {"type": "integer"}}}
+
+
+@pytest.mark.parametrize(
+    ("request_type", "fields", "said"),
+    [
+        (WebChatRequest, {"response_format": {"type": "text"}}, None),
+        (WebChatRequest, {"response_format": {}}, None),
+        (ChatRequest, {"response_format": {"type": "json_object"}}, None),
+        (ChatRequest, {"response_format": {"type": "json"}}, None),
+        (
+            WebChatRequest,
+            {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA}}},
+            None,
+        ),
+        (WebChatRequest, {"response_format": {"type": "json_schema"}}, "response_format: type `json_schema` needs a"),
+        (WebChatRequest, {"response_format": {"type": "xml"}}, "response_format.type: "),
+        (ResponsesRequest, {"text": {"format": {"type": "text"}, "verbosity": "low"}}, None),
+        (
+            ResponsesRequest,
+            {"text": {"format": {"type": "json_schema", "name": "x", "schema": SCHEMA, "strict": True}}},
+            None,
+        ),
+        (ResponsesRequest, {"text": {"format": {"type": "json_schema"}}}, "text.format: type `json_schema` needs a"),
+        (ResponsesRequest, {"text": {"verbosity": "loud"}}, "text.verbosity: "),
+    ],
+)
+def test_formats(request_type: type[Request], fields: dict[str, Any], said: str | None):
+    """Text, JSON, or JSON by a schema that must then be given."""
+    if said is None:
+        assert make(request_type, **fields).body().items() >= fields.items()
+    else:
+        assert said in refused(request_type, **fields)

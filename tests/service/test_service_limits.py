@@ -1,0 +1,104 @@
+"""Rate limits: a key's allowance, its burst and its concurrency, with a `Retry-After` that tells the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from servicecalls import Caller, eventually, said
+
+from famnb.service import Server, serve
+from famnb.service.access import Limits
+from famnb.service.refusal import Refusal
+
+
+class Clock:
+    """A clock that goes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def request(limits: Limits, key: str = "key") -> float | None:
+    """Make one request; the seconds to wait if it is refused."""
+    try:
+        with limits.admitted(key):
+            return None
+    except Refusal as refusal:
+        return float(refusal.headers["retry-after"])
+
+
+def test_a_burst_beyond_the_allowance_is_refused_exactly() -> None:
+    """Of 15 requests at once with a burst of 10, exactly 5 are refused."""
+    limits = Limits(requests_per_minute=60, burst=10, clock=Clock())
+    assert [request(limits) is None for _ in range(15)] == [True] * 10 + [False] * 5
+
+
+@pytest.mark.parametrize("per_minute", [0.5, 7, 60, 1000])
+def test_after_retry_after_a_request_passes(per_minute: float) -> None:
+    """Waiting as long as `Retry-After` says is enough, at every rate."""
+    clock = Clock()
+    limits = Limits(requests_per_minute=per_minute, burst=1, clock=clock)
+    assert request(limits) is None
+    wait = request(limits)
+    assert wait is not None
+    clock.now += wait
+    assert request(limits) is None
+
+
+def test_the_allowance_grows_no_further_than_the_burst() -> None:
+    """A key that was silent for an hour still has one burst, no more."""
+    clock = Clock()
+    limits = Limits(requests_per_minute=60, burst=3, clock=clock)
+    request(limits)
+    clock.now += 3600
+    assert [request(limits) is None for _ in range(4)] == [True, True, True, False]
+
+
+def test_each_key_has_its_own_allowance() -> None:
+    """One key's burst takes nothing from another's."""
+    limits = Limits(requests_per_minute=60, burst=1, clock=Clock())
+    assert [request(limits, key) is None for key in ("a", "b", "a", "b")] == [True, True, False, False]
+
+
+def test_concurrency_counts_only_what_runs() -> None:
+    """A second request is refused while the first runs, and admitted once it ended."""
+    limits = Limits(concurrency=1)
+    with limits.admitted("key"):
+        assert request(limits) is not None
+    assert request(limits) is None
+
+
+def test_a_limited_service_answers_429_in_shape(calling: Callable[[Server], Caller], endpoint: str) -> None:
+    """Over the wire: two pass, the rest are 429 with both forms of `Retry-After`."""
+    with serve(time_scale=0, requests_per_minute=1, burst=2) as limited:
+        caller = calling(limited)
+        answers = [caller.ask(endpoint) for _ in range(5)]
+    assert [answer.status_code for answer in answers] == [200, 200, 429, 429, 429]
+    assert said(endpoint, answers[-1].json())["type"] == "rate_limit_error"
+    assert 55 <= int(answers[-1].headers["retry-after"]) <= 60
+    assert int(answers[-1].headers["retry-after-ms"]) <= int(answers[-1].headers["retry-after"]) * 1000
+
+
+def test_a_stream_holds_its_place_until_it_ends(calling: Callable[[Server], Caller]) -> None:
+    """While a stream is open another request is 429; afterwards it passes."""
+    with serve(time_scale=0, concurrency=1) as limited:
+        caller = calling(limited)
+        headers = {"x-famnb-fault": "stall=1"}
+        with caller.stream("POST", "/v1/responses", json=_streamed(), headers=headers) as stream:
+            chunks = stream.iter_bytes()
+            next(chunks)
+            assert caller.ask("web").status_code == 429
+        assert eventually(lambda: caller.ask("web").status_code == 200)
+
+
+def _streamed() -> dict[str, object]:
+    return {"model": "fam-2-5-pro", "input": "hello", "stream": True}
+
+
+def test_the_embedded_default_has_no_limit(api: Caller) -> None:
+    """Without options nothing is ever 429."""
+    assert {api.ask("web", "one sentence").status_code for _ in range(50)} == {200}

@@ -1,0 +1,223 @@
+"""Streams: the document's events in the document's order, as they are made, for as long as someone listens."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from servicecalls import PATHS, Caller, decoded, eventually, minimal
+
+from famnb.endpoints import ENDPOINTS
+from famnb.reply import Reply, fold
+from famnb.service import Server, serve
+from famnb.wire.sse import Decoder
+
+FIXTURES = Path(__file__).parents[1] / "wire" / "fixtures"
+
+
+def skeleton(event: Any) -> Any:
+    """An event without what differs from reply to reply: only names, types and words of the API are left."""
+    match event:
+        case dict():
+            free = {"id", "item_id", "created", "created_at", "delta", "text", "thinking", "content", "message"}
+            fixed = {"type", "object", "status", "role", "finish_reason", "stop_reason"}
+            return {
+                name: value if name in fixed or not isinstance(value, str | int) else ... if name in free else value
+                for name, value in ((name, skeleton(inner)) for name, inner in event.items())
+                if not name.endswith("_tokens") or value in (0, None)
+            }
+        case list():
+            return [skeleton(inner) for inner in event]
+        case _:
+            return event
+
+
+def collapsed(events: list[Any]) -> list[Any]:
+    """The skeletons of events, each run of equal ones as one: how many deltas a text takes is no promise."""
+    skeletons = [skeleton(event) for event in events]
+    return [event for place, event in enumerate(skeletons) if place == 0 or event != skeletons[place - 1]]
+
+
+@pytest.mark.parametrize(
+    ("fixture", "endpoint_", "fields"),
+    [
+        ("responses.sse", "responses", {}),
+        ("responses_incomplete.sse", "responses", {"max_output_tokens": 2}),
+        ("web.sse", "web", {}),
+        ("web_include_usage.sse", "web", {"stream_options": {"include_usage": True}}),
+        ("messages.sse", "messages", {"thinking": {"type": "enabled", "budget_tokens": 9}}),
+        ("messages_without_thinking.sse", "messages", {}),
+    ],
+)
+def test_a_stream_has_the_documents_events(api: Caller, fixture: str, endpoint_: str, fields: dict[str, Any]) -> None:
+    """Event for event and field for field the stream is the document's, ids and texts aside."""
+    expected = decoded((FIXTURES / fixture).read_bytes())
+    assert collapsed(api.events(endpoint_, **fields)) == collapsed(expected)
+
+
+def test_a_stream_consists_of_data_lines_alone(api: Caller, endpoint: str) -> None:
+    """Every event is one `data:` line and a blank line; nothing follows the terminal event."""
+    answer = api.ask(endpoint, stream=True)
+    blocks = answer.text.split("\n\n")
+    assert blocks.pop() == ""
+    assert all(re.fullmatch(r"data: .+", block) for block in blocks)
+    last = blocks[-1].removeprefix("data: ")
+    assert last == "[DONE]" if endpoint != "responses" else json.loads(last)["type"] == "response.completed"
+
+
+def test_a_stream_has_the_promised_headers(api: Caller, endpoint: str) -> None:
+    """An event stream in UTF-8 that no cache keeps."""
+    headers = api.ask(endpoint, stream=True).headers
+    assert headers["content-type"] == "text/event-stream; charset=utf-8"
+    assert headers["cache-control"] == "no-cache"
+
+
+@pytest.mark.parametrize("header", [{}, {"anthropic-version": "2023-06-01"}], ids=["plain", "sdk"])
+def test_events_have_names_only_for_the_sdk_of_the_messages_endpoint(
+    api: Caller, endpoint: str, header: dict[str, str]
+) -> None:
+    """With `anthropic-version` the messages stream gains `event:` lines and `message_stop`; no other stream changes."""
+    stream = api.post(PATHS[endpoint], json=minimal(endpoint, stream=True), headers=header).text
+    named = endpoint == "messages" and bool(header)
+    assert ("event: message_stop\n" in stream) == named
+    assert bool(re.search(r"^event:", stream, re.MULTILINE)) == named
+
+
+def folded(endpoint: str, answer: bytes, *, streamed: bool) -> Reply:
+    dialect = ENDPOINTS[endpoint].dialect
+    if not streamed:
+        return fold(dialect.read(json.loads(answer)))
+    reader, decoder = dialect.reader(), Decoder()
+    events = [event for data in decoder.feed(answer) + decoder.end() for event in reader.read(data)]
+    return fold([*events, *reader.end()])
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"cap": 1}, {"cap": 40}, {"temperature": 1.5}],
+    ids=repr,
+)
+@pytest.mark.parametrize(
+    "prompt", ["Why is the sky blue?", "count to 30", "Write 50 words.", "Was heißt „naïve“? 你好"]
+)
+def test_streamed_equals_whole(api: Caller, endpoint: str, prompt: str, fields: dict[str, Any]) -> None:
+    """The same request gives the same blocks and the same end, whole and streamed."""
+    named = {ENDPOINTS[endpoint].request.cap if name == "cap" else name: value for name, value in fields.items()}
+    whole = folded(endpoint, api.ask(endpoint, prompt, **named).content, streamed=False)
+    streamed = folded(endpoint, api.ask(endpoint, prompt, stream=True, **named).content, streamed=True)
+    assert whole.text
+    assert (streamed.text, streamed.finish_reason, streamed.status) == (whole.text, whole.finish_reason, whole.status)
+    if streamed.usage.output_tokens is not None:
+        assert streamed.usage.output_tokens == whole.usage.output_tokens
+
+
+def test_streamed_equals_whole_with_thinking_and_tools(api: Caller) -> None:
+    """Thinking and tool calls, too, are the same either way."""
+    thinking = {"thinking": {"type": "enabled", "budget_tokens": 50}}
+    tools = {"tools": [{"type": "function", "function": {"name": "get_weather"}}], "tool_choice": "required"}
+    for endpoint, fields in (("messages", thinking), ("web", tools)):
+        whole = folded(endpoint, api.ask(endpoint, **fields).content, streamed=False)
+        streamed = folded(endpoint, api.ask(endpoint, stream=True, **fields).content, streamed=True)
+        assert whole.thinking or whole.tool_calls
+        assert streamed.thinking == whole.thinking
+        assert [(call.name, call.text) for call in streamed.tool_calls] == [
+            (call.name, call.text) for call in whole.tool_calls
+        ]
+
+
+def connection(server: Server, body: dict[str, Any], path: str) -> socket.socket:
+    """A connection that has sent a request and read nothing yet."""
+    address = urlsplit(server.url)
+    made = socket.create_connection((address.hostname, address.port), timeout=20)
+    data = json.dumps(body).encode()
+    head = (
+        f"POST {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {server.key}\r\ncontent-length: {len(data)}\r\n\r\n"
+    )
+    made.sendall(head.encode() + data)
+    return made
+
+
+@pytest.fixture(scope="module")
+def lifelike() -> Iterator[Server]:
+    """A service that takes its time, if less than a model would."""
+    with serve(time_scale=0.2) as running:
+        yield running
+
+
+def test_events_arrive_while_the_answer_is_still_being_made(
+    lifelike: Server, calling: Callable[[Server], Caller]
+) -> None:
+    """While the first events are here, the stored response is still in progress: nothing waited for the end."""
+    caller = calling(lifelike)
+    body = minimal("responses", "count to 2000", stream=True, max_output_tokens=5000)
+    with caller.stream("POST", PATHS["responses"], json=body) as stream:
+        chunks = stream.iter_bytes()
+        received = b""
+        while b"output_text.delta" not in received:
+            received += next(chunks)
+        id_ = decoded(received.rpartition(b"\n\n")[0] + b"\n\n")[0]["response"]["id"]
+        assert caller.get(f"{PATHS['responses']}/{id_}").json()["status"] == "in_progress"
+        assert b"response.completed" not in received
+
+
+def test_each_event_is_a_write_of_its_own(server: Server) -> None:
+    """On the wire every HTTP chunk holds exactly one event."""
+    with connection(server, minimal("web", stream=True), PATHS["web"]) as made:
+        received = b""
+        while not received.endswith(b"0\r\n\r\n"):
+            received += made.recv(65536)
+    body = received.partition(b"\r\n\r\n")[2]
+    chunks = []
+    while body:
+        size, _, body = body.partition(b"\r\n")
+        chunk, body = body[: int(size, 16)], body[int(size, 16) + 2 :]
+        chunks.append(chunk)
+    assert chunks.pop() == b""
+    assert len(chunks) > 100
+    assert all(chunk.startswith(b"data: ") and chunk.count(b"\n\n") == 1 for chunk in chunks)
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_generation_stops_when_the_caller_leaves(calling: Callable[[Server], Caller], streams: bool) -> None:
+    """A place that a departed caller held is free again long before its answer would have ended."""
+    with serve(time_scale=1, concurrency=1) as slow:
+        caller = calling(slow)
+        body = minimal("responses", "count to 100000", stream=streams, max_output_tokens=100_000)
+        with connection(slow, body, PATHS["responses"]) as made:
+            if streams:
+                assert made.recv(1)
+            assert eventually(lambda: caller.ask("web", model="x").status_code == 429)
+        assert eventually(lambda: caller.ask("web", model="x").status_code == 400)
+
+
+def test_a_response_whose_caller_left_is_cancelled(lifelike: Server, calling: Callable[[Server], Caller]) -> None:
+    """It is stored as `cancelled` with the text so far, and cannot be continued."""
+    caller = calling(lifelike)
+    body = minimal("responses", "count to 100000", stream=True, max_output_tokens=100_000)
+    with caller.stream("POST", PATHS["responses"], json=body) as stream:
+        chunks = stream.iter_bytes()
+        received = b""
+        while b"output_text.delta" not in received:
+            received += next(chunks)
+    id_ = decoded(received.rpartition(b"\n\n")[0] + b"\n\n")[0]["response"]["id"]
+    path = f"{PATHS['responses']}/{id_}"
+    assert eventually(lambda: caller.get(path).json()["status"] == "cancelled")
+    assert caller.get(path).json()["output"][0]["content"][0]["text"].startswith("1")
+    assert caller.ask("responses", previous_response_id=id_).status_code == 400
+
+
+def test_an_early_end_of_one_stream_leaves_the_others_alone(
+    lifelike: Server, calling: Callable[[Server], Caller]
+) -> None:
+    """Ten callers leave at once; the eleventh reads its whole answer."""
+    leaving = [connection(lifelike, minimal("web", "count to 9999", stream=True), PATHS["web"]) for _ in range(10)]
+    for made in leaving:
+        assert made.recv(1)
+        made.close()
+    assert calling(lifelike).events("web", "count to 20")[-1] == "[DONE]"

@@ -1,0 +1,137 @@
+"""The command line, as a shell sees it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import famnb
+from famnb import cli
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def environment(server: famnb.service.Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of a user whose service is the running one."""
+    monkeypatch.setenv("FAM_API_KEY", server.key)
+    monkeypatch.setenv("FAM_BASE_URL", server.url)
+
+
+def test_check_prints_eight_passing_rows_and_records_them(environment: None, capsys: pytest.CaptureFixture[str]):
+    """Four endpoints, whole and streamed: each row has a time to first token, and each call is in the ledger."""
+    assert cli.main(["check"]) == 0
+    printed = capsys.readouterr().out
+    rows = re.findall(
+        r"^(chat|responses|web|messages)\s+(whole|streamed)\s+fam-\S+\s+\w+\s+\d+\.\d{3} s", printed, re.M
+    )
+    assert rows == [(name, mode) for name in famnb.ENDPOINTS for mode in ("whole", "streamed")]
+    assert "8 of 8 calls passed" in printed
+    assert len(famnb.calls()) == 8
+
+
+def test_check_fails_when_a_call_fails(
+    environment: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """A wrong key fails every call: the rows say why, the exit status is 1, and the key is not shown."""
+    monkeypatch.setenv("FAM_API_KEY", "a-wrong-key")
+    assert cli.main(["check"]) == 1
+    printed = capsys.readouterr().out
+    assert printed.count("AuthenticationError") == 8
+    assert "0 of 8 calls passed" in printed
+    assert "a-wrong-key" not in printed
+
+
+def test_calls_of_an_empty_ledger_says_what_to_do(capsys: pytest.CaptureFixture[str]):
+    """Before the first call there is nothing to show, and the command says how to make some."""
+    assert cli.main(["calls"]) == 0
+    assert "No calls are recorded yet" in capsys.readouterr().out
+
+
+def test_calls_prints_the_latest_and_exports_all(environment: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """The table shows the latest calls; the CSV file holds every column of every call."""
+    cli.main(["check"])
+    capsys.readouterr()
+    assert cli.main(["calls", "-n", "3"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1 + 3 + 1
+    file = tmp_path / "calls.csv"
+    assert cli.main(["calls", "--csv", str(file)]) == 0
+    exported = pd.read_csv(file)
+    assert list(exported.columns) == list(famnb.calls().columns)
+    assert len(exported) == 8
+
+
+def test_serve_announces_itself_in_one_line_of_json():
+    """The first line of standard output names the address, the key and the process, once it accepts connections."""
+    command = [sys.executable, "-m", "famnb", "serve", "--key", "chosen-key"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        try:
+            said = json.loads(child.stdout.readline())
+            assert said["key"] == "chosen-key"
+            assert said["pid"] == child.pid
+            host, port = said["url"].removeprefix("http://").split(":")
+            socket.create_connection((host, int(port)), 5).close()
+        finally:
+            child.send_signal(signal.SIGTERM)
+        assert child.wait(10) in (0, -signal.SIGTERM)
+
+
+@pytest.mark.slow
+def test_lab_opens_on_the_notebooks_with_the_service_running(tmp_path: Path):
+    """`famnb lab` serves the notebooks folder, its kernels find the embedded service, and Ctrl-C ends both."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = {**os.environ, "HOME": str(tmp_path), "JUPYTER_CONFIG_DIR": str(tmp_path / "config")}
+    environment |= {"JUPYTER_RUNTIME_DIR": str(tmp_path / "runtime"), "JUPYTER_DATA_DIR": str(tmp_path / "data")}
+    command = [sys.executable, "-m", "famnb", "lab", "--no-browser", "--port", str(port)]
+    command += ["--", "--IdentityProvider.token=", "--ServerApp.port_retries=0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True) as child:
+        try:
+            url = re.search(r"embedded service at (http://\S+)", child.stdout.readline())[1]
+            listed = json.loads(patiently(f"http://127.0.0.1:{port}/api/contents"))
+            assert "01-start.ipynb" in [entry["name"] for entry in listed["content"]]
+            assert fetched(f"{url}/health")
+        finally:
+            os.killpg(child.pid, signal.SIGINT)
+            time.sleep(0.5)
+            os.killpg(child.pid, signal.SIGINT)
+            child.wait(30)
+    with pytest.raises(OSError):
+        fetched(f"{url}/health")
+
+
+def fetched(url: str) -> bytes:
+    """The body of a GET, without any proxy."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(url, timeout=5) as answer:
+        return answer.read()
+
+
+def patiently(url: str) -> bytes:
+    """The body of a GET, from a server that may still be starting."""
+    for _ in range(300):
+        try:
+            return fetched(url)
+        except OSError:
+            time.sleep(0.1)
+    return fetched(url)
+
+
+def test_readme_and_ci_give_the_same_two_commands():
+    """What README promises is what is run."""
+    readme, ci = (ROOT / "README.md").read_text(), (ROOT / ".ci" / "run").read_text()
+    assert 'pip install -e ".[lab]" && famnb lab' in readme
+    assert 'pip install -e ".[test]" && pytest' in readme
+    assert re.search(r'pip install .*-e "\.\[test\]" && pytest', ci)

@@ -1,0 +1,42 @@
+"""Usage: nothing summed, nothing made up, every count with its source."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from famnb.events import COUNTS, Usage
+
+maybe = st.none() | st.integers(0, 1000)
+usages = st.builds(Usage, maybe, maybe, maybe, maybe, maybe, maybe)
+
+
+def test_a_count_has_a_source():
+    """Reported, derived, estimated or absent; a zero is a report."""
+    usage = Usage(0, 5, 3, derived=("output_tokens",), estimated=("reasoning_tokens",))
+    assert [usage.source(count) for count in COUNTS] == [
+        *["reported", "derived", "estimated"],
+        *["absent"] * 3,
+    ]
+
+
+def test_the_last_value_wins_with_its_source():
+    """A later report replaces a count and where it came from; what it leaves open stays."""
+    first = Usage(10, 4, derived=("input_tokens",), estimated=("output_tokens",))
+    assert first.then(Usage(output_tokens=6)) == Usage(10, 6, derived=("input_tokens",))
+    assert first.then(Usage(11, derived=())) == Usage(11, 4, estimated=("output_tokens",))
+
+
+@given(usages, usages)
+def test_a_report_said_twice_counts_once(first: Usage, second: Usage):
+    """Nothing is ever summed."""
+    assert first.then(second).then(second) == first.then(second)
+    assert first.then(Usage()) == first
+    assert Usage().then(first) == first
+
+
+def test_a_total_is_derived_where_the_wire_gives_none():
+    """And marked as such; a reported total stays, an incomplete usage gives none."""
+    assert Usage(3, 2).with_total() == Usage(3, 2, total_tokens=5, derived=("total_tokens",))
+    assert Usage(3, 2, total_tokens=9).with_total() == Usage(3, 2, total_tokens=9)
+    assert Usage(3).with_total() == Usage(3)

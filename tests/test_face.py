@@ -1,0 +1,61 @@
+"""The public face: what `import famnb` offers, and what it costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+import famnb
+
+HEAVY = ("pandas", "matplotlib", "ipywidgets", "starlette")
+
+
+def fresh(code: str) -> str:
+    """What a new interpreter prints when it runs the code."""
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+
+
+def test_importing_famnb_loads_no_heavy_library():
+    """A script that imports famnb pays for nothing it does not use."""
+    loaded = fresh(f"import sys, famnb; print([name for name in {HEAVY} if name in sys.modules])")
+    assert loaded.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("use", "expected"),
+    [
+        ("famnb.compose('messages', 'hi')", "[]"),
+        ("famnb.Client", "[]"),
+        ("famnb.serve", "[]"),
+        ("famnb.calls", "['pandas']"),
+        ("famnb.plot", "['pandas', 'matplotlib']"),
+        ("famnb.Composer", "['ipywidgets']"),
+    ],
+)
+def test_each_use_loads_only_its_own_libraries(use: str, expected: str):
+    """A heavy library comes with the first use of what needs it, and not before."""
+    loaded = fresh(f"import sys, famnb; {use}; print([name for name in {HEAVY} if name in sys.modules])")
+    assert loaded.strip() == expected
+
+
+def test_all_is_alphabetical_and_each_name_loads():
+    """`__all__` is the face: sorted, and every name is really there."""
+    assert list(famnb.__all__) == sorted(famnb.__all__)
+    assert all(getattr(famnb, name) is not None for name in famnb.__all__)
+
+
+def test_names_for_type_checkers_are_the_names_that_load():
+    """What an editor completes is what the interpreter finds."""
+    source = import_module("inspect").getsource(famnb)
+    imports = [line for line in source.splitlines() if line.startswith("    from famnb") and " as " in line]
+    declared = {line.rsplit(" as ", 1)[1] for line in imports}
+    assert declared == set(famnb.__all__)
+
+
+def test_an_unknown_name_says_what_there_is():
+    """A misspelt name is answered with the names that exist."""
+    with pytest.raises(AttributeError, match=r"no 'Composr'; .*Composer"):
+        famnb.Composr  # noqa: B018 - the access is the test

@@ -1,0 +1,44 @@
+"""Every notebook runs headless, offline and without a key, and its saved form holds no secret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+import famnb
+
+NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs_from_top_to_bottom(
+    path: Path, server: famnb.service.Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """Run as a user's kernel would run it, against the local service."""
+    monkeypatch.setenv("FAMNB_SERVICE_URL", server.url)
+    monkeypatch.setenv("FAMNB_SERVICE_KEY", server.key)
+    notebook = nbformat.read(path, as_version=4)
+    NotebookClient(
+        notebook, timeout=120, store_widget_state=False, resources={"metadata": {"path": tmp_path}}
+    ).execute()
+    saved = nbformat.writes(notebook)
+    assert server.key not in saved
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert not [output for output in outputs if output.output_type == "error"]
+    assert [output for output in outputs if "image/png" in output.get("data", {})], "the figures are in the file"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_is_kept_without_outputs(path: Path):
+    """What is committed is the source: outputs are made by whoever runs it."""
+    notebook = nbformat.read(path, as_version=4)
+    assert not [cell for cell in notebook.cells if cell.get("outputs") or cell.get("execution_count")]
+
+
+def test_the_start_notebook_is_short():
+    """From nothing to a streamed reply, the Composer, a frame and three plots in under twenty cells."""
+    assert len(nbformat.read(NOTEBOOKS[0], as_version=4).cells) < 20

@@ -1,0 +1,161 @@
+"""Folding: events add up to a reply, at the same cost for each, with evidence for what it claims."""
+
+from __future__ import annotations
+
+import dataclasses
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import texts
+
+from famnb.events import Closed, Delta, Done, Ended, Event, Fault, Opened, Other, Started, Status, Usage
+from famnb.reply import Block, Folding, fold
+from famnb.timing import Read
+
+AT, NEXT = (0, 0), (0, 1)
+
+
+def test_events_add_up():
+    """Identity, blocks in order of their place, end and usage."""
+    reply = fold(
+        [
+            *[
+                Started("r"),
+                Started(model="m"),
+                Opened(NEXT, "text"),
+                Delta(NEXT, "text", "Hi"),
+                Delta(AT, "thinking", "h"),
+            ],
+            *[Delta(AT, "thinking", "m"), Closed(AT, latency_ms=5), Delta(NEXT, "text", "!"), Other("x")],
+            *[Ended("stop", "end_turn"), Usage(3, 2), Done()],
+        ]
+    )
+    assert (reply.id, reply.model, reply.text, reply.thinking, str(reply)) == ("r", "m", "Hi!", "hm", "Hi!")
+    assert reply.blocks == (Block(AT, "thinking", "hm", latency_ms=5, closed=True), Block(NEXT, "text", "Hi!"))
+    assert (reply.finish_reason, reply.stop_reason, reply.status, reply.complete) == (
+        *("stop", "end_turn"),
+        *("completed", True),
+    )
+    assert reply.usage.total_tokens == 5
+
+
+@pytest.mark.parametrize(
+    ("events", "status", "complete"),
+    [
+        ([], "running", False),
+        ([Delta(AT, "text", "Hi")], "running", False),
+        ([Done()], "completed", None),
+        ([Ended("stop")], "completed", True),
+        ([Ended()], "completed", True),
+        ([Ended("length")], "incomplete", True),
+        ([Ended("content_filter")], "incomplete", True),
+        ([Ended("tool_calls")], "completed", True),
+        ([Ended("cancelled")], "cancelled", True),
+        ([Ended("stop", status="incomplete")], "incomplete", True),
+        ([Ended("error", fault=Fault("no"))], "failed", False),
+        ([Ended("stop"), Ended(fault=Fault("no"))], "failed", False),
+        ([Ended(fault=Fault("no")), Ended("stop")], "failed", False),
+    ],
+)
+def test_complete_needs_evidence(events: list[Event], status: Status, complete: bool | None):
+    """A reason proves completeness, the terminator alone does not, a failure stays a failure."""
+    reply = fold(events)
+    assert (reply.status, reply.complete) == (status, complete)
+    assert bool(reply.warnings) == (complete is None)
+
+
+def test_later_evidence_fills_what_the_first_left_open():
+    """A finish reason and a terminal event may tell one end between them."""
+    reply = fold([Ended("stop", "end_turn"), Ended(status="completed", stop_sequence="#")])
+    assert (reply.finish_reason, reply.stop_reason, reply.stop_sequence) == ("stop", "end_turn", "#")
+
+
+def test_the_final_text_wins():
+    """Deltas that disagree with it are flagged; none at all are no disagreement."""
+    assert fold([Delta(AT, "text", "Hi"), Closed(AT, "Hi")]).warnings == ()
+    assert fold([Opened(AT, "text"), Closed(AT, "Hi")]).warnings == ()
+    reply = fold([Delta(AT, "text", "Ho"), Closed(AT, "Hi")])
+    assert reply.text == "Hi"
+    assert "disagree" in reply.warnings[0]
+
+
+def test_a_tool_call_is_assembled():
+    """Id and name may come apart; arguments that are no JSON are kept as they are."""
+    call = [Opened(AT, "tool_call", id="a"), Opened(AT, "tool_call", name="f"), Delta(AT, "tool_call", '{"x":')]
+    (cut,) = fold(call).tool_calls
+    assert (cut.id, cut.name, cut.text, cut.valid, cut.arguments) == ("a", "f", '{"x":', False, None)
+    (whole,) = fold([*call, Delta(AT, "tool_call", "1}")]).tool_calls
+    assert (whole.valid, whole.arguments) == (True, {"x": 1})
+    (bare,) = fold(call[:2]).tool_calls
+    assert (bare.valid, bare.arguments) == (True, {})
+
+
+def test_a_signature_is_no_content():
+    """It belongs to its block and shows nowhere."""
+    reply = fold([Delta(AT, "signature", "c2"), Delta(AT, "signature", "ln")])
+    assert reply.blocks == (Block(AT, "thinking", signature="c2ln"),)
+
+
+def test_a_character_cut_in_two_is_made_whole():
+    """Two events may each carry half of it; a half without the other becomes a replacement mark."""
+    assert fold([Delta(AT, "text", "a\ud83d"), Delta(AT, "text", "\ude00b")]).text == "a\U0001f600b"
+    assert fold([Delta(AT, "text", "\ud83d")]).text == "\ufffd"
+    halves = [Delta(AT, "text", "\ud83d"), Delta(AT, "text", "\ude00"), Closed(AT, "\ud83d\ude00")]
+    assert (fold(halves).text, fold(halves).warnings) == ("\U0001f600", ())
+
+
+@given(st.lists(texts))
+def test_the_running_reply_is_the_text_so_far(pieces: list[str]):
+    """At any moment the reply holds what has come, and looking does not disturb."""
+    folding = Folding()
+    for n, piece in enumerate(pieces):
+        folding.add(Delta(AT, "text", piece))
+        assert folding.reply().text == "".join(pieces[: n + 1])
+    assert (folding.contents, folding.answers, folding.thoughts) == (len(pieces), len(pieces), 0)
+
+
+def test_empty_deltas_are_no_content():
+    """They count neither as content nor as answer."""
+    folding = Folding()
+    for event in (Delta(AT, "text", ""), Delta(NEXT, "thinking", ""), Delta((1, 0), "tool_call", "{")):
+        folding.add(event)
+    assert (folding.contents, folding.answers, folding.thoughts) == (1, 0, 0)
+
+
+def test_folding_copies_nothing_that_came_before():
+    """A delta costs the same after a reply of megabytes as at its beginning."""
+    folding = Folding()
+    folding.add(Delta(AT, "text", "x" * 2_000_000))
+    delta = Delta(AT, "text", "x")
+    tracemalloc.start()
+    for _ in range(1000):
+        folding.add(delta)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1_000_000
+    assert len(folding.reply().text) == 2_001_000
+
+
+def test_raw_is_what_came():
+    """Decoded JSON, unknown fields included; what is no JSON as text."""
+    reads = (Read(1, (b'{"a":1}', b"[DONE]")), Read(2, (b'{"b":2}',)))
+    assert dataclasses.replace(fold([]), streamed=True, reads=reads).raw == [{"a": 1}, "[DONE]", {"b": 2}]
+    assert dataclasses.replace(fold([]), reads=reads[1:]).raw == {"b": 2}
+    assert fold([]).raw is None
+
+
+def test_replies_with_equal_content_are_equal():
+    """When and how they came does not matter, what they say does."""
+    reply = fold([Delta(AT, "text", "Hi")])
+    assert dataclasses.replace(reply, call_id="a", streamed=True, reads=(Read(1, (b"x",)),)) == reply
+    assert fold([Delta(AT, "text", "Ho")]) != reply
+
+
+def test_a_reply_shows_its_facts():
+    """Short, whatever the text."""
+    reply = dataclasses.replace(
+        fold([Started(model="m"), Delta(AT, "text", "x" * 100), Ended("stop"), Usage(1, 2)]), endpoint="chat"
+    )
+    assert repr(reply) == f"<Reply completed chat m finish_reason='stop' output_tokens=2 '{'x' * 59}…'>"

@@ -1,0 +1,84 @@
+"""Putting the parts together: which service `connect` finds, and that every call through it is recorded."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+import famnb
+from famnb import workbench
+
+
+def test_without_a_key_the_embedded_service_answers(capsys: pytest.CaptureFixture[str]):
+    """No key, no network: `connect` starts the local service, says so, and its calls are marked simulated."""
+    with famnb.connect() as client:
+        said = capsys.readouterr().out
+        reply = client.ask("Say hello.", endpoint="messages", max_tokens=20)
+    assert "embedded service" in said
+    assert "simulated" in said
+    assert str(client.ledger.path) in said
+    assert reply.text
+    row = famnb.calls().iloc[-1]
+    assert row["call_id"] == reply.call_id
+    assert row["simulated"]
+
+
+def test_connecting_twice_shares_one_embedded_service():
+    """A second connect starts no second service."""
+    with famnb.connect() as first, famnb.connect() as second:
+        assert repr(first) == repr(second)
+
+
+def test_the_service_that_lab_started_is_used(
+    server: famnb.service.Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """A kernel under `famnb lab` finds the running service in its environment."""
+    monkeypatch.setenv(workbench.SERVICE_URL, server.url)
+    monkeypatch.setenv(workbench.SERVICE_KEY, server.key)
+    with famnb.connect() as client:
+        assert server.url in capsys.readouterr().out
+        assert client.ask("Hi", endpoint="responses", max_tokens=5).status == "incomplete"
+
+
+def test_a_key_in_the_environment_goes_to_the_named_service(
+    server: famnb.service.Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """FAM_API_KEY and FAM_BASE_URL decide; the key is not shown."""
+    monkeypatch.setenv("FAM_API_KEY", server.key)
+    monkeypatch.setenv("FAM_BASE_URL", server.url)
+    with famnb.connect() as client:
+        assert client.ask("Hi", endpoint="chat", max_tokens=5).text
+    said = capsys.readouterr().out
+    assert server.url in said
+    assert server.key not in said
+
+
+def test_a_key_without_an_address_is_refused(monkeypatch: pytest.MonkeyPatch):
+    """A real key is never sent to a guessed address."""
+    monkeypatch.setenv("FAM_API_KEY", "some-key")
+    with pytest.raises(famnb.CredentialError, match="FAM_BASE_URL"):
+        famnb.connect()
+
+
+def test_a_client_keeps_its_key_to_itself(server: famnb.service.Server):
+    """Not in the repr, not in the ledger file, and not to be pickled."""
+    with famnb.Client(base_url=server.url, api_key=server.key) as client:
+        client.ask("Hi", endpoint="web", max_tokens=5)
+        assert server.key not in repr(client)
+        with pytest.raises(TypeError):
+            pickle.dumps(client)
+        client.ledger.flush()
+        files = client.ledger.path.parent.glob(client.ledger.path.name + "*")
+        assert all(server.key.encode() not in file.read_bytes() for file in files)
+
+
+def test_a_failed_call_is_a_row(server: famnb.service.Server):
+    """The error is typed, its partial reply is recorded, and the row says what went wrong."""
+    with famnb.Client(base_url=server.url, api_key="wrong-key") as client:
+        with pytest.raises(famnb.AuthenticationError) as caught:
+            client.ask("Hi", endpoint="messages")
+        row = famnb.calls(client.ledger).iloc[-1]
+    assert row["status"] == "failed"
+    assert row["http_status"] == 401
+    assert row["call_id"] == caught.value.reply.call_id

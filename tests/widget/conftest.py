@@ -1,0 +1,50 @@
+"""A stream that says what a test tells it to, in steps."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from famnb.client import Exchange
+from famnb.endpoints import ENDPOINTS, compose
+from famnb.events import Event
+from famnb.reply import Folding, Reply
+
+
+class Scripted:
+    """What a pane reads of a stream; `says` adds events, `ends` ends it."""
+
+    def __init__(self, prompt: str = "Why?", *, endpoint: str = "messages") -> None:
+        request = compose(endpoint, prompt)
+        self.exchange = Exchange(request=request, endpoint=ENDPOINTS[endpoint], url="http://127.0.0.1")
+        self.events: list[Event] = []
+        self.running = True
+        self.stopped = False
+        self._folding = Folding()
+        self._changes: dict[str, object] = {"status": "running"}
+
+    @property
+    def reply(self) -> Reply:
+        return dataclasses.replace(self._folding.reply(), request=self.exchange.request, **self._changes)
+
+    def says(self, *events: Event) -> Scripted:
+        for event in events:
+            self._folding.add(event)
+            self.events.append(event)
+        return self
+
+    def ends(self, **changes: object) -> Scripted:
+        """Nothing more comes; `changes` are fields of the final reply."""
+        self._changes = changes
+        self.running = False
+        return self
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+@pytest.fixture
+def stream() -> Scripted:
+    """A stream that has said nothing yet."""
+    return Scripted()

@@ -1,0 +1,136 @@
+"""Foreign text is harmless in every form it is shown in."""
+
+from __future__ import annotations
+
+import html as stdlib_html
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from famnb.widget import markup
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "<iframe srcdoc='<script>alert(1)</script>'></iframe>",
+    "<svg onload=alert(1)>",
+    "<math><mtext></mtext></math>",
+    "<style>*{display:none}</style>",
+    "<form action=https://evil.example><input></form>",
+    "</script></details></div>",
+    "![pixel](https://evil.example/pixel.png)",
+    "![pixel][ref]\n\n[ref]: https://evil.example/pixel.png",
+    "\\![pixel](https://evil.example/pixel.png)",
+    "[click](javascript:alert(1))",
+    "[click](JaVaScRiPt:alert(1))",
+    "[click](&#106;avascript:alert(1))",
+    "[click](java\\script:alert(1))",
+    "[click](\njavascript:alert(1))",
+    "[click](data:text/html,<script>alert(1)</script>)",
+    "[click][ref]\n\n[ref]: javascript:alert(1)",
+    "[a\nb]\n\n[a\nb]:\n  javascript:alert(1)",
+    "<javascript:alert(1)>",
+    "```html\n<script>alert(1)</script>\n```",
+]
+FORBIDDEN = re.compile(r"<(script|img|iframe|svg|math|style|form|input|object|embed|link|meta)|<[^>]*\son\w+\s*=", re.I)
+
+
+def links(html: str) -> list[str]:
+    return [stdlib_html.unescape(href) for href in re.findall(r'href="([^"]*)"', html)]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_html_of_hostile_markdown_is_inert(text: str):
+    """No element that acts or loads, and no link but to http, https or mailto."""
+    made = markup.html(f"before {text} after")
+    assert not FORBIDDEN.search(made)
+    assert all(href.startswith(("http://", "https://", "mailto:")) for href in links(made))
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_saved_markdown_is_inert_in_a_viewer_that_allows_html(text: str):
+    """Rendered with HTML on, as some viewers do, there is no element, no image and no script link."""
+    viewer = markup.MarkdownIt("commonmark", {"html": True})
+    viewer.validateLink = lambda _url: True
+    made = viewer.render(markup.markdown(f"before {text} after\n\n{text}"))
+    assert not FORBIDDEN.search(made)
+    assert not [href for href in links(made) if "script" in href.lower() or href.startswith("data:")]
+
+
+@given(st.text(alphabet="<>![]()`*_\\&;:#/ \njavscriptmghoe=1\"'", max_size=80))
+def test_no_markdown_at_all_becomes_an_element_that_acts(text: str):
+    """Whatever the characters, clean HTML holds only the tags that Markdown needs."""
+    assert not FORBIDDEN.search(markup.html(text))
+    assert not FORBIDDEN.search(markup.MarkdownIt("commonmark", {"html": True}).render(markup.markdown(text)))
+
+
+def test_a_good_link_opens_elsewhere_and_tells_nothing():
+    """A web link keeps its address, opens in a new tab, and passes no opener or referrer on."""
+    made = markup.html("[site](https://example.com 'title')")
+    assert 'href="https://example.com"' in made
+    assert 'rel="noopener noreferrer"' in made
+    assert 'target="_blank"' in made
+
+
+def test_an_image_becomes_a_link_to_itself():
+    """What the model wanted to show can be reached, but not without the reader's wish."""
+    assert "image: a cat</a>" in markup.html("![a cat](https://example.com/cat.png)")
+
+
+def test_markdown_is_still_markdown():
+    """Headings two levels down, emphasis, lists, tables with their alignment, code and strikethrough survive."""
+    made = markup.html("# Title\n\n**bold** ~~gone~~\n\n1. one\n\n|a|b|\n|--|--:|\n|1|2|\n\n```python\nx < 1\n```")
+    for piece in (
+        "<h3>Title</h3>",
+        "<strong>bold</strong>",
+        "<s>gone</s>",
+        "<ol>",
+        '<td style="text-align:right">2</td>',
+        "<code>x &lt; 1\n</code>",
+    ):
+        assert piece in made
+
+
+def test_terminal_and_direction_controls_can_only_be_seen():
+    """An escape sequence shows as text, an override as its name, and invisible marks are gone."""
+    assert markup.visible("\x1b[31mred\x07") == "␛[31mred␇"
+    assert markup.visible("user\u202egnp.exe\u202c") == "user[U+202E]gnp.exe[U+202C]"
+    assert markup.visible("a\u200eb\r\nc") == "ab\nc"
+
+
+def test_a_lone_surrogate_can_be_sent_and_saved():
+    """Half a character becomes the replacement character, which every encoder takes."""
+    assert markup.visible("x\ud83dy").encode() == "x\ufffdy".encode()
+
+
+def test_a_code_block_that_was_cut_off_does_not_swallow_what_follows():
+    """A reply that stopped inside a fence gets its fence closed; a whole one gets nothing."""
+    assert markup.markdown("```python\nx = 1") == "```python\nx = 1\n```"
+    assert markup.markdown("```\nx\n```") == "```\nx\n```"
+
+
+def test_settled_text_is_all_but_the_last_block():
+    """A paragraph is settled once another block has begun; an open list or fence is not."""
+    assert markup.settled("one\n\ntwo") == len("one\n\n")
+    assert markup.settled("only one, still growing") == 0
+    assert markup.settled("one\n\n```\ncode\n\nmore") == len("one\n\n")
+
+
+@given(st.lists(st.sampled_from(["word ", "\n", "\n\n", "- item", "```\n", "# h", "> q", "|a|b|\n|-|-|\n", "1. x", "    c"])))
+def test_settled_text_and_the_rest_render_as_the_whole(pieces: list[str]):
+    """Freezing the settled part changes nothing of what is shown."""
+    text = "".join(pieces)
+    cut = markup.settled(text)
+    assert markup.html(text[:cut]) + markup.html(text[cut:]) == markup.html(text)
+
+
+def test_a_literal_text_has_no_markup():
+    """In Markdown every sign of it shows as itself."""
+    assert markup.MarkdownIt().render(markup.literal("*a* <b> [c](d) `e`")) == "<p>*a* &lt;b&gt; [c](d) `e`</p>\n"
+
+
+def test_a_fenced_text_cannot_leave_its_fence():
+    """Backticks inside make the fence longer."""
+    assert markup.fenced("```\nout") == "````\n```\nout\n````"

@@ -1,0 +1,96 @@
+"""JSON of sloppy servers, and questions to JSON of unknown shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from famnb.errors import StreamDecodeError
+from famnb.wire import codec
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b'{"a": 1}', {"a": 1}),
+        (b'"\xf0\x9f\x98\x80"', "\U0001f600"),
+        (rb'"\ud83d\ude00"', "\U0001f600"),
+        (rb'"\ud83d"', "\ud83d"),
+        (b'"\xff"', "\ufffd"),
+        (b'"a\nb"', "a\nb"),
+        (b"[NaN]", [pytest.approx(float("nan"), nan_ok=True)]),
+        (b"\xef\xbb\xbf{}", {}),
+    ],
+)
+def test_sloppy_json_is_read(data: bytes, expected: Any):
+    """Half characters, broken UTF-8, raw control characters and NaN lose nothing else."""
+    assert codec.decode(data) == expected
+    assert codec.event(data) == expected
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"{'a': 1}", b"nope", b"[" * 100_000, b"1" * 5000 + b"x"])
+def test_what_is_not_json_is_said_to_be_none(data: bytes):
+    """The error shows at most 200 characters of it."""
+    with pytest.raises(ValueError):
+        codec.decode(data)
+    with pytest.raises(StreamDecodeError, match="is not JSON") as caught:
+        codec.event(data)
+    assert len(str(caught.value)) < 450
+
+
+def test_half_characters_can_be_written():
+    """A lone surrogate goes out as the escape that it came as."""
+    assert codec.encode({"a": "\ud83d"}) == rb'{"a":"\ud83d"}'
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (3, 3),
+        ("3", 3),
+        (3.0, 3),
+        ("3.7", 3),
+        (0, 0),
+        (-1, None),
+        ("-1", None),
+        (True, None),
+        (None, None),
+        ("x", None),
+        ("nan", None),
+        (float("inf"), None),
+        ({}, None),
+    ],
+)
+def test_a_count_is_read_from_any_number(value: Any, expected: int | None):
+    """Text and floats count; what is no count is absent, never 0."""
+    assert codec.integer(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("a", "a"),
+        ([{"type": "text", "text": "a"}, "b", 3, None], "ab"),
+        ({"content": [{"text": "a"}]}, "a"),
+        ({"summary": "a"}, "a"),
+        ({"image_url": "x"}, ""),
+        (None, ""),
+        (7, ""),
+    ],
+)
+def test_text_is_found_in_any_shape(value: Any, expected: str):
+    """A text, a part, a list of parts."""
+    assert codec.text(value) == expected
+
+
+@pytest.mark.parametrize(("value", "expected"), [("a", "a"), (5, "5"), (1.5, "1.5"), (True, ""), (None, ""), ([], "")])
+def test_a_word_may_be_a_number(value: Any, expected: str):
+    """An error code of any type is read as a word."""
+    assert codec.word(value) == expected
+
+
+def test_a_body_is_shown_on_one_short_line():
+    """Whatever it is, an error message holds at most 200 characters of it."""
+    assert codec.shown(b"<html>\n  <body>") == "<html> <body>"
+    assert len(codec.shown("é" * 10_000)) == 200

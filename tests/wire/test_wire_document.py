@@ -1,0 +1,137 @@
+"""The document's own streams and bodies, written out by hand: our writers give these bytes, our readers read them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from strategies import read
+
+from famnb.events import Closed, Delta, Done, Ended, Event, Fault, Opened, Started, Usage
+from famnb.reply import fold
+from famnb.wire import chat, codec, faults, messages, responses
+
+FIXTURES = Path(__file__).parent / "fixtures"
+CHAT_ID = "chatcmpl-7d1f2c3a-0000-4000-8000-000000000001"
+AT, NEXT = (0, 0), (0, 1)
+
+
+def started(id_: str, created: int | None = 1700000000) -> Started:
+    return Started(id_, "fam-2-5-pro", created)
+
+
+HELLO = [Opened(AT, "text"), Delta(AT, "text", "Hello"), Delta(AT, "text", " world"), Closed(AT)]
+THOUGHT = [
+    *[Opened(AT, "thinking"), Delta(AT, "thinking", "Greet"), Delta(AT, "thinking", " back."), Closed(AT)],
+    *[Opened(NEXT, "text"), Delta(NEXT, "text", "Hello"), Delta(NEXT, "text", " world"), Closed(NEXT)],
+]
+CUT_OFF = HELLO[:2]
+FULL = Usage(12, 7, 4, 0, total_tokens=19)
+TOTALS = Usage(12, 7, total_tokens=19)
+FAULT = Fault("the engine stopped", "server_error", "engine_stopped")
+
+STREAMS: dict[str, tuple[ModuleType, dict[str, bool], list[Event]]] = {
+    "web": (chat, {}, [started(CHAT_ID), *HELLO, Ended("stop", "stop"), Done()]),
+    "web_include_usage": (
+        chat,
+        {"include_usage": True},
+        [started(CHAT_ID), *HELLO, Ended("stop", "stop"), FULL, Done()],
+    ),
+    "web_failure": (chat, {}, [started(CHAT_ID), *CUT_OFF, Ended("error", fault=FAULT, status="failed"), Done()]),
+    "responses": (responses, {}, [started("resp_1"), *HELLO, Ended("stop", "completed"), TOTALS, Done()]),
+    "responses_incomplete": (
+        responses,
+        {},
+        [
+            *[started("resp_1"), *CUT_OFF, Closed(AT)],
+            *[Ended("length", "max_output_tokens"), Usage(12, 1, total_tokens=13), Done()],
+        ],
+    ),
+    "responses_failure": (
+        responses,
+        {},
+        [
+            *[started("resp_1"), *CUT_OFF],
+            *[Ended("error", "failed", fault=Fault(FAULT.message, code=FAULT.code), status="failed"), Done()],
+        ],
+    ),
+    "messages": (
+        messages,
+        {},
+        [started("msg_1", None), *THOUGHT, Ended("stop", "end_turn"), Usage(output_tokens=7), Done()],
+    ),
+    "messages_without_thinking": (
+        messages,
+        {},
+        [started("msg_1", None), *HELLO, Ended("length", "max_tokens"), Usage(output_tokens=7), Done()],
+    ),
+    "messages_named": (
+        messages,
+        {"named": True},
+        [started("msg_1", None), *HELLO, Ended("length", "max_tokens"), Usage(output_tokens=7), Done()],
+    ),
+    "messages_failure": (
+        messages,
+        {},
+        [
+            *[started("msg_1", None), *CUT_OFF],
+            *[Ended("error", fault=Fault(FAULT.message, "api_error"), status="failed"), Done()],
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_the_writer_gives_the_document_s_bytes(name: str):
+    """Byte for byte, `data:` lines only unless names are asked for."""
+    dialect, options, events = STREAMS[name]
+    writer = dialect.writer(**options)
+    frames = [frame for event in events for frame in writer.write(event)]
+    assert b"".join(frames) == (FIXTURES / f"{name}.sse").read_bytes()
+    assert all(frame.endswith(b"\n\n") and frame.count(b"\n\n") == 1 for frame in frames)
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_the_reader_reads_the_document_s_bytes(name: str):
+    """The same blocks, end and usage as the events that the bytes stand for."""
+    dialect, _, events = STREAMS[name]
+    assert fold(read(dialect, [(FIXTURES / f"{name}.sse").read_bytes()])) == fold(events)
+
+
+WHOLE: dict[str, tuple[ModuleType, list[Event]]] = {
+    "web": (chat, [started(CHAT_ID), *HELLO, Ended("stop", "stop"), FULL]),
+    "responses": (responses, [started("resp_1"), *HELLO, Ended("stop", "completed"), FULL]),
+    "messages": (
+        messages,
+        [
+            *[started("msg_1", None), *THOUGHT, Closed(AT, latency_ms=41)],
+            *[Ended("stop", "end_turn"), Usage(12, 7, cached_tokens=0, cache_write_tokens=0)],
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_whole_reply_has_the_document_s_body(name: str):
+    """Written and read: the fields of the document, in its order."""
+    dialect, events = WHOLE[name]
+    body = codec.decode((FIXTURES / f"{name}.json").read_bytes())
+    assert codec.encode(dialect.write(fold(events))) == codec.encode(body)
+    assert fold(dialect.read(body)) == fold(events)
+
+
+@pytest.mark.parametrize(
+    ("name", "dialect", "type_", "code"),
+    [
+        ("error_web", chat, "invalid_request_error", "invalid_api_key"),
+        ("error_responses", responses, "invalid_request_error", "invalid_api_key"),
+        ("error_messages", messages, "authentication_error", None),
+    ],
+)
+def test_an_error_body_has_the_document_s_shape(name: str, dialect: ModuleType, type_: str, code: str | None):
+    """The endpoint's own error shape, written and read."""
+    body = (FIXTURES / f"{name}.json").read_bytes()
+    assert dialect.fault(Fault("the key is invalid", type_, code)) == codec.decode(body)
+    error = faults.read(401, {}, body)
+    assert (str(error), error.type, error.code) == ("401: the key is invalid", type_, code)

@@ -1,0 +1,159 @@
+"""Whole bodies: what is read of odd ones, and which are refused."""
+
+from __future__ import annotations
+
+import contextlib
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from strategies import DIALECTS, NAMES, json_values
+
+from famnb.errors import ResponseFormatError
+from famnb.events import Fault, Usage
+from famnb.reply import Reply, fold
+from famnb.wire import chat, messages, responses
+
+each_dialect = pytest.mark.parametrize("dialect", DIALECTS, ids=NAMES.get)
+
+
+def chat_reply(message: Any, **more: Any) -> Reply:
+    return fold(chat.read({"choices": [{"message": message, **more}]}))
+
+
+@pytest.mark.parametrize(
+    ("dialect", "body", "expected"),
+    [
+        (chat, {"id": "x", "choices": []}, "a chat completion with `choices[0].message`"),
+        (chat, {"choices": [{"delta": {}}]}, "a chat completion with `choices[0].message`"),
+        (chat, [], "a chat completion with `choices[0].message`"),
+        (responses, {"id": "x", "output": None}, "a response with an `output` list"),
+        (responses, "hello", "a response with an `output` list"),
+        (messages, {"type": "message"}, "a message with a `content` list"),
+        (messages, None, "a message with a `content` list"),
+    ],
+)
+def test_a_body_that_is_no_reply_is_refused(dialect: ModuleType, body: Any, expected: str):
+    """The error says what was expected and shows the body."""
+    with pytest.raises(ResponseFormatError) as caught:
+        dialect.read(body)
+    assert f"expected {expected}; got " in str(caught.value)
+
+
+@each_dialect
+def test_a_refused_body_is_shown_shortened(dialect: ModuleType):
+    """At most 200 characters of it."""
+    with pytest.raises(ResponseFormatError) as caught:
+        dialect.read({"page": "x" * 100_000})
+    assert len(str(caught.value).split("; got ")[1]) == 200
+
+
+@each_dialect
+@given(body=json_values)
+def test_no_body_breaks_the_reading(dialect: ModuleType, body: Any):
+    """JSON of any shape is read or refused, nothing else."""
+    shapes = [
+        body,
+        {"choices": body, "output": body, "content": body, "usage": body, "error": None},
+        {"choices": [{"message": body, "finish_reason": body}], "output": [body], "content": [body], "id": body},
+        {
+            "choices": [{"message": {"content": body, "tool_calls": [body], "reasoning": body}}],
+            "output": [
+                {"type": "function_call", "arguments": body, "name": body},
+                {"content": [body], "summary": body},
+            ],
+            "content": [{"type": body, "text": body}, {"type": "tool_use", "input": body, "id": body}],
+            "stop_reason": body,
+            "status": body,
+            "usage": {"input_tokens": body, "prompt_tokens": body, "output_tokens_details": body},
+        },
+    ]
+    for shape in shapes:
+        with contextlib.suppress(ResponseFormatError):
+            fold(dialect.read(shape))
+
+
+@pytest.mark.parametrize(
+    ("message", "thinking", "text"),
+    [
+        ({"content": "yes", "reasoning_content": "hm"}, "hm", "yes"),
+        ({"content": "yes", "reasoning": "hm", "reasoning_content": "hm"}, "hm", "yes"),
+        ({"content": "yes", "reasoning": {"text": "hm"}}, "hm", "yes"),
+        ({"content": "<think>hm</think>\n\nyes"}, "hm", "yes"),
+        ({"content": [{"type": "reasoning", "text": "hm"}, {"type": "text", "text": "yes"}]}, "hm", "yes"),
+        ({"content": {"type": "text", "text": "yes"}}, "", "yes"),
+        ({"content": None}, "", ""),
+    ],
+)
+def test_thinking_in_a_whole_chat_reply(message: dict[str, Any], thinking: str, text: str):
+    """Wherever a server puts it, thinking is told apart from the answer."""
+    reply = chat_reply(message, finish_reason="stop")
+    assert (reply.thinking, reply.text) == (thinking, text)
+
+
+def test_calls_of_a_whole_chat_reply_stay_apart():
+    """Even without ids and indices."""
+    calls = [{"function": {"name": "f", "arguments": "{}"}}, {"function": {"name": "f", "arguments": {"x": 1}}}]
+    reply = chat_reply({"content": None, "tool_calls": calls}, finish_reason="tool_calls")
+    assert [(call.name, call.arguments) for call in reply.tool_calls] == [("f", {}), ("f", {"x": 1})]
+
+
+def test_a_whole_body_is_complete_even_without_a_reason():
+    """The first endpoint's other fields are not shown in its document: the text is enough."""
+    reply = chat_reply({"content": "yes"})
+    assert (reply.text, reply.finish_reason, reply.complete, reply.status) == ("yes", None, True, "completed")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "body"),
+    [
+        (chat, {"id": "x", "error": {"message": "no", "code": "c"}}),
+        (responses, {"id": "x", "status": "failed", "output": [], "error": {"message": "no", "code": "c"}}),
+        (messages, {"type": "error", "error": {"type": "error", "message": "no", "code": "c"}}),
+    ],
+)
+def test_a_failure_with_a_success_status_is_a_failure(dialect: ModuleType, body: Any):
+    """What the body says wins over the status line."""
+    reply = fold(dialect.read(body))
+    assert (reply.status, reply.complete, reply.fault) == ("failed", False, Fault("no", code="c"))
+
+
+@pytest.mark.parametrize(
+    ("dialect", "usage", "expected"),
+    [
+        (chat, {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}, Usage(0, 0, total_tokens=0)),
+        (chat, {"prompt_tokens": 3}, Usage(3)),
+        (chat, {"prompt_tokens": None, "completion_tokens": "x"}, Usage()),
+        (chat, None, Usage()),
+        (responses, {"input_tokens": 0, "output_tokens": 0, "total_tokens": 0}, Usage(0, 0, total_tokens=0)),
+        (messages, {"input_tokens": 0, "output_tokens": 0}, Usage(0, 0, total_tokens=0, derived=("total_tokens",))),
+        (
+            messages,
+            {"input_tokens": 3, "output_tokens": 2, "cache_creation_input_tokens": 5, "cache_read_input_tokens": 7},
+            Usage(15, 2, None, 7, 5, 17, derived=("input_tokens", "total_tokens")),
+        ),
+    ],
+)
+def test_usage_of_a_whole_reply(dialect: ModuleType, usage: Any, expected: Usage):
+    """A zero that is reported is a zero; what is missing stays missing."""
+    body = {"choices": [{"message": {}}], "output": [], "content": [], "usage": usage}
+    assert fold(dialect.read(body)).usage == expected
+
+
+def test_unfinished_background_response_is_running():
+    """A response that is still in progress is no complete reply."""
+    reply = fold(responses.read({"status": "in_progress", "output": []}))
+    assert (reply.status, reply.complete) == ("running", False)
+
+
+def test_output_text_alone_is_read():
+    """Some servers send the SDK's convenience property on the wire."""
+    assert fold(responses.read({"status": "completed", "output_text": "yes"})).text == "yes"
+
+
+def test_an_unknown_block_stays_what_it_is():
+    """A kind that is not known is passed through, out of the answer's text."""
+    reply = fold(messages.read({"content": [{"type": "search_result", "text": "x"}, "yes"], "stop_reason": "pause"}))
+    assert [(block.kind, block.text) for block in reply.blocks] == [("search_result", "x"), ("text", "yes")]
+    assert (reply.text, reply.finish_reason) == ("yes", "pause")

@@ -1,0 +1,219 @@
+"""What the writers make of events that the document's examples do not show."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+from strategies import DIALECTS, NAMES, read
+
+from famnb.events import Closed, Delta, Done, Ended, Event, Fault, Opened, Started, Usage
+from famnb.reply import fold
+from famnb.wire import chat, codec, messages, responses, sse
+
+each_dialect = pytest.mark.parametrize("dialect", DIALECTS, ids=NAMES.get)
+STARTED = Started("resp_1", "m", 1700000000)
+AT, CALL, NEXT_CALL = (0, 0), (0, 1), (0, 2)
+TEXT = [Opened(AT, "text"), Delta(AT, "text", "Hi"), Delta(AT, "text", "!"), Closed(AT)]
+CALLS = [
+    *[Opened(CALL, "tool_call", "a", "f"), Delta(CALL, "tool_call", "{"), Opened(NEXT_CALL, "tool_call", "b", "g")],
+    *[Delta(NEXT_CALL, "tool_call", "{}"), Delta(CALL, "tool_call", "}"), Closed(CALL), Closed(NEXT_CALL)],
+]
+
+
+def said(dialect: ModuleType, *events: Event, **options: bool) -> list[Any]:
+    """What the writer says of these events, event by event, decoded; `[DONE]` as text."""
+    writer = dialect.writer(**options)
+    frames = [frame for event in events for frame in writer.write(event)]
+    data = sse.Decoder().feed(b"".join(frames))
+    return ["[DONE]" if each == sse.DONE else codec.decode(each) for each in data]
+
+
+def deltas(events: list[Any]) -> list[Any]:
+    """The deltas of chat chunks."""
+    return [event["choices"][0]["delta"] for event in events]
+
+
+def types(events: list[Any]) -> list[str]:
+    """The types of events, without `response.`."""
+    return [event if isinstance(event, str) else event["type"].removeprefix("response.") for event in events]
+
+
+def test_chat_says_the_role_once_and_no_thinking():
+    """The role comes with the first content, whatever its kind; thinking is not this dialect's."""
+    thought = [Opened((0, 5), "thinking"), Delta((0, 5), "thinking", "hm"), Closed((0, 5), "hm")]
+    assert deltas(said(chat, STARTED, *thought, *TEXT, Delta((0, 1), "refusal", "No."))) == [
+        {"role": "assistant", "content": "Hi"},
+        {"content": "!"},
+        {"refusal": "No."},
+    ]
+
+
+def test_chat_calls_are_indexed_deltas():
+    """The public shape: id, type and name first, then arguments by index."""
+    assert deltas(said(chat, STARTED, *CALLS)) == [
+        {
+            "role": "assistant",
+            "tool_calls": [{"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": ""}}],
+        },
+        {"tool_calls": [{"index": 0, "function": {"arguments": "{"}}]},
+        {"tool_calls": [{"index": 1, "id": "b", "type": "function", "function": {"name": "g", "arguments": ""}}]},
+        {"tool_calls": [{"index": 1, "function": {"arguments": "{}"}}]},
+        {"tool_calls": [{"index": 0, "function": {"arguments": "}"}}]},
+    ]
+
+
+def test_a_whole_chat_reply_with_calls_has_empty_content():
+    """`content: ""` beside `tool_calls`, as the service's choices say."""
+    message = chat.write(fold([*CALLS, Ended("tool_calls")]))["choices"][0]["message"]
+    assert message["content"] == ""
+    assert message["tool_calls"][0] == {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+
+
+def test_chat_writes_usage_only_when_asked():
+    """One more chunk without choices before the terminator; null where nothing is known."""
+    end = [Ended("stop"), Usage(3, 2), Done()]
+    assert [event == "[DONE]" or event["choices"] for event in said(chat, STARTED, *TEXT, *end)][-2:] != [[], True]
+    asked = said(chat, STARTED, *TEXT, *end, include_usage=True)
+    assert (asked[-2]["choices"], asked[-2]["usage"]) == (
+        [],
+        {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5},
+    )
+    assert said(chat, Ended("stop"), Done(), include_usage=True)[-2]["usage"] is None
+
+
+def test_responses_interleaves_items():
+    """Text and calls are items of their own; an item is done once its parts are."""
+    assert types(said(responses, STARTED, *TEXT, *CALLS, Ended("tool_calls"), Done())) == [
+        *["created", "in_progress"],
+        *["output_item.added", "content_part.added", "output_text.delta", "output_text.delta", "output_text.done"],
+        *["output_item.done", "output_item.added", "function_call_arguments.delta", "output_item.added"],
+        *["function_call_arguments.delta", "function_call_arguments.delta"],
+        *["function_call_arguments.done", "output_item.done", "function_call_arguments.done", "output_item.done"],
+        "completed",
+    ]
+
+
+def test_responses_items_are_told_apart():
+    """Ids follow from the response's id, indices from the order of appearance, and the end repeats the items."""
+    events = said(responses, STARTED, *TEXT, *CALLS, Ended("tool_calls"), Done())
+    added = [(event["output_index"], event["item"]["id"]) for event in events if event["type"].endswith("item.added")]
+    assert added == [(0, "msg_1_0"), (1, "fc_1_1"), (2, "fc_1_2")]
+    done = {event["output_index"]: event["item"] for event in events if event["type"].endswith("item.done")}
+    assert events[-1]["response"]["output"] == [done[0], done[1], done[2]]
+    assert done[1] == {
+        "id": "fc_1_1",
+        "type": "function_call",
+        "status": "completed",
+        "call_id": "a",
+        "name": "f",
+        "arguments": "{}",
+    }
+
+
+def test_messages_keeps_blocks_apart():
+    """Indices follow from the order of appearance, whatever the addresses are."""
+    events = said(messages, STARTED, Delta((3, 7), "text", "Hi"), *CALLS, Ended("tool_calls"), Done())
+    starts = [(event["index"], event["content_block"]["type"]) for event in events if "content_block" in event]
+    assert starts == [(0, "text"), (1, "tool_use"), (2, "tool_use")]
+    assert events[-2]["delta"] == {"stop_reason": "tool_use"}
+
+
+@each_dialect
+def test_nothing_is_said_twice(dialect: ModuleType):
+    """A reply has one start and one end, even when an upstream says them again."""
+    once = said(dialect, STARTED, *TEXT, Ended("stop"), Usage(1, 2), Done())
+    again = said(dialect, STARTED, STARTED, *TEXT, Closed(AT), Ended("stop"), Ended("stop"), Usage(1, 2), Done())
+    assert again == once
+
+
+@each_dialect
+def test_a_text_that_comes_only_when_its_block_closes_is_not_lost(dialect: ModuleType):
+    """An engine may tell a text whole."""
+    events = [STARTED, Opened(AT, "text"), Closed(AT, "Hi!"), Ended("stop"), Done()]
+    writer = dialect.writer()
+    stream = b"".join(frame for event in events for frame in writer.write(event))
+    assert fold(read(dialect, [stream])).text == "Hi!"
+
+
+@each_dialect
+def test_thinking_that_comes_only_when_its_block_closes_is_no_answer(dialect: ModuleType):
+    """What a dialect cannot say is left out, never said as something else."""
+    place = (0, 9)
+    events = [STARTED, Opened(place, "thinking"), Closed(place, "hm"), *TEXT, Ended("stop"), Done()]
+    writer = dialect.writer()
+    reply = fold(read(dialect, [b"".join(frame for event in events for frame in writer.write(event))]))
+    assert "hm" not in reply.text
+    assert reply.thinking == ("hm" if dialect is messages else "")
+
+
+@each_dialect
+def test_a_failure_is_never_followed_by_a_normal_end(dialect: ModuleType):
+    """After the failure only the terminator comes, in the dialects that have one."""
+    events = said(dialect, STARTED, *TEXT[:2], Ended("error", fault=Fault("no"), status="failed"), Usage(1, 1), Done())
+    tail = {chat: ["error", "[DONE]"], responses: ["response"], messages: ["error", "[DONE]"]}[dialect]
+    found = [event if event == "[DONE]" else next(name for name in event if name != "type") for event in events]
+    assert found[-len(tail) :] == tail
+    assert fold(read(dialect, [sse.encode(codec.encode(e)) for e in events if e != "[DONE]"])).fault == Fault(
+        "no", "api_error" if dialect is messages else None
+    )
+
+
+@each_dialect
+def test_an_end_that_never_came_is_not_made_up(dialect: ModuleType):
+    """Without a reason the stream proves nothing."""
+    writer = dialect.writer()
+    stream = b"".join(frame for event in [STARTED, *TEXT, Done()] for frame in writer.write(event))
+    assert fold(read(dialect, [stream])).complete is not True
+
+
+@pytest.mark.parametrize(
+    ("finish", "expected"),
+    [
+        ("stop", ("stop", "completed", "end_turn")),
+        ("length", ("length", "incomplete", "max_tokens")),
+        ("content_filter", ("content_filter", "incomplete", "refusal")),
+        ("tool_calls", ("tool_calls", "completed", "tool_use")),
+        ("stop_sequence", ("stop", "completed", "stop_sequence")),
+        ("cancelled", ("stop", "cancelled", "end_turn")),
+        (None, ("stop", "completed", "end_turn")),
+        ("odd", ("odd", "completed", "odd")),
+    ],
+)
+def test_each_reason_has_its_word(finish: str | None, expected: tuple[str, str, str]):
+    """The normalised reason in the words of chat, responses and messages."""
+    reply = fold([Ended(finish)])
+    written = (
+        chat.write(reply)["choices"][0]["finish_reason"],
+        responses.write(reply)["status"],
+        messages.write(reply)["stop_reason"],
+    )
+    assert written == expected
+
+
+def test_a_named_stream_names_every_event():
+    """`event:` is the JSON's own type, on the dialects that have one."""
+    for dialect in (responses, messages):
+        writer = dialect.writer(named=True)
+        frames = [frame for event in [STARTED, *TEXT, *CALLS, Ended("stop"), Done()] for frame in writer.write(event)]
+        for frame in frames[: -1 if dialect is messages else None]:
+            name, data, *_ = frame.split(b"\n")
+            assert name == b"event: " + codec.decode(data.removeprefix(b"data: "))["type"].encode()
+
+
+@each_dialect
+def test_half_characters_are_carried(dialect: ModuleType):
+    """A character cut into two surrogates by two deltas arrives whole."""
+    halves = [Delta(AT, "text", "\ud83d"), Delta(AT, "text", "\ude00")]
+    writer = dialect.writer()
+    stream = b"".join(frame for event in [STARTED, *halves, Ended("stop"), Done()] for frame in writer.write(event))
+    assert fold(read(dialect, [stream])).text == "\U0001f600"
+
+
+@each_dialect
+def test_the_fault_names_the_field(dialect: ModuleType):
+    """`param` is added where the fault has one, in every error shape."""
+    body = dialect.fault(Fault("no", "invalid_request_error", "invalid_value", "temperature"))
+    inner = body["error"]["error"] if dialect is messages else body["error"]
+    assert inner["param"] == "temperature"
