@@ -1,6 +1,7 @@
 """A scripted server on a raw socket, in a thread: it answers each request with the next script, faults included.
 
-A script is a list of steps: bytes are sent, a number is a pause in seconds, and the words below do what they say.
+A script is a list of steps: bytes are sent, a number is a pause in seconds, an Event is waited for, and the words below
+do what they say.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Do(Enum):
     HOLD = "do nothing until the peer leaves"
 
 
-Step = bytes | float | Do
+Step = bytes | float | threading.Event | Do
 Script = Sequence[Step]
 END = b"0\r\n\r\n"
 """The end of a chunked body."""
@@ -75,7 +76,7 @@ DONE = event(b"[DONE]")
 
 
 class FaultServer:
-    """Serves scripts in order, the last one again and again; `requests` and `open` count what came and what is there."""
+    """Serves scripts in order, the last one again and again; `requests` and `open` say what came and what is there."""
 
     def __init__(self, *scripts: Script, choose: Callable[[Received], Script] | None = None) -> None:
         self.scripts = list(scripts)
@@ -135,6 +136,8 @@ class FaultServer:
             match step:
                 case bytes():
                     connection.sendall(step)
+                case threading.Event():
+                    step.wait(10)
                 case Do.RESET:
                     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                     return False

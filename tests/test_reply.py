@@ -90,6 +90,7 @@ def test_a_tool_call_is_assembled():
     assert (whole.valid, whole.arguments) == (True, {"x": 1})
     (bare,) = fold(call[:2]).tool_calls
     assert (bare.valid, bare.arguments) == (True, {})
+    assert fold([Delta(AT, "text", "{")]).blocks[0].valid
 
 
 def test_a_signature_is_no_content():

@@ -74,6 +74,16 @@ def test_a_rate_needs_tokens(tokens: int | None, reasoning: int | None):
     )
 
 
+def test_two_tokens_have_one_gap_between_them():
+    """The least that gives a time per output token."""
+    assert watched((1, "a"), (4, "a")).timing(streamed=True, output_tokens=2).tpot_s == 3
+
+
+def test_content_that_came_at_once_has_no_rate():
+    """Many tokens in one read took no time that could be measured."""
+    assert watched((1, "a"), (1, "a")).timing(streamed=True, output_tokens=50).tpot_s is None
+
+
 def test_nothing_observed_is_nothing_known():
     """A call that never got an answer has no latencies."""
     assert watched(headers=None, end=None).timing(streamed=True, output_tokens=5) == Timing()

@@ -88,7 +88,8 @@ class Engine:
                 # After a fork the parent's connections belong to the parent: kept, so that none is closed, never used.
                 self._orphans.append(self._services)
                 self._io, self._services, self._calls = io, {}, set()
-        self._calls.add(call)
+                io.call(io.open.add, self)
+            self._calls.add(call)
         io.start(self._run(call))
         return Stream(call, io)
 
@@ -96,7 +97,7 @@ class Engine:
         """Close once no call is running; from any thread, also from the garbage collector's."""
         self._closed = True
         if self._io is not None and not self._calls:
-            self._io.start(self._close_connections(self._io))
+            self._io.start(self._close_connections())
 
     def shut(self) -> Future[None]:
         """Stop what is running, wait until it is recorded, and close every connection; on any other thread."""
@@ -106,20 +107,23 @@ class Engine:
             nothing: Future[None] = Future()
             nothing.set_result(None)
             return nothing
-        return io.submit(self._shut(io))
+        return io.submit(self.aclose())
 
-    async def _shut(self, io: IOThread) -> None:
+    async def aclose(self) -> None:
+        """The same on the I/O thread."""
+        self._closed = True
         running = list(self._calls)
         for call in running:
             call.stop()
         for call in running:
             await call.handover.until()
-        await self._close_connections(io)
+        await self._close_connections()
 
-    async def _close_connections(self, io: IOThread) -> None:
+    async def _close_connections(self) -> None:
+        if self._io is not None:
+            self._io.open.discard(self)
         services, self._services = self._services, {}
         for service in services.values():
-            io.open.discard(service.transport)
             await service.transport.aclose()
 
     async def _run(self, call: Call) -> None:
@@ -133,12 +137,13 @@ class Engine:
                 finally:
                     gate.leave()
         except Exception as bug:
-            self._bug(call, bug)
+            error = self._bug(call, bug)
+            error.reply = call.exchange.reply = Reply(call_id=call.exchange.id, status="failed", error=error)
         self._calls.discard(call)
         self.last = call.exchange.reply
         call.handover.finish(call.exchange.reply)
-        if self._closed and not self._calls and self._io is not None:
-            await self._close_connections(self._io)
+        if self._closed and not self._calls:
+            await self._close_connections()
 
     async def _admitted(self, call: Call, gate: Gate) -> bool:
         """Wait for the call's turn; False when it was stopped before: then nothing was sent and nothing is recorded."""
@@ -172,10 +177,7 @@ class Engine:
         """A failure of ours as an error without its frames, which may hold the key; the log has the place."""
         _log.error("a bug in famnb ended call %s", call.exchange.id, exc_info=bug)
         words = self._credential.masked(f"{type(bug).__name__}: {bug}")
-        error = FamnbError(f"a bug in famnb ended the call ({words}); the log has more")
-        call.conclude(error)
-        error.reply = call.exchange.reply
-        return error
+        return FamnbError(f"a bug in famnb ended the call ({words}); the log has more")
 
     async def _tries(self, call: Call, watch: Watch) -> None:
         service = self._service(call.exchange.url)
@@ -207,8 +209,8 @@ class Engine:
         if retried + 1 >= self.retries.tries:
             return None
         intake = call.intake
-        content = isinstance(failure, StreamInterrupted) and intake is not None and intake.spent
-        if not worth_retrying(failure, should_retry=call.should_retry, content=content):
+        spent = isinstance(failure, StreamInterrupted) and intake is not None and intake.spent
+        if not worth_retrying(failure, should_retry=call.should_retry, spent=spent):
             return None
         wish = failure.retry_after if isinstance(failure, APIStatusError) else None
         if (wish or 0) > self.retries.max_wait or not service.quota.take():
@@ -233,7 +235,8 @@ class Engine:
                 try:
                     await taken(call, watch, answer, streamed=streamed)
                 except ResponseFormatError as fault:
-                    raise ResponseFormatError(f"status {answer.status}, but {fault}") from None
+                    words = self._credential.masked(str(fault))
+                    raise ResponseFormatError(f"status {answer.status}, but {words}") from None
 
     def _headers(self, call: Call, answer: Answer) -> None:
         exchange = call.exchange
@@ -265,6 +268,4 @@ class Engine:
         if origin not in self._services:
             transport = Transport(origin, credential=self._credential, deadlines=self.deadlines)
             self._services[origin] = _Service(transport, self._connections)
-            if self._io is not None:
-                self._io.open.add(transport)
         return self._services[origin]

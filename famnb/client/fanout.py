@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import queue
 import sys
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import Any
 
 from tqdm.auto import tqdm
 
 from famnb.client.gate import Gate
 from famnb.client.stream import Stream
-from famnb.errors import InvalidRequest
+from famnb.errors import Interrupted, InvalidRequest
 from famnb.reply import Reply
 
 FEW = 4
 """Up to this many calls go without a progress bar."""
-REFRESH_S = 0.2
 
 
 class Gates:
@@ -39,22 +40,24 @@ class FanOut:
     def __init__(self, streams: Sequence[Stream], *, progress: bool | None) -> None:
         self._streams = streams
         self._progress = progress
-        self._over: list[Stream] = []
+        self._spent = Decimal()
+        self._over: queue.SimpleQueue[Stream] = queue.SimpleQueue()
         for stream in streams:
-            stream.add_done_callback(self._over.append)
+            stream.add_done_callback(self._over.put)
 
     def replies(self) -> list[Reply]:
-        """The replies, waited for; an interrupt stops every call and waits until all are recorded."""
+        """The replies, waited for; an interrupt stops every call and waits until those that ran are recorded."""
+        over = 0
         with self._bar() as bar:
             try:
-                for stream in self._streams:
-                    while not stream.wait(REFRESH_S):
-                        bar.update(len(self._over) - bar.n)
+                while over < len(self._streams):
+                    self._advance(bar, self._over.get())
+                    over += 1
             except KeyboardInterrupt:
                 self._stop()
                 for stream in self._streams:
                     stream.wait()
-                raise
+                raise Interrupted(f"{over} of {len(self._streams)} calls were over") from None
         return [stream.reply for stream in self._streams]
 
     async def gathered(self) -> list[Reply]:
@@ -62,18 +65,24 @@ class FanOut:
         with self._bar() as bar:
             try:
                 for stream in self._streams:
-                    while stream.running:
-                        with contextlib.suppress(TimeoutError):
-                            async with asyncio.timeout(REFRESH_S):
-                                await stream.ended()
-                        bar.update(len(self._over) - bar.n)
+                    await stream.ended()
+                    self._advance(bar, stream)
             except asyncio.CancelledError:
                 self._stop()
                 raise
         return [stream.reply for stream in self._streams]
 
+    def _advance(self, bar: tqdm[Any], stream: Stream) -> None:
+        """One more is over; what has been spent so far stands beside the bar."""
+        usd = getattr(stream.reply.cost, "usd", None)
+        if usd is not None:
+            self._spent += usd
+            bar.set_postfix_str(f"${self._spent:.4f}", refresh=False)
+        bar.update()
+
     def _stop(self) -> None:
-        for stream in self._streams:
+        # Backwards, so that no call that waits gets the place of one that was stopped.
+        for stream in reversed(self._streams):
             stream.stop()
 
     @contextlib.contextmanager
@@ -81,7 +90,6 @@ class FanOut:
         shown = len(self._streams) > FEW and _watched() if self._progress is None else self._progress
         with tqdm(total=len(self._streams), unit="call", disable=not shown) as bar:
             yield bar
-            bar.update(len(self._streams) - bar.n)
 
 
 def _watched() -> bool:

@@ -8,7 +8,7 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from famnb.events import Event
 from famnb.reply import Reply
@@ -58,9 +58,10 @@ class Handover:
         due = None if timeout is None else time.monotonic() + timeout
         while not self._ready(seen):
             woken = threading.Event()
-            self._enlist(woken.set, seen)
-            if not self._ready(seen) and not woken.wait(None if due is None else max(0.0, due - time.monotonic())):
-                return self._ready(seen)
+            with self._enlisted(woken.set, seen):
+                left = None if due is None else max(0.0, due - time.monotonic())
+                if not self._ready(seen) and not woken.wait(left):
+                    return self._ready(seen)
         return True
 
     async def until(self, *, seen: int | None = None) -> None:
@@ -68,17 +69,25 @@ class Handover:
         loop = asyncio.get_running_loop()
         while not self._ready(seen):
             woken = loop.create_future()
-            self._enlist(functools.partial(_nudge, loop, woken), seen)
-            if not self._ready(seen):
-                await woken
+            with self._enlisted(functools.partial(_nudge, loop, woken), seen):
+                if not self._ready(seen):
+                    await woken
 
     def _ready(self, seen: int | None) -> bool:
         return self.reply is not None or (seen is not None and len(self.events) > seen)
 
-    def _enlist(self, waker: Callable[[], object], seen: int | None) -> None:
+    @contextlib.contextmanager
+    def _enlisted(self, waker: Callable[[], object], seen: int | None) -> Iterator[None]:
+        """While the body runs, the waker is called when what is waited for comes."""
         with self._lock:
-            if self.reply is None:
-                (self._on_end if seen is None else self._on_events).append(waker)
+            (self._on_end if seen is None else self._on_events).append(waker)
+        try:
+            yield
+        finally:
+            with self._lock:
+                for wakers in (self._on_end, self._on_events):
+                    if waker in wakers:
+                        wakers.remove(waker)
 
 
 def _nudge(loop: asyncio.AbstractEventLoop, woken: asyncio.Future[None]) -> None:

@@ -50,8 +50,8 @@ class Intake:
 
     @property
     def spent(self) -> bool:
-        """Whether asking again could repeat what a caller has seen: content of a stream, anything of a whole reply."""
-        return self.folding.contents > 0 if self.streamed else bool(self._unread or self.reads)
+        """Whether it is too late to ask again: a stream's content has been seen, a whole reply has been made."""
+        return self.folding.contents > 0 or not self.streamed
 
     def feed(self, chunk: bytes, t_ns: int) -> bool:
         """Take in one chunk as it came from the socket; True when it completed an event."""

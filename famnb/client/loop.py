@@ -29,7 +29,7 @@ class IOThread:
     def __init__(self) -> None:
         self.loop = _event_loop()
         self.open: set[Closing] = set()
-        """What is to be closed at the end; touched on the loop's own thread alone."""
+        """What is to be closed when the process ends; touched on the loop's own thread alone."""
         self._tasks: set[asyncio.Task[Any]] = set()
         self._thread = threading.Thread(target=self._run, name="famnb-io", daemon=True)
         self._thread.start()

@@ -42,10 +42,10 @@ class Retries:
             raise InvalidRequest(f"retries: max_wait must be a number of seconds from 0 up, got {self.max_wait!r}")
 
 
-def worth_retrying(error: FamnbError, *, should_retry: str | None = None, content: bool = False) -> bool:
-    """Whether a failed try may be repeated; `should_retry` is the header, `content` whether any had come."""
+def worth_retrying(error: FamnbError, *, should_retry: str | None = None, spent: bool = False) -> bool:
+    """Whether a failed try may be repeated; `should_retry` is the header, `spent` whether its answer was in use."""
     match error:
-        case _ if content:
+        case _ if spent:
             return False
         case APIStatusError(status=status):
             said = (should_retry or "").strip().lower()

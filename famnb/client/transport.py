@@ -19,7 +19,7 @@ from httpx_aiohttp import AiohttpTransport
 
 from famnb.client.credentials import Credential
 from famnb.client.deadlines import Deadlines
-from famnb.errors import ConnectError, StreamInterrupted
+from famnb.errors import ConnectError, ResponseFormatError, StreamInterrupted
 
 KEEPALIVE_S = 30.0
 """How long an idle connection is kept for the next call."""
@@ -126,13 +126,16 @@ class Transport:
 
     @contextlib.asynccontextmanager
     async def send(self, url: str, body: bytes, *, streams: bool) -> AsyncIterator[Answer]:
-        """The answer to a POST, its body still to come; ConnectError when there is none."""
-        response = words = None
+        """The answer to a POST, its body still to come; ConnectError without one, ResponseFormatError for garbage."""
+        response, words, malformed = None, "", False
         try:
             response = await self._transport.handle_async_request(self._request(url, body, streams=streams))
         except _FAILURES as failure:
             words = self._credential.masked(_words(failure))
+            malformed = isinstance(failure, aiohttp.ClientResponseError)
         # Raised outside the handler: the libraries' frames hold the key, and a chained error would show them.
+        if malformed:
+            raise ResponseFormatError(f"{self.host} answered with something that is not HTTP: {words:.200}")
         if response is None:
             raise ConnectError(f"no answer from {self.host}: {words}; check the address, the network and the service")
         try:

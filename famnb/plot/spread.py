@@ -109,6 +109,7 @@ def _curve(sheet: Sheet, place: int, values: np.ndarray[Any, Any]) -> Artist:
                 markeredgecolor=line["color"],
                 markeredgewidth=1.8,
                 zorder=5,
+                clip_on=False,
             )
     return handle
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import matplotlib.figure
@@ -10,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from famnb.frame import deltas
-from famnb.plot.figure import BLUE, GREEN, ORANGE, PURPLE, VERMILLION, Sheet, seconds
+from famnb.plot.figure import BLUE, GREEN, ORANGE, PURPLE, VERMILLION, Sheet, seconds, short
 from famnb.record import Call, Ledger
 from famnb.reply import Reply
 from famnb.timing import Timing
@@ -32,7 +33,8 @@ def timeline(reply: Reply | Call | str, *, ax: Axes | None = None) -> matplotlib
     call = Ledger().call(reply) if isinstance(reply, str) else reply
     seen = call.reply if isinstance(call, Call) else call
     sheet = Sheet.of(ax)
-    title = " · ".join(word for word in (seen.model or getattr(seen.request, "model", ""), seen.endpoint) if word)
+    model = seen.model or getattr(seen.request, "model", "")
+    title = " · ".join(word for word in (short(model), seen.endpoint) if word)
     title = f"One reply: {title}" if title else "One reply"
     total = seen.timing.e2e_s or (seen.reads[-1].t_ns / 1e9 if seen.reads else None)
     if total is None:
@@ -167,7 +169,7 @@ def _notes(reply: Reply) -> list[str]:
 
 def _why_empty(reply: Reply) -> str:
     if reply.error is not None:
-        return f"Nothing arrived: {reply.error}"
+        return textwrap.shorten(f"No content arrived: {reply.error}", 280, placeholder=" …")
     if reply.status == "running":
         return "Nothing has arrived yet."
     return "No content arrived." if reply.reads else "This reply has no record of what came when."

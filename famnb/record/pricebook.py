@@ -1,12 +1,11 @@
 """What tokens cost: a dated, tiered price book in USD per million tokens, and the cost of a call by it.
 
-Where token counts are only estimated is `estimate`'s business; here an uncertain count makes an uncertain cost.
+When token counts are only estimated is `estimate`'s business; here an uncertain count makes an uncertain cost.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import html
 import threading
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time
@@ -15,6 +14,7 @@ from typing import TypeAlias
 
 from famnb.errors import InvalidRequest
 from famnb.events import Count, Usage
+from famnb.record import pricetable
 from famnb.record.estimate import SPREAD
 from famnb.request.limits import MINI_CONTEXT_TOKENS
 
@@ -198,42 +198,10 @@ class PriceBook:
         return Cost(best / MILLION, lowest / MILLION, highest / MILLION)
 
     def __repr__(self) -> str:
-        rows = [_HEAD, *(_cells(entry) for entry in self)]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
-        table = "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
-        return f"{_TITLE}\n{table}"
+        return pricetable.text(self)
 
     def _repr_html_(self) -> str:
-        return _table([_cells(entry) for entry in self])
-
-
-_TITLE = "Prices in USD per million tokens"
-_HEAD = ("model", "input", "output", "cached", "cache write", "context", "since", "source")
-
-
-def _cells(entry: Price) -> tuple[str, ...]:
-    return (
-        entry.model,
-        f"{entry.input:f}",
-        f"{entry.output:f}",
-        "as input" if entry.cached is None else f"{entry.cached:f}",
-        "as input" if entry.cache_write is None else f"{entry.cache_write:f}",
-        "any" if entry.until_context is None else f"under {entry.until_context:,}",
-        "always" if entry.since is None else f"{entry.since:%Y-%m-%d %H:%M} UTC".replace(" 00:00 UTC", ""),
-        entry.source,
-    )
-
-
-def _table(rows: list[tuple[str, ...]]) -> str:
-    def line(cells: tuple[str, ...], tag: str) -> str:
-        aligned = (
-            f'<{tag} style="text-align:{"right" if 1 <= place <= 2 else "left"}">{html.escape(cell)}</{tag}>'
-            for place, cell in enumerate(cells)
-        )
-        return f"<tr>{''.join(aligned)}</tr>"
-
-    body = "".join(line(row, "td") for row in rows)
-    return f"<table><caption>{_TITLE}</caption><thead>{line(_HEAD, 'th')}</thead><tbody>{body}</tbody></table>"
+        return pricetable.markup(self)
 
 
 def _since(entry: Price) -> datetime:

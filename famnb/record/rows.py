@@ -24,6 +24,8 @@ from famnb.timing import Read, Timing
 
 HEAD = 200
 """Characters of a prompt that its row shows."""
+FRAME = 16
+"""Characters that a message is longer for a tokenizer than its text: the marks of its role and its turn."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TIMINGS: tuple[str, ...] = Timing.__struct_fields__
 
@@ -81,16 +83,16 @@ def outcome(reply: Reply) -> dict[str, Any]:
 
 
 def input_chars(request: Request) -> int | None:
-    """How much text was sent; None where images or an earlier response make the text less than the input."""
+    """How much was sent, messages framed; None where images or an earlier response make the text less than that."""
     said = getattr(request, request.prompt_field)
     messages = [] if isinstance(said, str) else said
     if getattr(request, "previous_response_id", None) or any(images(message.content) for message in messages):
         return None
     texts = [said] if isinstance(said, str) else [plain_text(message.content) for message in messages]
-    texts += [plain_text(getattr(request, name, None)) for name in ("system", "instructions")]
+    texts += [plain_text(head) for name in ("system", "instructions") if (head := getattr(request, name, None))]
     parts = [*(getattr(request, "tools", None) or ()), *_forms(request)]
     texts += [part.model_dump_json(exclude_unset=True) for part in parts]
-    return sum(map(len, texts))
+    return sum(len(text) + FRAME for text in texts)
 
 
 def _forms(request: Request) -> list[Part]:

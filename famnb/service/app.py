@@ -14,6 +14,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from famnb.endpoints import ENDPOINTS
+from famnb.errors import InvalidRequest
 from famnb.service.access import Limits, caller
 from famnb.service.engines.engine import Engine
 from famnb.service.engines.sim import Sim
@@ -27,8 +28,15 @@ from famnb.wire import codec
 
 
 def create_app(options: Options, *, keys: tuple[str, ...], engine: Engine | None = None) -> ASGIApp:
-    """The service for these keys; its engine is the simulated one unless another is given."""
+    """The service for these keys; its engine is the simulated one unless another is given.
+
+    Raises InvalidRequest when `options.fault` asks for a fault that does not exist.
+    """
     engine = engine or Sim(seed=options.seed, time_scale=options.time_scale)
+    try:
+        faults = faults_of(options.fault)
+    except Refusal as error:
+        raise InvalidRequest(f"fault: {error.message}") from None
     house = House(
         engine=engine,
         keys=keys,
@@ -37,7 +45,7 @@ def create_app(options: Options, *, keys: tuple[str, ...], engine: Engine | None
             requests_per_minute=options.requests_per_minute, burst=options.burst, concurrency=options.concurrency
         ),
         store=Store(),
-        faults=faults_of(options.fault),
+        faults=faults,
     )
     routes = [Route(endpoint.path, Generation(endpoint, house), methods=["POST"]) for endpoint in ENDPOINTS.values()]
     routes += [

@@ -53,7 +53,7 @@ class Faults:
         async for event in events:
             if type(event) is Delta:
                 if deltas == self.error:
-                    raise Refusal(500, f"a failure after {deltas} deltas, as {HEADER} demands")
+                    raise Refusal(500, f"a failure after delta {deltas}, as {HEADER} demands")
                 deltas += 1
             yield event
 

@@ -148,20 +148,16 @@ async def _attended(receive: Receive) -> AsyncIterator[None]:
     """Run what is inside only while the caller stays: it is cancelled when the caller leaves."""
     task = asyncio.current_task()
     assert task is not None
-    left = False
 
     async def watch() -> None:
-        nonlocal left
         while (await receive())["type"] != "http.disconnect":
             pass
-        left = True
         task.cancel()
 
     watcher = asyncio.create_task(watch())
     try:
         yield
     except asyncio.CancelledError:
-        if not left:
-            raise
+        pass  # the caller left, or the service is ending: nobody waits for the rest
     finally:
         watcher.cancel()

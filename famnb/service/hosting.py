@@ -63,6 +63,7 @@ def _config(options: Options, keys: tuple[str, ...]) -> uvicorn.Config:
         lifespan="off",
         log_level="warning",
         access_log=False,
+        proxy_headers=False,
         server_header=False,
         headers=[("server", "famnb")],
         # Longer than clients keep idle connections, so that it is they who close them.

@@ -95,6 +95,7 @@ class Composer:
 
     def _ipython_display_(self) -> None:
         self._desk.reloaded = False
+        self._trouble.value = ""
         Output().show(self._box)
         self._output.show(self._bundle())
 
@@ -110,10 +111,14 @@ class Composer:
         self._transcripts.append((transcript.title(reply), transcript.bundle(reply)))
         self._output.replace(self._bundle())
         if self._desk.reloaded:
-            self._trouble.value = f'<p class="famnb-remark">{_RELOADED}</p>'
+            self._reloaded()
         else:
-            self._desk.clear()
+            self._desk.hide()
         self._desk.busy = False
+
+    def _reloaded(self) -> None:
+        if self._replies:
+            self._trouble.value = f'<p class="famnb-remark">{_RELOADED}</p>'
 
     def _bundle(self) -> transcript.Bundle:
         if self._transcripts:
@@ -166,9 +171,12 @@ class Composer:
 
     def _controls(self, name: str, prompt: str, system: str) -> None:
         """Make the controls that all endpoints share."""
-        titles = [(f"{each.title} · {each.path}", each.name) for each in ENDPOINTS.values()]
         self._endpoint = labelled(
-            widgets.Dropdown, title="Endpoint", help="Where to send it", options=titles, value=endpoint(name).name
+            widgets.Dropdown,
+            title="Endpoint",
+            help="Where to send it",
+            options=tuple(ENDPOINTS),
+            value=endpoint(name).name,
         )
         self._system = labelled(
             widgets.Textarea,
@@ -208,6 +216,7 @@ class Composer:
         self._on(self._show_json, self._edited)
         self._on(self._system, self._edited)
         self._desk.observe(lambda _: self._guarded(self._edited)(), "prompt")
+        self._desk.observe(lambda change: change["new"] and self._guarded(self._reloaded)(), "reloaded")
 
     def _drawn(self, name: str, raw: dict[Path, str]) -> Form:
         return Form(endpoint(name), raw=raw, apart=_APART, changed=self._guarded(self._edited))
@@ -215,7 +224,9 @@ class Composer:
     def _arrange(self, form: Form) -> None:
         """Put a form's controls in their places."""
         self._form = form
-        self._first.children = [boxed(self._endpoint, kind="endpoint"), *form.first]
+        at = form.endpoint
+        where = widgets.HTML(f'<span class="famnb-help">{at.title}: POST {at.path}</span>')
+        self._first.children = [boxed(self._endpoint, where, kind="endpoint"), *form.first]
         self._unfolded()
         self._edited()
 

@@ -51,6 +51,9 @@ class LiveView(anywidget.AnyWidget):
     blocking = traitlets.Bool(False).tag(sync=True)
     """Whether a cell waits for the streams, so that the kernel may not hear that they shall stop."""
 
+    reloaded = traitlets.Bool(False)
+    """Whether the page was reloaded since: it no longer follows changes to outputs that it had before."""
+
     def __init__(self, *, flusher: Flusher | None = None, **traits: Any) -> None:
         super().__init__(**traits)
         self.set_trait("kernel_id", _kernel_id())
@@ -64,8 +67,7 @@ class LiveView(anywidget.AnyWidget):
         self._looks = 0
         self._heard = False
         self._page = ""
-        self.reloaded = False
-        """Whether the page was reloaded since this was put under a cell: it no longer follows changes to old outputs."""
+        self._hidden = False
         self.on_msg(self._message)
 
     def watch(self, stream: Streaming, *, stop: bool = True, then: Callable[[], object] = bool) -> None:
@@ -74,14 +76,15 @@ class LiveView(anywidget.AnyWidget):
             pane = Pane(stream, id=f"pane{self._sequence}", stop=stop)
             self._panes = {pane.id: pane}
             self._running = {pane.id: then}
+            self._hidden = False
             self._looks = 0
             self._everything()
         self._flusher.add(self)
 
-    def clear(self) -> None:
-        """Show nothing."""
+    def hide(self) -> None:
+        """Show nothing, until the next stream or a reload of the page."""
         with self._guard:
-            self._panes = {}
+            self._hidden = True
             self._everything()
 
     def flush(self) -> bool:
@@ -102,7 +105,8 @@ class LiveView(anywidget.AnyWidget):
         return more
 
     def _everything(self) -> None:
-        self._say({"kind": "snapshot", "panes": [pane.snapshot() for pane in self._panes.values()]})
+        panes = [] if self._hidden else [pane.snapshot() for pane in self._panes.values()]
+        self._say({"kind": "snapshot", "panes": panes})
 
     def _say(self, message: dict[str, Any]) -> None:
         self._sequence += 1
@@ -113,7 +117,9 @@ class LiveView(anywidget.AnyWidget):
             match message:
                 case {"kind": "ready", "page": str(page)}:
                     self._heard = True
-                    self.reloaded = self.reloaded or self._page not in ("", page)
+                    if self._page not in ("", page):
+                        self._hidden = False
+                        self.reloaded = True
                     self._page = page
                     self._everything()
                 case {"kind": "stop", "pane": str(id)} if id in self._panes:

@@ -27,9 +27,19 @@ _VISIBLE: dict[int, str | None] = {
 }
 """Characters that act on a terminal, reorder text or cannot be encoded, and what is shown in their place."""
 
-_TAGS = {"a", "blockquote", "br", "code", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre"}
+_TAGS = {"a", "blockquote", "br", "code", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre"}
 _TAGS |= {"s", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul"}
 _ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}, "td": {"style"}, "th": {"style"}}
+# Viewers differ most in these; a heading inside a reply is smaller than the notebook's own.
+_HEADING = "margin:0.9em 0 0.4em;font-weight:600;font-size:"
+_STYLES = {
+    "h3": f"{_HEADING}1.3em",
+    "h4": f"{_HEADING}1.15em",
+    "h5": f"{_HEADING}1em",
+    "h6": f"{_HEADING}1em",
+    "pre": "margin:0.6em 0;padding:0.6em 0.8em;border-radius:6px;overflow:auto;background-color:rgba(128,128,128,0.1)",
+}
+_PLAIN_TAG = re.compile(f"<({'|'.join(_STYLES)})>")
 _SCHEMES = ("http://", "https://", "mailto:")
 _ALIGN = re.compile(r"text-align:(left|right|center)")
 
@@ -78,7 +88,7 @@ def html(markdown: str) -> str:
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(6, int(token.tag[1]) + 2)}"
-    return nh3.clean(
+    clean = nh3.clean(
         _MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}),
         tags=_TAGS,
         attributes=_ATTRIBUTES,
@@ -87,6 +97,12 @@ def html(markdown: str) -> str:
         link_rel="noopener noreferrer",
         set_tag_attribute_values={"a": {"target": "_blank"}},
     )
+    return _PLAIN_TAG.sub(lambda tag: f'<{tag[1]} style="{_STYLES[tag[1]]}">', clean)
+
+
+def code(text: str) -> str:
+    """A text as an HTML code block that shows exactly it."""
+    return f'<pre style="{_STYLES["pre"]}"><code>{escape(text)}</code></pre>'
 
 
 def settled(markdown: str) -> int:

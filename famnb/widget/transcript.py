@@ -21,7 +21,7 @@ Bundle: TypeAlias = dict[str, str]
 # Sanitisers of untrusted notebooks drop values they do not know, such as var(): the plain value before it stays.
 _LINE = "rgba(128,128,128,0.35)"
 _TONES = {"plain": "128,128,128", "warn": "217,130,0", "error": "211,47,47"}
-_CARD = "max-width:780px;margin:0.4em 0 1em;line-height:1.5;overflow-wrap:anywhere"
+_CARD = "max-width:780px;margin:0.4em 0 1em;line-height:1.5;overflow-wrap:break-word"
 MUTED = "font-size:0.86em;opacity:0.75;margin:0.3em 0"
 _ASKED = (
     "margin:0.5em 0;padding:0.5em 0.8em;background-color:rgba(128,128,128,0.1);border-radius:6px;border-left:none;"
@@ -127,7 +127,7 @@ def _html(part: Part) -> str:
             name = f"<p><strong>{label}</strong></p>" if label else ""
             return f"{name}<div>{markup.html(part.text)}</div>"
         case "code":
-            return f"<p><strong>{label}</strong></p><pre><code>{text}</code></pre>"
+            return f"<p><strong>{label}</strong></p>{markup.code(part.text)}"
         case "failure":
             return f'<p style="{_FAILURE}">{text}</p>'
         case "note" | "figures":

@@ -45,7 +45,7 @@ _STATUSES: dict[str, Status] = {
     "failed": "failed",
     "cancelled": "cancelled",
 }
-_FINISH = {"completed": "stop", "max_output_tokens": "length", "failed": "error"}
+_FINISH = {"completed": "stop", "max_output_tokens": "length", "max_tokens": "length"}
 _RUNNING = ("queued", "in_progress")
 
 
@@ -96,13 +96,14 @@ def writer(*, include_usage: bool = False, named: bool = False) -> ResponsesWrit
 class ResponsesReader:
     """Reads the events of one response; bookkeeping events may be missing or repeated."""
 
-    __slots__ = ("_done", "_final", "_indices", "_item", "_kinds", "_names", "_started")
+    __slots__ = ("_done", "_final", "_indices", "_item", "_kinds", "_moved", "_names", "_started")
 
     def __init__(self) -> None:
         self._started = Started()
         self._indices: dict[str, int] = {}
         self._item = 0
         self._kinds: dict[Address, str] = {}
+        self._moved: dict[tuple[Address, str], Address] = {}
         self._names: dict[Address, tuple[str, str]] = {}
         self._final: dict[Address, str] = {}
         self._done = False
@@ -167,32 +168,46 @@ class ResponsesReader:
         return index
 
     def _place(self, event: dict[str, Any]) -> Address:
+        index, place = event.get("output_index"), event.get("content_index")
+        if type(index) is int and type(place) is int:
+            self._item = index
+            return index, place
         index = self._output_index(event, codec.word(event.get("item_id")))
         if "summary_index" in event:
             return index, _SUMMARY + (codec.integer(event["summary_index"]) or 0)
         return index, codec.integer(event.get("content_index")) or 0
 
     def _delta(self, event: dict[str, Any], kind: str) -> list[Event]:
-        index, place = event.get("output_index"), event.get("content_index")
-        at = (index, place) if type(index) is int and type(place) is int else self._place(event)
+        at = self._place(event)
         piece = event.get("delta")
-        delta = Delta(at, kind, piece if type(piece) is str else codec.text(piece))
-        if at in self._kinds:
-            return [delta]
+        said = piece if type(piece) is str else codec.text(piece)
+        if self._kinds.get(at) == kind:
+            return [Delta(at, kind, said)]
+        at, new = self._settled(at, kind)
+        return [*([Opened(at, kind)] if new else []), Delta(at, kind, said)]
+
+    def _settled(self, at: Address, kind: str) -> tuple[Address, bool]:
+        """Where a block of this kind stands, and whether it is new.
+
+        Where indices are missing, blocks of two kinds may claim one place: the later one then stands behind all others.
+        """
+        if self._kinds.get(at, kind) != kind:
+            free = (max(index for index, _ in self._kinds) + 1, 0)
+            at = self._moved.setdefault((at, kind), free)
+        new = at not in self._kinds
         self._kinds[at] = kind
-        return [Opened(at, kind), delta]
+        return at, new
 
     def _part(self, events: list[Event], part: _Part, *, whole: bool) -> None:
-        """What a part says that is new: that it exists, a tool call's id and name, its final text."""
-        at = part.at
+        """What a part says that is new: that it exists, a tool call's id and name, its final text where it is told."""
+        at, new = self._settled(part.at, part.kind)
         named = (part.id, part.name)
-        if at not in self._kinds or (any(named) and self._names.get(at) != named):
-            self._kinds.setdefault(at, part.kind)
+        if new or (any(named) and self._names.get(at) != named):
             self._names[at] = named
             events.append(Opened(at, part.kind, part.id, part.name))
         if whole and self._final.get(at) != part.text:
             self._final[at] = part.text
-            events.append(Closed(at, part.text))
+            events.append(Closed(at, part.text or None))
 
     def _terminal(self, events: list[Event], event: dict[str, Any], said: str) -> None:
         response = codec.mapping(event.get("response"))

@@ -35,7 +35,7 @@ def serve() -> Iterator[Callable[..., FaultServer]]:
 
 @pytest.fixture
 def connect() -> Iterator[Callable[..., Client]]:
-    """Makes clients of a server, with pauses noted on `client.pauses` instead of slept; they are closed with the test."""
+    """Makes clients of a server, closed with the test, that note pauses on `client.pauses` instead of sleeping."""
     clients: list[Client] = []
 
     def make(server: FaultServer | str, **options: Any) -> Client:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from exchanges import exchange, spoken
 
+from famnb import ChatRequest, compose
 from famnb.events import Usage
 from famnb.record import Ledger
 from famnb.record.estimate import PRIOR, Fit, Ratio, estimated, fitted
+from famnb.record.rows import input_chars
 
 
 def test_without_history_the_prior_is_wide() -> None:
@@ -58,11 +60,32 @@ def test_nothing_to_measure_is_absent_not_zero(chars: int | None) -> None:
     assert estimated(Usage(), input_chars=chars, output_chars=chars, fit=Fit()).usage == Usage()
 
 
+@pytest.mark.parametrize(
+    ("fields", "chars"),
+    [
+        ({}, 2 + 16),
+        ({"system": "Be brief."}, 2 + 16 + 9 + 16),
+        ({"endpoint": "messages", "system": "Be brief."}, 2 + 16 + 9 + 16),
+        ({"endpoint": "responses"}, 2 + 16),
+        ({"endpoint": "responses", "previous_response_id": "resp_1"}, None),
+    ],
+)
+def test_a_message_is_longer_than_its_text(fields: dict[str, str], chars: int | None) -> None:
+    """Each message is framed by marks that are tokens too, which matters for short ones."""
+    assert input_chars(compose(fields.pop("endpoint", "chat"), "Hi", **fields)) == chars
+
+
+def test_an_image_makes_the_text_no_measure_of_the_input() -> None:
+    """How many tokens an image is cannot be told from its address."""
+    parts = [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": "http://127.0.0.1/cat.png"}]
+    assert input_chars(ChatRequest(model="fam-mini", messages=[{"role": "user", "content": parts}])) is None
+
+
 def test_the_fit_comes_from_the_models_own_replies(ledger: Ledger) -> None:
-    """Ten characters in five tokens, by the service that said so; a simulated engine teaches nothing about a real one."""
+    """Ten characters in five tokens; a simulated engine teaches nothing about a real one, nor a silent reply."""
     for _ in range(2):
-        ledger.closed(exchange(spoken("a" * 10, counts=(8, 5)), prompt="b" * 16))
-        ledger.closed(exchange(spoken("a" * 10, counts=(8, 10)), prompt="b" * 16, service="sim"))
+        ledger.closed(exchange(spoken("a" * 10, counts=(16, 5)), prompt="b" * 16))
+        ledger.closed(exchange(spoken("a" * 10, counts=(16, 10)), prompt="b" * 16, service="sim"))
     ledger.closed(exchange(spoken("a" * 10), prompt="b" * 16))
     fits = ledger.fits("fam-mini")
     assert {service: (fit.input.mid, fit.output.mid, fit.output.n) for service, fit in fits.items()} == {
@@ -74,10 +97,10 @@ def test_the_fit_comes_from_the_models_own_replies(ledger: Ledger) -> None:
 
 def test_a_replys_cost_uses_the_fit(ledger: Ledger) -> None:
     """The next call without usage is priced by what the ledger learned, as an interval."""
-    ledger.closed(exchange(spoken("a" * 10, counts=(8, 5)), prompt="b" * 16)).result()
+    ledger.closed(exchange(spoken("a" * 10, counts=(16, 5)), prompt="b" * 16)).result()
     silent = exchange(spoken("a" * 1000), prompt="b" * 16)
     ledger.opened(silent)
     ledger.flush()
     ledger.closed(silent).result()
     cost = silent.reply.cost
-    assert (float(cost.low), float(cost.usd), float(cost.high)) == pytest.approx((251e-6, 502e-6, 1004e-6))
+    assert (float(cost.low), float(cost.usd), float(cost.high)) == pytest.approx((252e-6, 504e-6, 1008e-6))

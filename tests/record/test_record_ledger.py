@@ -16,9 +16,11 @@ import pytest
 from exchanges import at, chunk, exchange, spoken
 
 from famnb import endpoints
+from famnb.client import Client
 from famnb.errors import AuthenticationError, IdleTimeout, LedgerError
 from famnb.record import Ledger, schema
 from famnb.reply import Reply
+from famnb.service import Server
 
 
 def test_a_call_comes_back_as_it_went(ledger: Ledger) -> None:
@@ -144,6 +146,12 @@ def test_a_ledger_says_what_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         assert repr(ledger) == "<Ledger ~/a.sqlite, 1 calls>"
 
 
+def test_recording_needs_no_frames_and_no_plots() -> None:
+    """A script that only makes calls does not pay for pandas or matplotlib."""
+    code = "import sys, famnb.record; print({'pandas', 'matplotlib', 'ipywidgets'} & set(sys.modules))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"
+
+
 def test_one_file_opened_twice_is_one_ledger(tmp_path: Path) -> None:
     """What one writes the other reads, also after one of them is closed."""
     first, second = Ledger(tmp_path / "a.sqlite"), Ledger(tmp_path / "." / "a.sqlite")
@@ -254,10 +262,8 @@ def test_a_count_too_large_to_be_one_is_missing(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("endpoint", list(endpoints.ENDPOINTS))
 @pytest.mark.parametrize("streamed", [True, False])
-def test_real_calls_come_back(server, ledger: Ledger, endpoint: str, streamed: bool) -> None:  # type: ignore[no-untyped-def]
+def test_real_calls_come_back(server: Server, ledger: Ledger, endpoint: str, streamed: bool) -> None:
     """A call over the wire, whole or streamed, is read back equal, and the key is nowhere in the file."""
-    from famnb.client import Client
-
     with Client(base_url=server.url, api_key=server.key, recorder=ledger) as client:
         reply = client.ask("Why is the sky blue?", endpoint=endpoint, stream=streamed)
     call = ledger.call(reply.call_id)

@@ -35,7 +35,7 @@ def test_fam_mini_costs_what_the_document_says(book: PriceBook) -> None:
 
 
 def test_the_documents_price_ends_where_its_tier_ends(book: PriceBook) -> None:
-    """"Under 256K" includes 255,999 input tokens and not 256,000."""
+    """255,999 input tokens are under 256K, 256,000 are not."""
     assert usd(book, "fam-mini", used(255_999, 0)) == Decimal("0.06399975")
     assert book.cost("fam-mini", used(256_000, 0)) is None
 
@@ -131,7 +131,7 @@ def test_the_book_shows_who_says_so(book: PriceBook) -> None:
     assert "2026-03-01  you" in repr(book)
     html = book._repr_html_()
     assert "&lt;b&gt;m&lt;/b&gt;" in html
-    assert "<td style=\"text-align:left\">you</td>" in html
+    assert '<td style="text-align:left">you</td>' in html
 
 
 @pytest.mark.parametrize(

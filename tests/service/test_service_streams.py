@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import socket
@@ -10,7 +11,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
+from httpx_aiohttp import HttpxAiohttpClient
 from servicecalls import PATHS, Caller, decoded, eventually, minimal
 
 from famnb.endpoints import ENDPOINTS
@@ -21,16 +24,19 @@ from famnb.wire.sse import Decoder
 FIXTURES = Path(__file__).parents[1] / "wire" / "fixtures"
 
 
+FREE = {"id", "item_id", "created", "created_at", "delta", "text", "thinking", "content"}
+"""Fields that say something else in every reply."""
+
+
 def skeleton(event: Any) -> Any:
-    """An event without what differs from reply to reply: only names, types and words of the API are left."""
+    """An event with `...` for whatever differs from reply to reply."""
     match event:
         case dict():
-            free = {"id", "item_id", "created", "created_at", "delta", "text", "thinking", "content", "message"}
-            fixed = {"type", "object", "status", "role", "finish_reason", "stop_reason"}
             return {
-                name: value if name in fixed or not isinstance(value, str | int) else ... if name in free else value
-                for name, value in ((name, skeleton(inner)) for name, inner in event.items())
-                if not name.endswith("_tokens") or value in (0, None)
+                name: ...
+                if isinstance(value, str | int) and (name in FREE or name.endswith("_tokens"))
+                else skeleton(value)
+                for name, value in event.items()
             }
         case list():
             return [skeleton(inner) for inner in event]
@@ -52,13 +58,20 @@ def collapsed(events: list[Any]) -> list[Any]:
         ("web.sse", "web", {}),
         ("web_include_usage.sse", "web", {"stream_options": {"include_usage": True}}),
         ("messages.sse", "messages", {"thinking": {"type": "enabled", "budget_tokens": 9}}),
-        ("messages_without_thinking.sse", "messages", {}),
+        ("messages_without_thinking.sse", "messages", {"max_tokens": 2}),
     ],
 )
 def test_a_stream_has_the_documents_events(api: Caller, fixture: str, endpoint_: str, fields: dict[str, Any]) -> None:
     """Event for event and field for field the stream is the document's, ids and texts aside."""
     expected = decoded((FIXTURES / fixture).read_bytes())
     assert collapsed(api.events(endpoint_, **fields)) == collapsed(expected)
+
+
+def test_a_message_starts_with_zero_usage(api: Caller) -> None:
+    """As in the document, the counts of `message_start` are zeros, and only output is counted at the end."""
+    events = api.events("messages")
+    assert set(events[0]["message"]["usage"].values()) == {0}
+    assert list(events[-2]["usage"]) == ["output_tokens"]
 
 
 def test_a_stream_consists_of_data_lines_alone(api: Caller, endpoint: str) -> None:
@@ -221,3 +234,19 @@ def test_an_early_end_of_one_stream_leaves_the_others_alone(
         assert made.recv(1)
         made.close()
     assert calling(lifelike).events("web", "count to 20")[-1] == "[DONE]"
+
+
+def test_a_thousand_requests_at_once_have_a_thousand_ids(server: Server) -> None:
+    """Whole and streamed, all are answered, and no two share an id."""
+
+    async def ids() -> list[str]:
+        headers = {"authorization": f"Bearer {server.key}"}
+        limits = httpx.Limits(max_connections=None)
+        async with HttpxAiohttpClient(base_url=server.url, headers=headers, limits=limits, timeout=60) as client:
+            bodies = [minimal("responses", "one line", stream=bool(number % 2)) for number in range(1000)]
+            answers = await asyncio.gather(*(client.post(PATHS["responses"], json=body) for body in bodies))
+        return [answer.text.partition('"id":"')[2].partition('"')[0] for answer in answers]
+
+    found = asyncio.run(ids())
+    assert len(set(found)) == 1000
+    assert all(id_.startswith("resp_") for id_ in found)

@@ -48,3 +48,9 @@ class Scripted:
 def stream() -> Scripted:
     """A stream that has said nothing yet."""
     return Scripted()
+
+
+@pytest.fixture(scope="session")
+def scripted() -> type[Scripted]:
+    """How to make more of them."""
+    return Scripted

@@ -28,6 +28,8 @@ def decoded(*chunks: bytes) -> list[bytes]:
         pytest.param(b"data:1\n\n", [b"1"], id="no space"),
         pytest.param(b"data:  1\n\n", [b" 1"], id="one space is dropped"),
         pytest.param(b"data: {\ndata: }\n\n", [b"{\n}"], id="several lines"),
+        pytest.param(b"data: {\r\ndata: }\r\n\r\n", [b"{\n}"], id="several lines, CRLF"),
+        pytest.param(b"data: {\rdata: }\r\r", [b"{\n}"], id="several lines, CR"),
         pytest.param(b"\xef\xbb\xbfdata: 1\n\n", [b"1"], id="byte order mark"),
         pytest.param(b"\xef\xbb\xbf\xef\xbb\xbfdata: 1\n\n", [], id="two byte order marks"),
         pytest.param(b": hi\n\n:\ndata: 1\n: hi\n\n", [b"1"], id="comments"),

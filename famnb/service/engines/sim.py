@@ -79,29 +79,15 @@ class Sim:
 
     async def generate(self, prompt: Prompt, /) -> AsyncGenerator[Event]:
         pace = Pace(PROFILES.get(prompt.model, OTHER), scale=self._scale, rng=self._latency)
-        large = sum(len(turn.text) for turn in prompt.turns) + len(prompt.system) > _LARGE
-        read, cached = await asyncio.to_thread(counted, prompt) if large else counted(prompt)
-        if prompt.model in MINI_MODELS and read > MINI_CONTEXT_TOKENS:
-            raise Refusal(
-                400,
-                f"the prompt has {read:,} tokens, and {prompt.model} reads at most {MINI_CONTEXT_TOKENS:,}; shorten it",
-                code="context_length_exceeded",
-                param="messages",
-            )
-        digest = self._digest(prompt)
-        reasoning = min(_reasoning(prompt, _seeded(f"{digest} reasoning")), prompt.cap - 1)
-        shown = prompt.thinking is not None
-        blocks = list(_said(prompt, read, _seeded(f"{digest} answer")))
-        finish = "tool_calls" if blocks[0].kind == "tool_call" else "stop"
-        if reasoning and shown:
-            thoughts = tokens.pieces(prose.thoughts(prompt, rng=_seeded(f"{digest} thoughts")))
-            blocks.insert(0, Said((0, 0), "thinking", itertools.islice(thoughts, reasoning)))
+        read, cached = await _read(prompt)
+        reasoning, blocks = self._planned(prompt, read)
         yield Started(model=prompt.model)
         await pace.first(read)
         spent = 0
-        if reasoning and not shown:
+        if blocks[0].kind != "thinking" and reasoning:
             await pace.next(reasoning)
             spent = reasoning
+        finish = "tool_calls" if blocks[-1].kind == "tool_call" else "stop"
         for block in blocks:
             began = time.monotonic()
             yield Opened(block.at, block.kind, block.id, block.name)
@@ -128,11 +114,32 @@ class Sim:
         )
         yield Done()
 
-    def _digest(self, prompt: Prompt) -> str:
-        """What the answer's variety follows from: the same on every endpoint, whatever its defaults are."""
+    def _planned(self, prompt: Prompt, read: int) -> tuple[int, list[Said]]:
+        """How many tokens are thought, and the blocks that are said; raises Refusal where a schema leaves no way."""
+        # The answer's variety follows from what is the same on every endpoint, whatever its defaults are.
         turns = [(turn.role, turn.text, turn.images) for turn in prompt.turns]
-        content = [self._seed, prompt.system, turns, prompt.verbosity, prompt.form.schema]
-        return hashlib.sha256(repr(content).encode()).hexdigest()
+        content = repr([self._seed, prompt.system, turns, prompt.verbosity, prompt.form.schema])
+        digest = hashlib.sha256(content.encode()).hexdigest()
+        blocks = list(_said(prompt, read, _seeded(f"{digest} answer")))
+        reasoning = min(_reasoning(prompt, _seeded(f"{digest} reasoning")), prompt.cap - 1)
+        if reasoning and prompt.thinking is not None:
+            thoughts = tokens.pieces(prose.thoughts(prompt, rng=_seeded(f"{digest} thoughts")))
+            blocks.insert(0, Said((0, 0), "thinking", itertools.islice(thoughts, reasoning)))
+        return reasoning, blocks
+
+
+async def _read(prompt: Prompt) -> tuple[int, int]:
+    """The prompt's tokens and how many of them are cached; raises Refusal beyond the model's context window."""
+    large = sum(len(turn.text) for turn in prompt.turns) + len(prompt.system) > _LARGE
+    read, cached = await asyncio.to_thread(counted, prompt) if large else counted(prompt)
+    if prompt.model in MINI_MODELS and read > MINI_CONTEXT_TOKENS:
+        raise Refusal(
+            400,
+            f"the prompt has {read:,} tokens, and {prompt.model} reads at most {MINI_CONTEXT_TOKENS:,}; shorten it",
+            code="context_length_exceeded",
+            param="messages",
+        )
+    return read, cached
 
 
 def _seeded(seed: int | str) -> random.Random:
@@ -164,13 +171,13 @@ def _said(prompt: Prompt, read: int, rng: random.Random) -> Iterator[Said]:
     called = _called(prompt)
     words = tuple(re.findall(r"(?<=\s)[A-Z][a-z]+", prompt.turns[-1].text)) if prompt.turns else ()
     for index, tool in enumerate(called):
-        arguments = _json(tool.parameters or {"type": "object"}, "tools", words)
+        arguments = json.dumps(_instance(tool.parameters or {"type": "object"}, "tools", words), ensure_ascii=False)
         id_ = f"call_{rng.getrandbits(96):024x}"
         yield Said((1, index), "tool_call", tokens.pieces([arguments]), id_, tool.name)
     if called:
         return
     if prompt.form.schema is not None:
-        answer: Iterable[str] = [_json(prompt.form.schema, prompt.form.at)]
+        answer: Iterable[str] = [_pretty(_instance(prompt.form.schema, prompt.form.at))]
     elif prompt.form.json:
         facts = {"simulated": True, "model": prompt.model, "prompt_tokens": read, "turns": len(prompt.turns)}
         answer = [_pretty(facts)]
@@ -197,9 +204,10 @@ def _asks_for(text: str, name: str) -> bool:
     return name.lower() in words or (bool(telling) and telling <= words)
 
 
-def _json(schema: dict[str, Any], at: str, words: tuple[str, ...] = ()) -> str:
+def _instance(schema: dict[str, Any], at: str, words: tuple[str, ...] = ()) -> Any:
+    """A value for a schema of the request; raises Refusal, naming the place, when none can be made."""
     try:
-        return _pretty(instance(schema, words=words))
+        return instance(schema, words=words)
     except Unsatisfiable as error:
         raise Refusal(400, f"{at}: {error}", code="invalid_value", param=at) from None
 

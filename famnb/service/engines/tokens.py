@@ -15,9 +15,14 @@ PIECE = re.compile(
 
 
 def pieces(chunks: Iterable[str]) -> Iterator[str]:
-    """The tokens of a text that comes in chunks, as they come; joined they are the text."""
+    """The tokens of a text that comes in chunks, as they come; they do not depend on where it was cut."""
+    held = ""
     for chunk in chunks:
-        yield from PIECE.findall(chunk)
+        # The next chunk may go on with the last token; all others are final.
+        *final, held = PIECE.findall(held + chunk) or [""]
+        yield from final
+    if held:
+        yield held
 
 
 def count(text: str) -> int:

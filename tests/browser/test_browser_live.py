@@ -1,0 +1,168 @@
+"""Streams under a cell and in the composer: shown as they come, stopped when asked, whole after a reload, inert."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import Lab
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
+
+CONNECT = "import famnb\nclient = famnb.connect()"
+COMPOSE = "composer = famnb.Composer(client)\ncomposer"
+LONG = "Count to 500, please."
+HOSTILE = """Hello <script>alert('script')</script><img src=x onerror="alert('img')">
+<iframe srcdoc="<script>alert('frame')</script>"></iframe> ![p](http://127.0.0.1:9/pixel.png)
+[click me](javascript:alert('link')) <svg onload="alert('svg')"></svg> </script></div> \x1b[31m \u202e"""
+FOCUSED = "() => (document.activeElement.labels?.[0] ?? document.activeElement).textContent"
+"""The accessible name of what has the focus."""
+
+
+def test_ask_shows_thinking_and_then_the_answer_under_the_cell(lab: Lab):
+    """Thinking streams first and open, folds when the answer starts; at the end only ordinary output is left."""
+    lab.notebook(CONNECT, f'reply = client.ask("{LONG}", thinking=800, max_tokens=1500)\nreply').run(0)
+    lab.start(1)
+    live = lab.output(1).locator(".famnb-pane")
+    thinking = live.locator("details")
+    expect(thinking).to_have_attribute("open", "")
+    expect(thinking).to_contain_text("The user")
+    assert live.locator(".famnb-text").count() == 0
+    expect(live.locator(".famnb-text")).to_contain_text("1, 2, 3")
+    expect(thinking).not_to_have_attribute("open", "")
+    expect(thinking.locator("summary")).to_contain_text("thought for")
+    expect(lab.page.locator(".jp-CodeCell").nth(1).locator(".jp-InputPrompt")).to_have_text("[*]:")
+    lab.settled(1)
+    expect(live).to_have_count(0)
+    expect(lab.output(1)).to_contain_text("tokens out")
+    (output,) = lab.save().cells[1].outputs
+    assert set(output["data"]) == {"text/html", "text/markdown", "text/plain"}
+    assert all(LONG in text for text in output["data"].values())
+
+
+def test_stop_ends_a_cell_that_waits(lab: Lab):
+    """Stop works while the kernel is busy: the partial reply is shown, kept and recorded, and the next cell works."""
+    lab.notebook(CONNECT, f'client.ask("{LONG}", max_tokens=3000)', "client.last.status, len(client.last.text) > 0")
+    lab.run(0)
+    lab.start(1)
+    live = lab.output(1).locator(".famnb-pane")
+    expect(live).to_contain_text("1, 2, 3")
+    with lab.page.expect_request("**/interrupt"):
+        live.get_by_role("button", name="Stop").click()
+    lab.settled(1)
+    expect(lab.output(1)).to_contain_text("stopped")
+    expect(lab.output(1)).to_contain_text("1, 2, 3")
+    lab.run(2)
+    expect(lab.output(2)).to_contain_text("('cancelled', True)")
+
+
+def test_stop_ends_a_stream_after_its_cell_has_ended(lab: Lab):
+    """In the composer no cell waits: Stop keeps what had come, and the page can send again."""
+    lab.notebook(CONNECT, COMPOSE, "composer.reply.status, len(composer.reply.text) > 0, len(composer.replies)")
+    lab.run(0)
+    lab.run(1)
+    composer = lab.output(1)
+    composer.get_by_label("Prompt").fill(LONG)
+    composer.get_by_label("max_tokens").fill("3000")
+    composer.get_by_label("Prompt").press("Control+Enter")
+    expect(composer.locator(".famnb-pane")).to_contain_text("1, 2, 3")
+    composer.get_by_role("button", name="Stop").click()
+    expect(composer.locator(".famnb-pane")).to_have_count(0)
+    expect(composer).to_contain_text("stopped")
+    expect(composer.get_by_role("button", name="Send")).to_be_enabled()
+    lab.run(2)
+    expect(lab.output(2)).to_contain_text("('cancelled', True, 1)")
+
+
+def test_a_double_click_sends_once(lab: Lab):
+    """So does clicking again while the reply streams, by mouse or by key."""
+    lab.notebook(
+        CONNECT, COMPOSE, "len(composer.replies), len(famnb.calls(client.ledger).query(\"endpoint == 'messages'\"))"
+    )
+    lab.run(0)
+    lab.run(1)
+    composer = lab.output(1)
+    composer.get_by_label("Prompt").fill("Say hello.")
+    composer.get_by_role("button", name="Send").dblclick()
+    composer.get_by_label("Prompt").press("Control+Enter")
+    expect(composer).to_contain_text("tokens out")
+    lab.run(2)
+    expect(lab.output(2)).to_contain_text("(1, ")
+
+
+def test_a_reload_in_the_middle_of_a_stream_shows_all(lab: Lab):
+    """The new page has the text from its beginning, goes on, and ends with the whole reply."""
+    lab.notebook(CONNECT, COMPOSE)
+    lab.run(0)
+    lab.run(1)
+    composer = lab.output(1)
+    composer.get_by_label("Prompt").fill("Count to 200.")
+    composer.get_by_label("max_tokens").fill("1500")
+    lab.save()
+    composer.get_by_role("button", name="Send").click()
+    expect(composer.locator(".famnb-pane")).to_contain_text("1, 2, 3")
+    lab.reload()
+    pane = lab.output(1).locator(".famnb-pane")
+    expect(pane).to_contain_text("1, 2, 3")
+    expect(pane.locator(".famnb-state")).to_contain_text("answering")
+    expect(pane).to_contain_text("tokens out")
+    shown = "".join(pane.locator(".famnb-text").inner_text().split())
+    assert all(f",{number}," in shown for number in range(2, 200))
+    expect(lab.output(1)).to_contain_text("page was reloaded")
+
+
+@pytest.mark.parametrize("way", ["ask", "compose"])
+def test_hostile_text_is_inert_live_and_saved(lab: Lab, way: str):
+    """Whatever the model says, no script runs, nothing is loaded, and only words are shown."""
+    lab.notebook(
+        CONNECT, f"hostile = {HOSTILE!r}\nreply = client.ask(hostile, thinking=64)" if way == "ask" else COMPOSE
+    )
+    requested: list[str] = []
+    lab.page.on("request", lambda request: requested.append(request.url))
+    lab.run(0)
+    lab.run(1)
+    output = lab.output(1)
+    if way == "compose":
+        output.get_by_label("Prompt").fill(HOSTILE)
+        output.get_by_role("button", name="Send").click()
+    expect(output).to_contain_text("tokens out")
+    expect(output).to_contain_text("<script>alert('script')</script>")
+    assert (
+        output.locator(".jp-OutputArea-output")
+        .locator("script, img, iframe, svg, [onerror], [onload], a[href^=javascript]")
+        .count()
+        == 0
+    )
+    bundle = lab.save().cells[1].outputs[-1]["data"]
+    for form in ("text/html", "text/markdown"):
+        assert not any(bad in bundle[form] for bad in ("<script", "<img", "<iframe", "<svg", "\x1b", "\u202e"))
+    lab.open(lab.path.name)
+    expect(lab.output(1)).to_contain_text("<script>alert('script')</script>")
+    assert lab.dialogs == []
+    assert [url for url in requested if "pixel" in url] == []
+
+
+def test_keys_do_what_the_buttons_do_and_the_theme_is_followed(lab: Lab):
+    """Tab reaches every control, Esc stops, and in the dark theme the text is light."""
+    lab.notebook(CONNECT, COMPOSE)
+    lab.run(0)
+    lab.run(1)
+    composer = lab.output(1)
+    composer.get_by_label("Endpoint").focus()
+    reached = []
+    while "Prompt" not in reached and len(reached) < 20:
+        lab.page.keyboard.press("Tab")
+        reached.append(lab.page.evaluate(FOCUSED))
+    assert reached == [
+        *("model", "max_tokens", "stream", "thinking.type", "thinking.budget_tokens", "System"),
+        *("All fields", "JSON body", "Prompt"),
+    ]
+    lab.page.keyboard.type(LONG)
+    lab.page.keyboard.press("Control+Enter")
+    expect(composer.locator(".famnb-pane")).to_contain_text("1, 2, 3")
+    lab.page.keyboard.press("Escape")
+    expect(composer).to_contain_text("stopped")
+    lab.command("apputils:change-theme", theme="JupyterLab Dark")
+    expect(lab.page.locator("body[data-jp-theme-light=false]")).to_have_count(1)
+    for part in (".famnb-prompt", ".famnb-control input", ".jp-RenderedHTML blockquote"):
+        colour = composer.locator(part).first.evaluate("each => getComputedStyle(each).color")
+        assert min(int(number) for number in colour.removeprefix("rgb(").removesuffix(")").split(",")[:3]) > 180, part

@@ -1,0 +1,69 @@
+"""The first notebook in a real JupyterLab: everything runs, every endpoint answers, and the saved file tells it all."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from conftest import Lab
+from playwright.sync_api import expect
+
+import famnb
+
+pytestmark = pytest.mark.browser
+
+START = Path(__file__).parents[2] / "notebooks" / "01-start.ipynb"
+
+
+def test_the_start_notebook_works_as_a_newcomer_uses_it(lab: Lab):
+    """Run all; send to each endpoint from the form; save: transcripts are in the file, and the key is nowhere."""
+    shutil.copy(START, lab.jupyter.root / START.name)
+    lab.open(START.name).run_all()
+    page = lab.page
+    page.get_by_label("Prompt").scroll_into_view_if_needed()
+    for number, endpoint in enumerate(famnb.ENDPOINTS, 1):
+        page.get_by_label("Endpoint").select_option(endpoint)
+        page.get_by_label("Prompt").fill(f"Question {number}: what is a tide?")
+        page.get_by_role("button", name="Send").click()
+        expect(composer_output(lab)).to_contain_text(f"Question {number}")
+    expect(composer_output(lab).locator("details summary").filter(has_text="Question")).to_have_count(3)
+
+    notebook = lab.save()
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert [output["evalue"] for output in outputs if output.output_type == "error"] == []
+    (composed,) = [
+        output["data"] for output in outputs if "Question 4" in str(output.get("data", {}).get("text/plain", ""))
+    ]
+    for form in ("text/html", "text/markdown"):
+        assert all(f"Question {number}" in composed[form] for number in (1, 2, 3, 4))
+    files = [file for file in lab.jupyter.home.rglob("*") if file.is_file()]
+    assert lab.path in files
+    assert [file for file in files if lab.jupyter.service.key.encode() in file.read_bytes()] == []
+
+
+def composer_output(lab: Lab):
+    """Where the composer leaves its transcripts."""
+    cell = lab.page.locator(".jp-CodeCell").filter(has=lab.page.get_by_label("Prompt"))
+    return cell.locator(".jp-OutputArea-child").last
+
+
+def test_a_saved_notebook_reads_without_a_kernel(lab: Lab):
+    """Reopened by someone who has not run it, in an untrusted page, the transcript is there, styled and folded."""
+    lab.notebook("import famnb\nclient = famnb.connect()", 'reply = client.ask("Why?", thinking=64, max_tokens=300)')
+    lab.run(0)
+    lab.run(1)
+    lab.save()
+    copy = lab.jupyter.root / "from-elsewhere.ipynb"
+    # Trust is kept by a signature of the content: another text in the file, and it is a stranger's.
+    copy.write_text(lab.path.read_text().replace("client.ask(", "client.ask ("))
+    lab.page.evaluate("() => window.jupyterapp.serviceManager.sessions.shutdownAll()")
+    lab.open(copy.name)
+    shown = lab.output(1)
+    expect(shown.locator("details")).not_to_have_attribute("open", "")
+    expect(shown.locator("summary")).to_contain_text("thought for")
+    expect(shown).to_contain_text("simulated")
+    assert (
+        shown.locator("blockquote").first.evaluate("each => getComputedStyle(each).backgroundColor")
+        != "rgba(0, 0, 0, 0)"
+    )

@@ -1,0 +1,174 @@
+"""What happens when it takes too long: each deadline has its own error, and no trickle of bytes puts one off."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import socket
+
+import pytest
+from faultserver import Do, chunk, chunked, head, whole
+from payloads import body, closing, delta, opening, request, said
+
+from famnb.client import Deadlines, Retries
+from famnb.client.deadlines import Deadlines as Limits
+from famnb.client.watch import Watch
+from famnb.errors import (
+    Cancelled,
+    ConnectError,
+    FirstEventTimeout,
+    IdleTimeout,
+    InvalidRequest,
+    PoolTimeout,
+    TotalTimeout,
+)
+
+STREAM = request("web")
+WHOLE = request("web", stream=False)
+DRIP = [b" ", 0.05] * 100
+STREAM_HEAD = head(200, content_type="text/event-stream", transfer_encoding="chunked")
+
+
+@pytest.mark.parametrize("silence", [[Do.HOLD], [STREAM_HEAD, Do.HOLD], [STREAM_HEAD, chunk(b": wait\n\n"), Do.HOLD]])
+def test_a_first_event_that_does_not_come(way, serve, connect, notebook, silence):
+    """Before the headers, after them, and after a comment: FirstEventTimeout, one request, recorded."""
+    server = serve(silence)
+    client = connect(server, deadlines=Deadlines(first_event=0.2), recorder=notebook)
+    error = way.failure(client, STREAM)
+    assert isinstance(error, FirstEventTimeout)
+    assert (error.seconds, len(server.requests), client.in_use) == (0.2, 1, 0)
+    assert notebook.kept[0].reply.status == "failed"
+
+
+def test_a_stream_that_falls_silent(way, serve, connect):
+    """IdleTimeout with the partial."""
+    server = serve(chunked(*opening("web"), delta("web", "Hel"), Do.HOLD))
+    client = connect(server, deadlines=Deadlines(idle=0.2))
+    error = way.failure(client, STREAM)
+    assert isinstance(error, IdleTimeout)
+    assert (error.reply.text, error.reply.status, client.in_use) == ("Hel", "failed", 0)
+
+
+def test_a_drip_is_silence(way, serve, connect):
+    """One byte of an unfinished event every 50 ms is no sign of life."""
+    server = serve([STREAM_HEAD, chunk(delta("web", "Hel")), chunk(b"data: "), *[chunk(b" "), 0.05] * 100])
+    error = way.failure(connect(server, deadlines=Deadlines(idle=0.3)), STREAM)
+    assert isinstance(error, IdleTimeout)
+
+
+def test_comments_are_signs_of_life(way, serve, connect):
+    """A stream that says `: still here` more often than the limit is waited for."""
+    waiting = [b": still here\n\n", 0.1] * 6
+    server = serve(chunked(delta("web", "Hel"), *waiting, delta("web", "lo"), *closing("web")))
+    assert way.send(connect(server, deadlines=Deadlines(idle=0.4)), STREAM).text == "Hello"
+
+
+def test_the_total_counts_everything(way, serve, connect):
+    """Comments and events for ever end at the total."""
+    server = serve(chunked(*[delta("web", "x"), 0.05] * 100))
+    error = way.failure(connect(server, deadlines=Deadlines(total=0.4)), STREAM)
+    assert isinstance(error, TotalTimeout)
+    assert set(error.reply.text) == {"x"}
+
+
+def test_the_total_counts_the_pauses_between_tries(serve, connect):
+    """A pause that is longer than what is left of the total ends with it."""
+    server = serve(whole(b"", 503))
+    client = connect(server, deadlines=Deadlines(total=0.2))
+    client._engine.sleep = asyncio.sleep
+    client._engine.uniform = lambda low, high: 30.0
+    with pytest.raises(TotalTimeout):
+        client.send(WHOLE)
+
+
+@pytest.mark.parametrize("silence", [[Do.HOLD], [head(200, content_length="999"), *DRIP]])
+def test_a_whole_reply_has_the_total_alone(way, serve, connect, silence):
+    """It has no events to wait for; a drip of its body does not put the total off."""
+    limits = Deadlines(first_event=0.1, total=0.4)
+    assert isinstance(way.failure(connect(serve(silence), deadlines=limits), WHOLE), TotalTimeout)
+
+
+def test_a_whole_body_that_stops_is_idle(serve, connect):
+    """Once the headers are there, bytes must keep coming."""
+    server = serve([head(200, content_length="999"), b"{", Do.HOLD])
+    with pytest.raises(IdleTimeout):
+        connect(server, deadlines=Deadlines(idle=0.2)).send(WHOLE)
+
+
+def test_silence_after_the_evidence_is_the_end(serve, connect):
+    """A finish reason and then nothing: complete."""
+    server = serve(chunked(*said("web", "Hello")[:-1], Do.HOLD))
+    reply = connect(server, deadlines=Deadlines(idle=0.2)).send(STREAM)
+    assert (reply.text, reply.complete, reply.error) == ("Hello", True, None)
+
+
+def test_no_free_connection(serve, connect):
+    """While one call holds the only connection, the next one gives up after the pool deadline: nothing was sent."""
+    server = serve(chunked(delta("web", "Hel"), Do.HOLD))
+    client = connect(server, connections=1, deadlines=Deadlines(pool=0.2))
+    with client.stream(STREAM) as holding:
+        next(iter(holding))
+        with pytest.raises(PoolTimeout) as caught:
+            client.send(STREAM)
+    assert (len(server.requests), caught.value.reply.timing.e2e_s) == (1, None)
+
+
+def test_ten_streams_on_two_connections(serve, connect):
+    """All finish, and no more than two were ever open."""
+    server = serve(chunked(delta("web", "Hel"), 0.02, delta("web", "lo"), *closing("web")))
+    client = connect(server, connections=2)
+    streams = [client.start(STREAM) for _ in range(10)]
+    assert [stream.result().text for stream in streams] == ["Hello"] * 10
+    assert (server.connections <= 2, client.in_use) == (True, 0)
+
+
+def test_waiting_for_a_connection_is_not_latency(serve, connect):
+    """A call that waited 0.3 s for its turn reports the time from when it was sent."""
+    server = serve(chunked(0.3, *said("web", "slow")), whole(body("web", "fast")))
+    client = connect(server, connections=1)
+    first, second = client.start(STREAM), client.start(WHOLE)
+    assert first.result().timing.e2e_s > 0.3
+    assert second.result().timing.e2e_s < 0.2
+
+
+def test_a_connection_that_is_not_made_in_time(connect):
+    """A host that swallows packets: ConnectError, which is tried again."""
+    # A listener whose queue is full takes no more connections.
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener:
+        address = listener.getsockname()
+        fillers = [socket.socket() for _ in range(4)]
+        for filler in fillers:
+            filler.setblocking(False)
+            filler.connect_ex(address)
+        client = connect(f"http://127.0.0.1:{address[1]}", deadlines=Deadlines(connect=0.2), retries=Retries(tries=2))
+        with pytest.raises(ConnectError, match=r"127\.0\.0\.1"):
+            client.send(WHOLE)
+        for filler in fillers:
+            filler.close()
+    assert len(client.pauses) == 1
+
+
+@pytest.mark.parametrize("seconds", [0, -1, math.nan, True, "5", None])
+def test_a_senseless_deadline_is_refused(seconds):
+    """A limit is a number of seconds above 0; infinity is one."""
+    with pytest.raises(InvalidRequest, match="idle"):
+        Deadlines(idle=seconds)
+    assert Deadlines(idle=math.inf).idle == math.inf
+
+
+def test_the_first_deadline_to_pass_names_the_error():
+    """On the watch itself: idle before total, total before idle, a stop before both."""
+
+    async def ended(limits: Limits, *, stop: bool = False) -> type[Exception]:
+        try:
+            async with Watch(limits) as watch:
+                watch.streaming()
+                if stop:
+                    asyncio.get_running_loop().call_later(0.01, watch.stop)
+                await asyncio.sleep(5)
+        except Exception as error:
+            return type(error)
+
+    assert asyncio.run(ended(Limits(idle=0.05, total=1))) is IdleTimeout
+    assert asyncio.run(ended(Limits(idle=1, total=0.05))) is TotalTimeout
+    assert asyncio.run(ended(Limits(idle=1, total=1), stop=True)) is Cancelled

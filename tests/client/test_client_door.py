@@ -1,0 +1,150 @@
+"""What is checked before anything is sent, where requests go, and what `ask` makes of a prompt."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+
+import pytest
+from conftest import KEY
+from faultserver import chunked, whole
+from payloads import ENDPOINTS, body, request, said
+
+from famnb.client import AsyncClient, Client
+from famnb.endpoints import ENDPOINTS as ALL
+from famnb.errors import InvalidRequest
+
+
+@pytest.mark.parametrize(
+    "url", ["", "api.example.com", "ftp://x", "http://", "http://h:99999", "http://a b", "http://h/?a=1", "http://h/#x"]
+)
+def test_an_address_that_is_none_is_refused(url):
+    """The message says what an address looks like."""
+    with pytest.raises(InvalidRequest, match="base_url"):
+        Client(base_url=url, api_key=KEY)
+
+
+def test_an_address_holds_no_password():
+    """And the message does not repeat it."""
+    with pytest.raises(InvalidRequest, match="api_key") as caught:
+        Client(base_url="https://user:secret@example.com", api_key=KEY)
+    assert "secret" not in str(caught.value)
+
+
+def test_no_address_is_refused(monkeypatch):
+    """The message names the variable to set."""
+    for name in ("FAM_BASE_URL", "FAM_ALT_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(InvalidRequest, match="FAM_BASE_URL"):
+        Client(api_key=KEY)
+
+
+def test_each_endpoint_goes_to_its_own_address(serve):
+    """The first endpoint to `base_url`, the other three to `alt_base_url`."""
+    first, other = (serve(choose=lambda received: whole(body(names[received.path], "Hello"))) for _ in range(2))
+    names = {each.path: each.name for each in ALL.values()}
+    with Client(base_url=first.url + "/v1/", alt_base_url=other.url, api_key=KEY) as client:
+        for name in ENDPOINTS:
+            client.send(request(name, stream=False))
+    assert [each.path for each in first.requests] == ["/v1/chat/completions"]
+    assert [each.path for each in other.requests] == ["/v1/responses", "/v1/web/chat/completions", "/v1/messages"]
+
+
+def test_the_addresses_of_the_environment_belong_together(monkeypatch, serve):
+    """Both are read; a given `base_url` leaves neither in force, so that no key goes where it was not meant to."""
+    here, there = serve(whole(body("web", "here"))), serve(whole(body("web", "there")))
+    monkeypatch.setenv("FAM_BASE_URL", here.url)
+    monkeypatch.setenv("FAM_ALT_BASE_URL", there.url)
+    with Client(api_key=KEY) as client:
+        assert client.send(request("web", stream=False)).text == "there"
+    with Client(base_url=here.url, api_key=KEY) as client:
+        assert client.send(request("web", stream=False)).text == "here"
+
+
+def test_a_request_is_sent_as_it_is(serve, connect):
+    """JSON body, bearer key, the fields that were set and no others."""
+    server = serve(whole(body("web", "Hello")))
+    asked = request("web", stream=False)
+    connect(server).send(asked)
+    received = server.requests[0]
+    assert json.loads(received.body) == asked.body()
+    assert (received.headers["content-type"], received.headers["authorization"]) == (
+        "application/json",
+        f"Bearer {KEY}",
+    )
+
+
+def test_stream_asks_for_a_stream_and_send_does_not_insist(serve, connect):
+    """`stream` forces it, `send` and `start` leave the request alone."""
+    server = serve(chunked(*said("web", "Hello")))
+    client = connect(server)
+    with client.stream(request("web", stream=False)) as stream:
+        list(stream)
+    client.send(request("web", stream=False))
+    assert [json.loads(each.body)["stream"] for each in server.requests] == [True, False]
+
+
+@pytest.mark.parametrize("method", ["send", "start", "stream"])
+def test_something_that_is_no_request_is_refused(connect, method):
+    """With a hint at what makes one."""
+    with pytest.raises(InvalidRequest, match="compose"):
+        getattr(connect("http://127.0.0.1:1"), method)("Why is the sky blue?")
+
+
+@pytest.mark.parametrize(
+    ("asked", "path"),
+    [
+        ({}, "/v1/messages"),
+        ({"model": "fam-2-5-mini"}, "/v1/messages"),
+        ({"model": "fam-mini"}, "/v1/chat/completions"),
+        ({"endpoint": "responses"}, "/v1/responses"),
+    ],
+)
+def test_ask_finds_the_endpoint(serve, connect, asked, path):
+    """The one that was named, else the model's own, else messages."""
+    names = {each.path: each.name for each in ALL.values()}
+    server = serve(choose=lambda received: chunked(*said(names[received.path], "Hello")))
+    client = connect(server)
+    assert client.ask("Hi.", **asked).text == "Hello"
+    assert asyncio.run(client.aask("Hi.", **asked)).text == "Hello"
+    assert [each.path for each in server.requests] == [path, path]
+
+
+def test_ask_warns_of_what_is_lost(serve, connect):
+    """A field that the endpoint cannot carry is left out and said to be."""
+    server = serve(chunked(*said("web", "Hello")))
+    with pytest.warns(UserWarning, match="instructions"):
+        connect(server).ask("Hi.", endpoint="web", instructions="Be brief.", max_tokens=9)
+    sent = json.loads(server.requests[0].body)
+    assert (sent["max_new_tokens"], sent["stream"], "instructions" in sent) == (9, True, False)
+
+
+def test_ask_is_shown_while_it_runs(serve, connect):
+    """The viewer has the stream from before its first event until its end, sync and async."""
+    client = connect(serve(chunked(*said("web", "Hello"))))
+    seen = []
+
+    @contextlib.contextmanager
+    def viewer(stream):
+        seen.append("opened")
+        yield
+        seen.append(stream.reply.text)
+
+    client.viewer = viewer
+    client.ask("Hi.", endpoint="web")
+    asyncio.run(client.aask("Hi.", endpoint="web"))
+    assert seen == ["opened", "Hello"] * 2
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_a_client_says_where_it_leads(kind):
+    """Its addresses, once each."""
+    assert repr(kind(base_url="http://127.0.0.1:1", api_key=KEY)) == f"<{kind.__name__} http://127.0.0.1:1>"
+
+
+@pytest.mark.parametrize("connections", [0, -1, True, 2.5])
+def test_senseless_connections_are_refused(connections):
+    """At least one."""
+    with pytest.raises(InvalidRequest, match="connections"):
+        Client(base_url="http://127.0.0.1:1", api_key=KEY, connections=connections)

@@ -1,0 +1,140 @@
+"""The pure core: what chunks, times and recorded reads amount to, without a socket."""
+
+from __future__ import annotations
+
+import pytest
+from faultserver import DONE, event
+from hypothesis import given
+from hypothesis import strategies as st
+from payloads import ENDPOINTS, body, closing, delta, evidence, failure, opening, said, thinking
+from strategies import cut
+
+from famnb.client.intake import Intake, replayed
+from famnb.endpoints import endpoint
+from famnb.errors import ResponseFormatError, StreamDecodeError, StreamError, StreamInterrupted
+from famnb.timing import Read
+from famnb.wire import codec
+
+MS = 1_000_000
+
+
+def taken(name: str, *chunks: tuple[int, bytes], streamed: bool = True, end_ms: int = 1000) -> Intake:
+    """An intake that was fed chunks at times in milliseconds, and ended."""
+    intake = Intake(endpoint(name), streamed=streamed, headers_ns=5 * MS)
+    for t_ms, chunk in chunks:
+        intake.feed(chunk, t_ms * MS)
+    intake.end(end_ms * MS)
+    return intake
+
+
+def test_times_are_those_of_the_reads():
+    """Thinking at 100, answer at 300, more at 340 and 390, evidence at 400: every latency follows."""
+    pieces = [(90, opening("messages")[0]), (100, thinking("Hm.")), (300, delta("messages", "a"))]
+    pieces += [(340, delta("messages", "b")), (390, delta("messages", "c")), (400, evidence("messages")), (450, DONE)]
+    timing = taken("messages", *pieces).reply().timing
+    assert (timing.ttfb_s, timing.ttft_s, timing.ttfa_s, timing.think_s) == (0.005, 0.1, 0.3, 0.2)
+    assert timing.e2e_s == 0.45
+    assert (timing.icl_p50_s, timing.icl_max_s) == (0.05, 0.2)
+    assert timing.tpot_s == pytest.approx(0.29 / 3)
+    assert timing.output_tps == pytest.approx(4 / 0.45)
+
+
+def test_roles_and_empty_deltas_are_no_content():
+    """`ttft_s` waits for the first character."""
+    timing = (
+        taken("web", (10, opening("web")[0]), (20, delta("web", "")), (30, delta("web", "a")), (40, evidence("web")))
+        .reply()
+        .timing
+    )
+    assert (timing.ttft_s, timing.ttfa_s, timing.think_s) == (0.03, 0.03, None)
+
+
+def test_a_character_that_was_held_back_counts_when_it_came():
+    """A text that could have begun a tag is content of the read that brought it."""
+    intake = taken("web", (10, delta("web", "<")), (20, delta("web", "a")), (30, evidence("web")))
+    assert intake.reply().text == "<a"
+
+
+@pytest.mark.parametrize("name", ENDPOINTS)
+@given(data=st.data())
+def test_any_cut_of_the_bytes_gives_the_same_reply(name, data):
+    """Chunks are the network's business."""
+    chunks = data.draw(cut(b"".join(said(name, "Hel", "lo ☃"))))
+    intake = taken(name, *((10, chunk) for chunk in chunks))
+    assert intake.outcome(None) == taken(name, (10, b"".join(chunks))).outcome(None)
+    assert intake.reply().text == "Hello ☃"
+
+
+@pytest.mark.parametrize("name", ENDPOINTS)
+def test_a_recorded_stream_reads_the_same_again(name):
+    """Reply, events and timing from the reads alone."""
+    live = taken(name, (10, opening(name)[0]), (20, delta(name, "Hel")), (30, b"".join(closing(name, "Hel"))))
+    again = replayed(endpoint(name), streamed=True, reads=live.reads, headers_ns=5 * MS, end_ns=live.stopwatch.end_ns)
+    assert (again, again.timing, again.events, again.raw) == (
+        live.outcome(None),
+        live.reply().timing,
+        live.outcome(None).events,
+        live.outcome(None).raw,
+    )
+
+
+@pytest.mark.parametrize("name", ENDPOINTS)
+def test_a_recorded_whole_reply_reads_the_same_again(name):
+    """The body is its one read."""
+    live = taken(name, (10, codec.encode(body(name, "Hello"))), streamed=False)
+    again = replayed(endpoint(name), streamed=False, reads=live.reads, headers_ns=5 * MS, end_ns=live.stopwatch.end_ns)
+    assert (again, again.timing, again.text) == (live.outcome(None), live.reply().timing, "Hello")
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "status"),
+    [
+        ([delta("web", "Hel")], StreamInterrupted, "interrupted"),
+        ([delta("web", "Hel"), *failure("web")], StreamError, "failed"),
+        ([delta("web", "Hel"), event(b"{")], StreamDecodeError, "failed"),
+    ],
+)
+def test_a_record_that_ended_badly_reads_as_it_ended(data, error, status):
+    """The partial reply with its error; nothing is raised."""
+    reads = [Read(10 * MS, tuple(each[6:-2] for each in data))]
+    reply = replayed(endpoint("web"), streamed=True, reads=reads, headers_ns=5 * MS, end_ns=10 * MS)
+    assert (type(reply.error), reply.status, reply.text) == (error, status, "Hel")
+
+
+def test_a_record_of_an_error_body_is_a_failure():
+    """Also one that is no JSON, and one that was cut."""
+    for data in (b'{"error": {"message": "no"}}', b"<html>", b'{"choices": [{'):
+        reply = replayed(endpoint("web"), streamed=False, reads=[Read(1, (data,))], headers_ns=1, end_ns=1)
+        assert (reply.status, reply.error is not None, reply.text) == ("failed", True, "")
+
+
+def test_a_record_without_reads_is_interrupted():
+    """Nothing came: an empty reply without times."""
+    reply = replayed(endpoint("web"), streamed=True, reads=[], headers_ns=None, end_ns=None)
+    assert (reply.status, reply.text, reply.timing.e2e_s, reply.timing.ttft_s) == ("interrupted", "", None, None)
+
+
+def test_events_of_an_abandoned_try_stay_out_of_the_reply():
+    """The shared list keeps them, the reply begins where its own try began."""
+    events = []
+    first = Intake(endpoint("web"), streamed=True, events=events)
+    first.feed(opening("web")[0], 1)
+    second = Intake(endpoint("web"), streamed=True, events=events)
+    for chunk in said("web", "Hello"):
+        second.feed(chunk, 1)
+    second.end(2)
+    assert len(events) == len(first.outcome(None).events) + len(second.outcome(None).events) or first.events is events
+    assert second.outcome(None).events == tuple(events[-len(second.outcome(None).events) :])
+    assert second.reply().text == "Hello"
+
+
+def test_an_end_without_anything_is_no_reply():
+    """Zero bytes are not an event stream."""
+    with pytest.raises(ResponseFormatError, match="empty"):
+        taken("web")
+
+
+def test_comments_alone_are_a_stream_that_broke_off():
+    """An event stream without events lacks its evidence; it is not a malformed body."""
+    with pytest.raises(StreamInterrupted):
+        taken("web", (10, b": hello\n\n"))

@@ -1,0 +1,173 @@
+"""Many calls at once: order, errors in place, how many run, and what is shown meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import threading
+
+import pytest
+from faultserver import Do, chunked, whole
+from payloads import body, delta, opening, request
+
+from famnb.client.gate import Gate
+from famnb.errors import InvalidRequest, ServerError
+
+ENDLESS = chunked(*opening("web"), *[delta("web", "x"), 0.01] * 1000)
+
+
+def echo(received):
+    """Answers with the prompt; a prompt `fail` gets a 400, the first one the slowest answer."""
+    prompt = json.loads(received.body)["messages"][0]["content"]
+    if prompt == "fail":
+        return whole({"error": {"message": "no"}}, 400)
+    return [0.2 if prompt == "0" else 0.0, *whole(body("web", prompt))]
+
+
+@pytest.fixture(params=["sync", "async"])
+def send_many(request):
+    """Both ways to send many."""
+    if request.param == "sync":
+        return lambda client, *args, **options: client.send_many(*args, **options)
+    return lambda client, *args, **options: asyncio.run(client.asend_many(*args, **options))
+
+
+def prompts(*texts: str):
+    return [request("web", text, stream=False) for text in texts]
+
+
+def test_replies_come_in_the_order_of_the_requests(send_many, serve, connect):
+    """Although the first answer is the last to come."""
+    replies = send_many(connect(serve(choose=echo)), prompts(*map(str, range(12))))
+    assert [reply.text for reply in replies] == [str(number) for number in range(12)]
+
+
+def test_one_failure_hurts_no_other(send_many, serve, connect, notebook):
+    """It is returned in its place, its error set and not raised; every call is recorded."""
+    replies = send_many(connect(serve(choose=echo), recorder=notebook), prompts("a", "fail", "b"))
+    assert [reply.text for reply in replies] == ["a", "", "b"]
+    assert [getattr(reply.error, "status", None) for reply in replies] == [None, 400, None]
+    assert len(notebook.kept) == 3
+
+
+def test_no_more_run_than_asked_for(send_many, serve, connect):
+    """Twenty calls, three at a time, never need a fourth connection."""
+    server = serve([0.01, *whole(body("web", "Hello"))])
+    replies = send_many(connect(server), prompts(*"abcdefghijklmnopqrst"), concurrency=3)
+    assert {reply.text for reply in replies} == {"Hello"}
+    assert server.connections <= 3
+
+
+def test_a_throttled_fan_out_finishes(serve, connect):
+    """Every call gets through a service that refuses each second request."""
+    server = serve(choose=lambda _: whole(b"", 429) if len(server.requests) % 2 else whole(body("web", "Hello")))
+    replies = connect(server).send_many(prompts(*"abcdefgh"), concurrency=1)
+    assert [reply.text for reply in replies] == ["Hello"] * 8
+
+
+def test_the_limit_is_halved_once_a_round_trip_and_grows_with_success():
+    """16 to 8 for a burst of refusals, then one more place for each limit's worth of successes."""
+    gate = Gate(16)
+    for _ in range(10):
+        gate.throttled(sent_ns=100, now_ns=200)
+    assert gate.limit == 8
+    gate.throttled(sent_ns=150, now_ns=300)
+    assert gate.limit == 8
+    gate.throttled(sent_ns=250, now_ns=300)
+    assert gate.limit == 4
+    for _ in range(4):
+        gate.succeeded()
+    assert 4.8 < gate.limit <= 5
+    for _ in range(1000):
+        gate.succeeded()
+    assert gate.limit == 16
+
+
+def test_a_gate_admits_in_order_and_survives_those_who_give_up():
+    """First come, first served; a place offered to somebody who just left goes to the next."""
+
+    async def queue() -> list[str]:
+        gate, admitted = Gate(1), []
+
+        async def enter(name: str) -> None:
+            async with gate:
+                admitted.append(name)
+                await asyncio.sleep(0)
+
+        await gate.enter()
+        tasks = [asyncio.create_task(enter(name)) for name in "abcd"]
+        await asyncio.sleep(0)
+        tasks[0].cancel()
+        gate.leave()
+        tasks[1].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert gate.running == 0
+        return admitted
+
+    assert asyncio.run(queue()) == ["c", "d"]
+
+
+def test_an_interrupt_stops_them_all(serve, connect, notebook):
+    """Those that ran are recorded as cancelled, those that waited were never sent."""
+    server = serve(ENDLESS)
+    client = connect(server, recorder=notebook)
+    threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt):
+        client.send_many([request("web")] * 10, concurrency=2, progress=False)
+    assert client.in_use == 0
+    assert {exchange.reply.status for exchange in notebook.kept} == {"cancelled"}
+    assert len(server.requests) == len(notebook.kept) == 2
+
+
+def test_a_cancelled_await_stops_them_all(serve, connect):
+    """The same for a fan-out that is awaited."""
+    server = serve(ENDLESS)
+    client = connect(server)
+
+    async def impatient() -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(client.asend_many([request("web")] * 10, concurrency=2), 0.3)
+
+    asyncio.run(impatient())
+    client.close()
+    assert client.in_use == 0
+    assert len(server.requests) == 2
+
+
+def test_progress_is_shown_when_asked_for(send_many, serve, connect, capsys):
+    """A bar that ends at the number of calls, and none by default where nobody looks."""
+    client = connect(serve(choose=echo))
+    send_many(client, prompts(*"abcdef"), progress=True)
+    assert "6/6" in capsys.readouterr().err
+    send_many(client, prompts(*"abcdef"))
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("concurrency", [0, -1, True, 1.5, "2"])
+def test_a_senseless_concurrency_is_refused(serve, connect, concurrency):
+    """Before anything is sent."""
+    server = serve(choose=echo)
+    with pytest.raises(InvalidRequest, match="concurrency"):
+        connect(server).send_many(prompts("a"), concurrency=concurrency)
+    assert server.requests == []
+
+
+def test_something_that_is_no_request_is_refused_before_anything_is_sent(serve, connect):
+    """Even when it stands last."""
+    server = serve(choose=echo)
+    with pytest.raises(InvalidRequest, match="request"):
+        connect(server).send_many([*prompts("a"), "b"])
+    assert server.requests == []
+
+
+def test_nothing_to_send_is_nothing(send_many, serve, connect):
+    """No requests, no replies."""
+    assert send_many(connect(serve([Do.RESET])), []) == []
+
+
+def test_failures_that_are_tried_again_end_in_place(serve, connect):
+    """A service that is down gives each call its error."""
+    replies = connect(serve(whole(b"", 503))).send_many(prompts("a", "b"))
+    assert [type(reply.error) for reply in replies] == [ServerError, ServerError]

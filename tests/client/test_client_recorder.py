@@ -1,0 +1,140 @@
+"""What the recorder is told and when, and that nothing it does can break a call."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from concurrent.futures import Future
+
+import pytest
+from conftest import KEY, Notebook
+from faultserver import Do, chunked, whole
+from payloads import closing, delta, request, said
+
+from famnb.client import Client
+from famnb.errors import ServerError
+
+STREAM = request("web")
+
+
+def test_the_record_is_durable_before_the_reply_is_returned(way, serve, connect, notebook):
+    """Opened, closed, and kept by the time the caller has the reply."""
+    client = connect(serve(chunked(*said("web", "Hello"))), recorder=notebook)
+    reply = way.send(client, STREAM)
+    assert notebook.steps == ["opened", "closed"]
+    assert (notebook.kept[0].reply, notebook.kept[0].id) == (reply, reply.call_id)
+
+
+def test_the_record_is_durable_before_the_error_is_raised(way, serve, connect, notebook):
+    """The same for a failed call: its attempts, status and body are there."""
+    client = connect(serve(whole({"error": {"message": "no"}}, 500)), recorder=notebook)
+    error = way.failure(client, STREAM)
+    kept = notebook.kept[0]
+    assert isinstance(error, ServerError)
+    assert (kept.attempts, kept.http_status, kept.reply.error, kept.reply is error.reply) == (3, 500, error, True)
+    assert notebook.steps == ["opened", "closed"]
+
+
+def test_what_an_exchange_holds(serve, connect, notebook):
+    """Where it went, what answered, the raw reads with their times, and labels."""
+    headers = {"x_request_id": "req_1", "x_famnb_engine": "sim"}
+    server = serve(chunked(delta("web", "Hel"), 0.05, delta("web", "lo"), *closing("web"), **headers))
+    connect(server, recorder=notebook).send(STREAM, labels={"experiment": "first"})
+    kept = notebook.kept[0]
+    assert kept.url == f"{server.url}/v1/web/chat/completions"
+    assert (kept.http_status, kept.request_id, kept.service, kept.streamed) == (200, "req_1", "sim", True)
+    assert (kept.labels, kept.attempts, kept.reply.service) == ({"experiment": "first"}, 1, "sim")
+    assert ("x-request-id", "req_1") in kept.response_headers
+    assert 0 < kept.headers_ns <= kept.reads[0].t_ns < kept.reads[-1].t_ns == kept.end_ns
+    assert kept.reply.reads == tuple(kept.reads)
+
+
+def test_reads_are_handed_on_while_a_stream_runs(serve, connect, notebook, monkeypatch):
+    """So that a crash keeps them; not when nothing new has come."""
+    monkeypatch.setattr("famnb.client.recording.NOTE_S", 0.05)
+    server = serve(chunked(delta("web", "a"), 0.2, delta("web", "b"), 0.2, *closing("web")))
+    connect(server, recorder=notebook).send(STREAM)
+    assert notebook.steps == ["opened", "arrived", "arrived", "closed"]
+
+
+def test_the_recorder_may_complete_the_reply(serve, connect):
+    """What it puts on the exchange before the future is done is what the caller gets."""
+
+    class Pricing(Notebook):
+        def closed(self, exchange):
+            exchange.reply = dataclasses.replace(exchange.reply, cost="0.01 USD")
+            return super().closed(exchange)
+
+    client = connect(serve(chunked(*said("web", "Hello"))), recorder=Pricing())
+    assert client.send(STREAM).cost == "0.01 USD"
+    assert client.last.cost == "0.01 USD"
+
+
+class Broken:
+    """A recorder on a full disk."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+
+    def _maybe(self, where: str) -> None:
+        if where == self.where:
+            raise OSError("no space left on device")
+
+    def opened(self, exchange):
+        self._maybe("opened")
+
+    def arrived(self, exchange):
+        self._maybe("arrived")
+
+    def closed(self, exchange):
+        self._maybe("closed")
+        future: Future[None] = Future()
+        if self.where == "future":
+            future.set_exception(OSError("no space left on device"))
+        else:
+            future.set_result(None)
+        return future
+
+
+@pytest.mark.parametrize("where", ["opened", "arrived", "closed", "future"])
+def test_a_recorder_that_fails_costs_one_warning(way, serve, connect, monkeypatch, where):
+    """The call still answers; the warning says what is wrong, once."""
+    monkeypatch.setattr("famnb.client.recording.NOTE_S", 0.01)
+    client = connect(
+        serve(chunked(delta("web", "Hel"), 0.1, delta("web", "lo"), *closing("web"))), recorder=Broken(where)
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert [way.send(client, STREAM).text for _ in range(2)] == ["Hello", "Hello"]
+    assert [str(each.message) for each in caught if "not recorded" in str(each.message)] == [
+        "calls are answered but not recorded: OSError: no space left on device"
+    ]
+
+
+def test_a_warning_that_is_an_error_breaks_nothing(serve, connect):
+    """Even under -W error the call answers."""
+    client = connect(serve(chunked(*said("web", "Hello"))), recorder=Broken("closed"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert client.send(STREAM).text == "Hello"
+
+
+def test_a_recorder_that_never_finishes_is_not_waited_for_for_ever(serve, connect, monkeypatch):
+    """The reply comes, with a warning."""
+    monkeypatch.setattr("famnb.client.recording.PATIENCE_S", 0.1)
+
+    class Stuck(Notebook):
+        def closed(self, exchange):
+            return Future()
+
+    with pytest.warns(UserWarning, match="did not finish"):
+        assert connect(serve(chunked(*said("web", "Hello"))), recorder=Stuck()).send(STREAM).text == "Hello"
+
+
+def test_what_was_never_sent_is_recorded_too(serve, notebook):
+    """A connection that is refused is a call all the same."""
+    client = Client(base_url=serve([Do.RESET]).url, api_key=KEY, recorder=notebook)
+    client._engine.sleep = lambda seconds: __import__("asyncio").sleep(0)
+    stream = client.start(STREAM)
+    assert stream.wait(10)
+    assert (notebook.kept[0].attempts, notebook.kept[0].headers_ns, notebook.kept[0].reads) == (3, None, [])

@@ -1,0 +1,154 @@
+"""The key is refused at the door when it is none, and is found nowhere afterwards but on the request."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import logging
+import pickle
+import traceback
+import types
+
+import pytest
+from conftest import KEY
+from faultserver import Do, chunked, whole
+from payloads import body, delta, request, said
+
+from famnb.client import AsyncClient, Client, Retries
+from famnb.client.credentials import MASK, Credential
+from famnb.errors import AuthenticationError, CredentialError, FamnbError
+
+STREAM = request("web")
+WHOLE = request("web", stream=False)
+
+
+@pytest.mark.parametrize(
+    "key", ["", " ", "a key", "key\n", "\tkey", "key\r\nX-Evil: 1", "schlüssel", "key\u2028", "key\x00", b"key", 5]
+)
+def test_a_key_that_is_none_is_refused_without_showing_it(key):
+    """Empty, with white space or line ends, not ASCII, not a text."""
+    with pytest.raises(CredentialError, match="api_key") as caught:
+        Client(base_url="http://127.0.0.1:1", api_key=key)
+    if key not in ("", " "):
+        assert str(key) not in str(caught.value)
+
+
+def test_the_key_comes_from_the_environment(monkeypatch, serve):
+    """FAM_API_KEY, where none is passed; unset is refused."""
+    server = serve(whole(body("web", "Hello")))
+    monkeypatch.setenv("FAM_API_KEY", KEY)
+    with Client(base_url=server.url) as client:
+        client.send(WHOLE)
+    assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    monkeypatch.delenv("FAM_API_KEY")
+    with pytest.raises(CredentialError, match="FAM_API_KEY"):
+        Client(base_url=server.url)
+
+
+def reachable(thing: object) -> list[str]:
+    """The texts that attributes, items and slots of a thing lead to, as a debugger's variable view would show them."""
+    found, seen, queue = [], set(), [thing]
+    while queue:
+        each = queue.pop()
+        if id(each) in seen or isinstance(each, type | types.ModuleType | types.FunctionType | types.MethodType):
+            continue
+        seen.add(id(each))
+        if isinstance(each, str | bytes):
+            found.append(str(each))
+        elif isinstance(each, dict):
+            queue += [*each, *each.values()]
+        elif isinstance(each, list | tuple | set | frozenset):
+            queue += each
+        else:
+            queue += getattr(each, "__dict__", {}).values()
+            slots = [name for kind in type(each).__mro__ for name in getattr(kind, "__slots__", ())]
+            queue += [getattr(each, name) for name in slots if hasattr(each, name)]
+    return found
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_a_client_shows_no_key(kind):
+    """Not in its repr, not in its attributes however deep, and it cannot be pickled or copied."""
+    client = kind(base_url="http://127.0.0.1:1", api_key=KEY)
+    assert KEY not in repr(client)
+    assert not [text for text in reachable(client) if KEY in text]
+    for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="cannot be pickled"):
+            attempt(client)
+
+
+def test_a_credential_shows_no_key():
+    """The same for the object that holds it."""
+    credential = Credential(KEY)
+    assert KEY not in repr(credential)
+    assert not reachable(credential)
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(credential)
+
+
+def test_a_finished_call_holds_no_key(serve, connect, notebook):
+    """Neither the stream's handle, nor its exchange, nor the reply; nor is a header with it left in memory."""
+    client = connect(serve(chunked(*said("web", "Hello"))), recorder=notebook)
+    stream = client.start(STREAM)
+    reply = stream.result()
+    assert not [text for text in reachable([stream.exchange, reply, notebook.kept]) if KEY in text]
+    gc.collect()
+    headers = [each for each in gc.get_objects() if isinstance(each, dict) and "authorization" in each]
+    assert not [each for each in headers if KEY in str(each.values())]
+
+
+def chain(error: BaseException | None) -> list[BaseException]:
+    """An error and every error before it, shown or not."""
+    return [] if error is None else [error, *chain(error.__cause__), *chain(error.__context__)]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        whole({"error": {"message": f"Incorrect API key provided: {KEY}"}}, 401),
+        whole(f"Bearer {KEY} is unknown".encode(), 401, x_echo=f"Bearer {KEY}"),
+        whole(b"", 307, location=f"http://127.0.0.1:1/?key={KEY}"),
+        whole(b"", 200),
+        chunked(delta("web", "Hel"), Do.RESET, end=False),
+        [Do.RESET],
+    ],
+    ids=["echoed in json", "echoed in text and header", "echoed in a redirect", "no reply", "broken", "no answer"],
+)
+def test_no_error_shows_the_key(serve, connect, notebook, script):
+    """Not in the message, the reply, the record, nor in a traceback with the local variables of every frame."""
+    client = connect(serve(script), recorder=notebook, retries=Retries(tries=1))
+    with pytest.raises(FamnbError) as caught:
+        client.send(STREAM)
+    for error in chain(caught.value):
+        report = traceback.TracebackException.from_exception(error, capture_locals=True)
+        shown = "".join(line for line in report.format() if "conftest" not in line and __file__ not in line)
+        assert KEY not in shown
+    assert not [text for text in reachable([caught.value.args, vars(caught.value), notebook.kept]) if KEY in text]
+
+
+def test_a_key_that_was_echoed_is_masked_in_place(serve, connect):
+    """The message stays readable."""
+    with pytest.raises(AuthenticationError) as caught:
+        connect(serve(whole({"error": {"message": f"Incorrect key: {KEY}"}}, 401))).send(WHOLE)
+    assert str(caught.value) == f"401: Incorrect key: {MASK}"
+
+
+def test_no_log_shows_the_key(serve, connect, caplog):
+    """At DEBUG, for every logger there is, for good and for broken answers."""
+    caplog.set_level(logging.DEBUG)
+    for name in ("httpx", "aiohttp", "aiohttp.client", "asyncio", "famnb"):
+        caplog.set_level(logging.DEBUG, logger=name)
+    client = connect(serve(whole(body("web", "Hello")), [Do.RESET], [Do.RESET], [Do.RESET]))
+    assert client.send(WHOLE).text == "Hello"
+    with pytest.raises(FamnbError):
+        client.send(WHOLE)
+    assert KEY not in caplog.text
+
+
+def test_headers_that_are_secrets_are_recorded_masked(serve, connect, notebook):
+    """A cookie is nobody's business, and a short key is not mistaken for a word of the text."""
+    answer = whole(body("web", "Hello"), set_cookie="session=1", x_request_id="req_1")
+    connect(serve(answer), recorder=notebook).send(WHOLE)
+    headers = dict(notebook.kept[0].response_headers)
+    assert (headers["set-cookie"], headers["x-request-id"]) == (MASK, "req_1")
+    assert Credential("k").masked("a kind word") == "a kind word"

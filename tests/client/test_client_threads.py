@@ -1,0 +1,248 @@
+"""Calls from any thread and any loop, and every way to leave one early: nothing leaks, nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import threading
+import time
+
+import pytest
+from faultserver import Do, chunked, whole
+from payloads import body, closing, delta, opening, request, said
+
+from famnb.client import AsyncClient, Client
+from famnb.errors import FamnbError, Interrupted
+from famnb.events import Delta
+
+STREAM = request("web")
+WHOLE = request("web", stream=False)
+ENDLESS = chunked(*opening("web"), *[delta("web", "x"), 0.01] * 1000)
+
+
+def eventually(condition) -> bool:
+    """Whether something becomes true within 5 s."""
+    due = time.monotonic() + 5
+    while not condition() and time.monotonic() < due:
+        time.sleep(0.01)
+    return condition()
+
+
+def test_stop_from_another_thread_keeps_what_came(serve, connect, notebook):
+    """The partial reply with status `cancelled`, and no error: stopping is none."""
+    server = serve(ENDLESS)
+    client = connect(server, recorder=notebook)
+    stream = client.start(STREAM)
+    next(iter(stream))
+    threading.Thread(target=stream.stop).start()
+    reply = stream.result()
+    assert (reply.status, reply.error, set(reply.text) <= {"x"}) == ("cancelled", None, True)
+    assert (notebook.kept[0].reply.status, client.in_use, stream.running) == ("cancelled", 0, False)
+    assert eventually(lambda: server.open == 0)
+
+
+def test_stop_after_the_end_is_nothing(serve, connect):
+    """A reply that is complete stays complete."""
+    stream = connect(serve(chunked(*said("web", "Hello")))).start(STREAM)
+    assert stream.result().status == "completed"
+    stream.stop()
+    stream.stop()
+    assert stream.result().status == "completed"
+
+
+def test_stop_while_nothing_has_come(serve, connect):
+    """Before the headers there is no partial, only the status."""
+    stream = connect(serve([Do.HOLD])).start(STREAM)
+    stream.stop()
+    assert (stream.result().status, stream.reply.text) == ("cancelled", "")
+
+
+def test_leaving_the_block_early_stops_the_stream(serve, connect, notebook):
+    """Sync and async alike."""
+    server = serve(ENDLESS)
+    client = connect(server, recorder=notebook)
+    with client.stream(STREAM) as stream:
+        next(iter(stream))
+    assert stream.reply.status == "cancelled"
+
+    async def leave() -> str:
+        async with client.stream(STREAM) as stream:
+            async for _ in stream:
+                break
+        return stream.reply.status
+
+    assert asyncio.run(leave()) == "cancelled"
+    assert notebook.steps.count("closed") == 2
+
+
+def test_fifty_streams_cancelled_at_random_moments_leave_no_connection(serve, connect):
+    """0 connections in use, none left open, and the next call works."""
+    chance = random.Random(7)
+    server = serve(choose=lambda received: ENDLESS if b"endless" in received.body else whole(body("web", "Hello")))
+    client = connect(server)
+    streams = [client.start(request("web", "endless")) for _ in range(50)]
+    for stream in streams:
+        threading.Timer(chance.uniform(0, 0.3), stream.stop).start()
+    assert {stream.result().status for stream in streams} == {"cancelled"}
+    assert client.in_use == 0
+    assert eventually(lambda: server.open == 0)
+    assert client.send(WHOLE).text == "Hello"
+
+
+def test_a_cancelled_await_stops_the_call(serve, connect, notebook):
+    """`asyncio.wait_for` around a call leaves nothing running."""
+    server = serve(ENDLESS)
+    client = connect(server, recorder=notebook)
+
+    async def impatient() -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(client.asend(STREAM), 0.2)
+
+    asyncio.run(impatient())
+    assert eventually(lambda: notebook.kept and server.open == 0)
+    assert (notebook.kept[0].reply.status, client.in_use) == ("cancelled", 0)
+
+
+@pytest.mark.parametrize("wait", [lambda stream: stream.result(), lambda stream: stream.wait(), list])
+def test_an_interrupt_stops_the_call_and_says_so(serve, connect, notebook, wait):
+    """Ctrl-C in a cell: a KeyboardInterrupt with the partial, recorded as cancelled; the next call works."""
+    server = serve(ENDLESS, whole(body("web", "Hello")))
+    client = connect(server, recorder=notebook)
+    stream = client.start(STREAM)
+    next(iter(stream))
+    threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT]).start()
+    with pytest.raises(Interrupted) as caught:
+        wait(stream)
+    assert (caught.value.reply.status, caught.value.reply.text[:1]) == ("cancelled", "x")
+    assert notebook.kept[0].reply.status == "cancelled"
+    assert client.send(WHOLE).text == "Hello"
+
+
+def test_a_sync_call_inside_a_running_loop(serve, connect):
+    """As every cell of a notebook is."""
+    client = connect(serve(whole(body("web", "Hello"))))
+
+    async def cell() -> str:
+        return client.send(WHOLE).text
+
+    assert asyncio.run(cell()) == "Hello"
+
+
+def test_one_client_on_two_loops_and_four_threads(serve, connect):
+    """Loops and threads come and go; the client does not care."""
+    server = serve(chunked(*said("web", "Hel", "lo")))
+    client = connect(server)
+    texts = [asyncio.run(client.asend(STREAM)).text for _ in range(2)]
+    threads = [threading.Thread(target=lambda: texts.append(client.send(STREAM).text)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert texts == ["Hello"] * 6
+
+
+def test_a_stream_is_awaited_from_a_loop_and_watched_from_a_thread(serve, connect):
+    """The same handle, two readers: both see every event."""
+    stream = connect(serve(chunked(delta("web", "Hel"), 0.02, delta("web", "lo"), *closing("web")))).start(STREAM)
+    seen: list[object] = []
+    thread = threading.Thread(target=lambda: seen.extend(stream))
+    thread.start()
+
+    async def awaited() -> str:
+        return (await stream).text
+
+    assert asyncio.run(awaited()) == "Hello"
+    thread.join()
+    assert seen == stream.events == list(stream.reply.events)
+
+
+def test_the_running_reply_grows(serve, connect):
+    """`.reply` is the reply so far, `running` until it is over; `wait` says whether it is."""
+    seen = threading.Event()
+    server = serve(chunked(delta("web", "Hel"), seen, delta("web", "lo"), *closing("web")))
+    with connect(server).stream(STREAM) as stream:
+        next(each for each in stream if isinstance(each, Delta))
+        assert (stream.reply.text, stream.reply.status, stream.running) == ("Hel", "running", True)
+        assert stream.wait(0.01) is False
+        seen.set()
+        assert stream.wait() is True
+        assert (stream.reply.text, stream.reply.status, stream.running) == ("Hello", "completed", False)
+
+
+def test_callbacks_at_the_end(serve, connect, caplog):
+    """Called once with the stream, also when it is over already; a failing one is logged and hurts nobody."""
+    ready = threading.Event()
+    stream = connect(serve(chunked(ready, *said("web", "Hello")))).start(STREAM)
+    called: list[object] = []
+    stream.add_done_callback(lambda _: 1 / 0)
+    stream.add_done_callback(called.append)
+    ready.set()
+    assert stream.result().text == "Hello"
+    assert eventually(lambda: called == [stream])
+    stream.add_done_callback(called.append)
+    assert called == [stream, stream]
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_the_error_can_be_raised_again(serve, connect):
+    """Every reader of a failed stream gets the error, each time."""
+    stream = connect(serve(chunked(delta("web", "Hel")))).start(STREAM)
+    for read in (stream.result, lambda: list(stream), stream.result):
+        with pytest.raises(FamnbError) as caught:
+            read()
+        assert caught.value is stream.reply.error
+
+
+def test_a_forked_child_has_a_thread_of_its_own(serve, connect):
+    """After a fork the child's calls work, and so do the parent's, whose connections the child leaves alone."""
+    server = serve(whole(body("web", "Hello")))
+    client = connect(server)
+    client.send(WHOLE)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if client.send(WHOLE).text == "Hello" else 1)
+    deadline = time.monotonic() + 20
+    while (ended := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert ended == (child, 0)
+    assert client.send(WHOLE).text == "Hello"
+    assert server.connections == 2
+
+
+def test_closing_a_client_stops_its_calls(serve, connect, notebook):
+    """What runs is cancelled and recorded; after that the client refuses, and says why."""
+    server = serve(ENDLESS)
+    client = connect(server, recorder=notebook)
+    stream = client.start(STREAM)
+    next(iter(stream))
+    client.close()
+    assert (stream.reply.status, len(notebook.kept)) == ("cancelled", 1)
+    assert eventually(lambda: server.open == 0)
+    with pytest.raises(FamnbError, match="closed"):
+        client.send(WHOLE)
+
+
+def test_a_forgotten_client_closes_its_connections_when_its_calls_are_over(serve):
+    """A call outlives the client that started it; the connection does not outlive both."""
+    server = serve(chunked(delta("web", "Hel"), 0.2, delta("web", "lo"), *closing("web")))
+    stream = Client(base_url=server.url, api_key="a-key-of-its-own").start(STREAM)
+    assert stream.result().text == "Hello"
+    assert eventually(lambda: server.open == 0)
+
+
+def test_the_async_client_has_the_plain_names(serve):
+    """send, ask, send_many and stream, awaited."""
+    server = serve(chunked(*said("web", "Hello")))
+
+    async def talk() -> list[str]:
+        async with AsyncClient(base_url=server.url, api_key="a-key-of-its-own") as client:
+            texts = [(await client.send(STREAM)).text, (await client.ask("Hi.", endpoint="web")).text]
+            texts += [reply.text for reply in await client.send_many([STREAM, STREAM])]
+            async with client.stream(WHOLE) as stream:
+                texts.append("".join([event.text async for event in stream if isinstance(event, Delta)]))
+        return texts
+
+    assert asyncio.run(talk()) == ["Hello"] * 5
+    assert eventually(lambda: server.open == 0)

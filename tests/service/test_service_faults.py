@@ -1,0 +1,119 @@
+"""Faults on demand, and the shape in which each endpoint reports a failure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import httpx
+import pytest
+from servicecalls import PATHS, Caller, decoded, minimal, said
+
+from famnb.service import Server, serve
+from famnb.service.faults import HEADER, Faults, faults_of
+from famnb.service.refusal import Refusal
+
+
+def asked(api: Caller, endpoint: str, fault: str, **fields: object) -> httpx.Response:
+    return api.post(PATHS[endpoint], json=minimal(endpoint, **fields), headers={HEADER: fault})
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 408, 429, 500, 503, 529])
+def test_a_status_on_demand_has_the_endpoints_shape(api: Caller, endpoint: str, status: int) -> None:
+    """The status asked for, with `Retry-After` where it belongs."""
+    answer = asked(api, endpoint, f"status={status}", stream=True)
+    assert answer.status_code == status
+    error = said(endpoint, answer.json())
+    assert error["message"]
+    assert error["type"]
+    assert ("retry-after" in answer.headers) == (status in (429, 503, 529))
+
+
+def test_a_failure_inside_a_stream_is_said_in_the_dialect(api: Caller, endpoint: str) -> None:
+    """After 3 deltas comes the failure, no finish and no further delta; the stream ends in order."""
+    stream = asked(api, endpoint, "error=3", stream=True)
+    assert stream.status_code == 200
+    events = decoded(stream.content)
+    assert sum("delta" in json.dumps(event) and "finish" not in event for event in events) >= 3
+    match endpoint:
+        case "responses":
+            assert events[-1]["type"] == "response.failed"
+            assert events[-1]["response"]["status"] == "failed"
+            assert events[-1]["response"]["error"]["code"] == "server_error"
+            assert sum(event["type"] == "response.output_text.delta" for event in events) == 3
+        case "messages":
+            assert events[-1] == "[DONE]"
+            assert events[-2]["type"] == "error"
+            assert events[-2]["error"]["type"] == "api_error"
+            assert not any(event["type"] == "message_delta" for event in events[:-1])
+            assert sum(event["type"] == "content_block_delta" for event in events[:-1]) == 3
+        case _:
+            assert events[-1] == "[DONE]"
+            assert events[-2]["error"]["type"] == "server_error"
+            assert [event["choices"][0]["finish_reason"] for event in events[:-2]] == [None] * 3
+
+
+def test_a_failure_of_a_whole_reply_is_a_500(api: Caller, endpoint: str) -> None:
+    """What would have been a failure inside a stream is an error response here."""
+    answer = asked(api, endpoint, "error=3")
+    assert answer.status_code == 500
+    assert said(endpoint, answer.json())["type"] in ("server_error", "api_error")
+
+
+def test_a_cut_ends_the_connection_without_an_end(api: Caller, endpoint: str) -> None:
+    """Neither the stream nor the whole reply is finished, and the transport shows it."""
+    for fields in ({"stream": True}, {}):
+        with pytest.raises(httpx.RemoteProtocolError, match="peer closed connection"):
+            asked(api, endpoint, "cut=3", **fields)
+
+
+def test_garbage_is_an_event_that_is_not_json(api: Caller, endpoint: str) -> None:
+    """One event among good ones cannot be decoded; a whole reply's body cannot either."""
+    blocks = asked(api, endpoint, "garbage=3", stream=True).text.split("\n\n")
+    assert blocks.count('data: {"garbage": tr') == 1
+    with pytest.raises(json.JSONDecodeError):
+        asked(api, endpoint, "garbage=3").json()
+
+
+def test_drip_changes_no_byte(api: Caller, endpoint: str) -> None:
+    """Byte by byte the same events arrive."""
+    dripped = decoded(asked(api, endpoint, "drip", stream=True).content)
+    plain = api.events(endpoint)
+    assert len(dripped) == len(plain)
+
+
+def test_a_stall_says_nothing_more(api: Caller) -> None:
+    """After the deltas asked for the stream is silent but open."""
+    headers = {HEADER: "stall=2"}
+    body = minimal("web", stream=True)
+    with (
+        pytest.raises(httpx.ReadTimeout),
+        api.stream("POST", PATHS["web"], json=body, headers=headers, timeout=0.3) as stream,
+    ):
+        for _ in stream.iter_bytes():
+            pass
+
+
+def test_faults_can_be_committed_by_default(calling: Callable[[Server], Caller]) -> None:
+    """The option works like the header, which takes its place."""
+    with serve(time_scale=0, fault="status=503") as broken:
+        caller = calling(broken)
+        assert caller.ask("web").status_code == 503
+        assert asked(caller, "web", "").status_code == 200
+
+
+def test_several_faults_are_joined_by_commas() -> None:
+    """Each is read by itself, blanks ignored."""
+    assert faults_of(" delay=0.5, error=3 ,drip") == Faults(delay=0.5, error=3, drip=True)
+    assert faults_of("") == Faults()
+
+
+@pytest.mark.parametrize(
+    "words", ["status", "status=200", "status=x", "delay=-1", "delay=nan", "cut", "cut=-1", "drip=1", "fire=2"]
+)
+def test_a_fault_that_does_not_exist_is_refused(api: Caller, words: str) -> None:
+    """The answer says which faults there are."""
+    answer = asked(api, "web", words)
+    assert (answer.status_code, said("web", answer.json())["param"]) == (400, HEADER)
+    with pytest.raises(Refusal, match="expected some of"):
+        faults_of(words)

@@ -1,0 +1,197 @@
+"""Values made from JSON Schemas satisfy them; a schema that leaves no way is refused with a reason, at once."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from famnb.service.engines.instances import instance
+from famnb.service.engines.schema import Unsatisfiable
+
+TREE = {
+    "$defs": {
+        "node": {"type": "object", "properties": {"children": {"type": "array", "items": {"$ref": "#/$defs/node"}}}}
+    },
+    "$ref": "#/$defs/node",
+}
+LINKED = {
+    "type": "object",
+    "properties": {"value": {"type": "integer"}, "next": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}},
+    "required": ["value", "next"],
+}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        True,
+        {},
+        {"type": "object"},
+        {"type": "string", "minLength": 3, "maxLength": 5},
+        {"type": "string", "maxLength": 0},
+        {"type": "string", "minLength": 100},
+        *({"type": "string", "format": name} for name in ("date", "date-time", "email", "uuid", "uri", "ipv4", "time")),
+        {"type": "integer", "minimum": 10},
+        {"type": "integer", "maximum": -3},
+        {"type": "integer", "exclusiveMinimum": 5, "exclusiveMaximum": 7},
+        {"type": "integer", "minimum": 12, "multipleOf": 7},
+        {"type": "integer", "minimum": -9, "maximum": -8},
+        {"type": "number", "minimum": 0.25, "maximum": 0.5},
+        {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+        {"type": "number", "multipleOf": 0.25, "minimum": 0.3},
+        {"type": ["string", "null"]},
+        {"type": "null"},
+        {"type": "boolean"},
+        {"enum": ["red", "green", 5, None]},
+        {"const": {"a": [1, 2]}},
+        {"type": "array", "items": {"type": "integer"}, "minItems": 3, "maxItems": 3},
+        {"type": "array", "items": {"type": "string"}, "uniqueItems": True, "minItems": 4},
+        {"type": "array", "items": {"enum": ["a", "b", "c"]}, "uniqueItems": True, "minItems": 3},
+        {"type": "array", "items": {"type": "integer", "minimum": 5}, "uniqueItems": True},
+        {"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}], "items": False},
+        {"type": "array", "maxItems": 0},
+        {"properties": {"a": {"type": "integer"}}, "required": ["a", "b"]},
+        {"type": "object", "minProperties": 3, "additionalProperties": {"type": "integer"}},
+        {"type": "object", "properties": {"a": {}, "b": {}}, "maxProperties": 1, "required": ["b"]},
+        {"type": "object", "properties": {"a": False, "b": {"type": "string"}}, "additionalProperties": False},
+        {"anyOf": [{"type": "string", "pattern": "x"}, {"type": "integer", "minimum": 3}]},
+        {"oneOf": [{"type": "integer"}, {"type": "string"}]},
+        {"allOf": [{"type": "object", "required": ["a"]}, {"properties": {"a": {"const": 1}}}]},
+        {"allOf": [{"minimum": 3}, {"maximum": 3}, {"type": ["integer", "string"]}], "type": "number"},
+        {
+            "type": "object",
+            "properties": {"a": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/x"}]}},
+            "$defs": {"x": {}},
+        },
+        {"$defs": {"a/b": {"type": "integer"}}, "$ref": "#/$defs/a~1b"},
+        TREE,
+        LINKED,
+    ],
+    ids=repr,
+)
+def test_an_instance_satisfies_its_schema(schema: Any) -> None:
+    """Checked by an independent validator, formats included, and the same every time."""
+    made = instance(schema)
+    Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(made)
+    assert instance(schema) == made
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        (False, "`false` allows no value"),
+        ({"type": "string", "pattern": "^x"}, "`pattern`"),
+        ({"not": {"type": "string"}}, "`not`"),
+        ({"type": "integer", "minimum": 5, "maximum": 4}, "from 5 to 4"),
+        ({"type": "integer", "exclusiveMinimum": 5, "exclusiveMaximum": 6}, "no integer"),
+        ({"type": "string", "minLength": 5, "maxLength": 4}, "5 to 4 characters"),
+        ({"type": "array", "minItems": 3, "maxItems": 2}, "no 3 items"),
+        ({"enum": []}, "`enum`"),
+        ({"anyOf": [False, False]}, "none of the alternatives"),
+        ({"$ref": "https://example.com/schema"}, "is not of the form"),
+        ({"$ref": "#/$defs/missing"}, "not a valid JSON Schema"),
+        ({"$ref": "#"}, "bound its recursion"),
+        ({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}, "bound its recursion"),
+        ({"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}, "bound its recursion"),
+        ({"required": ["a", "b"], "additionalProperties": {"$ref": "#"}}, "bound its recursion"),
+        ({"allOf": [{"anyOf": [{"title": str(n)} for n in range(10)]}] * 9}, "bound its recursion"),
+        ({"type": "banana"}, "'banana' is no type"),
+        ({"type": "object", "properties": 5}, "not a valid JSON Schema"),
+        ({"type": "object", "required": 5}, "not a valid JSON Schema"),
+        ({"type": "integer", "minimum": "low"}, "not a valid JSON Schema"),
+        ({"type": "integer", "multipleOf": 0}, "not a valid JSON Schema"),
+        ({"allOf": 5}, "not a valid JSON Schema"),
+        ({"$ref": 5}, "not a valid JSON Schema"),
+        (
+            {"properties": {"a": {"properties": {"b": {"const": 1, "not": {}}}, "required": ["b"]}}, "required": ["a"]},
+            "a.b",
+        ),
+    ],
+    ids=repr,
+)
+def test_a_schema_that_leaves_no_way_is_refused(schema: Any, reason: str) -> None:
+    """The reason names the keyword or the place; even an endless schema is refused at once."""
+    with pytest.raises(Unsatisfiable) as refused:
+        instance(schema)
+    assert reason in str(refused.value)
+
+
+def test_words_fill_the_first_free_texts() -> None:
+    """A word from the question goes into the first text without other limits."""
+    schema = {"properties": {"city": {"type": "string"}, "country": {"type": "string"}}}
+    assert instance(schema, words=("Paris",)) == {"city": "Paris", "country": "sample country"}
+
+
+SCHEMAS = st.recursive(
+    st.one_of(
+        st.just({"type": "boolean"}),
+        st.just({"type": "null"}),
+        st.builds(
+            lambda low, more: {"type": "integer", "minimum": low, "maximum": low + more},
+            st.integers(-99, 99),
+            st.integers(0, 9),
+        ),
+        st.builds(
+            lambda low, more: {"type": "string", "minLength": low, "maxLength": low + more},
+            st.integers(0, 9),
+            st.integers(0, 9),
+        ),
+        st.builds(
+            lambda choices: {"enum": choices}, st.lists(st.one_of(st.integers(), st.text()), min_size=1, max_size=3)
+        ),
+    ),
+    lambda inner: st.one_of(
+        st.builds(lambda items, least: {"type": "array", "items": items, "minItems": least}, inner, st.integers(0, 3)),
+        st.builds(
+            lambda properties: {"type": "object", "properties": properties, "required": list(properties)},
+            st.dictionaries(st.sampled_from("abcde"), inner, max_size=3),
+        ),
+        st.builds(lambda options: {"anyOf": options}, st.lists(inner, min_size=1, max_size=3)),
+        st.builds(lambda one: {"allOf": [one]}, inner),
+    ),
+    max_leaves=8,
+)
+
+
+@given(SCHEMAS)
+def test_any_plain_schema_is_satisfied(schema: dict[str, Any]) -> None:
+    """Schemas of the common keywords, nested at will, are satisfied."""
+    Draft202012Validator(schema).validate(instance(schema))
+
+
+KEYWORDS = [
+    *("type", "properties", "required", "items", "prefixItems", "enum", "anyOf", "allOf", "$ref", "format"),
+    *(
+        "minimum",
+        "multipleOf",
+        "minItems",
+        "maxItems",
+        "uniqueItems",
+        "minLength",
+        "minProperties",
+        "additionalProperties",
+    ),
+]
+NONSENSE = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-9, 9)
+    | st.sampled_from(["#", "object", "array", "integer", "string", "é"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYWORDS), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(NONSENSE)
+def test_nonsense_is_refused_or_answered_never_a_crash(schema: Any) -> None:
+    """Whatever stands where a schema should, the outcome is a JSON value or Unsatisfiable."""
+    try:
+        made = instance(schema)
+    except Unsatisfiable:
+        made = None
+    json.dumps(made)

@@ -1,0 +1,153 @@
+"""Stored responses: continued, branched, retrieved and deleted, by the key that made them alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import httpx
+import pytest
+from servicecalls import PATHS, Caller, minimal, said
+
+from famnb.service import Server, serve
+
+PATH = PATHS["responses"]
+
+
+def answered(caller: Caller, prompt: str, **fields: object) -> tuple[str, str]:
+    """The id and the text of a response."""
+    body = caller.ask("responses", prompt, **fields).json()
+    return body["id"], body["output"][0]["content"][0]["text"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_conversation_goes_on(api: Caller, stream: bool) -> None:
+    """The next answer knows what was said before, whether that came whole or streamed."""
+    if stream:
+        id_ = api.events("responses", "My name is Ada.")[0]["response"]["id"]
+    else:
+        id_, _ = answered(api, "My name is Ada.")
+    _, text = answered(api, "What is my name?", previous_response_id=id_)
+    assert "Earlier you said" in text
+    assert "My name is Ada." in text
+
+
+def test_a_conversation_branches(api: Caller) -> None:
+    """Two answers to the same response do not know of each other."""
+    root, _ = answered(api, "The root.")
+    left, _ = answered(api, "The left branch.", previous_response_id=root)
+    right, _ = answered(api, "The right branch.", previous_response_id=root)
+    _, text = answered(api, "And now?", previous_response_id=right)
+    assert left != right
+    assert ("The root." in text, "The right branch." in text, "The left branch." in text) == (True, True, False)
+
+
+def test_instructions_are_not_carried_over(api: Caller) -> None:
+    """The instructions of the earlier response are gone; a system message of its input stays."""
+    items = [{"role": "system", "content": "Speak plainly."}, {"role": "user", "content": "Hello."}]
+    id_, first = answered(api, "", input=items, instructions="Be a pirate.")
+    _, text = answered(api, "And now?", previous_response_id=id_)
+    assert ("Be a pirate." in first, "Be a pirate." in text, "Speak plainly." in text) == (True, False, True)
+
+
+def test_what_was_seen_before_is_counted_as_cached(api: Caller) -> None:
+    """The repeated prefix is part of the input and named as cached; under other instructions nothing is."""
+    id_, _ = answered(api, "My name is Ada.", instructions="Be kind.")
+    fresh = {"previous_response_id": id_, "instructions": "Be terse."}
+    repeated = {"previous_response_id": id_, "instructions": "Be kind."}
+    usage = api.ask("responses", "And now?", **repeated).json()["usage"]
+    assert 0 < usage["input_tokens_details"]["cached_tokens"] < usage["input_tokens"]
+    usage = api.ask("responses", "And now?", **fresh).json()["usage"]
+    assert usage["input_tokens_details"]["cached_tokens"] == 0
+
+
+def test_an_incomplete_response_can_be_continued(api: Caller) -> None:
+    """A response that met its cap is a response all the same."""
+    body = api.ask("responses", "count to 100", max_output_tokens=5).json()
+    assert (body["status"], body["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
+    assert body["output"][0]["status"] == "incomplete"
+    assert api.ask("responses", "Go on.", previous_response_id=body["id"]).status_code == 200
+
+
+def refused(caller: Caller, id_: object) -> bool:
+    """Whether continuing a response is refused as it should be, whole and streamed."""
+    answers = [caller.ask("responses", previous_response_id=id_, **more) for more in ({}, {"stream": True})]
+    errors = [said("responses", answer.json()) for answer in answers]
+    return all(answer.status_code == 400 for answer in answers) and all(
+        (error["code"], error["param"]) == ("previous_response_not_found", "previous_response_id") for error in errors
+    )
+
+
+def test_an_unknown_response_cannot_be_continued(api: Caller) -> None:
+    """An id that was never given is 400."""
+    assert refused(api, "resp_unknown")
+    assert refused(api, "")
+
+
+def test_what_is_not_stored_cannot_be_continued_or_retrieved(api: Caller) -> None:
+    """`store: false` leaves nothing behind."""
+    id_, _ = answered(api, "Forget this.", store=False)
+    assert refused(api, id_)
+    assert api.get(f"{PATH}/{id_}").status_code == 404
+
+
+def test_a_failed_response_is_kept_but_not_continued(api: Caller) -> None:
+    """A failure inside a stream leaves a response with status `failed` and its error."""
+    headers = {"x-famnb-fault": "error=3"}
+    stream = api.post(PATH, json=minimal("responses", stream=True), headers=headers)
+    id_ = stream.text.partition('"id":"')[2].partition('"')[0]
+    body = api.get(f"{PATH}/{id_}").json()
+    assert (body["status"], body["error"]["code"]) == ("failed", "server_error")
+    assert refused(api, id_)
+
+
+def test_a_stored_response_is_retrieved_as_it_was(api: Caller) -> None:
+    """`GET` gives the whole reply's own bytes; of a streamed one, the same object."""
+    whole = api.ask("responses")
+    assert api.get(f"{PATH}/{whole.json()['id']}").content == whole.content
+    final = api.events("responses")[-1]["response"]
+    stored = api.get(f"{PATH}/{final['id']}").json()
+    assert (stored["output"], stored["status"]) == (final["output"], "completed")
+
+
+def test_a_deleted_response_is_gone_while_its_successors_go_on(api: Caller) -> None:
+    """After `DELETE` it is 404, but a conversation that went past it continues."""
+    first, _ = answered(api, "My name is Ada.")
+    second, _ = answered(api, "Noted?", previous_response_id=first)
+    assert api.delete(f"{PATH}/{first}").json() == {"id": first, "object": "response", "deleted": True}
+    assert api.get(f"{PATH}/{first}").status_code == 404
+    assert api.delete(f"{PATH}/{first}").status_code == 404
+    assert refused(api, first)
+    _, text = answered(api, "What is my name?", previous_response_id=second)
+    assert "My name is Ada." in text
+
+
+def test_another_key_sees_nothing(calling: Callable[[Server], Caller]) -> None:
+    """Responses belong to the key that made them."""
+    with serve(time_scale=0, key=["first-key", "second-key"]) as shared:
+        owner, other = calling(shared), calling(shared)
+        other.headers["authorization"] = "Bearer second-key"
+        id_, _ = answered(owner, "A secret.")
+        assert owner.get(f"{PATH}/{id_}").status_code == 200
+        assert other.get(f"{PATH}/{id_}").status_code == 404
+        assert other.delete(f"{PATH}/{id_}").status_code == 404
+        assert refused(other, id_)
+
+
+def test_retrieving_needs_the_key(server: Server) -> None:
+    """Without a key it is 401, in the shape of the endpoint."""
+    answer = httpx.get(f"{server.url}{PATH}/resp_x")
+    assert (answer.status_code, said("responses", answer.json())["code"]) == (401, "invalid_api_key")
+
+
+def test_other_methods_say_what_is_allowed(api: Caller) -> None:
+    """A stored response can be retrieved and deleted, nothing else."""
+    answer = api.post(f"{PATH}/resp_x", json={})
+    assert answer.status_code == 405
+    assert {"GET", "DELETE"} <= set(answer.headers["allow"].split(", "))
+
+
+def test_items_and_a_text_mean_the_same(api: Caller) -> None:
+    """A plain text equals one user message."""
+    _, text = answered(api, "Hello there.")
+    _, same = answered(api, "", input=[{"role": "user", "content": [{"type": "input_text", "text": "Hello there."}]}])
+    assert text == same

@@ -1,0 +1,203 @@
+"""The vendors' own SDKs, unmodified, as conformance peers: whole, streamed, and refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import anthropic
+import openai
+import pytest
+from servicecalls import PATHS
+
+from famnb.service import Server
+
+PROMPT = "Say hello in one sentence."
+
+
+@pytest.fixture(params=["chat", "web"])
+def chat(request: pytest.FixtureRequest, server: Server) -> Iterator[tuple[openai.OpenAI, str]]:
+    """The OpenAI SDK at either chat endpoint, with a model of it."""
+    path = PATHS[request.param].removesuffix("/chat/completions")
+    with openai.OpenAI(base_url=server.url + path, api_key=server.key, max_retries=0) as client:
+        yield client, "fam-mini" if request.param == "chat" else "fam-2-5-pro"
+
+
+@pytest.fixture
+def responses(server: Server) -> Iterator[openai.OpenAI]:
+    """The OpenAI SDK at the responses endpoint."""
+    with openai.OpenAI(base_url=f"{server.url}/v1", api_key=server.key, max_retries=0) as client:
+        yield client
+
+
+@pytest.fixture
+def messages(server: Server) -> Iterator[anthropic.Anthropic]:
+    """The Anthropic SDK."""
+    with anthropic.Anthropic(base_url=server.url, api_key=server.key, max_retries=0) as client:
+        yield client
+
+
+def test_chat_completions(chat: tuple[openai.OpenAI, str]) -> None:
+    """A whole completion: text, reason and usage where the SDK looks for them."""
+    client, model = chat
+    reply = client.chat.completions.create(model=model, messages=[{"role": "user", "content": PROMPT}])
+    assert reply.choices[0].message.role == "assistant"
+    assert reply.choices[0].message.content
+    assert reply.choices[0].finish_reason == "stop"
+    assert reply.usage is not None
+    assert reply.usage.total_tokens == reply.usage.prompt_tokens + reply.usage.completion_tokens
+
+
+def test_streamed_chat_completions(chat: tuple[openai.OpenAI, str]) -> None:
+    """The chunks add up to the whole completion's text."""
+    client, model = chat
+    whole = client.chat.completions.create(model=model, messages=[{"role": "user", "content": PROMPT}])
+    stream = client.chat.completions.create(model=model, messages=[{"role": "user", "content": PROMPT}], stream=True)
+    chunks = list(stream)
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == whole.choices[0].message.content
+    assert chunks[0].choices[0].delta.role == "assistant"
+    assert chunks[-1].choices[0].finish_reason == "stop"
+
+
+def test_the_stream_helper_of_chat_completions(server: Server) -> None:
+    """The SDK's accumulating helper finds content, usage and tool calls."""
+    tool: openai.types.chat.ChatCompletionToolParam = {
+        "type": "function",
+        "function": {"name": "get_weather", "strict": True, "parameters": {"type": "object", "properties": {}}},
+    }
+    with (
+        openai.OpenAI(base_url=f"{server.url}/v1/web", api_key=server.key) as client,
+        client.chat.completions.stream(
+            model="fam-2-5-pro",
+            messages=[{"role": "user", "content": "How is the weather?"}],
+            tools=[tool],
+            stream_options={"include_usage": True},
+        ) as stream,
+    ):
+        final = stream.get_final_completion()
+    assert final.choices[0].finish_reason == "tool_calls"
+    (call,) = final.choices[0].message.tool_calls or ()
+    assert (call.function.name, call.function.arguments) == ("get_weather", "{}")
+    assert final.usage is not None
+    assert final.usage.completion_tokens > 0
+
+
+def test_responses(responses: openai.OpenAI) -> None:
+    """A whole response, and one that continues it."""
+    first = responses.responses.create(model="fam-2-5-pro", input="My name is Ada.", instructions="Be kind.")
+    assert first.status == "completed"
+    assert "Be kind." in first.output_text
+    second = responses.responses.create(model="fam-2-5-pro", input="My name?", previous_response_id=first.id)
+    assert "My name is Ada." in second.output_text
+    assert responses.responses.retrieve(first.id).output_text == first.output_text
+    responses.responses.delete(first.id)
+    with pytest.raises(openai.NotFoundError):
+        responses.responses.retrieve(first.id)
+
+
+def test_streamed_responses(responses: openai.OpenAI) -> None:
+    """The events are the SDK's own, and the deltas add up to the final text."""
+    events = list(responses.responses.create(model="fam-2-5-pro", input=PROMPT, stream=True))
+    deltas = [event.delta for event in events if event.type == "response.output_text.delta"]
+    final = events[-1]
+    assert final.type == "response.completed"
+    assert final.response.output_text == "".join(deltas)
+    assert final.response.usage is not None
+    assert final.response.usage.output_tokens == len(deltas)
+
+
+def test_the_stream_helper_of_responses(responses: openai.OpenAI) -> None:
+    """The SDK's accumulating helper reaches the final response."""
+    with responses.responses.stream(model="fam-2-5-pro", input=PROMPT) as stream:
+        final = stream.get_final_response()
+    assert final.status == "completed"
+    assert final.output_text
+
+
+def test_messages(messages: anthropic.Anthropic) -> None:
+    """A whole message, with a system text and without thinking."""
+    reply = messages.messages.create(
+        model="fam-2-5-pro", max_tokens=400, system="Be kind.", messages=[{"role": "user", "content": "Why?"}]
+    )
+    (block,) = reply.content
+    assert block.type == "text"
+    assert "Be kind." in block.text
+    assert (reply.stop_reason, reply.role) == ("end_turn", "assistant")
+    assert reply.usage.output_tokens > 0
+
+
+def test_messages_with_thinking(messages: anthropic.Anthropic) -> None:
+    """A thinking block precedes the text, within its budget."""
+    reply = messages.messages.create(
+        model="fam-2-5-pro",
+        max_tokens=2000,
+        thinking={"type": "enabled", "budget_tokens": 1024},
+        messages=[{"role": "user", "content": PROMPT}],
+    )
+    assert [block.type for block in reply.content] == ["thinking", "text"]
+    assert reply.content[0].type == "thinking"
+    assert reply.content[0].thinking
+
+
+@pytest.mark.parametrize("budget", [None, 1024])
+def test_streamed_messages(messages: anthropic.Anthropic, budget: int | None) -> None:
+    """The SDK's stream, which sees nothing of a stream without `event:` lines, sees it all, to its end."""
+    thinking: anthropic.types.ThinkingConfigParam = (
+        {"type": "enabled", "budget_tokens": budget} if budget else {"type": "disabled"}
+    )
+    with messages.messages.stream(
+        model="fam-2-5-pro", max_tokens=2000, thinking=thinking, messages=[{"role": "user", "content": PROMPT}]
+    ) as stream:
+        text = "".join(stream.text_stream)
+        final = stream.get_final_message()
+    assert [block.type for block in final.content] == (["thinking", "text"] if budget else ["text"])
+    assert final.content[-1].type == "text"
+    assert final.content[-1].text == text != ""
+    assert final.stop_reason == "end_turn"
+    assert final.usage.output_tokens > 0
+
+
+def test_the_sdks_recognise_a_wrong_key(server: Server) -> None:
+    """Each raises its own authentication error."""
+    with openai.OpenAI(base_url=f"{server.url}/v1", api_key="wrong", max_retries=0) as client:
+        with pytest.raises(openai.AuthenticationError) as refused:
+            client.responses.create(model="fam-2-5-pro", input="x")
+        assert refused.value.code == "invalid_api_key"
+        with pytest.raises(openai.AuthenticationError):
+            client.chat.completions.create(model="fam-mini", messages=[{"role": "user", "content": "x"}], stream=True)
+    with (
+        anthropic.Anthropic(base_url=server.url, api_key="wrong", max_retries=0) as other,
+        pytest.raises(anthropic.AuthenticationError),
+    ):
+        other.messages.create(model="fam-2-5-pro", max_tokens=5, messages=[{"role": "user", "content": "x"}])
+
+
+def test_the_sdks_recognise_a_bad_request(responses: openai.OpenAI, messages: anthropic.Anthropic) -> None:
+    """Each raises its own error, with the field named."""
+    with pytest.raises(openai.BadRequestError) as refused:
+        responses.responses.create(model="fam-2-5-pro", input="x", temperature=3)
+    assert refused.value.param == "temperature"
+    with pytest.raises(openai.BadRequestError) as refused:
+        responses.chat.completions.create(model="fam-9", messages=[{"role": "user", "content": "x"}])
+    assert refused.value.code == "model_not_found"
+    with pytest.raises(anthropic.BadRequestError, match="max_tokens"):
+        messages.messages.create(model="fam-2-5-pro", max_tokens=0, messages=[{"role": "user", "content": "x"}])
+
+
+def test_the_sdks_recognise_a_failure_inside_a_stream(responses: openai.OpenAI, messages: anthropic.Anthropic) -> None:
+    """The failure is an error, not an early end."""
+    headers = {"x-famnb-fault": "error=2"}
+    stream = responses.responses.create(model="fam-2-5-pro", input=PROMPT, stream=True, extra_headers=headers)
+    assert list(stream)[-1].type == "response.failed"
+    with pytest.raises(openai.APIError):
+        list(
+            responses.chat.completions.create(
+                model="fam-mini", messages=[{"role": "user", "content": PROMPT}], stream=True, extra_headers=headers
+            )
+        )
+    with (
+        pytest.raises(anthropic.APIStatusError),
+        messages.messages.stream(
+            model="fam-2-5-pro", max_tokens=50, messages=[{"role": "user", "content": PROMPT}], extra_headers=headers
+        ) as broken,
+    ):
+        broken.until_done()

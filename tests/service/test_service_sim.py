@@ -1,0 +1,235 @@
+"""The simulated engine: what it says, how long it is, what it counts, and that it says so every time alike."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from jsonschema import validate
+from servicecalls import minimal
+
+from famnb.endpoints import ENDPOINTS, compose
+from famnb.events import Closed, Delta, Done, Ended, Event, Opened, Started, Usage
+from famnb.reply import Reply, fold
+from famnb.request import WebChatRequest
+from famnb.service.engines import tokens
+from famnb.service.engines.sim import IMAGE_TOKENS, Sim
+from famnb.service.prompt import Prompt, prompt_of
+from famnb.service.refusal import Refusal
+
+WEATHER = {
+    "name": "get_weather",
+    "parameters": {
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "unit": {"enum": ["celsius", "fahrenheit"]}},
+        "required": ["city"],
+    },
+}
+CLOCK = {"name": "current_time"}
+
+
+def events(prompt: Prompt, *, seed: int = 0) -> list[Event]:
+    async def collected() -> list[Event]:
+        return [event async for event in Sim(seed=seed, time_scale=0).generate(prompt)]
+
+    return asyncio.run(collected())
+
+
+def reply(endpoint: str, text: str, *, seed: int = 0, **fields: Any) -> Reply:
+    return fold(events(prompt_of(compose(endpoint, text, **fields)), seed=seed))
+
+
+def web(text: str, **fields: Any) -> Reply:
+    """The reply to a web chat request with tools or a format."""
+    return fold(events(prompt_of(WebChatRequest(**minimal("web", text, **fields)))))
+
+
+def functions(*given: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"type": "function", "function": function} for function in given]
+
+
+def test_the_events_come_in_order() -> None:
+    """Started, blocks opened, filled and closed one after another, Ended, Usage, Done."""
+    kinds = [type(event) for event in events(prompt_of(compose("messages", "Hi", thinking=5, max_tokens=9)))]
+    block = [Opened, Delta, Delta, Delta, Delta, Delta, Closed]
+    assert kinds == [Started, *block, Opened, Delta, Delta, Delta, Delta, Closed, Ended, Usage, Done]
+
+
+def test_one_prompt_gives_one_text_on_every_endpoint() -> None:
+    """Whatever the way in, whole defaults and field names aside, the text differs in nothing but the model's name."""
+    models = {name: endpoint.models[0] for name, endpoint in ENDPOINTS.items()}
+    texts = {name: reply(name, "Why?", system="Be kind.").text.replace(models[name], "MODEL") for name in ENDPOINTS}
+    assert len(set(texts.values())) == 1
+    assert not any(name in texts["web"] for name in ("messages", "responses", "completions"))
+
+
+def test_an_answer_repeats_itself_and_another_seed_gives_another() -> None:
+    """The same model, prompt and seed give the same events; the seed and the prompt make the difference."""
+    prompt = prompt_of(compose("web", "Why is the sky blue?"))
+    assert events(prompt) == events(prompt)
+    assert len({reply("web", "Why is the sky blue?", seed=seed).text for seed in range(5)}) == 5
+    assert reply("web", "Why is the sky green?").text != reply("web", "Why is the sky blue?").text
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_answer_is_a_page_of_markdown_that_owns_up(seed: int) -> None:
+    """Heading, list, table and code, 120 to 350 tokens, and the word “simulated”."""
+    found = reply("web", "Why is the sky blue?", seed=seed)
+    for mark in ("## ", "\n- ", "\n|:--|", "\n```python\n"):
+        assert mark in found.text
+    assert "simulated" in found.text
+    assert 120 <= (found.usage.output_tokens or 0) <= 350
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({}, "| Token cap | default |"),
+        ({"max_tokens": 400}, "| Token cap | 400 |"),
+        ({"temperature": 0.7}, "| Temperature | 0.7 |"),
+        ({"system": "Be | kind."}, "| System text | “Be \\| kind.” |"),
+        ({"model": "fam-2-5-mini"}, "| Model | `fam-2-5-mini` |"),
+        ({"thinking": 64}, "| Thinking | up to 64 tokens |"),
+    ],
+)
+def test_an_answer_says_how_it_was_understood(fields: dict[str, Any], said: str) -> None:
+    """What the request set stands in the table."""
+    assert said in reply("messages", "Why is the sky blue?", **fields).text
+
+
+def test_a_conversation_is_remembered() -> None:
+    """Earlier questions are quoted, and the tool's result is."""
+    turns = [
+        {"role": "user", "content": "My name is Ada."},
+        {"role": "assistant", "content": "Noted."},
+        {"role": "user", "content": "What is my name?"},
+    ]
+    assert "1. “My name is Ada.”" in web("", messages=turns).text
+    call = {"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Rome"}'}}
+    turns = [
+        {"role": "user", "content": "How is the weather?"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "Sunny, 24 °C"},
+    ]
+    found = web("", messages=turns, tools=functions(WEATHER))
+    assert "Sunny, 24 °C" in found.text
+    assert found.finish_reason == "stop"
+
+
+@pytest.mark.parametrize("endpoint", list(ENDPOINTS))
+def test_a_cap_of_one_gives_exactly_one_token(endpoint: str) -> None:
+    """One token, and the length reason."""
+    found = reply(endpoint, "Why is the sky blue?", max_tokens=1, thinking=100)
+    assert (found.usage.output_tokens, found.finish_reason) == (1, "length")
+    assert tokens.count(found.text) == 1
+    assert found.thinking == ""
+
+
+@pytest.mark.parametrize("endpoint", list(ENDPOINTS))
+@pytest.mark.parametrize("thinking", [None, 1, 50, 100_000])
+@pytest.mark.parametrize("cap", [2, 17, 100, 512])
+def test_counts_add_up(endpoint: str, thinking: int | None, cap: int) -> None:
+    """Output is reasoning and text, within the cap; the total is input and output; deltas are tokens."""
+    found = reply(endpoint, "Tell me 80 words.", thinking=thinking, max_tokens=cap)
+    usage = found.usage
+    assert usage.output_tokens == (usage.reasoning_tokens or 0) + tokens.count(found.text) <= cap
+    assert usage.total_tokens == (usage.input_tokens or 0) + usage.output_tokens
+    assert (found.finish_reason == "length") == (usage.output_tokens == cap)
+    assert bool(usage.reasoning_tokens) == (thinking is not None)
+    shown = tokens.count(found.thinking)
+    assert shown == (usage.reasoning_tokens if endpoint == "messages" else 0)
+    if thinking is not None:
+        assert (usage.reasoning_tokens or 0) <= thinking or endpoint != "messages"
+
+
+def test_more_effort_and_a_larger_budget_mean_more_reasoning() -> None:
+    """Each step up adds reasoning tokens."""
+    efforts = ["none", "minimal", "low", "medium", "high", "xhigh"]
+    spent = [web("Why?", reasoning={"effort": effort}).usage.reasoning_tokens or 0 for effort in efforts]
+    assert spent == sorted(set(spent))
+    budgets = [reply("messages", "Why?", thinking=n, max_tokens=9999).usage.reasoning_tokens for n in (20, 900, 9000)]
+    assert budgets == sorted(set(budgets))
+
+
+@pytest.mark.parametrize(
+    ("prompt", "count"),
+    [
+        ("count to 500", lambda text: [int(number) for number in text.split(",")] == list(range(1, 501))),
+        ("Please count from 1 to 1,200.", lambda text: text.endswith("1200")),
+        ("Write 500 words about the sea", lambda text: len(text.split()) == 500),
+        ("write me a poem of 40 lines", lambda text: len(text.splitlines()) == 40),
+        ("give me 7 paragraphs", lambda text: len(text.strip().split("\n\n")) == 7),
+        ("Say hello in one sentence.", lambda text: len(text) < 90),
+    ],
+)
+def test_length_on_demand(prompt: str, count: Any) -> None:
+    """A prompt that names a length gets it."""
+    found = reply("web", prompt, max_tokens=100_000)
+    assert count(found.text)
+    assert found.finish_reason == "stop"
+
+
+def test_a_demand_without_end_is_held_by_the_cap() -> None:
+    """An absurd number does no harm."""
+    found = reply("web", f"count to {'9' * 400}", max_tokens=50)
+    assert (found.usage.output_tokens, found.finish_reason) == (50, "length")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "choice", "called"),
+    [
+        ("How is the weather in Paris?", "auto", ["get_weather"]),
+        ("Use current_time please", "auto", ["current_time"]),
+        ("Give me the weather and the current time", "auto", ["get_weather", "current_time"]),
+        ("Why is the sky blue?", "auto", []),
+        ("How is the weather in Paris?", "none", []),
+        ("Why is the sky blue?", "required", ["get_weather"]),
+        ("Why is the sky blue?", {"type": "function", "function": {"name": "current_time"}}, ["current_time"]),
+    ],
+)
+def test_tools_are_called_when_asked_for(prompt: str, choice: Any, called: list[str]) -> None:
+    """By name or by clear words with `auto`, always with `required` or a name, never with `none`."""
+    found = web(prompt, tools=functions(WEATHER, CLOCK), tool_choice=choice)
+    assert [call.name for call in found.tool_calls] == called
+    assert (found.finish_reason == "tool_calls", bool(found.text)) == (bool(called), not called)
+    assert len({call.id for call in found.tool_calls}) == len(called)
+
+
+def test_a_tool_call_has_valid_arguments() -> None:
+    """The arguments satisfy the tool's schema and take a name from the question."""
+    (call,) = web("How is the weather in Paris?", tools=functions(WEATHER)).tool_calls
+    validate(call.arguments, WEATHER["parameters"])
+    assert call.arguments["city"] == "Paris"
+
+
+@pytest.mark.parametrize("form", ["json", "json_object"])
+def test_json_is_json(form: str) -> None:
+    """Without a schema the answer is an object that says what it is."""
+    found = json.loads(web("Why?", response_format={"type": form}).text)
+    assert (found["simulated"], found["model"]) == (True, "fam-2-5-pro")
+
+
+def test_a_schema_that_cannot_be_satisfied_is_refused() -> None:
+    """The refusal names the place in the request and the keyword."""
+    form = {"type": "json_schema", "json_schema": {"schema": {"type": "string", "pattern": "^x+$"}}}
+    with pytest.raises(Refusal, match=r"response_format\.json_schema\.schema: .*`pattern`") as refused:
+        web("Why?", response_format=form)
+    assert (refused.value.status, refused.value.param) == (400, "response_format.json_schema.schema")
+
+
+def test_what_a_prompt_costs() -> None:
+    """Every message, the system text, each image and each tool counts, and the model makes no difference."""
+    plain = web("Why?").usage.input_tokens or 0
+    image = [{"type": "text", "text": "Why?"}, {"type": "image_url", "image_url": "http://192.0.2.1/x.png"}]
+    assert web("", messages=[{"role": "user", "content": image}]).usage.input_tokens == plain + IMAGE_TOKENS
+    assert (web("Why?", tools=functions(WEATHER)).usage.input_tokens or 0) > plain + 20
+    assert (reply("web", "Why?", system="Be kind.").usage.input_tokens or 0) > plain
+    assert {reply(name, "Why?").usage.input_tokens for name in ENDPOINTS} == {plain}
+
+
+def test_a_prompt_too_large_for_one_turn_of_the_loop_is_counted_all_the_same() -> None:
+    """Counting in a thread gives what counting in place gives."""
+    found = reply("web", "word " * 50_000, max_tokens=1)
+    assert found.usage.input_tokens == tokens.count("word " * 50_000) + 4

@@ -1,0 +1,370 @@
+"""The frames: every call in its row, no number without its source, each tool's latencies as that tool defines them."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from exchanges import MS, at, chunk, exchange, spoken, usage
+
+import famnb
+from famnb.errors import AuthenticationError, IdleTimeout, LedgerError
+from famnb.frame import CALLS, DELTAS, calls, deltas, describe
+from famnb.record import Ledger, prices
+from famnb.reply import Reply
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with Ledger(tmp_path / "calls.sqlite") as made:
+        yield made
+
+
+@pytest.fixture
+def pro_price() -> Iterator[None]:
+    """A price for fam-2-5-pro while the test runs: 1 and 10 dollars a million."""
+    prices.set("fam-2-5-pro", input=1, output=10)
+    yield
+    prices.unset("fam-2-5-pro")
+
+
+def row(ledger: Ledger, made: object, **options: object) -> pd.Series:
+    """The row of one call, once it is recorded."""
+    ledger.closed(made).result()
+    frame = calls(ledger, **options)
+    return frame[frame["call_id"] == made.id].iloc[0]
+
+
+def test_an_empty_ledger_gives_all_columns_and_types(ledger: Ledger) -> None:
+    """Code written for a full frame runs on an empty one: same columns, same types."""
+    empty = calls(ledger)
+    assert list(empty.columns) == [column.name for column in CALLS]
+    ledger.closed(exchange()).result()
+    full = calls(ledger)
+    assert len(empty) == 0
+    plain = [column.name for column in CALLS if column.dtype != "category"]
+    assert empty[plain].dtypes.equals(full[plain].dtypes)
+    assert {str(kind) for kind in empty.dtypes} == {
+        *("string", "category", "boolean", "Int64", "Float64", "datetime64[us, UTC]")
+    }
+
+
+def test_a_call_in_its_row(ledger: Ledger) -> None:
+    """What was asked, how it went, when, and what it used."""
+    made = exchange(
+        spoken("Hello, ", "wor", "ld", counts=(8, 3)),
+        prompt="x" * 300,
+        service="sim",
+        started_at=datetime(2026, 2, 3, 4, 5, 6, 789, tzinfo=UTC),
+        labels={"experiment": "first", "tag": "warm"},
+    )
+    got = row(ledger, made)
+    assert got["started_at"] == pd.Timestamp("2026-02-03T04:05:06.000789Z")
+    words = ["endpoint", "model", "status", "finish_reason", "stop_reason", "service", "experiment", "tag"]
+    assert list(got[words]) == ["chat", "fam-mini", "completed", "stop", "stop", "sim", "first", "warm"]
+    assert list(got[["complete", "streamed", "simulated"]]) == [True, True, True]
+    assert got["prompt"] == "x" * 200
+    assert list(got[["text_chars", "thinking_chars", "attempts", "http_status"]]) == [12, 0, 1, 200]
+    assert list(got[["ttfb_s", "ttft_s", "ttfa_s", "e2e_s"]]) == [0.09, 0.2, 0.2, 0.5]
+    assert got["icl_p50_s"] == got["icl_max_s"] == pytest.approx(0.1)
+    assert (got["tpot_s"], got["output_tps"]) == (pytest.approx(0.1), pytest.approx(6))
+    assert list(got[["input_tokens", "output_tokens", "total_tokens"]]) == [8, 3, 11]
+    assert got[["think_s", "thinking_latency_ms", "icl_p95_s", "error", "reasoning_tokens"]].isna().all()
+    assert got["cost_usd"] == got["cost_low_usd"] == got["cost_high_usd"] == pytest.approx(8 * 0.25e-6 + 3e-6)
+
+
+def test_reported_counts_say_so_and_absent_ones_are_missing(ledger: Ledger) -> None:
+    """A source stands beside each count; what nobody said is missing, not 0."""
+    got = row(ledger, exchange(spoken("Hi", counts=(8, 3))))
+    assert (got["input_tokens_source"], got["output_tokens_source"]) == ("reported", "reported")
+    assert (got["cached_tokens_source"], got["cached_tokens"] is pd.NA) == ("absent", True)
+
+
+def test_a_stream_without_usage_is_estimated_and_says_so(ledger: Ledger) -> None:
+    """No history: four characters a token, and the cost is an interval of a factor of two either way."""
+    got = row(ledger, exchange(spoken("a" * 400), prompt="b" * 64))
+    assert list(got[["input_tokens", "output_tokens", "total_tokens"]]) == [20, 100, 120]
+    assert set(got[["input_tokens_source", "output_tokens_source", "total_tokens_source"]]) == {"estimated"}
+    assert got["cost_usd"] == pytest.approx(105e-6)
+    assert (got["cost_low_usd"], got["cost_high_usd"]) == (pytest.approx(52.5e-6), pytest.approx(210e-6))
+    assert got[["tpot_s", "output_tps"]].isna().all()
+
+
+def test_estimates_learn_from_the_ledgers_own_replies(ledger: Ledger) -> None:
+    """After five replies at two characters a token so is the estimate, and as sure as they were."""
+    for _ in range(5):
+        ledger.closed(exchange(spoken("a" * 10, counts=(13, 5)), prompt="b" * 10))
+    got = row(ledger, exchange(spoken("a" * 400), prompt="b" * 64))
+    assert list(got[["input_tokens", "output_tokens"]]) == [40, 200]
+    assert got["cost_low_usd"] == got["cost_usd"] == got["cost_high_usd"]
+
+
+def test_a_continued_conversation_is_not_estimated(ledger: Ledger) -> None:
+    """What an earlier response adds to the input cannot be seen here, so its count stays missing."""
+    fields = {"endpoint": "responses", "previous_response_id": "resp_1"}
+    delta = {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "four"}
+    ended = {"type": "response.completed", "response": {"id": "r", "status": "completed", "output": [], "usage": None}}
+    got = row(ledger, exchange([at(10, delta), at(20, ended)], **fields))
+    assert (got["input_tokens"] is pd.NA, got["output_tokens"]) == (True, 1)
+
+
+def test_a_price_set_later_gives_earlier_calls_a_cost(ledger: Ledger, pro_price: None) -> None:
+    """Without a price the cost is missing; with one the same row has it."""
+    made = exchange(spoken("Hi", counts=(1000, 100)), endpoint="web")
+    prices.unset("fam-2-5-pro")
+    assert row(ledger, made)["cost_usd"] is pd.NA
+    prices.set("fam-2-5-pro", input=1, output=10)
+    assert calls(ledger)["cost_usd"].iloc[0] == pytest.approx(0.002)
+
+
+def test_a_cost_reckoned_back_then_survives_its_price(ledger: Ledger, pro_price: None) -> None:
+    """A price that was known when the call was made still counts in a process that does not know it."""
+    ledger.closed(exchange(spoken("Hi", counts=(1000, 100)), endpoint="web")).result()
+    prices.unset("fam-2-5-pro")
+    assert calls(ledger)["cost_usd"].iloc[0] == pytest.approx(0.002)
+
+
+def test_failed_calls_stay_as_rows(ledger: Ledger) -> None:
+    """A refused call has its error and no tokens, latencies or cost; a silent stream keeps what came."""
+    refused = exchange([], status=401)
+    refused.reply = Reply(status="failed", error=AuthenticationError("wrong key", status=401))
+    got = row(ledger, refused)
+    assert list(got[["status", "error", "error_message", "http_status"]]) == [
+        *("failed", "AuthenticationError", "wrong key", 401)
+    ]
+    assert got[["ttft_s", "e2e_s", "input_tokens", "output_tokens", "cost_usd"]].isna().all()
+    assert (got["input_tokens_source"], got["streamed"]) == ("absent", True)
+    silent = exchange(spoken("Hel")[:2])
+    silent.reply = dataclasses.replace(silent.reply, status="failed", error=IdleTimeout("silence", seconds=60.0))
+    assert list(row(ledger, silent)[["error", "text_chars", "ttft_s"]]) == ["IdleTimeout", 3, 0.2]
+
+
+def test_a_call_nobody_answered_is_neither_simulated_nor_real(ledger: Ledger) -> None:
+    """Without a response there is no status, and no engine to speak of."""
+    lost = exchange([], status=None)
+    lost.reply = Reply(status="failed")
+    assert row(ledger, lost)[["simulated", "http_status", "service"]].isna().all()
+
+
+def test_a_running_call_has_a_row_and_no_numbers_yet(ledger: Ledger) -> None:
+    """It is there from its start, and nothing about it is guessed."""
+    ledger.opened(exchange())
+    (got,) = calls(ledger).to_dict("records")
+    assert got["status"] == "running"
+    assert pd.isna([got[name] for name in ("text_chars", "output_tokens", "cost_usd", "complete")]).all()
+
+
+def test_filters_choose_rows(ledger: Ledger) -> None:
+    """By time, model, endpoint, experiment, tag and status, alone and together; the newest are last."""
+    noon = datetime(2026, 1, 2, 12, tzinfo=UTC)
+    made = [
+        exchange(endpoint="chat", started_at=noon, labels={"experiment": "a", "tag": "x"}),
+        exchange(endpoint="web", started_at=noon + timedelta(hours=1), labels={"experiment": "a"}),
+        exchange(endpoint="web", started_at=noon + timedelta(hours=2), labels={"experiment": "b"}),
+    ]
+    made[2].reply = dataclasses.replace(made[2].reply, status="cancelled")
+    for one in reversed(made):
+        ledger.closed(one)
+
+    def chosen(**filters: object) -> list[int]:
+        return [[one.id for one in made].index(call_id) for call_id in calls(ledger, **filters)["call_id"]]
+
+    assert chosen() == [0, 1, 2]
+    assert chosen(since="2026-01-02T13:00") == chosen(since=noon + timedelta(hours=1)) == [1, 2]
+    assert chosen(until="2026-01-02T14:00+01:00") == [0]
+    assert chosen(until=noon.date()) == []
+    assert chosen(since=timedelta(hours=1)) == []
+    assert (chosen(model="fam-mini"), chosen(endpoint=["web", "chat"])) == ([0], [0, 1, 2])
+    assert (chosen(experiment="a"), chosen(experiment="a", endpoint="web"), chosen(tag="x")) == ([0, 1], [1], [0])
+    assert (chosen(status="cancelled"), chosen(status=[])) == ([2], [])
+    assert chosen(limit=2) == [1, 2]
+
+
+@pytest.mark.parametrize("wrong", [{"endpoint": "chta"}, {"status": "done"}, {"definition": "tgi"}])
+def test_a_filter_that_can_never_match_is_refused(ledger: Ledger, wrong: dict[str, str]) -> None:
+    """A slip must not look like an empty ledger."""
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))}: .* is none of"):
+        calls(ledger, **wrong)
+
+
+def test_the_ledger_may_be_given_in_several_ways(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Itself, its path, something that has it, or the default one."""
+    ledger.closed(exchange()).result()
+
+    class Recorded:
+        pass
+
+    client = Recorded()
+    client.ledger = ledger
+    monkeypatch.setenv("FAMNB_LEDGER", str(ledger.path))
+    each = [calls(source) for source in (ledger, ledger.path, str(ledger.path), client, None)]
+    assert [len(frame) for frame in each] == [1] * 5
+    with pytest.raises(TypeError, match="expected a Ledger, a path, or a client that records"):
+        calls(42)
+
+
+def test_a_ledger_that_cannot_be_read_says_so(tmp_path: Path) -> None:
+    """A broken file is an error, not an empty frame."""
+    (tmp_path / "bad.sqlite").write_bytes(b"no database " * 100)
+    with pytest.raises(LedgerError, match=r"bad.sqlite cannot be read"):
+        calls(tmp_path / "bad.sqlite")
+
+
+def test_metrics_are_read_without_the_bytes(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The frame is made of stored columns; only another tool's definition needs what came from the socket."""
+    ledger.closed(exchange()).result()
+    monkeypatch.setattr(Ledger, "reads", None)
+    assert len(calls(ledger)) == 1
+    with pytest.raises(TypeError):
+        calls(ledger, definition="vllm")
+
+
+MEASURED = [
+    at(100, chunk({"role": "assistant", "content": ""})),
+    at(200, chunk({"content": "a"})),
+    at(230, chunk({"content": "b"})),
+    at(260, chunk({"content": "c"})),
+    at(270, chunk(finish="stop")),
+    at(280, usage(9, 4), b"[DONE]"),
+]
+"""A stream with a role chunk, three texts, a finish chunk and a usage chunk that counts four tokens."""
+
+
+@pytest.mark.parametrize(
+    ("definition", "ttft_s", "itl_s", "tpot_s", "e2e_s"),
+    [
+        # From the role chunk on; gaps 100, 30, 30, 10 ms; (270 - 100) / 3; the finish chunk is the last with choices.
+        ("vllm", 0.100, 0.0425, 0.170 / 3, 0.270),
+        # From the first text on; (260 - 200) / 3; 260 / 4, the wait included; until the stream closes.
+        ("guidellm", 0.200, 0.020, 0.065, 0.280),
+        # From the first to the last text; (260 - 200) / 3; no such figure; the last text.
+        ("aiperf", 0.200, 0.020, None, 0.260),
+    ],
+)
+def test_latencies_as_other_tools_define_them(
+    ledger: Ledger, definition: str, ttft_s: float, itl_s: float, tpot_s: float | None, e2e_s: float
+) -> None:
+    """The same bytes, each tool's figures, worked out by hand."""
+    got = row(ledger, exchange(MEASURED), definition=definition)
+    assert list(got[["ttft_s", "itl_s", "e2e_s"]]) == pytest.approx([ttft_s, itl_s, e2e_s])
+    assert got["tpot_s"] is pd.NA if tpot_s is None else got["tpot_s"] == pytest.approx(tpot_s)
+
+
+def test_latencies_as_famnb_defines_them(ledger: Ledger) -> None:
+    """From the first text on; (260 - 200) / 3; until the terminal event; gaps between reads with content."""
+    got = row(ledger, exchange(MEASURED))
+    assert list(got[["ttft_s", "tpot_s", "e2e_s", "icl_p50_s"]]) == pytest.approx([0.2, 0.02, 0.28, 0.03])
+    assert "itl_s" not in got
+
+
+def test_without_usage_guidellm_counts_pieces_and_the_others_have_no_value(ledger: Ledger) -> None:
+    """Three pieces came: (260 - 200) / 2 and 260 / 3; an estimate is no count."""
+    made = exchange([*MEASURED[:5], at(280, b"[DONE]")])
+    assert list(row(ledger, made, definition="guidellm")[["itl_s", "itl_n", "tpot_s"]]) == pytest.approx(
+        [0.03, 2, 0.26 / 3]
+    )
+    assert row(ledger, made, definition="vllm")["tpot_s"] is pd.NA
+    assert row(ledger, made, definition="aiperf")["itl_s"] is pd.NA
+
+
+def test_thinking_counts_for_all_but_tools_do_not_for_aiperf(ledger: Ledger) -> None:
+    """The first thinking is every tool's first token; a piece of a tool call is not aiperf's."""
+    call = {"tool_calls": [{"index": 0, "id": "t", "function": {"name": "f", "arguments": "{}"}}]}
+    reads = [
+        at(50, chunk({"reasoning_content": "hm"})),
+        at(80, chunk(call)),
+        at(90, chunk(finish="tool_calls"), b"[DONE]"),
+    ]
+    first = {name: row(ledger, exchange(reads), definition=name)["ttft_s"] for name in ("vllm", "guidellm", "aiperf")}
+    assert first == {"vllm": 0.05, "guidellm": 0.05, "aiperf": 0.05}
+    first = {name: row(ledger, exchange(reads[1:]), definition=name)["ttft_s"] for name in ("guidellm", "aiperf")}
+    assert (first["guidellm"], first["aiperf"] is pd.NA) == (0.08, True)
+
+
+@pytest.mark.parametrize("definition", ["vllm", "guidellm", "aiperf"])
+def test_a_call_that_did_not_end_in_order_is_in_no_tools_figures(ledger: Ledger, definition: str) -> None:
+    """Such calls stay as rows, without values; a whole reply has only its end."""
+    stopped = exchange(MEASURED[:3])
+    stopped.reply = dataclasses.replace(stopped.reply, status="cancelled")
+    assert row(ledger, stopped, definition=definition)[["ttft_s", "itl_s", "tpot_s", "e2e_s"]].isna().all()
+    whole = {"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}
+    got = row(ledger, exchange([at(300, whole)], streamed=False), definition=definition)
+    assert (got["e2e_s"], got["ttft_s"] is pd.NA) == (0.3, True)
+
+
+def test_deltas_has_one_row_an_event(ledger: Ledger) -> None:
+    """Each event of the stream with its read, its time, its type and what it brought."""
+    made = exchange(
+        [at(100, chunk({"role": "assistant"}), chunk({"content": "Hé"})), at(250, chunk(finish="stop"), b"[DONE]")]
+    )
+    ledger.closed(made).result()
+    frame = deltas(made.id, ledger)
+    assert list(frame.columns) == [column.name for column in DELTAS]
+    assert list(frame["seq"]) == [0, 1, 2, 3]
+    assert list(frame["batch"]) == [0, 0, 1, 1]
+    assert list(frame["t_s"]) == [0.1, 0.1, 0.25, 0.25]
+    assert list(frame["type"]) == ["chat.completion.chunk"] * 3 + ["[DONE]"]
+    assert list(frame["chars"]) == [0, 2, 0, 0]
+    assert list(frame["text"].dropna()) == ["Hé"]
+
+
+def test_deltas_names_the_block(ledger: Ledger) -> None:
+    """Thinking and text are blocks 0 and 1 of the reply, whatever their order on the wire."""
+    reads = [
+        at(1, {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}}),
+        at(2, {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "Hi"}}),
+        at(3, {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "hm"}}),
+        at(4, {"type": "content_block_stop", "index": 1}),
+        at(5, b"{not JSON"),
+    ]
+    frame = deltas(exchange(reads, endpoint="messages").reply)
+    assert list(frame["block"].fillna(-1)) == [1, 1, 0, 1, -1]
+    assert list(frame["kind"].astype("string").fillna("-")) == ["text", "text", "thinking", "-", "-"]
+    assert list(frame["type"])[4] == "invalid"
+
+
+def test_deltas_takes_what_is_at_hand(ledger: Ledger) -> None:
+    """An id, a reply, a call, several, a frame, or all; whole replies have no events."""
+    one, two = exchange(spoken("a")), exchange(spoken("b"))
+    whole = exchange([at(1, {"choices": [{"message": {"content": "w"}, "finish_reason": "stop"}]})], streamed=False)
+    for made in (one, two, whole):
+        ledger.closed(made).result()
+    call = ledger.call(one.id)
+    lengths = {
+        "one": [len(deltas(which, ledger)) for which in (one.id, one.reply, call)],
+        "both": [len(deltas(which, ledger)) for which in ([one.id, two.id], [one.reply, two.id], calls(ledger), None)],
+        "none": [len(deltas(which, ledger)) for which in ([], whole.reply, whole.id)],
+    }
+    assert lengths == {"one": [4] * 3, "both": [8] * 4, "none": [0] * 3}
+    with pytest.raises(KeyError, match="no call 'call_0'"):
+        deltas("call_0", ledger)
+
+
+def test_every_column_says_what_it_means() -> None:
+    """The table of columns is the documentation, in `describe` and in the docstrings."""
+    table = describe()
+    assert list(table.index) == [column.name for column in CALLS]
+    assert table["meaning"].str.endswith(".").all()
+    for function, columns in ((famnb.calls, CALLS), (famnb.deltas, DELTAS)):
+        assert [c.name for c in columns if f"\n{c.name} ({c.dtype}" not in inspect.getdoc(function)] == []
+    assert list(describe(DELTAS).index) == [column.name for column in DELTAS]
+
+
+def test_a_thousand_calls_are_one_quick_frame(ledger: Ledger) -> None:
+    """A thousand rows, each with its own numbers, in the order of their start."""
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    for place in range(1000):
+        ledger.closed(
+            exchange(
+                [at(place + 1, chunk({"content": "x"}), chunk(finish="stop"))],
+                started_at=start + timedelta(seconds=place),
+            )
+        )
+    frame = calls(ledger)
+    assert list((frame["ttft_s"] * 1e9 / MS).round()) == list(range(1, 1001))
+    assert frame["started_at"].is_monotonic_increasing

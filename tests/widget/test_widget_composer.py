@@ -1,0 +1,214 @@
+"""The composer against the real client and the local service, driven as its buttons and controls drive it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import ipywidgets as widgets
+import pytest
+
+import famnb
+from famnb.client import Client
+from famnb.widget import Composer, live
+
+WAIT_S = 20
+
+
+@pytest.fixture
+def client(server: famnb.service.Server) -> Iterator[Client]:
+    """A client of the local service."""
+    with Client(base_url=server.url, api_key=server.key) as client:
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def outputs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
+    """What the composer puts into its output, in order."""
+    made: list[dict[str, str]] = []
+    monkeypatch.setattr("famnb.widget.shown.Output.replace", lambda _self, bundle: made.append(bundle))
+    return made
+
+
+def control(composer: Composer, name: str) -> Any:
+    """The control with a label, wherever it is drawn."""
+    waiting = [composer._box]
+    while waiting:
+        widget = waiting.pop()
+        if getattr(widget, "description", "") == name:
+            return widget
+        waiting += getattr(widget, "children", ())
+    raise LookupError(name)
+
+
+def ended(composer: Composer, count: int) -> None:
+    """Wait until that many replies have been shown."""
+    done = live.threading.Event()
+    for _ in range(WAIT_S * 100):
+        if len(composer.replies) == count and not composer._desk.busy:
+            return
+        done.wait(0.01)
+    raise AssertionError(f"{len(composer.replies)} replies instead of {count}")
+
+
+def heard(composer: Composer, **message: object) -> None:
+    """What the page says."""
+    composer._desk._message(composer._desk, message, [])
+
+
+@pytest.mark.parametrize("endpoint", ["chat", "responses", "web", "messages"])
+def test_each_endpoint_is_chosen_sent_and_shown(client: Client, outputs: list[dict[str, str]], endpoint: str):
+    """Choosing an endpoint keeps the prompt; the reply ends as ordinary output in three forms."""
+    composer = Composer(client, prompt="Say hello.", system="Be kind.")
+    control(composer, "Endpoint").value = endpoint
+    assert composer.request.endpoint == endpoint
+    stream = composer.send()
+    ended(composer, 1)
+    assert composer.reply is stream.reply
+    assert composer.replies == (stream.reply,)
+    assert set(outputs[-1]) == {"text/html", "text/markdown", "text/plain"}
+    assert "Say hello." in outputs[-1]["text/plain"]
+    assert "Be kind." in outputs[-1]["text/plain"]
+    assert stream.reply.text.split("\n")[-1] in outputs[-1]["text/plain"]
+
+
+def test_only_what_was_set_is_sent(client: Client):
+    """The body holds the prompt, the model and the wish to stream; defaults are the service's."""
+    composer = Composer(client, prompt="Hi")
+    assert composer.request.body() == {
+        "model": "fam-2-5-pro",
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}],
+        "stream": True,
+    }
+
+
+def test_a_fault_stands_at_its_control_and_keeps_send_from_sending(client: Client):
+    """In place while typing, and as the reason beside Send; mended, it goes."""
+    composer = Composer(client, prompt="Hi")
+    control(composer, "All fields").value = True
+    control(composer, "temperature").value = "3"
+    assert composer._desk.fault == "temperature: should be less than or equal to 2, got 3"
+    assert any("less than or equal to 2" in note.value for note, _ in composer._form._notes.values())
+    with pytest.raises(famnb.InvalidRequest, match="temperature"):
+        composer.send()
+    control(composer, "temperature").value = "0.3"
+    assert composer._desk.fault == ""
+    assert composer.request.body()["temperature"] == 0.3
+
+
+def test_without_a_prompt_nothing_is_sent(client: Client):
+    """Said in words, whether by the button or from code."""
+    composer = Composer(client)
+    with pytest.raises(famnb.InvalidRequest, match="write a prompt"):
+        composer.send()
+    heard(composer, kind="send", prompt="  ")
+    assert "write a prompt" in composer._trouble.value
+    assert composer.reply is None
+
+
+def test_a_second_send_while_streaming_sends_nothing(scripted):
+    """One wish, one request; once the reply has ended, the next is sent."""
+    started = []
+
+    class Slow:
+        def start(self, request: famnb.MessagesRequest) -> object:
+            started.append(scripted())
+            return started[-1]
+
+    composer = Composer(Slow(), prompt="Hi")
+    heard(composer, kind="send", prompt="Hi")
+    heard(composer, kind="send", prompt="Hi")
+    assert composer.send() is started[0]
+    composer.stop()
+    assert started[0].stopped
+    started[0].ends(status="cancelled")
+    ended(composer, 1)
+    assert composer.send() is started[1]
+    assert len(started) == 2
+    started[1].ends(status="completed")
+
+
+def test_the_prompt_comes_with_the_wish_to_send_it(client: Client):
+    """What was typed last is sent even if the trait's own update is late."""
+    composer = Composer(client, prompt="Say")
+    heard(composer, kind="send", prompt="Say hello.")
+    ended(composer, 1)
+    assert "Say hello." in str(composer.replies[0].request.body())
+
+
+def test_another_endpoint_says_what_it_cannot_carry_and_gives_it_back(client: Client):
+    """The loss is a note; back at the first endpoint everything is as it was left."""
+    composer = Composer(client, prompt="Hi")
+    control(composer, "thinking.type").value = "enabled"
+    control(composer, "thinking.budget_tokens").value = "256"
+    control(composer, "max_tokens").value = "700"
+    control(composer, "Endpoint").value = "web"
+    assert "nearest reasoning effort" in composer._notes.value
+    assert composer.request.body()["max_new_tokens"] == 700
+    assert composer.request.body()["reasoning"] == {"effort": "low"}
+    control(composer, "Endpoint").value = "messages"
+    assert composer.request.body()["thinking"] == {"type": "enabled", "budget_tokens": 256}
+
+
+def test_a_whole_conversation_replaces_the_prompt(client: Client):
+    """Every field is reachable, also the one that the prompt usually fills."""
+    composer = Composer(client)
+    control(composer, "All fields").value = True
+    control(composer, "messages").value = '[{"role": "user", "content": "a"}]'
+    assert composer._desk.replaced
+    assert composer.request.body()["messages"] == [{"role": "user", "content": "a"}]
+
+
+def test_the_json_body_is_shown_as_it_is_sent(client: Client):
+    """Escaped, since the prompt may hold anything."""
+    composer = Composer(client, prompt="<img src=x>")
+    control(composer, "JSON body").value = True
+    shown = composer._json.value
+    assert "POST /v1/messages" in shown
+    assert "&lt;img src=x&gt;" in shown
+    assert "<img" not in shown
+
+
+def test_the_error_of_a_callback_is_shown_under_the_widget(server: famnb.service.Server):
+    """A failed call is a transcript with its error; a failure to start is said in place."""
+    client = Client(base_url=server.url, api_key=server.key)
+    client.close()
+    composer = Composer(client, prompt="Hi")
+    heard(composer, kind="send", prompt="Hi")
+    assert 'role="alert"' in composer._trouble.value
+    assert "closed" in composer._trouble.value
+    assert not composer._desk.busy
+
+
+def test_a_refused_call_is_shown_with_its_error(server: famnb.service.Server, outputs: list[dict[str, str]]):
+    """The service's words, in place of an answer."""
+    with Client(base_url=server.url, api_key="wrong-key") as client:
+        composer = Composer(client, prompt="Hi")
+        composer.send()
+        ended(composer, 1)
+    assert "AuthenticationError" in outputs[-1]["text/plain"]
+    assert "failed" in outputs[-1]["text/html"]
+
+
+def test_the_key_is_in_no_widget(client: Client, server: famnb.service.Server):
+    """Whatever may be saved as widget state, the key is not in it."""
+    composer = Composer(client, prompt="Hi")
+    control(composer, "All fields").value = True
+    composer.send()
+    ended(composer, 1)
+    assert server.key not in str(widgets.Widget.get_manager_state()) + repr(composer)
+
+
+@pytest.mark.parametrize("endpoint", ["chat", "responses", "web", "messages"])
+def test_every_control_has_a_label_and_a_tooltip(client: Client, endpoint: str):
+    """No control is without a name for a screen reader."""
+    composer = Composer(client, endpoint=endpoint)
+    control(composer, "All fields").value = True
+    inputs = [
+        child
+        for box in [*composer._first.children, *composer._all.children]
+        for child in box.children
+        if not isinstance(child, widgets.HTML)
+    ]
+    assert len(inputs) > 8
+    assert all(child.description and child.tooltip for child in inputs)

@@ -1,0 +1,122 @@
+"""The form's fields come from the request models, and their texts become exactly the body that was meant."""
+
+from __future__ import annotations
+
+import pydantic
+import pytest
+
+from famnb.endpoints import ENDPOINTS
+from famnb.request import ChatRequest, MessagesRequest, Request, ResponsesRequest, WebChatRequest
+from famnb.widget.fields import Field, body, faults_of, fields
+
+MODELS = [ChatRequest, ResponsesRequest, WebChatRequest, MessagesRequest]
+
+
+def named(model: type[Request]) -> dict[str, Field]:
+    return {field.name: field for field in fields(model)}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_field_of_every_endpoint_has_a_control_and_a_help(model: type[Request]):
+    """No field of the model is missing, and each carries its docstring."""
+    drawn = fields(model)
+    assert {field.path[0] for field in drawn} == set(model.model_fields)
+    assert all(field.help for field in drawn)
+
+
+def test_nested_fields_have_a_control_of_their_own():
+    """Thinking, reasoning, text, stream options and response formats are not JSON to be typed."""
+    assert {"thinking.type", "thinking.budget_tokens"} <= set(named(MessagesRequest))
+    assert {"reasoning.effort", "reasoning.summary", "text.verbosity", "text.format.type"} <= set(
+        named(ResponsesRequest)
+    )
+    assert {"stream_options.include_usage", "response_format.json_schema.schema"} <= set(named(WebChatRequest))
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "kind", "hint"),
+    [
+        (MessagesRequest, "max_tokens", "integer", "default 512 · ≥ 1"),
+        (ChatRequest, "max_tokens", "integer", "1 – 16,384"),
+        (ResponsesRequest, "temperature", "number", "default 0.1 · 0 – 2"),
+        (ResponsesRequest, "store", "switch", "default yes"),
+        (WebChatRequest, "max_new_tokens", "integer", "default 2,048 · ≥ 1"),
+        (WebChatRequest, "tool_choice", "json", "default auto · none · auto · required · JSON"),
+        (MessagesRequest, "thinking.type", "choice", ""),
+    ],
+)
+def test_defaults_and_limits_are_the_documents(model: type[Request], name: str, kind: str, hint: str):
+    """What an empty control shows is read from the model, so it cannot disagree with validation."""
+    assert (named(model)[name].kind, named(model)[name].hint) == (kind, hint)
+
+
+def test_only_what_was_filled_in_is_sent():
+    """An empty control puts nothing into the body."""
+    raw = {("model",): "fam-2-5-pro", ("temperature",): "", ("thinking", "type"): "enabled", ("max_tokens",): " 64 "}
+    made, faults = body(fields(MessagesRequest), raw)
+    assert made == {"model": "fam-2-5-pro", "max_tokens": 64, "thinking": {"type": "enabled"}}
+    assert not faults
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("temperature", "0.5", 0.5),
+        ("temperature", "1", 1),
+        ("max_new_tokens", "5", 5),
+        ("stream", "true", True),
+        ("stream_options.include_usage", "false", False),
+        ("tool_choice", "required", "required"),
+        (
+            "tool_choice",
+            '{"type": "function", "function": {"name": "f"}}',
+            {"type": "function", "function": {"name": "f"}},
+        ),
+        ("tools", "[]", []),
+    ],
+)
+def test_texts_are_read_as_their_field_means_them(name: str, text: str, value: object):
+    """Numbers, switches, words and JSON."""
+    read = named(WebChatRequest)[name].read(text)
+    assert (read, type(read)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("temperature", "warm", "a number is expected, got 'warm'"),
+        ("temperature", "nan", "a number is expected, got 'nan'"),
+        ("max_new_tokens", "1.5", "a whole number is expected, got '1.5'"),
+        ("tools", "[{", "this is not JSON yet"),
+    ],
+)
+def test_a_text_that_cannot_be_read_is_a_fault_of_its_field(name: str, text: str, words: str):
+    """The fault says what was expected; the body is made without the field."""
+    path = tuple(name.split("."))
+    made, faults = body(fields(WebChatRequest), {path: text})
+    assert made == {}
+    assert words in faults[path]
+
+
+def test_each_fault_of_validation_stands_at_its_field():
+    """Nested places, places inside JSON and faults of a group all find a control."""
+    with pytest.raises(pydantic.ValidationError) as caught:
+        WebChatRequest.model_validate(
+            {
+                "model": "fam-2-5-pro",
+                "messages": [{"role": "user", "content": "x"}],
+                "temperature": 3,
+                "tools": [{"type": "function", "function": {"name": "a b"}}],
+                "response_format": {"type": "json_schema"},
+            }
+        )
+    found = faults_of(fields(WebChatRequest), caught.value)
+    assert found["temperature",] == "should be less than or equal to 2, got 3"
+    assert found["tools",].startswith("tools[0].function.name: ")
+    assert "needs a `json_schema`" in found["response_format", "type"]
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS.values(), ids=lambda endpoint: endpoint.name)
+def test_the_cap_and_the_conversation_are_fields(endpoint):
+    """What the composer treats apart is named by the model and exists."""
+    assert {endpoint.request.cap, endpoint.request.prompt_field} <= set(named(endpoint.request))

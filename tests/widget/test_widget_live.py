@@ -1,0 +1,156 @@
+"""The protocol of the live view: numbered messages, everything when asked, at most one message a look."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from famnb.events import Delta
+from famnb.widget.live import UNHEARD_LOOKS, Flusher, LiveView
+
+TEXT = (0, 1)
+
+
+class Recording(LiveView):
+    """A view that keeps what it would send."""
+
+    def __init__(self, **traits: Any) -> None:
+        self.sent: list[dict[str, Any]] = []
+        super().__init__(**traits)
+
+    def send(self, content: dict[str, Any], buffers: object = None) -> None:
+        self.sent.append(content)
+
+    def hear(self, **message: object) -> None:
+        """What the front end says."""
+        self._message(self, message, [])
+
+
+class Idle(Flusher):
+    """Leaves the looking to the test."""
+
+    def add(self, view: LiveView) -> None:
+        pass
+
+
+@pytest.fixture
+def view(stream) -> Recording:
+    """A view of the stream that a page has heard."""
+    view = Recording(flusher=Idle())
+    view.hear(kind="ready", page="page-1")
+    view.watch(stream)
+    view.sent.clear()
+    return view
+
+
+def test_a_look_sends_at_most_one_message(view: Recording, stream):
+    """However many deltas came; with nothing new, none."""
+    for _ in range(500):
+        stream.says(Delta(TEXT, "text", "x"))
+    assert view.flush()
+    assert view.flush()
+    (message,) = view.sent
+    assert message["kind"] == "changes"
+    assert list(message["panes"].values()) == [[["open", 0, "text", ""], ["text", 0, "x" * 500]]]
+
+
+def test_messages_are_numbered_without_a_gap(view: Recording, stream):
+    """So that a view can tell that it missed one."""
+    for word in ("a", "b", "c"):
+        stream.says(Delta(TEXT, "text", word))
+        view.flush()
+    first, *rest = [message["seq"] for message in view.sent]
+    assert rest == [first + 1, first + 2]
+
+
+def test_a_view_that_says_ready_gets_everything_at_once(view: Recording, stream):
+    """A new page, or one that missed a message."""
+    stream.says(Delta(TEXT, "text", "all of it"))
+    view.hear(kind="ready", page="page-1")
+    assert view.sent[-1]["kind"] == "snapshot"
+    assert view.sent[-1]["panes"][0]["blocks"][0]["tail"] == "all of it"
+    assert not view.reloaded
+    view.hear(kind="ready", page="page-2")
+    assert view.reloaded
+
+
+def test_a_view_that_was_hidden_comes_back_with_a_reload(view: Recording, stream):
+    """What stands in an output meanwhile is not seen by a page that was away; the view is."""
+    stream.says(Delta(TEXT, "text", "done")).ends(status="completed")
+    view.flush()
+    view.hide()
+    assert view.sent[-1]["panes"] == []
+    view.hear(kind="ready", page="page-1")
+    assert view.sent[-1]["panes"] == []
+    view.hear(kind="ready", page="page-2")
+    assert len(view.sent[-1]["panes"]) == 1
+
+
+def test_a_view_that_was_never_heard_gets_everything_now_and_then(stream):
+    """While a cell blocks the kernel no `ready` comes through: at first each message is whole, then every twentieth."""
+    view = Recording(flusher=Idle())
+    view.watch(stream)
+    for _ in range(3 * UNHEARD_LOOKS):
+        stream.says(Delta(TEXT, "text", "x"))
+        view.flush()
+    kinds = [message["kind"] for message in view.sent]
+    assert kinds[: UNHEARD_LOOKS + 1] == ["snapshot"] * (UNHEARD_LOOKS + 1)
+    assert kinds[UNHEARD_LOOKS + 1 :].count("snapshot") == 2
+
+
+def test_the_last_message_is_everything_and_then_the_end_is_told(view: Recording, stream):
+    """A run ends with a snapshot that says so, exactly once, whatever came before."""
+    ended = []
+    view.watch(stream, then=lambda: ended.append(view.sent[-1]))
+    stream.says(Delta(TEXT, "text", "done")).ends(status="completed", complete=True)
+    view.hear(kind="ready", page="page-1")
+    assert not view.flush()
+    assert not view.flush()
+    assert [message["kind"] for message in ended] == ["snapshot"]
+    assert ended[0]["panes"][0]["running"] is False
+
+
+def test_stop_is_acknowledged_and_stops(view: Recording, stream):
+    """The page learns that the kernel heard it, so that it need not interrupt."""
+    view.hear(kind="stop", pane="a pane of long ago")
+    assert not stream.stopped
+    view.hear(kind="ready", page="page-1")
+    view.hear(kind="stop", pane=view.sent[-1]["panes"][0]["id"])
+    assert stream.stopped
+    assert view.sent[-1] == {"kind": "stopping"}
+
+
+def test_no_model_text_is_held_in_a_trait(view: Recording, stream):
+    """Widget state may be saved in the notebook, in clear; what was streamed is not in it."""
+    stream.says(Delta(TEXT, "text", "only in messages"))
+    view.flush()
+    assert "only in messages" not in str(view.get_state())
+
+
+def test_the_flusher_carries_a_view_to_its_end(scripted):
+    """One thread for all views; each ends by itself."""
+    flusher = Flusher(period_s=0.001)
+    streams = [scripted(), scripted()]
+    ends = [threading.Event(), threading.Event()]
+    for stream, end in zip(streams, ends, strict=True):
+        Recording(flusher=flusher).watch(stream, then=end.set)
+    for stream, end in zip(streams, ends, strict=True):
+        stream.says(Delta(TEXT, "text", "x")).ends(status="completed")
+        assert end.wait(10)
+
+
+def test_a_view_that_cannot_be_drawn_ends_no_other(scripted, caplog: pytest.LogCaptureFixture):
+    """Its failure is logged; the thread and the other views go on."""
+    flusher = Flusher(period_s=0.001)
+    broken, sound = scripted(), scripted()
+    view = Recording(flusher=flusher)
+    view.watch(broken)
+    view.send = lambda *_: 1 / 0
+    end = threading.Event()
+    Recording(flusher=flusher).watch(sound, then=end.set)
+    broken.says(Delta(TEXT, "text", "x"))
+    sound.says(Delta(TEXT, "text", "x")).ends(status="completed")
+    assert end.wait(10)
+    assert "could not be updated" in caplog.text

@@ -1,0 +1,132 @@
+"""What a view is told adds up to what the stream said, however it is cut into looks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from famnb.events import Closed, Delta, Ended, Opened, Started, Usage
+from famnb.widget import markup
+from famnb.widget.pane import Pane
+
+TEXT = (0, 1)
+THINKING = (0, 0)
+
+
+class View:
+    """Applies changes as the front end does."""
+
+    def __init__(self) -> None:
+        self.blocks: list[dict[str, Any]] = []
+
+    def take(self, changes: list[list[Any]]) -> None:
+        for what, number, *details in changes:
+            match what:
+                case "open":
+                    assert number == len(self.blocks)
+                    self.blocks.append({"kind": details[0], "label": details[1], "open": True, "html": "", "tail": ""})
+                case "text":
+                    self.blocks[number]["tail"] += details[0]
+                case "settle":
+                    self.blocks[number]["html"] += details[0]
+                    self.blocks[number]["tail"] = details[1]
+                case "close":
+                    self.blocks[number]["html"], self.blocks[number]["tail"] = details
+                case "fold":
+                    self.blocks[number]["label"] = details[0]
+                    self.blocks[number]["open"] = False
+
+
+def test_thinking_is_open_until_the_answer_begins(stream):
+    """It streams into an open block, which folds with what is known of it when the answer's first block opens."""
+    pane, view = Pane(stream, id="p"), View()
+    view.take(pane.changes())
+    assert view.blocks == []
+    stream.says(Started("id"), Opened(THINKING, "thinking"), Delta(THINKING, "thinking", "hmm"))
+    view.take(pane.changes())
+    assert view.blocks == [{"kind": "thinking", "label": "thinking", "open": True, "html": "", "tail": "hmm"}]
+    stream.says(Closed(THINKING), Opened(TEXT, "text"), Delta(TEXT, "text", "So"))
+    view.take(pane.changes())
+    assert [block["open"] for block in view.blocks] == [False, True]
+    assert view.blocks[0]["label"] == "thought"
+    assert view.blocks[1]["tail"] == "So"
+
+
+def test_text_goes_out_once_and_coalesced(stream):
+    """Many deltas between two looks are one change; nothing new is no change."""
+    pane = Pane(stream, id="p")
+    stream.says(*(Delta(TEXT, "text", word) for word in ("a ", "b ", "c")))
+    assert pane.changes() == [["open", 0, "text", ""], ["text", 0, "a b c"]]
+    assert pane.changes() == []
+    stream.says(Delta(TEXT, "text", " d"))
+    assert pane.changes() == [["text", 0, " d"]]
+
+
+def test_finished_markdown_is_frozen_as_html(stream):
+    """A paragraph goes out as clean HTML once the next has begun, and only the rest stays text."""
+    pane = Pane(stream, id="p")
+    stream.says(Delta(TEXT, "text", "**one** <img src=x>\n\ntwo"))
+    _, settle = pane.changes()
+    assert settle == ["settle", 0, "<p><strong>one</strong> &lt;img src=x&gt;</p>\n", "two"]
+
+
+def test_a_closed_block_is_rendered_as_a_whole(stream):
+    """The final text of the wire wins over the deltas."""
+    pane, view = Pane(stream, id="p"), View()
+    stream.says(Delta(TEXT, "text", "*on"), Closed(TEXT, "*one*"))
+    view.take(pane.changes())
+    assert (view.blocks[0]["html"], view.blocks[0]["tail"]) == ("<p><em>one</em></p>\n", "")
+
+
+def test_a_tool_call_stays_text(stream):
+    """Arguments are not Markdown."""
+    pane, view = Pane(stream, id="p"), View()
+    stream.says(Opened(TEXT, "tool_call", name="f"), Delta(TEXT, "tool_call", '{"a":\n\n"*b*"}'), Closed(TEXT))
+    view.take(pane.changes())
+    assert view.blocks == [{"kind": "code", "label": "calls f", "open": True, "html": "", "tail": '{"a":\n\n"*b*"}'}]
+
+
+@given(
+    st.lists(st.sampled_from(["word ", "\n\n", "- item\n", "```\n", "# h\n", "<b>", "\x1b[1m", "é"]), max_size=40),
+    st.lists(st.integers(1, 8), min_size=1),
+)
+def test_any_looks_add_up_to_the_whole(scripted, pieces: list[str], strides: list[int]):
+    """Wherever the looks fall, what is frozen and what is not add up to the text, as does a late snapshot."""
+    stream = scripted()
+    pane, view = Pane(stream, id="p"), View()
+    deltas = [Delta(TEXT, "text", piece) for piece in pieces]
+    while deltas:
+        stride = strides[len(deltas) % len(strides)]
+        stream.says(*deltas[:stride])
+        del deltas[:stride]
+        view.take(pane.changes())
+    assert pane.snapshot()["blocks"] == view.blocks
+    for block in view.blocks:
+        assert block["html"] + markup.html(block["tail"]) == markup.html("".join(pieces))
+
+
+def test_a_snapshot_holds_all_and_later_changes_follow_it(stream):
+    """A view that starts late is told everything once."""
+    pane = Pane(stream, id="p", clock=iter([10.0, 12.5]).__next__)
+    stream.says(Delta(TEXT, "text", "so far"))
+    shown = pane.snapshot()
+    assert shown["running"]
+    assert shown["elapsed"] == 2.5
+    assert shown["asked"] == [["user", "Why?"]]
+    assert shown["blocks"][0]["tail"] == "so far"
+    assert pane.changes() == []
+
+
+def test_the_last_snapshot_is_the_reply_itself(stream):
+    """Final texts, badges and figures come from the reply, not from what was shown on the way."""
+    pane = Pane(stream, id="p")
+    stream.says(Delta(TEXT, "text", "*x*"), Ended("length", "max_tokens"), Usage(output_tokens=3))
+    pane.changes()
+    stream.ends(status="incomplete")
+    shown = pane.snapshot()
+    assert not shown["running"]
+    assert shown["badges"] == [["cut off at the token cap", "warn"]]
+    assert shown["blocks"][0]["html"] == "<p><em>x</em></p>\n"
+    assert "3 tokens out" in shown["figures"]

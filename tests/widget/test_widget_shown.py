@@ -1,0 +1,44 @@
+"""A reply as the value of a cell is its transcript, once."""
+
+from __future__ import annotations
+
+import pytest
+from IPython.core.displaypub import CapturingDisplayPublisher
+from IPython.core.interactiveshell import InteractiveShell
+
+from famnb.reply import Block, Reply
+from famnb.widget import install, shown
+
+REPLY = Reply(blocks=(Block(at=(0, 0), kind="text", text="the answer"),), status="completed", complete=True)
+
+
+@pytest.fixture
+def shell(monkeypatch: pytest.MonkeyPatch) -> InteractiveShell:
+    """A shell that keeps what is displayed."""
+    shell = InteractiveShell.instance()
+    monkeypatch.setattr(shell, "display_pub", CapturingDisplayPublisher())
+    monkeypatch.setattr(shown, "get_ipython", lambda: shell)
+    install(shell)
+    shell.user_ns["reply"] = REPLY
+    yield shell
+    InteractiveShell.clear_instance()
+
+
+def bundles(shell: InteractiveShell) -> list[dict[str, str]]:
+    return [output["data"] for output in shell.display_pub.outputs]
+
+
+def test_a_reply_shows_itself_as_a_transcript(shell: InteractiveShell):
+    """All three forms, and no second output beside them."""
+    shell.run_cell("reply", store_history=True)
+    assert [set(bundle) for bundle in bundles(shell)] == [{"text/html", "text/markdown", "text/plain"}]
+    assert "the answer" in bundles(shell)[0]["text/html"]
+
+
+def test_a_reply_that_is_on_show_already_is_not_shown_again(shell: InteractiveShell):
+    """`client.ask(…)` as a cell's last line leaves one transcript; in a later cell the reply shows again."""
+    shell.user_ns["ask"] = lambda: shown.in_this_cell(REPLY) or REPLY
+    shell.run_cell("ask()", store_history=True)
+    assert bundles(shell) == []
+    shell.run_cell("reply", store_history=True)
+    assert len(bundles(shell)) == 1

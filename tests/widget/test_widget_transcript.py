@@ -1,0 +1,152 @@
+"""A reply as saved output: everything that is known, nothing that is not, in three forms."""
+
+from __future__ import annotations
+
+import dataclasses
+from decimal import Decimal
+
+import pytest
+
+from famnb.endpoints import compose
+from famnb.errors import StreamInterrupted
+from famnb.events import Fault, Usage
+from famnb.record import Cost
+from famnb.reply import Block, Reply
+from famnb.timing import Timing
+from famnb.widget import transcript
+
+FORMS = ["text/html", "text/markdown", "text/plain"]
+REPLY = Reply(
+    model="fam-2-5-pro",
+    endpoint="messages",
+    request=compose("messages", "Why is the sky blue?", system="Be brief."),
+    blocks=(
+        Block(at=(0, 0), kind="thinking", text="Scattering, surely.", closed=True),
+        Block(at=(0, 1), kind="text", text="Because of **scattering**.", closed=True),
+    ),
+    status="completed",
+    complete=True,
+    streamed=True,
+    usage=Usage(input_tokens=1204, output_tokens=452, reasoning_tokens=412),
+    timing=Timing(ttft_s=0.42, ttfa_s=2.72, think_s=2.3, e2e_s=3.1, output_tps=145.8),
+    cost=Cost(Decimal("0.0012"), Decimal("0.0012"), Decimal("0.0012")),
+)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_transcript_says_what_was_asked_thought_answered_and_measured(form: str):
+    """Prompt, system text, thinking, answer, usage, timing and cost are in every form."""
+    text = transcript.bundle(REPLY)[form].replace("\\", "")
+    for piece in (
+        "messages · fam-2-5-pro",
+        "Be brief.",
+        "Why is the sky blue?",
+        "thought for 2.3 s, 412 tokens",
+        "Scattering, surely.",
+        "Because of",
+        "1,204 tokens in · 452 tokens out (412 thinking)",
+        "first token 0.42 s",
+        "3.1 s in all",
+        "$0.0012",
+    ):
+        assert piece in text
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_not_known_is_not_said(form: str):
+    """No zero stands in for a missing count, time or price."""
+    bare = dataclasses.replace(REPLY, usage=Usage(), timing=Timing(), cost=None)
+    text = transcript.bundle(bare)[form]
+    assert "usage not reported" in text
+    assert "cost unknown" in text
+    assert "0 tokens" not in text
+    assert " s in all" not in text
+    assert "thought for" not in text
+
+
+def test_an_estimated_count_is_marked():
+    """A count that nobody reported carries its sign."""
+    guessed = dataclasses.replace(REPLY, usage=Usage(input_tokens=10, output_tokens=90, estimated=("output_tokens",)))
+    assert "10 tokens in · ≈90 tokens out" in transcript.bundle(guessed)["text/plain"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"service": "sim"}, "simulated"),
+        ({"status": "cancelled", "complete": False}, "stopped"),
+        ({"status": "incomplete", "finish_reason": "length"}, "cut off at the token cap"),
+        ({"status": "incomplete", "finish_reason": "content_filter"}, "cut off by the content filter"),
+        ({"status": "failed", "fault": Fault("out of luck", code="server_error")}, "server_error: out of luck"),
+        ({"status": "interrupted", "error": StreamInterrupted("no end came")}, "StreamInterrupted: no end came"),
+        ({"complete": None}, "perhaps incomplete"),
+        ({"warnings": ("the final text is kept",)}, "the final text is kept"),
+    ],
+)
+@pytest.mark.parametrize("form", FORMS)
+def test_what_must_be_known_before_believing_it_is_said(form: str, changes: dict[str, object], words: str):
+    """Simulated, stopped, cut off, failed and doubtful replies say so in every form."""
+    changed = transcript.bundle(dataclasses.replace(REPLY, **changes))[form].replace("\\", "")
+    assert words in changed
+    assert words not in transcript.bundle(REPLY)[form].replace("\\", "")
+
+
+def test_thinking_is_folded():
+    """In HTML the thinking is a closed details element with its summary."""
+    assert "<details><summary" in transcript.bundle(REPLY)["text/html"]
+
+
+def test_a_tool_call_shows_its_arguments():
+    """The call is named and its JSON laid out; JSON that is none is shown as it came."""
+    call = Block(at=(0, 0), kind="tool_call", name="look_up", text='{"city":"Ghent"}')
+    broken = dataclasses.replace(REPLY, blocks=(call, Block(at=(1, 0), kind="tool_call", name="f", text='{"a":')))
+    text = transcript.bundle(broken)["text/plain"]
+    assert 'calls look_up:\n{\n  "city": "Ghent"\n}' in text
+    assert 'calls f (invalid JSON):\n{"a":' in text
+
+
+@pytest.mark.parametrize("place", ["prompt", "model", "thinking", "text", "tool", "fault", "warning"])
+def test_hostile_text_is_inert_wherever_it_stands(place: str):
+    """No text of a reply or a request reaches HTML or Markdown as markup of its own."""
+    bad = "<script>alert(1)</script><img src=x onerror=alert(1)>"
+    hostile = {
+        "prompt": {"request": compose("messages", bad, system=bad)},
+        "model": {"model": bad},
+        "thinking": {"blocks": (Block(at=(0, 0), kind="thinking", text=bad),)},
+        "text": {"blocks": (Block(at=(0, 0), kind="text", text=bad),)},
+        "tool": {"blocks": (Block(at=(0, 0), kind="tool_call", name=bad, text=bad),)},
+        "fault": {"status": "failed", "fault": Fault(bad, code=bad)},
+        "warning": {"warnings": (bad,)},
+    }[place]
+    made = transcript.bundle(dataclasses.replace(REPLY, **hostile))
+    for form in ("text/html", "text/markdown"):
+        assert "alert(1)" in made[form].replace("\\", "")
+        assert "<script" not in made[form]
+        assert "<img" not in made[form]
+
+
+def test_a_session_has_the_latest_open_and_the_older_folded():
+    """The newest transcript comes first as it is; the others follow under their titles."""
+    titled = [(name, dict.fromkeys(FORMS, f"body of {name}")) for name in ("first", "second", "third")]
+    made = transcript.session(titled)
+    assert made["text/html"].startswith("body of third<details")
+    assert made["text/html"].index("<summary") < made["text/html"].index("second</summary>body of second")
+    assert made["text/plain"].index("third") < made["text/plain"].index("second") < made["text/plain"].index("first")
+
+
+def test_the_title_of_a_folded_transcript_tells_it_from_the_others():
+    """Endpoint, state and the beginning of the prompt."""
+    stopped = dataclasses.replace(REPLY, status="cancelled")
+    assert transcript.title(stopped) == "messages · stopped · “Why is the sky blue?”"
+
+
+@pytest.mark.parametrize("endpoint", ["chat", "responses", "web", "messages"])
+def test_every_endpoint_shows_its_conversation(endpoint: str):
+    """System text and prompt are found wherever the endpoint keeps them."""
+    asked = Reply(request=compose(endpoint, "the prompt", system="the system"), status="completed", complete=True)
+    assert "> system: the system\n\n> user: the prompt" in transcript.bundle(asked)["text/plain"]
+
+
+def test_a_reply_without_a_request_still_shows():
+    """What was folded from events alone has no prompt to show."""
+    assert transcript.bundle(Reply(blocks=REPLY.blocks, status="completed"))["text/plain"].count("user:") == 0
