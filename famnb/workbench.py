@@ -84,12 +84,12 @@ def connect(
                 "https://api.example.com, or unset FAM_API_KEY to use the embedded service"
             )
         connected = Client(**options)
-        where = f"{os.environ['FAM_BASE_URL']} with the key of FAM_API_KEY"
+        where = f"{os.environ['FAM_BASE_URL']}, with the key of FAM_API_KEY"
     else:
         url, key = embedded()
         connected = Client(base_url=url, api_key=key, **options)
-        where = f"the embedded service at {url} (no FAM_API_KEY is set: answers are simulated, nothing is billed)"
-    print(f"famnb: connected to {where}; calls are recorded in {connected.ledger.path}")  # noqa: T201 - says which, every time
+        where = f"the embedded service at {url}: answers are simulated, nothing is billed"
+    print(f"famnb uses {where}\nand records every call in {connected.ledger.path}")  # noqa: T201 - says which, every time
     return connected
 
 

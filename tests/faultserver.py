@@ -82,6 +82,8 @@ class FaultServer:
         self.scripts = list(scripts)
         self.choose = choose
         self.requests: list[Received] = []
+        self.sent: list[float] = []
+        """When each step of bytes was sent, on the monotonic clock."""
         self.connections = 0
         """Connections ever accepted."""
         self.open = 0
@@ -135,6 +137,7 @@ class FaultServer:
         for step in script:
             match step:
                 case bytes():
+                    self.sent.append(time.monotonic())
                     connection.sendall(step)
                 case threading.Event():
                     step.wait(10)

@@ -12,7 +12,7 @@ from strategies import texts
 
 from famnb.events import Closed, Delta, Done, Ended, Event, Fault, Opened, Other, Started, Status, Usage
 from famnb.reply import Block, Folding, fold
-from famnb.timing import Read
+from famnb.timing import Read, Timing
 
 AT, NEXT = (0, 0), (0, 1)
 
@@ -157,6 +157,10 @@ def test_replies_with_equal_content_are_equal():
 def test_a_reply_shows_its_facts():
     """Short, whatever the text."""
     reply = dataclasses.replace(
-        fold([Started(model="m"), Delta(AT, "text", "x" * 100), Ended("stop"), Usage(1, 2)]), endpoint="chat"
+        fold([Started(model="m"), Delta(AT, "text", "x" * 100), Ended("stop"), Usage(1, 2)]),
+        endpoint="chat",
+        timing=Timing(e2e_s=1.23456),
     )
-    assert repr(reply) == f"<Reply completed chat m finish_reason='stop' output_tokens=2 '{'x' * 59}…'>"
+    facts = "completed chat m finish_reason='stop' output_tokens=2 e2e_s=1.235"
+    assert repr(reply) == f"<Reply {facts} '{'x' * 59}…'>"
+    assert repr(fold([Delta(AT, "text", "Hi")])) == "<Reply running 'Hi'>"

@@ -153,7 +153,7 @@ class Composer:
         self._desk.replaced = bool(self._form.raw.get((self._form.endpoint.request.prompt_field,)))
         self._desk.fault = next(map(_said, faults.items()), "")
         remarks = [*self._losses, *(notes.surprises(request) if request else ())]
-        self._notes.value = "".join(f'<p class="famnb-remark">{markup.escape(remark)}</p>' for remark in remarks)
+        self._notes.value = "".join(f'<p class="famnb-remark">{markup.words(remark)}</p>' for remark in remarks)
         text = json.dumps(whole, indent=2, ensure_ascii=False)
         said = f"POST {self._form.endpoint.path}" + (", not valid yet" if faults else "")
         self._json.value = f"<p>{said}</p><pre>{markup.escape(text)}</pre>" if self._show_json.value else ""
@@ -252,4 +252,5 @@ class Composer:
 
 def _said(fault: tuple[Path, str]) -> str:
     path, words = fault
-    return f"{'.'.join(path)}: {words}" if path else words
+    name = ".".join(path)
+    return words if not name or words.startswith(name) else f"{name}: {words}"

@@ -59,7 +59,7 @@ class Form:
         words = field.help
         if field.path == (self.endpoint.request.prompt_field,):
             words += " When filled in, it is sent instead of the prompt."
-        help = "" if early else f'<span class="famnb-help">{markup.escape(words)}</span>'
+        help = "" if early else f'<span class="famnb-help">{markup.words(words)}</span>'
         note = widgets.HTML(help, layout=self._layout)
         self._notes[field.path] = (note, help)
         return boxed(control, note, kind=field.kind, layout=self._layout)

@@ -31,15 +31,15 @@ _TAGS = {"a", "blockquote", "br", "code", "em", "h3", "h4", "h5", "h6", "hr", "l
 _TAGS |= {"s", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul"}
 _ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}, "td": {"style"}, "th": {"style"}}
 # Viewers differ most in these; a heading inside a reply is smaller than the notebook's own.
-_HEADING = "margin:0.9em 0 0.4em;font-weight:600;font-size:"
-_STYLES = {
-    "h3": f"{_HEADING}1.3em",
-    "h4": f"{_HEADING}1.15em",
-    "h5": f"{_HEADING}1em",
-    "h6": f"{_HEADING}1em",
-    "pre": "margin:0.6em 0;padding:0.6em 0.8em;border-radius:6px;overflow:auto;background-color:rgba(128,128,128,0.1)",
+_HEADS = {
+    f"<{tag}>": f'<{tag} style="margin:0.9em 0 0.4em;font-weight:600;font-size:{size}em">'
+    for tag, size in {"h3": 1.3, "h4": 1.15, "h5": 1, "h6": 1}.items()
 }
-_PLAIN_TAG = re.compile(f"<({'|'.join(_STYLES)})>")
+_CODE = (
+    '<pre style="margin:0.6em 0;padding:0.6em 0.8em;overflow:auto;border-radius:6px;'
+    'background-color:rgba(128,128,128,0.1)"><code style="background-color:transparent">'
+)
+_PLAIN_TAG = re.compile("|".join([*_HEADS, "<pre><code>"]))
 _SCHEMES = ("http://", "https://", "mailto:")
 _ALIGN = re.compile(r"text-align:(left|right|center)")
 
@@ -97,12 +97,17 @@ def html(markdown: str) -> str:
         link_rel="noopener noreferrer",
         set_tag_attribute_values={"a": {"target": "_blank"}},
     )
-    return _PLAIN_TAG.sub(lambda tag: f'<{tag[1]} style="{_STYLES[tag[1]]}">', clean)
+    return _PLAIN_TAG.sub(lambda tag: _HEADS.get(tag[0]) or _CODE, clean)
 
 
 def code(text: str) -> str:
     """A text as an HTML code block that shows exactly it."""
-    return f'<pre style="{_STYLES["pre"]}"><code>{escape(text)}</code></pre>'
+    return f"{_CODE}{escape(text)}</code></pre>"
+
+
+def words(text: str) -> str:
+    """A docstring's text as HTML, its names in code type."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def settled(markdown: str) -> int:

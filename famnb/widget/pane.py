@@ -168,6 +168,7 @@ class Pane:
             "id": self.id,
             "running": not ended,
             "stop": self._stop,
+            "waiting": "first token" if self.stream.exchange.request.streams else "reply",
             "elapsed": self._clock() - self._began,
             "head": _text(pieces, "head"),
             "badges": [list(badge) for badge in pieces[0].badges],

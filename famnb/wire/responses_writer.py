@@ -172,8 +172,10 @@ class ResponsesWriter:
         return [self._frame("response.output_item.done", {"output_index": item.index, "item": item.body()})]
 
     def _end(self, ended: Ended) -> list[bytes]:
-        """Finish every block and item, except after a failure: what it cut off is not finished."""
-        self._ended = ended if self._ended is None or self._ended.fault is None else self._ended
+        """Finish every block and item, except at a failure: what it cuts off is not finished."""
+        if self._ended is not None and (self._ended.fault is not None or ended.fault is None):
+            return []
+        self._ended = ended
         if ended.fault is not None:
             return []
         frames = [frame for at in self._blocks for frame in self._closed(at, None)]

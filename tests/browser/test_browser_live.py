@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import time
+
 import pytest
-from conftest import Lab
-from playwright.sync_api import expect
+from labpage import Lab
+from playwright.sync_api import Locator, expect
 
 pytestmark = pytest.mark.browser
 
@@ -16,6 +19,8 @@ HOSTILE = """Hello <script>alert('script')</script><img src=x onerror="alert('im
 [click me](javascript:alert('link')) <svg onload="alert('svg')"></svg> </script></div> \x1b[31m \u202e"""
 FOCUSED = "() => (document.activeElement.labels?.[0] ?? document.activeElement).textContent"
 """The accessible name of what has the focus."""
+GROWN = "length => document.querySelector('.famnb-text').innerText.match(/\\d+/g).length > length"
+"""Whether more numbers are shown than that."""
 
 
 def test_ask_shows_thinking_and_then_the_answer_under_the_cell(lab: Lab):
@@ -90,24 +95,34 @@ def test_a_double_click_sends_once(lab: Lab):
 
 
 def test_a_reload_in_the_middle_of_a_stream_shows_all(lab: Lab):
-    """The new page has the text from its beginning, goes on, and ends with the whole reply."""
-    lab.notebook(CONNECT, COMPOSE)
+    """The new page has the text from its beginning, goes on, stops the stream, and ends with every word of it."""
+    lab.notebook(CONNECT, COMPOSE, "composer.reply.text[-20:]")
     lab.run(0)
     lab.run(1)
     composer = lab.output(1)
-    composer.get_by_label("Prompt").fill("Count to 200.")
-    composer.get_by_label("max_tokens").fill("1500")
+    composer.get_by_label("Prompt").fill("Count to 5000, please.")
+    composer.get_by_label("max_tokens").fill("16000")
     lab.save()
     composer.get_by_role("button", name="Send").click()
     expect(composer.locator(".famnb-pane")).to_contain_text("1, 2, 3")
     lab.reload()
     pane = lab.output(1).locator(".famnb-pane")
-    expect(pane).to_contain_text("1, 2, 3")
     expect(pane.locator(".famnb-state")).to_contain_text("answering")
-    expect(pane).to_contain_text("tokens out")
-    shown = "".join(pane.locator(".famnb-text").inner_text().split())
-    assert all(f",{number}," in shown for number in range(2, 200))
+    before = len(numbers(pane))
+    lab.page.wait_for_function(GROWN, arg=before)
+    lab.output(1).get_by_role("button", name="Stop").click()
+    expect(pane).to_contain_text("stopped")
+    assert numbers(pane) == list(range(1, len(numbers(pane)) + 1))
+    assert len(numbers(pane)) > before > 3
     expect(lab.output(1)).to_contain_text("page was reloaded")
+    lab.run(2)
+    last = str(lab.save().cells[2].outputs[0]["data"]["text/plain"])
+    assert str(numbers(pane)[-2]) in last
+
+
+def numbers(pane: Locator) -> list[int]:
+    """The numbers that an answer has counted."""
+    return [int(number) for number in re.findall(r"\d+", pane.locator(".famnb-text").inner_text())]
 
 
 @pytest.mark.parametrize("way", ["ask", "compose"])
@@ -139,6 +154,32 @@ def test_hostile_text_is_inert_live_and_saved(lab: Lab, way: str):
     expect(lab.output(1)).to_contain_text("<script>alert('script')</script>")
     assert lab.dialogs == []
     assert [url for url in requested if "pixel" in url] == []
+
+
+def test_a_fast_stream_costs_the_page_few_messages(lab: Lab):
+    """Hundreds of deltas a second are at most thirty updates a second of the page, and no word is missing."""
+    arrivals: list[float] = []
+
+    def received(frame: str | bytes) -> None:
+        if b'"changes"' in (frame.encode() if isinstance(frame, str) else frame):
+            arrivals.append(time.monotonic())
+
+    lab.page.on("websocket", lambda socket: socket.on("framereceived", received))
+    fast = "fast = famnb.serve(time_scale=0.05)\nclient = famnb.Client(base_url=fast.url, api_key=fast.key)"
+    lab.notebook(CONNECT, fast, COMPOSE, "reply = composer.reply\nlen(reply.events) / reply.timing.e2e_s > 200")
+    for number in (0, 1, 2):
+        lab.run(number)
+    composer = lab.output(2)
+    composer.get_by_label("Prompt").fill("Count to 900.")
+    composer.get_by_label("max_tokens").fill("8000")
+    composer.get_by_role("button", name="Send").click()
+    expect(composer).to_contain_text("tokens out")
+    counted = " ".join(composer.locator(".jp-RenderedHTML").inner_text().split())
+    assert ", ".join(str(number) for number in range(1, 901)) in counted
+    lab.run(3)
+    expect(lab.output(3)).to_contain_text("True")
+    assert len(arrivals) > 5
+    assert len(arrivals) / (arrivals[-1] - arrivals[0]) < 30
 
 
 def test_keys_do_what_the_buttons_do_and_the_theme_is_followed(lab: Lab):

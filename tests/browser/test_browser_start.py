@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import Lab
+from labpage import Lab
 from playwright.sync_api import expect
 
 import famnb

@@ -212,7 +212,7 @@ def _record(path: Path) -> None:
 def test_a_forked_child_writes_for_itself(ledger: Ledger) -> None:
     """A child has no use of its parent's thread; both go on."""
     ledger.closed(exchange()).result()
-    child = multiprocessing.get_context("fork").Process(target=_record, args=(ledger.path,))
+    child = multiprocessing.get_context("fork").Process(target=_record, args=(ledger.path,), daemon=True)
     child.start()
     child.join(30)
     ledger.closed(exchange()).result()

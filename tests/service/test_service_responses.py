@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncGenerator, Callable
 
 import httpx
 import pytest
 from servicecalls import PATHS, Caller, minimal, said
 
+from famnb.events import Delta, Done, Ended, Event, Started
 from famnb.service import Server, serve
+from famnb.service.store import Store
+from famnb.wire import responses
 
 PATH = PATHS["responses"]
 
@@ -151,3 +155,18 @@ def test_items_and_a_text_mean_the_same(api: Caller) -> None:
     _, text = answered(api, "Hello there.")
     _, same = answered(api, "", input=[{"role": "user", "content": [{"type": "input_text", "text": "Hello there."}]}])
     assert text == same
+
+
+def test_a_response_is_complete_in_the_store_before_its_last_event_goes_out() -> None:
+    """Whoever has read the terminal event can continue the response at once: there is no moment in between."""
+    store = Store()
+
+    async def told() -> AsyncGenerator[Event]:
+        for event in (Started("resp_1", "fam-2-5-pro", 1), Delta((0, 0), "text", "Hi"), Ended("stop"), Done()):
+            yield event
+
+    async def statuses() -> list[str]:
+        passing = store.kept("key", told(), responses, turns=(), system="")
+        return [store.get("key", "resp_1").body["status"] async for _ in passing]
+
+    assert asyncio.run(statuses()) == ["in_progress", "in_progress", "in_progress", "completed"]

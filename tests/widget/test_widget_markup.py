@@ -88,7 +88,7 @@ def test_markdown_is_still_markdown():
         "<s>gone</s>",
         "<ol>",
         '<td style="text-align:right">2</td>',
-        "<code>x &lt; 1\n</code>",
+        ">x &lt; 1\n</code></pre>",
     ):
         assert piece in made
 

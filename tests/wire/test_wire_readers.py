@@ -59,6 +59,12 @@ def test_a_chat_stream_that_breaks_off_gives_what_was_held_back():
     assert fold(events(chat, chunk({"content": "<think>hm</"}))).thinking == "hm</"
 
 
+def test_an_end_that_is_said_twice_closes_nothing_twice():
+    """Some servers repeat the finish reason on the usage chunk."""
+    stream = events(chat, chunk({"content": "Hi"}), chunk({}, "stop"), chunk({}, "stop"))
+    assert stream.count(Closed(AT)) == 1
+
+
 def test_thinking_in_its_own_field_ends_the_search_for_tags():
     """What a server that has the field writes as a tag is text."""
     stream = [chunk({"reasoning_content": "hm"}), chunk({"content": "<think>x</think>"})]
@@ -148,6 +154,26 @@ def test_a_final_text_that_is_missing_does_not_win(bookkeeping: dict[str, Any]):
     """Only a text that is told replaces what the deltas said."""
     reply = fold(events(responses, text_delta("Hi"), bookkeeping))
     assert (reply.text, reply.warnings) == ("Hi", ())
+
+
+def test_a_text_may_be_told_by_bookkeeping_alone():
+    """A part that is done tells its text, whether or not there were deltas."""
+    part = {"type": "response.content_part.done", "output_index": 0, "content_index": 0}
+    assert fold(events(responses, part | {"part": {"type": "output_text", "text": "Hi"}})).text == "Hi"
+
+
+def test_an_item_of_an_unknown_type_is_passed_through():
+    """Its kind is the wire's word, its text no answer."""
+    item = {"id": "ws", "type": "web_search_call", "status": "completed"}
+    reply = fold(events(responses, response("completed", item, {"content": "Hi"})))
+    assert [(block.kind, block.text) for block in reply.blocks] == [("web_search_call", ""), ("text", "Hi")]
+
+
+def test_an_error_body_inside_a_responses_stream_is_a_failure():
+    """An error without a type is one; an event that only has such a field is none."""
+    failed = fold(events(responses, text_delta("Hi"), {"error": {"message": "no"}}))
+    assert (failed.status, failed.text, failed.fault and failed.fault.message) == ("failed", "Hi", "no")
+    assert fold(events(responses, {"type": "response.note", "error": "no"})).fault is None
 
 
 def test_kinds_that_claim_one_place_stay_apart():

@@ -93,6 +93,12 @@ def test_what_is_encoded_is_decoded(data: st.DataObject):
     assert decoded(*data.draw(cut(stream))) == sent
 
 
+@pytest.mark.parametrize("data", [b"{\n}", b"{\r}", b"{\r\n}"])
+def test_line_ends_inside_data_make_several_lines(data: bytes):
+    """Whatever the line ends were, they arrive as LF."""
+    assert sse.encode(data) == b"data: {\ndata: }\n\n"
+
+
 def test_a_drip_copies_nothing_that_came_before():
     """A long line that comes byte by byte costs the same for each byte."""
     decoder = sse.Decoder()

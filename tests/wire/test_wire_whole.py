@@ -152,6 +152,11 @@ def test_output_text_alone_is_read():
     assert fold(responses.read({"status": "completed", "output_text": "yes"})).text == "yes"
 
 
+def test_plain_content_is_a_text():
+    """Some servers send no list of blocks."""
+    assert fold(messages.read({"content": "yes", "stop_reason": "end_turn"})).text == "yes"
+
+
 def test_an_unknown_block_stays_what_it_is():
     """A kind that is not known is passed through, out of the answer's text."""
     reply = fold(messages.read({"content": [{"type": "search_result", "text": "x"}, "yes"], "stop_reason": "pause"}))

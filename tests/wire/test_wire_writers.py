@@ -138,6 +138,31 @@ def test_a_text_that_comes_only_when_its_block_closes_is_not_lost(dialect: Modul
 
 
 @each_dialect
+def test_a_text_that_is_told_again_is_not_said_again(dialect: ModuleType):
+    """Deltas and then the whole text: the same bytes as without the repetition."""
+    told_again = [*TEXT[:-1], Closed(AT, "Hi!")]
+    assert said(dialect, STARTED, *told_again, Ended("stop"), Done()) == said(
+        dialect, STARTED, *TEXT, Ended("stop"), Done()
+    )
+
+
+@pytest.mark.parametrize("dialect", [chat, responses], ids=NAMES.get)
+def test_a_call_may_tell_its_id_and_name_apart(dialect: ModuleType):
+    """Both are there when the call is finished."""
+    opened = [Opened(CALL, "tool_call", id="a"), Opened(CALL, "tool_call", name="f")]
+    events = [STARTED, *opened, Delta(CALL, "tool_call", "{}"), Closed(CALL), Ended("tool_calls"), Done()]
+    writer = dialect.writer()
+    (call,) = fold(read(dialect, [b"".join(frame for event in events for frame in writer.write(event))])).tool_calls
+    assert (call.id, call.name, call.arguments) == ("a", "f", {})
+
+
+def test_thinking_told_whole_is_a_thinking_delta():
+    """On messages even a late text is said in its block's own kind."""
+    events = said(messages, STARTED, Opened(AT, "thinking"), Closed(AT, "hm"))
+    assert events[-2]["delta"] == {"type": "thinking_delta", "thinking": "hm"}
+
+
+@each_dialect
 def test_thinking_that_comes_only_when_its_block_closes_is_no_answer(dialect: ModuleType):
     """What a dialect cannot say is left out, never said as something else."""
     place = (0, 9)
@@ -158,6 +183,32 @@ def test_a_failure_is_never_followed_by_a_normal_end(dialect: ModuleType):
     assert fold(read(dialect, [sse.encode(codec.encode(e)) for e in events if e != "[DONE]"])).fault == Fault(
         "no", "api_error" if dialect is messages else None
     )
+
+
+@each_dialect
+def test_a_failure_stays_a_failure(dialect: ModuleType):
+    """Whatever an upstream says after it."""
+    failure = Ended("error", fault=Fault("no"), status="failed")
+    assert said(dialect, STARTED, *TEXT[:2], failure, Ended("stop"), Done()) == said(
+        dialect, STARTED, *TEXT[:2], failure, Done()
+    )
+
+
+def test_a_whole_failed_response_says_so():
+    """The response object has a status and an error of its own; the items are incomplete."""
+    body = responses.write(fold([STARTED, *TEXT[:2], Ended("error", fault=Fault("no", code="c"), status="failed")]))
+    assert (body["status"], body["error"]) == ("failed", {"code": "c", "message": "no"})
+    assert [item["status"] for item in body["output"]] == ["incomplete"]
+
+
+def test_details_that_are_not_known_are_left_out():
+    """No zero is made up for reasoning or cached tokens; an unknown count of a message is null."""
+    reply = fold([Ended("stop"), Usage(1, 2)])
+    assert chat.write(reply)["usage"] == {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
+    assert responses.write(reply)["usage"] == {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
+    assert list(messages.write(reply)["usage"].values()) == [1, 2, None, None]
+    nothing = fold([Ended("stop")])
+    assert [dialect.write(nothing)["usage"] for dialect in (chat, responses)] == [None, None]
 
 
 @each_dialect

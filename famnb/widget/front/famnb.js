@@ -104,7 +104,7 @@ function drawPane(pane, stop) {
   const timer = pane.running ? setInterval(tick, 500) : 0;
   const settle = () => {
     const last = pane.blocks.at(-1)?.kind;
-    const doing = last === "thinking" ? "thinking …" : last ? "answering …" : "waiting for the first token …";
+    const doing = last === "thinking" ? "thinking …" : last ? "answering …" : `waiting for the ${pane.waiting} …`;
     const words = pane.running ? (pane.stopping ? "stopping …" : doing) : "";
     if (state.textContent !== words) state.textContent = words;
     stopping.disabled = Boolean(pane.stopping);
