@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import shutil
 import subprocess
@@ -17,7 +18,9 @@ from famnb.client import Client
 from famnb.endpoints import ENDPOINTS, Endpoint, compose
 from famnb.errors import FamnbError
 from famnb.frame import calls
-from famnb.workbench import SERVICE_KEY, SERVICE_URL, connect
+from famnb.service.child import KEY_VARIABLE
+from famnb.service.options import Options
+from famnb.workbench import SERVICE_URL, connect
 
 START = "01-start.ipynb"
 
@@ -73,7 +76,7 @@ def lab(options: argparse.Namespace) -> int:
     with service.serve() as server:
         print(f"famnb: notebooks in {folder}; embedded service at {server.url}", flush=True)
         child = subprocess.Popen(  # noqa: S603 - our own interpreter with our own arguments
-            [*command, *options.lab], env={**os.environ, SERVICE_URL: server.url, SERVICE_KEY: server.key}
+            [*command, *options.lab], env={**os.environ, SERVICE_URL: server.url, KEY_VARIABLE: server.key}
         )
         try:
             return child.wait()
@@ -102,27 +105,32 @@ def notebooks() -> Path:
 
 def _serve(parser: argparse.ArgumentParser) -> None:
     """The local service; its first line on standard output is one JSON object with url, key and pid."""
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    parser.add_argument("--port", type=int, default=0, help="port to listen on (default: a free one)")
-    parser.add_argument("--key", help="the API key to ask for (default: FAMNB_SERVICE_KEY, else a random one)")
-    parser.add_argument("--seed", type=int, default=0, help="another seed gives other answers (default: %(default)s)")
+    usual = Options()
+    parser.add_argument("--host", default=usual.host, help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=usual.port, help="port to listen on (default: a free one)")
+    parser.add_argument("--key", help=f"the API key to ask for (default: {KEY_VARIABLE}, else a random one)")
+    parser.add_argument("--seed", type=int, default=usual.seed, help="another seed gives other answers (default: 0)")
     parser.add_argument(
-        "--time-scale", type=float, default=1.0, help="simulated time, 1 is lifelike, 0 does not wait (default: 1)"
+        "--time-scale", type=float, default=usual.time_scale, help="1 is lifelike, 0 does not wait (default: 1)"
     )
     parser.add_argument("--strict", action="store_true", help="answer 400 to unknown fields instead of ignoring them")
+    parser.add_argument(
+        "--fault",
+        default=usual.fault,
+        help="a fault on every call, such as status=429, delay=2, error=3, cut=3",
+    )
+    parser.add_argument("--requests-per-minute", type=float, metavar="N", help="per key (default: no limit)")
+    parser.add_argument("--burst", type=int, default=usual.burst, metavar="N", help="of these, at once (default: 10)")
+    parser.add_argument("--concurrency", type=int, metavar="N", help="running calls per key (default: no limit)")
     parser.set_defaults(run=serve)
 
 
 def serve(options: argparse.Namespace) -> int:
     """Serve until interrupted."""
-    return service.run(
-        host=options.host,
-        port=options.port,
-        key=options.key or os.environ.get(SERVICE_KEY),
-        seed=options.seed,
-        time_scale=options.time_scale,
-        strict=options.strict,
-    )
+    names = {field.name for field in dataclasses.fields(Options)}
+    chosen = {name: value for name, value in vars(options).items() if name in names}
+    chosen["key"] = options.key or os.environ.get(KEY_VARIABLE)
+    return service.run(**chosen)
 
 
 # check

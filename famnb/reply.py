@@ -117,7 +117,7 @@ class Reply:
 
     @property
     def raw(self) -> Any:
-        """The decoded JSON as it came, unknown fields included: a whole reply's body, or a stream's events as a list."""
+        """The decoded JSON as it came, unknown fields included: a whole reply's body, or a stream's events."""
         bodies = [_decoded(data) for read in self.reads for data in read.data]
         return bodies if self.streamed else (bodies[0] if bodies else None)
 

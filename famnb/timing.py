@@ -1,16 +1,17 @@
 """When the bytes came, and the latencies that follow from it; taken by whoever reads the socket, kept for ever.
 
-    sent ──── headers ──── first content ──── first answer ──── last content ── end
-      └ ttfb_s ┘
-      └──────── ttft_s ─────────┘
-      └──────────────── ttfa_s ──────────────────┘
-                                └─── think_s ────┘
-      └──────────────────────────────── e2e_s ──────────────────────────────────┘
+sent ──── headers ──── first content ──── first answer ──── last content ── end
+  └ ttfb_s ┘
+  └──────── ttft_s ─────────┘
+  └──────────────── ttfa_s ──────────────────┘
+                            └─── think_s ────┘
+  └──────────────────────────────── e2e_s ──────────────────────────────────┘
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -79,31 +80,34 @@ class Stopwatch:
         reasoning_tokens: int | None = None,
         thinking_latency_ms: int | None = None,
     ) -> Timing:
-        """The latencies so far; `output_tokens` includes `reasoning_tokens`, in `tpot_s` only if thinking was streamed."""
-        content = self._content_ns
-        first, last = (content[0], content[-1]) if content else (None, None)
-        answer = self.answer_ns
-        gaps = [later - earlier for earlier, later in zip(content, content[1:], strict=False)] if streamed else []
-        tpot = output_tps = None
-        if streamed and first is not None and last is not None and output_tokens is not None:
-            seen = output_tokens if self.thinking_seen else output_tokens - (reasoning_tokens or 0)
-            tpot = (last - first) / (seen - 1) / 1e9 if seen > 1 and last > first else None
-        if self.end_ns and output_tokens is not None:
-            output_tps = output_tokens / (self.end_ns / 1e9)
-        thought = streamed and self.thinking_first and answer is not None and first is not None
+        """The latencies so far; `output_tokens` includes `reasoning_tokens`, `tpot_s` only if thinking was streamed."""
+        content, answer = self._content_ns, self.answer_ns
+        first = content[0] if content else None
+        gaps = [later - earlier for earlier, later in pairwise(content)] if streamed else []
+        think_s = None
+        if streamed and self.thinking_first and first is not None and answer is not None:
+            think_s = (answer - first) / 1e9
         return Timing(
             ttfb_s=_seconds(self.headers_ns),
             ttft_s=_seconds(first),
             ttfa_s=_seconds(answer),
-            think_s=(answer - first) / 1e9 if thought and answer is not None and first is not None else None,
+            think_s=think_s,
             thinking_latency_ms=thinking_latency_ms,
             e2e_s=_seconds(self.end_ns),
             icl_p50_s=_quantile_s(gaps, 0.5),
             icl_p95_s=_quantile_s(gaps, 0.95),
             icl_max_s=max(gaps) / 1e9 if gaps else None,
-            tpot_s=tpot,
-            output_tps=output_tps,
+            tpot_s=self._tpot_s(gaps, output_tokens, reasoning_tokens),
+            output_tps=None if output_tokens is None or not self.end_ns else output_tokens / (self.end_ns / 1e9),
         )
+
+    def _tpot_s(self, gaps: Sequence[int], output_tokens: int | None, reasoning_tokens: int | None) -> float | None:
+        """The window from first to last content over the tokens that it covers; None where either is not known."""
+        if output_tokens is None:
+            return None
+        covered = output_tokens if self.thinking_seen else output_tokens - (reasoning_tokens or 0)
+        window = sum(gaps)
+        return window / (covered - 1) / 1e9 if covered > 1 and window > 0 else None
 
 
 def _seconds(t_ns: int | None) -> float | None:

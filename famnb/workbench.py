@@ -13,14 +13,13 @@ from urllib.parse import urlsplit
 
 from famnb import client, service
 from famnb.client import Deadlines, Retries
-from famnb.client.client import Caller, Viewer
+from famnb.client.client import CONNECTIONS, Caller, Viewer
 from famnb.errors import CredentialError
 from famnb.record import Ledger
+from famnb.service.child import KEY_VARIABLE
 
 SERVICE_URL = "FAMNB_SERVICE_URL"
-"""Environment variable by which `famnb lab` tells its kernels where the local service is."""
-SERVICE_KEY = "FAMNB_SERVICE_KEY"
-"""Environment variable by which `famnb lab` tells its kernels that service's key."""
+"""Environment variable by which `famnb lab` tells its kernels where the service is; its key is in KEY_VARIABLE."""
 
 _embedded: service.Server | None = None
 _embedding = threading.Lock()
@@ -38,6 +37,7 @@ class _Recorded(Caller):
         ledger: Ledger | Path | str | None = None,
         retries: Retries | None = None,
         deadlines: Deadlines | None = None,
+        connections: int = CONNECTIONS,
     ) -> None:
         self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
         super().__init__(
@@ -47,6 +47,7 @@ class _Recorded(Caller):
             recorder=self.ledger,
             retries=retries,
             deadlines=deadlines,
+            connections=connections,
         )
         self.viewer = notebook_viewer()
 
@@ -55,7 +56,8 @@ class Client(_Recorded, client.Client):
     """A client whose every call is recorded, and whose `ask` streams inline in a notebook cell.
 
     Parameters left out are read from the environment: FAM_API_KEY, FAM_BASE_URL, FAM_ALT_BASE_URL (which falls back to
-    the base address). `ledger` is a Ledger, a path, or None for FAMNB_LEDGER or the user's data folder.
+    the base address). `ledger` is a Ledger, a path, or None for FAMNB_LEDGER or the user's data folder. `connections`
+    is how many connections to one service may be in use at once.
     Raises CredentialError for a key that is unset or malformed.
     """
 
@@ -95,7 +97,7 @@ def connect(
 
 def embedded() -> tuple[str, str]:
     """The address and key of the local service: the one the environment names if it answers, else our own."""
-    url, key = os.environ.get(SERVICE_URL), os.environ.get(SERVICE_KEY)
+    url, key = os.environ.get(SERVICE_URL), os.environ.get(KEY_VARIABLE)
     if url and key and _answers(url):
         return url, key
     global _embedded

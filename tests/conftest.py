@@ -18,10 +18,15 @@ _KEPT = {"FAMNB_REQUIRE_BROWSER"}
 """Variables that are the tests' own."""
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Browser tests come last: Playwright leaves its event loop running, inside which `asyncio.run` refuses to work."""
+    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+
+
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No key, address or proxy of this machine reaches a test, and no test reaches this machine's ledger."""
-    for name in os.environ:
+    for name in list(os.environ):
         ours = name.startswith(("FAM_", "FAMNB_")) and name not in _KEPT
         if ours or name.lower().endswith("_proxy") or name.startswith(("OPENAI_", "ANTHROPIC_")):
             monkeypatch.delenv(name)

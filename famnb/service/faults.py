@@ -1,12 +1,12 @@
 """Faults on demand, for teaching and for tests: how they are asked for, and how a reply commits them.
 
-x-famnb-fault: status=429     that error instead of an answer
-               delay=2        seconds of silence before anything is sent
-               error=3        after 3 deltas the generation fails, as the endpoint reports it
-               cut=3          after 3 deltas the connection breaks
-               garbage=3      after 3 deltas comes an event that is not JSON
-               stall=3        after 3 deltas nothing comes any more
-               drip           every byte is sent by itself
+    x-famnb-fault: status=429     that error instead of an answer
+                   delay=2        seconds of silence before anything is sent
+                   error=3        after 3 deltas the generation fails, as the endpoint reports it
+                   cut=3          after 3 deltas the connection breaks
+                   garbage=3      after 3 deltas comes an event that is not JSON
+                   stall=3        after 3 deltas nothing comes any more
+                   drip           every byte is sent by itself
 Several are joined by commas.
 """
 

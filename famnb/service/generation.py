@@ -60,8 +60,9 @@ class Generation:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         house, options = self._house, self._house.options
         http = HTTPRequest(scope, receive)
-        sdk = self._endpoint.name == "messages"
-        key = caller(http.headers, house.keys, named=sdk)
+        messages = self._endpoint.name == "messages"
+        named = messages and "anthropic-version" in http.headers
+        key = caller(http.headers, house.keys, named=messages)
         with house.limits.admitted(key), contextlib.suppress(ClientDisconnect):
             body = await upload.body_of(http, limit=options.body_limit, within=options.upload_timeout)
             request = validation.parsed(self._endpoint, body, strict=options.strict)
@@ -70,7 +71,7 @@ class Generation:
             async with _attended(receive), aclosing(self._events(key, request, asked)) as events:
                 await asked.before()
                 if request.streams:
-                    await self._stream(request, events, asked, send, named=sdk and "anthropic-version" in http.headers)
+                    await self._stream(request, events, asked, send, named=named)
                 else:
                     await self._whole(events, asked, send)
 

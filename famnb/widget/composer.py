@@ -106,15 +106,17 @@ class Composer:
 
     def _ended(self, stream: Stream) -> None:
         """The reply has ended: its transcript becomes ordinary output, and the live view gives way to it."""
-        reply = known(stream)
         self._replies.append(stream.reply)
-        self._transcripts.append((transcript.title(reply), transcript.bundle(reply)))
-        self._output.replace(self._bundle())
-        if self._desk.reloaded:
-            self._reloaded()
-        else:
-            self._desk.hide()
-        self._desk.busy = False
+        try:
+            reply = known(stream)
+            self._transcripts.append((transcript.title(reply), transcript.bundle(reply)))
+            self._output.replace(self._bundle())
+            if self._desk.reloaded:
+                self._reloaded()
+            else:
+                self._desk.hide()
+        finally:
+            self._desk.busy = False
 
     def _reloaded(self) -> None:
         if self._replies:

@@ -50,7 +50,6 @@ class LiveView(anywidget.AnyWidget):
     """The server's id of this kernel, by which the page can have it interrupted; empty if unknown."""
     blocking = traitlets.Bool(False).tag(sync=True)
     """Whether a cell waits for the streams, so that the kernel may not hear that they shall stop."""
-
     reloaded = traitlets.Bool(False)
     """Whether the page was reloaded since: it no longer follows changes to outputs that it had before."""
 
@@ -68,6 +67,7 @@ class LiveView(anywidget.AnyWidget):
         self._heard = False
         self._page = ""
         self._hidden = False
+        self._broken = False
         self.on_msg(self._message)
 
     def watch(self, stream: Streaming, *, stop: bool = True, then: Callable[[], object] = bool) -> None:
@@ -87,22 +87,34 @@ class LiveView(anywidget.AnyWidget):
             self._hidden = True
             self._everything()
 
-    def flush(self) -> bool:
-        """Send what changed; whether there is more to come."""
+    @property
+    def running(self) -> bool:
+        """Whether there is more to come."""
+        return bool(self._running)
+
+    def flush(self) -> None:
+        """Send what changed, and tell of a stream that has ended."""
         with self._guard:
             over = [id for id in self._running if not self._panes[id].stream.running]
-            made = {id: changes for id in self._running if (changes := self._panes[id].changes())}
-            unheard = not self._heard and (self._looks < UNHEARD_LOOKS or self._looks % UNHEARD_LOOKS == 0)
-            self._looks += 1
-            if over or (unheard and made):
-                self._everything()
-            elif made:
-                self._say({"kind": "changes", "panes": made})
+            try:
+                self._look(last=bool(over))
+            except Exception:  # a view that cannot be drawn must keep neither its stream from ending nor other views
+                if not self._broken:
+                    _log.warning("famnb: a live view cannot be drawn; the call itself goes on", exc_info=True)
+                self._broken = True
             ends = [self._running.pop(id) for id in over]
-            more = bool(self._running)
         for end in ends:
             end()
-        return more
+
+    def _look(self, *, last: bool) -> None:
+        made = {id: changes for id in self._running if (changes := self._panes[id].changes())}
+        unheard = not self._heard and (self._looks < UNHEARD_LOOKS or self._looks % UNHEARD_LOOKS == 0)
+        self._looks += 1
+        outdated = any(self._panes[id].outdated for id in self._running)
+        if last or outdated or (unheard and made):
+            self._everything()
+        elif made:
+            self._say({"kind": "changes", "panes": made})
 
     def _everything(self) -> None:
         panes = [] if self._hidden else [pane.snapshot() for pane in self._panes.values()]
@@ -154,18 +166,11 @@ class Flusher:
                 self._some.wait_for(lambda: self._views)
                 views = list(self._views)
             for view in views:
-                if not self._flushed(view):
-                    with self._some:
-                        self._views.remove(view)
+                view.flush()
+            with self._some:
+                # A view may have been given another stream since: so it is asked here, where `add` waits.
+                self._views = [view for view in self._views if view.running]
             time.sleep(self._period_s)
-
-    @staticmethod
-    def _flushed(view: LiveView) -> bool:
-        try:
-            return view.flush()
-        except Exception:  # one view that cannot be drawn must not end the others
-            _log.warning("famnb: a live view could not be updated; the call itself goes on", exc_info=True)
-            return False
 
 
 FLUSHER = Flusher()

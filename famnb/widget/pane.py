@@ -66,24 +66,24 @@ class _Shown:
             "label": markup.visible(self.label),
             "open": not self.folded,
             "html": "".join(self.html),
-            "tail": markup.visible(self.tail),
+            "tail": self.tail,
         }
 
     def grown(self) -> list[Change]:
         """The changes that show what was added."""
         if not self.fresh:
             return []
-        added = "".join(self.fresh)
+        added = markup.visible("".join(self.fresh))
         self.fresh.clear()
         self.tail += added
         settled = self._settled() if self.kind != "code" and "\n" in added else 0
         if not settled:
-            return [["text", self.number, markup.visible(added)]]
+            return [["text", self.number, added]]
         html = markup.html(self.tail[:settled])
         self.html.append(html)
         self.tail = self.tail[settled:]
         self.looked = 0
-        return [["settle", self.number, html, markup.visible(self.tail)]]
+        return [["settle", self.number, html, self.tail]]
 
     def _settled(self) -> int:
         # Searching again only once the tail has grown by a quarter keeps the cost of a long code block linear.
@@ -95,9 +95,9 @@ class _Shown:
     def close(self) -> list[Change]:
         """The changes that show the block as finished, rendered as a whole."""
         self.grown()
-        whole = "".join(self.text)
+        whole = markup.visible("".join(self.text))
         self.html, self.tail = ([], whole) if self.kind == "code" else ([markup.html(whole)], "")
-        return [["close", self.number, "".join(self.html), markup.visible(self.tail)]]
+        return [["close", self.number, "".join(self.html), self.tail]]
 
 
 class Pane:
@@ -111,7 +111,13 @@ class Pane:
         self._clock = clock
         self._began = clock()
         self._seen = 0
+        self._service: str | None = None
         self._blocks: dict[Address, _Shown] = {}
+
+    @property
+    def outdated(self) -> bool:
+        """Whether it has become known since the last snapshot who answers."""
+        return self.stream.exchange.service != self._service
 
     def changes(self) -> list[Change]:
         """What came since the last look."""
@@ -163,6 +169,7 @@ class Pane:
         ended = not self.stream.running
         if not ended:
             self.changes()
+        self._service = self.stream.exchange.service
         pieces = parts(known(self.stream))
         return {
             "id": self.id,

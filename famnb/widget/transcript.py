@@ -73,7 +73,11 @@ def title(reply: Reply) -> str:
     asked = [turn.text for turn in turns(reply.request) if turn.role == "user"]
     prompt = " ".join(asked[-1].split()) if asked else ""
     shown = prompt if len(prompt) <= 60 else prompt[:59] + "…"
-    facts = [reply.endpoint, *(badge.words for badge in words.badges(reply)), f"“{shown}”" if shown else ""]
+    facts = [
+        reply.endpoint,
+        *(badge.words for badge in words.badges(reply) if badge.tone != "plain"),
+        f"“{shown}”" if shown else "",
+    ]
     return " · ".join(fact for fact in facts if fact)
 
 

@@ -50,7 +50,8 @@ class ChatWriter:
                 self._ended = True
                 return [self._failure(event.fault) if event.fault else self._chunk({}, _finish(event.finish_reason))]
             case Done():
-                return [*([self._usage_chunk()] if self._include_usage else []), sse.encode(sse.DONE)]
+                known = self._include_usage and self._usage != Usage()
+                return [*([self._usage_chunk()] if known else []), sse.encode(sse.DONE)]
             case _:
                 pass
         return []

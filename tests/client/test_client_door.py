@@ -7,7 +7,7 @@ import contextlib
 import json
 
 import pytest
-from conftest import KEY
+from callers import KEY
 from faultserver import chunked, whole
 from payloads import ENDPOINTS, body, request, said
 

@@ -12,7 +12,7 @@ HERE = Path(__file__).parent
 BEGIN = f"""
 import sys
 sys.path[:0] = [{str(HERE)!r}, {str(HERE.parent)!r}]
-from conftest import KEY, Notebook
+from callers import KEY, Notebook
 from faultserver import FaultServer, chunked, whole
 from payloads import body, delta, request
 from famnb.client import Client

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 
 import pytest
-from conftest import KEY
+from callers import KEY
 from faultserver import Do, chunked, head, whole
 from payloads import body, delta, opening, request, said
 

@@ -7,7 +7,7 @@ import warnings
 from concurrent.futures import Future
 
 import pytest
-from conftest import KEY, Notebook
+from callers import KEY, Notebook
 from faultserver import Do, chunked, whole
 from payloads import closing, delta, request, said
 

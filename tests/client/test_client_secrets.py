@@ -10,7 +10,7 @@ import traceback
 import types
 
 import pytest
-from conftest import KEY
+from callers import KEY
 from faultserver import Do, chunked, whole
 from payloads import body, delta, request, said
 

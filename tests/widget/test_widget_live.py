@@ -49,8 +49,8 @@ def test_a_look_sends_at_most_one_message(view: Recording, stream):
     """However many deltas came; with nothing new, none."""
     for _ in range(500):
         stream.says(Delta(TEXT, "text", "x"))
-    assert view.flush()
-    assert view.flush()
+    view.flush()
+    view.flush()
     (message,) = view.sent
     assert message["kind"] == "changes"
     assert list(message["panes"].values()) == [[["open", 0, "text", ""], ["text", 0, "x" * 500]]]
@@ -106,10 +106,20 @@ def test_the_last_message_is_everything_and_then_the_end_is_told(view: Recording
     view.watch(stream, then=lambda: ended.append(view.sent[-1]))
     stream.says(Delta(TEXT, "text", "done")).ends(status="completed", complete=True)
     view.hear(kind="ready", page="page-1")
-    assert not view.flush()
-    assert not view.flush()
+    view.flush()
+    view.flush()
+    assert not view.running
     assert [message["kind"] for message in ended] == ["snapshot"]
     assert ended[0]["panes"][0]["running"] is False
+
+
+def test_that_a_reply_is_simulated_is_said_as_soon_as_it_is_known(view: Recording, stream):
+    """The answer's headers say who answers: the badge is there before the first word."""
+    stream.exchange.service = "sim"
+    view.flush()
+    view.flush()
+    (message,) = view.sent
+    assert message["panes"][0]["badges"] == [["simulated", "plain"]]
 
 
 def test_stop_is_acknowledged_and_stops(view: Recording, stream):
@@ -141,16 +151,32 @@ def test_the_flusher_carries_a_view_to_its_end(scripted):
         assert end.wait(10)
 
 
-def test_a_view_that_cannot_be_drawn_ends_no_other(scripted, caplog: pytest.LogCaptureFixture):
-    """Its failure is logged; the thread and the other views go on."""
+def test_a_view_that_cannot_be_drawn_stops_nothing(scripted, caplog: pytest.LogCaptureFixture):
+    """Its failure is logged once; its own stream's end is still told, and the other views go on."""
     flusher = Flusher(period_s=0.001)
-    broken, sound = scripted(), scripted()
-    view = Recording(flusher=flusher)
-    view.watch(broken)
-    view.send = lambda *_: 1 / 0
-    end = threading.Event()
-    Recording(flusher=flusher).watch(sound, then=end.set)
-    broken.says(Delta(TEXT, "text", "x"))
-    sound.says(Delta(TEXT, "text", "x")).ends(status="completed")
-    assert end.wait(10)
-    assert "could not be updated" in caplog.text
+    streams = [scripted(), scripted()]
+    ends = [threading.Event(), threading.Event()]
+    views = [Recording(flusher=flusher), Recording(flusher=flusher)]
+    for view, stream, end in zip(views, streams, ends, strict=True):
+        view.watch(stream, then=end.set)
+    views[0].send = lambda *_: 1 / 0
+    for stream, end in zip(streams, ends, strict=True):
+        stream.says(Delta(TEXT, "text", "x"))
+        stream.ends(status="completed")
+        assert end.wait(10)
+    assert caplog.text.count("cannot be drawn") == 1
+
+
+def test_a_view_can_be_given_the_next_stream_as_soon_as_one_has_ended(scripted):
+    """The flusher does not forget a view that has something to do again."""
+    view = Recording(flusher=Flusher(period_s=0.001))
+    over = threading.Event()
+
+    def follow(left: int) -> None:
+        if left:
+            view.watch(scripted().ends(status="completed"), then=lambda: follow(left - 1))
+        else:
+            over.set()
+
+    follow(20)
+    assert over.wait(10)

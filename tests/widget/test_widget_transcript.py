@@ -6,6 +6,8 @@ import dataclasses
 from decimal import Decimal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from famnb.endpoints import compose
 from famnb.errors import StreamInterrupted
@@ -123,6 +125,17 @@ def test_hostile_text_is_inert_wherever_it_stands(place: str):
         assert "alert(1)" in made[form].replace("\\", "")
         assert "<script" not in made[form]
         assert "<img" not in made[form]
+
+
+@given(
+    st.text(st.characters(exclude_categories=[]), max_size=60),
+    st.sampled_from(["text", "thinking", "tool_call", "refusal", "new"]),
+)
+def test_any_text_makes_a_transcript_that_can_be_saved(text: str, kind: str):
+    """Nothing a model says keeps its transcript from being made and encoded."""
+    block = Block(at=(0, 0), kind=kind, text=text, name=text)
+    for made in transcript.bundle(dataclasses.replace(REPLY, blocks=(block,), model=text)).values():
+        made.encode()
 
 
 def test_a_session_has_the_latest_open_and_the_older_folded():

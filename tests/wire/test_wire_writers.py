@@ -72,7 +72,7 @@ def test_a_whole_chat_reply_with_calls_has_empty_content():
 
 
 def test_chat_writes_usage_only_when_asked():
-    """One more chunk without choices before the terminator; null where nothing is known."""
+    """One more chunk without choices before the terminator; none where nothing is known, as after a failure."""
     end = [Ended("stop"), Usage(3, 2), Done()]
     assert [event == "[DONE]" or event["choices"] for event in said(chat, STARTED, *TEXT, *end)][-2:] != [[], True]
     asked = said(chat, STARTED, *TEXT, *end, include_usage=True)
@@ -80,7 +80,8 @@ def test_chat_writes_usage_only_when_asked():
         [],
         {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5},
     )
-    assert said(chat, Ended("stop"), Done(), include_usage=True)[-2]["usage"] is None
+    failed = Ended("error", status="failed", fault=Fault("broken"))
+    assert "error" in said(chat, STARTED, *TEXT, failed, Done(), include_usage=True)[-2]
 
 
 def test_responses_interleaves_items():
