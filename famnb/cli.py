@@ -11,6 +11,9 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
+
+import pandas as pd
 
 import famnb
 from famnb import service
@@ -31,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run: Callable[[argparse.Namespace], int] = options.run
     try:
         return run(options)
-    except FamnbError as error:
+    except (FamnbError, OSError) as error:
         print(f"famnb: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -120,7 +123,7 @@ def _serve(parser: argparse.ArgumentParser) -> None:
         help="a fault on every call, such as status=429, delay=2, error=3, cut=3",
     )
     parser.add_argument("--requests-per-minute", type=float, metavar="N", help="per key (default: no limit)")
-    parser.add_argument("--burst", type=int, default=usual.burst, metavar="N", help="of these, at once (default: 10)")
+    parser.add_argument("--burst", type=int, default=usual.burst, metavar="N", help="of these, at once (default: all)")
     parser.add_argument("--concurrency", type=int, metavar="N", help="running calls per key (default: no limit)")
     parser.set_defaults(run=serve)
 
@@ -129,7 +132,7 @@ def serve(options: argparse.Namespace) -> int:
     """Serve until interrupted."""
     names = {field.name for field in dataclasses.fields(Options)}
     chosen = {name: value for name, value in vars(options).items() if name in names}
-    chosen["key"] = options.key or os.environ.get(KEY_VARIABLE)
+    chosen["key"] = options.key or os.getenv(KEY_VARIABLE)
     return service.run(**chosen)
 
 
@@ -209,12 +212,25 @@ def show_calls(options: argparse.Namespace) -> int:
     elif frame.empty:
         print("No calls are recorded yet. `famnb check` makes eight.")
     else:
-        columns = ["started_at", "endpoint", "model", "status", "ttft_s", "e2e_s", "output_tokens", "cost_usd"]
-        shown = frame[columns].tail(options.n).copy()
-        shown["started_at"] = shown["started_at"].dt.tz_convert(None).dt.floor("s")
-        print(shown.to_string(index=False, na_rep="–", float_format=lambda value: f"{value:.3g}"))
-        print(f"{len(frame)} calls in all; times in seconds, started_at in UTC")
+        print(_table(frame.tail(options.n)))
+        print(f"{len(frame)} calls in all; times in seconds, started_at in UTC, ~ is an estimate")
     return 0
+
+
+def _table(frame: pd.DataFrame) -> str:
+    """The columns that fit a terminal; an estimated figure is marked with ~."""
+    shown = frame[["started_at", "endpoint", "model", "status", "ttft_s", "e2e_s"]].copy()
+    shown["started_at"] = shown["started_at"].dt.tz_convert(None).dt.floor("s")
+    guessed = frame["output_tokens_source"] == "estimated"
+    shown["output_tokens"] = _marked(frame["output_tokens"], guessed, ",.0f")
+    shown["cost_usd"] = _marked(frame["cost_usd"], frame["cost_low_usd"] < frame["cost_high_usd"], ".3g")
+    return shown.to_string(index=False, na_rep="–", float_format=lambda value: f"{value:.3g}")
+
+
+def _marked(figures: pd.Series[Any], guessed: pd.Series[Any], form: str) -> list[str]:
+    """Figures as text, `–` for a missing one and ~ before a guessed one."""
+    pairs = zip(figures.tolist(), guessed.fillna(False).tolist(), strict=True)
+    return ["–" if pd.isna(figure) else f"{'~' if guess else ''}{figure:{form}}" for figure, guess in pairs]
 
 
 if __name__ == "__main__":

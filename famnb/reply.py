@@ -25,6 +25,9 @@ from famnb.events import (
 )
 from famnb.timing import Read, Timing
 
+_UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
+"""How a decoder says that something is no JSON, or nested too deeply to be read."""
+
 
 class Block(msgspec.Struct, frozen=True):
     """One piece of a reply: thinking, text, a tool call, a refusal, or a kind passed through."""
@@ -45,7 +48,7 @@ class Block(msgspec.Struct, frozen=True):
         """A tool call's decoded arguments; None when they are not valid JSON (see `valid`)."""
         try:
             return msgspec.json.decode(self.text or "{}")
-        except msgspec.DecodeError:
+        except _UNREADABLE:
             return None
 
     @property
@@ -55,7 +58,7 @@ class Block(msgspec.Struct, frozen=True):
             return True
         try:
             msgspec.json.decode(self.text or "{}")
-        except msgspec.DecodeError:
+        except _UNREADABLE:
             return False
         return True
 
@@ -139,7 +142,7 @@ class Reply:
 def _decoded(data: bytes) -> Any:
     try:
         return msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except _UNREADABLE:
         return data.decode(errors="replace")
 
 

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from famnb import client, service
 from famnb.client import Deadlines, Retries
 from famnb.client.client import CONNECTIONS, Caller, Viewer
+from famnb.client.credentials import Credential
 from famnb.errors import CredentialError
 from famnb.record import Ledger
 from famnb.service.child import KEY_VARIABLE
@@ -33,12 +34,13 @@ class _Recorded(Caller):
         *,
         base_url: str | None = None,
         alt_base_url: str | None = None,
-        api_key: str | None = None,
+        api_key: str | Credential | None = None,
         ledger: Ledger | Path | str | None = None,
         retries: Retries | None = None,
         deadlines: Deadlines | None = None,
         connections: int = CONNECTIONS,
     ) -> None:
+        api_key = Credential.found(api_key)
         self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
         super().__init__(
             base_url=base_url,
@@ -79,14 +81,14 @@ def connect(
     Raises CredentialError when a key is set without an address or is malformed.
     """
     options: dict[str, Any] = {"ledger": ledger, "retries": retries, "deadlines": deadlines}
-    if os.environ.get("FAM_API_KEY"):
-        if not os.environ.get("FAM_BASE_URL"):
+    if os.getenv("FAM_API_KEY"):
+        if not os.getenv("FAM_BASE_URL"):
             raise CredentialError(
                 "FAM_API_KEY is set, but FAM_BASE_URL is not: set it to the service's address, such as "
                 "https://api.example.com, or unset FAM_API_KEY to use the embedded service"
             )
         connected = Client(**options)
-        where = f"{os.environ['FAM_BASE_URL']}, with the key of FAM_API_KEY"
+        where = f"{os.getenv('FAM_BASE_URL')}, with the key of FAM_API_KEY"
     else:
         url, key = embedded()
         connected = Client(base_url=url, api_key=key, **options)
@@ -97,7 +99,7 @@ def connect(
 
 def embedded() -> tuple[str, str]:
     """The address and key of the local service: the one the environment names if it answers, else our own."""
-    url, key = os.environ.get(SERVICE_URL), os.environ.get(KEY_VARIABLE)
+    url, key = os.getenv(SERVICE_URL), os.getenv(KEY_VARIABLE)
     if url and key and _answers(url):
         return url, key
     global _embedded

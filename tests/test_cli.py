@@ -64,12 +64,22 @@ def test_calls_prints_the_latest_and_exports_all(environment: None, tmp_path: Pa
     cli.main(["check"])
     capsys.readouterr()
     assert cli.main(["calls", "-n", "3"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 1 + 3 + 1
+    printed = capsys.readouterr().out
+    assert len(printed.splitlines()) == 1 + 3 + 1
+    assert re.search(r"web +fam-2-5-pro .* ~\d+ ", printed), (
+        "a streamed web chat tells no usage: its count is an estimate"
+    )
     file = tmp_path / "calls.csv"
     assert cli.main(["calls", "--csv", str(file)]) == 0
     exported = pd.read_csv(file)
     assert list(exported.columns) == list(famnb.calls().columns)
     assert len(exported) == 8
+
+
+def test_a_file_that_cannot_be_written_is_a_message_not_a_traceback(capsys: pytest.CaptureFixture[str]):
+    """The exit status is 1, and the sentence says which folder is missing."""
+    assert cli.main(["calls", "--csv", "/nowhere/calls.csv"]) == 1
+    assert re.fullmatch(r"famnb: .*/nowhere.*\n", capsys.readouterr().err)
 
 
 def test_serve_announces_itself_in_one_line_of_json():

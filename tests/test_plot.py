@@ -278,3 +278,20 @@ def test_a_figure_shows_itself_once(first: str) -> None:
     outputs = notebook.cells[0].outputs
     assert [list(output.data) for output in outputs] == [["image/png", "text/plain"]]
     assert outputs[0].metadata["image/png"]["width"] == 800
+
+
+@pytest.mark.parametrize("name", [r"a $\foo$ b", "$x_1$", "costs $5 or $6"])
+def test_dollar_signs_are_no_formula(name: str) -> None:
+    """A name with two dollar signs is drawn as it is, in our own figure and in the caller's."""
+    frame = priced([name] * 2, [0.01, 0.02], off=2, ttft_s=[0.1, 0.2])
+    for draw in (plot.latency, plot.cost):
+        for figure in (draw(frame), draw(frame, ax=Figure().add_subplot())):
+            figure.canvas.draw()
+            assert {text.get_parse_math() for text in figure.findobj(Text) if name in text.get_text()} == {False}
+    assert name in words(plot.timeline(dataclasses.replace(exchange().reply, model=name)))
+
+
+def test_a_metric_that_is_no_number_is_refused() -> None:
+    """The sentence says which columns are latencies."""
+    with pytest.raises(ValueError, match="'prompt' holds no numbers; latencies are ttfb_s"):
+        plot.latency(calls(prompt=["Hi"]), metric="prompt")

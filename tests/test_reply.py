@@ -93,6 +93,14 @@ def test_a_tool_call_is_assembled():
     assert fold([Delta(AT, "text", "{")]).blocks[0].valid
 
 
+def test_what_no_decoder_can_take_is_kept_as_it_is():
+    """Arguments and events nested without end are no JSON here, rather than a crash when they are looked at."""
+    deep = "[" * 200_000
+    (call,) = fold([Opened(AT, "tool_call"), Delta(AT, "tool_call", deep)]).tool_calls
+    assert (call.valid, call.arguments, call.text) == (False, None, deep)
+    assert dataclasses.replace(fold([]), reads=(Read(0, (deep.encode(),)),)).raw == deep
+
+
 def test_a_signature_is_no_content():
     """It belongs to its block and shows nowhere."""
     reply = fold([Delta(AT, "signature", "c2"), Delta(AT, "signature", "ln")])

@@ -28,8 +28,8 @@ class Addresses:
         With a given `base_url` the environment's second address does not count: the two belong together.
         """
         if base_url is None:
-            base_url = os.environ.get(BASE) or None
-            alt_base_url = alt_base_url or os.environ.get(ALT) or None
+            base_url = os.getenv(BASE) or None
+            alt_base_url = alt_base_url or os.getenv(ALT) or None
         base, alt = base_url or alt_base_url, alt_base_url or base_url
         if base is None or alt is None:
             raise InvalidRequest(f"base_url: unset; pass base_url= (and alt_base_url=) or set {BASE} (and {ALT})")

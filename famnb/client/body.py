@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
 from famnb.client.call import Call
@@ -19,9 +19,11 @@ ERROR_BODY_S = 5.0
 ERROR_BODY_BYTES = 1_000_000
 
 
-async def taken(call: Call, watch: Watch, answer: Answer, *, streamed: bool) -> None:
+async def taken(
+    call: Call, watch: Watch, answer: Answer, *, streamed: bool, mask: Callable[[bytes], bytes] = bytes
+) -> None:
     """Read a body to its end, or to the end of what it means; raises unless that is a complete reply."""
-    intake, grew = call.begin_intake(streamed=streamed), call.handover.grew
+    intake, grew = call.begin_intake(streamed=streamed, mask=mask), call.handover.grew
     sent_ns, clock = call.sent_ns or 0, call.clock
     begun = not streamed
     if begun:

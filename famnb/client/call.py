@@ -68,11 +68,15 @@ class Call:
         """Nanoseconds since the present try was sent."""
         return 0 if self.sent_ns is None else self.clock() - self.sent_ns
 
-    def begin_intake(self, *, streamed: bool) -> Intake:
-        """The answer's headers have come; its body goes here."""
+    def begin_intake(self, *, streamed: bool, mask: Callable[[bytes], bytes] = bytes) -> Intake:
+        """The answer's headers have come; its body goes here, secrets taken out of it by `mask`."""
         exchange = self.exchange
         self.intake = Intake(
-            exchange.endpoint, streamed=streamed, headers_ns=exchange.headers_ns, events=self.handover.events
+            exchange.endpoint,
+            streamed=streamed,
+            headers_ns=exchange.headers_ns,
+            events=self.handover.events,
+            mask=mask,
         )
         exchange.streamed = streamed
         exchange.reads = self.intake.reads
@@ -100,7 +104,8 @@ class Call:
             intake = self.begin_intake(streamed=False)
         elapsed = self.elapsed()
         intake.close(elapsed)
-        if isinstance(error, StreamInterrupted | DeadlineError | Cancelled) and intake.folding.ended is not None:
+        late = intake.streamed and intake.folding.ended is not None
+        if late and isinstance(error, StreamInterrupted | DeadlineError | Cancelled):
             error = _proof(intake)
         exchange.streamed = intake.streamed
         exchange.end_ns = None if self.sent_ns is None else intake.stopwatch.end_ns

@@ -43,7 +43,7 @@ class Caller:
         *,
         base_url: str | None = None,
         alt_base_url: str | None = None,
-        api_key: str | None = None,
+        api_key: str | Credential | None = None,
         recorder: Recorder | None = None,
         retries: Retries | None = None,
         deadlines: Deadlines | None = None,
@@ -53,11 +53,13 @@ class Caller:
 
         `connections` is how many connections to one service may be in use at once; further calls wait for one.
         """
+        api_key = Credential.found(api_key)
+        api_key.check()
         if isinstance(connections, bool) or not isinstance(connections, int) or connections < 1:
             raise InvalidRequest(f"connections: expected an integer of at least 1, got {connections!r}")
         self._addresses = Addresses.found(base_url, alt_base_url)
         self._engine = Engine(
-            credential=Credential.found(api_key),
+            credential=api_key,
             recorder=recorder,
             retries=retries or Retries(),
             deadlines=deadlines or Deadlines(),

@@ -233,21 +233,21 @@ class Engine:
                 json = answer.content_type.endswith("json")
                 streamed = answer.content_type == "text/event-stream" or (streams and not json)
                 try:
-                    await taken(call, watch, answer, streamed=streamed)
+                    await taken(call, watch, answer, streamed=streamed, mask=self._credential.masked_bytes)
                 except ResponseFormatError as fault:
-                    words = self._credential.masked(str(fault))
-                    raise ResponseFormatError(f"status {answer.status}, but {words}") from None
+                    raise ResponseFormatError(f"status {answer.status}, but {fault}") from None
 
     def _headers(self, call: Call, answer: Answer) -> None:
         exchange = call.exchange
         exchange.headers_ns = call.elapsed()
         exchange.http_status = answer.status
-        exchange.request_id = answer.headers.get("x-request-id")
-        exchange.service = answer.headers.get("x-famnb-engine")
         exchange.response_headers = tuple(
             self._credential.masked_header(name, value) for name, value in answer.header_list()
         )
-        call.should_retry = answer.headers.get("x-should-retry")
+        headers = dict(exchange.response_headers)
+        exchange.request_id = headers.get("x-request-id")
+        exchange.service = headers.get("x-famnb-engine")
+        call.should_retry = headers.get("x-should-retry")
 
     async def _refused(self, call: Call, answer: Answer) -> APIStatusError:
         """The error that an error status means; its body is kept."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import NoReturn
 
 from famnb.errors import CredentialError
@@ -10,47 +11,55 @@ from famnb.errors import CredentialError
 VARIABLE = "FAM_API_KEY"
 MASK = "[key]"
 SHORTEST = 8
+"""A key shorter than this may be a word of ordinary text, so it is masked nowhere."""
 _UNSPOKEN = frozenset({"authorization", "proxy-authorization", "set-cookie", "x-api-key"})
 
 
 class Credential:
-    """An API key that shows itself only on a request; it is held in a closure, so that no attribute has it."""
+    """An API key that shows itself only on a request; it is held in a closure, so that no attribute has it.
 
-    __slots__ = ("_reveal",)
+    Whoever is given a key as text puts one of these in its place and only then calls `check`: the frames of an error,
+    which a traceback may show with their variables, then hold no key. For the same reason the package reads the
+    environment with `getenv` alone: such a traceback would show all of `environ`.
+    """
 
-    def __init__(self, key: str) -> None:
-        checked = _checked(key)
+    __slots__ = ("_fault", "_reveal", "masked_bytes")
+
+    masked_bytes: Callable[[bytes], bytes]
+    """Gives bytes back with the key replaced, should a service have echoed it."""
+
+    def __init__(self, key: object) -> None:
+        self._fault = _fault(key)
+        sound = key if isinstance(key, str) and not self._fault else ""
+        raw, mask = sound.encode(), MASK.encode()
 
         def reveal() -> str:
-            return checked
+            return sound
+
+        def masked_bytes(data: bytes) -> bytes:
+            return data.replace(raw, mask)
 
         self._reveal = reveal
+        self.masked_bytes = masked_bytes if len(sound) >= SHORTEST else bytes
 
     @classmethod
-    def found(cls, key: str | None) -> Credential:
+    def found(cls, key: str | Credential | None) -> Credential:
         """The given key, or the one in the environment."""
-        if key is not None:
-            return cls(key)
-        if VARIABLE not in os.environ:
-            raise CredentialError(f"api_key: unset; pass api_key= or set {VARIABLE} in the environment")
-        return cls(os.environ[VARIABLE])
+        return key if isinstance(key, Credential) else cls(os.getenv(VARIABLE) if key is None else key)
+
+    def check(self) -> None:
+        """Raise CredentialError unless it is a key."""
+        if self._fault:
+            raise CredentialError(self._fault)
 
     def authorization(self) -> str:
         """The value of the `Authorization` header."""
         return f"Bearer {self._reveal()}"
 
     def masked(self, text: str) -> str:
-        """The text with the key replaced, should a service have echoed it."""
-        return text.replace(self._reveal(), MASK) if self._telling else text
-
-    def masked_bytes(self, data: bytes) -> bytes:
-        """The same for bytes."""
-        return data.replace(self._reveal().encode(), MASK.encode()) if self._telling else data
-
-    @property
-    def _telling(self) -> bool:
-        """Whether the key is long enough to be no word of ordinary text."""
-        return len(self._reveal()) >= SHORTEST
+        """The same for text."""
+        key = self._reveal()
+        return text.replace(key, MASK) if len(key) >= SHORTEST else text
 
     def masked_header(self, name: str, value: str) -> tuple[str, str]:
         """A response header that may be kept: no secret of any kind in it."""
@@ -63,8 +72,11 @@ class Credential:
         raise TypeError("a credential cannot be pickled or copied: make a new client where it is needed")
 
 
-def _checked(key: object) -> str:
+def _fault(key: object) -> str:
+    """What is wrong with a key, and what to do; empty for a sound one."""
     match key:
+        case None:
+            return f"api_key: unset; pass api_key= or set {VARIABLE} in the environment"
         case str() if not key:
             fault = "empty"
         case str() if any(character.isspace() for character in key):
@@ -72,7 +84,7 @@ def _checked(key: object) -> str:
         case str() if not all("!" <= character <= "~" for character in key):
             fault = "with a character in it that no key has (expected printable ASCII)"
         case str():
-            return key
+            return ""
         case _:
             fault = f"a {type(key).__name__}, not a text"
-    raise CredentialError(f"api_key: {fault}; pass the key as the service's console shows it, or set {VARIABLE}")
+    return f"api_key: {fault}; pass the key as the service's console shows it, or set {VARIABLE}"

@@ -57,7 +57,7 @@ class FanOut:
                 self._stop()
                 for stream in self._streams:
                     stream.wait()
-                raise Interrupted(f"{over} of {len(self._streams)} calls were over") from None
+                raise Interrupted(f"{over} of {len(self._streams)} calls were over; no further one is sent") from None
         return [stream.reply for stream in self._streams]
 
     async def gathered(self) -> list[Reply]:

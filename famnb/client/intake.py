@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from famnb.endpoints import Endpoint
 from famnb.errors import Cancelled, FamnbError, ResponseFormatError, StreamError, StreamInterrupted
@@ -20,7 +21,13 @@ class Intake:
     """Takes in one answer; the same for bytes from a socket and for bytes from a record."""
 
     def __init__(
-        self, endpoint: Endpoint, *, streamed: bool, headers_ns: int | None = None, events: list[Event] | None = None
+        self,
+        endpoint: Endpoint,
+        *,
+        streamed: bool,
+        headers_ns: int | None = None,
+        events: list[Event] | None = None,
+        mask: Callable[[bytes], bytes] = bytes,
     ) -> None:
         self.endpoint = endpoint
         self.streamed = streamed
@@ -31,6 +38,8 @@ class Intake:
         self.folding = Folding()
         self.stopwatch = Stopwatch()
         self.stopwatch.headers_ns = headers_ns
+        self._mask = mask
+        """Takes secrets out of an event or a body before anything else sees it."""
         self._first = len(self.events)
         self._decoder = sse.Decoder()
         self._reader = endpoint.dialect.reader()
@@ -63,7 +72,7 @@ class Intake:
         data = self._decoder.feed(chunk)
         if not data:
             return False
-        self.take(Read(t_ns, tuple(data)))
+        self.take(self._read(t_ns, data))
         return True
 
     def take(self, read: Read) -> None:
@@ -88,14 +97,14 @@ class Intake:
         if self.streamed:
             left = self._decoder.end()
             if left:
-                self.take(Read(t_ns, tuple(left)))
+                self.take(self._read(t_ns, left))
             if not self.reads:
                 self.streamed = b"".join(self._unread).lstrip(b"\xef\xbb\xbf \r\n").startswith(_FIELDS)
         if not self.streamed:
-            body = b"".join(self._unread)
-            if not body.strip():
+            read = self._read(t_ns, [b"".join(self._unread)])
+            if not read.data[0].strip():
                 raise self._misfit("is empty")
-            self.take(Read(t_ns, (body,)))
+            self.take(read)
         self.close(t_ns)
         self.prove()
 
@@ -105,7 +114,9 @@ class Intake:
             return
         self._closed = True
         if not self.streamed and not self.reads and self._unread:
-            self.reads.append(Read(t_ns, (b"".join(self._unread),)))
+            # A body that broke off is kept, and read as far as it can be.
+            with contextlib.suppress(FamnbError):
+                self.take(self._read(t_ns, [b"".join(self._unread)]))
         self._add(self._reader.end())
         if self.stopwatch.end_ns is None:
             self.stopwatch.end_ns = t_ns
@@ -139,10 +150,14 @@ class Intake:
         return dataclasses.replace(
             reply,
             status=reply.status if error is None else status_of(error),
+            complete=reply.complete if error is None else False,
             error=error,
             reads=tuple(self.reads),
             events=tuple(self.events[self._first :]),
         )
+
+    def _read(self, t_ns: int, data: Iterable[bytes]) -> Read:
+        return Read(t_ns, tuple(map(self._mask, data)))
 
     def _stream(self, data: tuple[bytes, ...]) -> None:
         if self._unread:

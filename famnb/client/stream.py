@@ -126,7 +126,7 @@ class Stream:
             self.stop()
             self._handover.wait(GRACE_S)
         reply = self.reply
-        interrupted = Interrupted(f"{len(reply.text)} characters of the answer had come; they are kept in `.reply`")
+        interrupted = Interrupted(f"{len(reply.text):,} characters of the answer had come; `client.last` has them")
         interrupted.reply = reply
         raise interrupted
 

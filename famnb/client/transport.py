@@ -15,6 +15,8 @@ from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import httpx
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.http_exceptions import HttpProcessingError
 from httpx_aiohttp import AiohttpTransport
 
 from famnb.client.credentials import Credential
@@ -183,8 +185,22 @@ def proxy_for(origin: str) -> str | None:
     return proxies.get(url.scheme) or proxies.get("all")
 
 
+class _Protocol(ResponseHandler):
+    """Has a head parsed apart from what came with it: aiohttp forgets both when there is a fault in one of them."""
+
+    def data_received(self, data: bytes) -> None:
+        if data.startswith(b"HTTP/"):
+            head, blank, body = data.partition(b"\r\n\r\n")
+            if body:
+                super().data_received(head + blank)
+                data = body
+        super().data_received(data)
+
+
 def _session() -> aiohttp.ClientSession:
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_S, ssl=_tls())
+    # aiohttp has no public way to choose the protocol; mypy takes a partial of a subclass for something else.
+    connector._factory = functools.partial(_Protocol, loop=asyncio.get_running_loop())  # type: ignore[assignment]
     return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
 
 
@@ -203,5 +219,12 @@ async def _closed(response: httpx.Response) -> None:
 def _words(failure: Exception) -> str:
     """What a library says happened, in one line; its own class name where it says nothing."""
     cause = failure.__cause__ or failure
-    said = " ".join(str(cause).split())
+    match cause:
+        case HttpProcessingError(message=str(words)):
+            pass  # its `str` begins with a 400 that no server sent
+        case aiohttp.ClientConnectorError(os_error=OSError() as cause):
+            words = str(cause)
+        case _:
+            words = str(cause)
+    said = " ".join(words.split())
     return f"{type(cause).__name__}: {said}" if said else type(cause).__name__

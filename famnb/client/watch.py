@@ -73,7 +73,7 @@ class Watch:
 
     def streaming(self) -> None:
         """The answer has begun: from here on it must not fall silent."""
-        self._phase(IdleTimeout, self._deadlines.idle, "the answer fell silent")
+        self._phase(IdleTimeout, self._deadlines.idle, "nothing more of the answer came")
 
     def alive(self) -> None:
         """A sign of life came."""

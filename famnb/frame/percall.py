@@ -44,13 +44,16 @@ def calls(
     """
     if definition not in get_args(Definition):
         raise ValueError(f"definition: {definition!r} is none of {', '.join(get_args(Definition))}")
+    if limit is not None and limit < 0:
+        raise ValueError(f"limit: expected a number of calls of at least 0, got {limit!r}")
     source = ledger_of(ledger)
     condition, values = where(
         since=since, until=until, model=model, endpoint=endpoint, experiment=experiment, tag=tag, status=status
     )
     found = source.select(condition, values, limit=limit)
     columns, table = CALLS, _stored(found)
-    table |= _reckoned(found, source)
+    if found:
+        table |= _reckoned(found, table, source)
     if definition != "famnb":
         columns, table = (*CALLS, *PEER), table | _redefined(definition, found, source)
     result = frame(columns, table)
@@ -81,32 +84,44 @@ def _booleans(values: Sequence[int | None]) -> list[bool | None]:
     return [None if value is None else bool(value) for value in values]
 
 
-def _reckoned(found: Sequence[Row], ledger: Ledger) -> dict[str, Sequence[Any]]:
+def _reckoned(found: Sequence[Row], table: Mapping[str, Sequence[Any]], ledger: Ledger) -> dict[str, Sequence[Any]]:
     """Counts with the missing ones estimated, and costs."""
+    counts: dict[str, list[Any]] = {count: list(table[count]) for count in COUNTS}
+    sources: dict[str, list[str]] = {
+        count: [source or "absent" for source in table[f"{count}_source"]] for count in COUNTS
+    }
+    costs: list[tuple[float | None, ...]] = []
     fits: dict[str, Mapping[str | None, estimate.Fit]] = {}
-    table: dict[str, list[Any]] = {name: [] for name in (*COUNTS, *(f"{count}_source" for count in COUNTS), *_COSTS)}
-    for row in found:
-        figures = _figures(row, fits, ledger)
-        for count in COUNTS:
-            table[count].append(getattr(figures.usage, count))
-            table[f"{count}_source"].append(figures.usage.source(count))
-        for name, amount in zip(_COSTS, _cost(row, figures), strict=True):
-            table[name].append(amount)
-    return dict(table)
+    for place, row in enumerate(found):
+        usage = Usage(*(column[place] for column in counts.values()))
+        between = None
+        if _incomplete(row):
+            figures = _estimated(row, usage, fits, ledger)
+            usage, between = figures.usage, (figures.low, figures.high)
+            for count in COUNTS:
+                if counts[count][place] is None:
+                    counts[count][place], sources[count][place] = getattr(usage, count), usage.source(count)
+        costs.append(_cost(row, usage, between))
+    return {
+        **counts,
+        **{f"{count}_source": column for count, column in sources.items()},
+        **dict(zip(_COSTS, zip(*costs, strict=True), strict=True)),
+    }
 
 
 _COSTS = ("cost_usd", "cost_low_usd", "cost_high_usd")
 
 
-def _figures(row: Row, fits: dict[str, Mapping[str | None, estimate.Fit]], ledger: Ledger) -> estimate.Estimate:
-    """A call's usage, estimated where it ended with an answer but without counts."""
-    usage = Usage(
-        **{count: row[count] for count in COUNTS},
-        derived=tuple(count for count in COUNTS if row[f"{count}_source"] == "derived"),
-    )
-    whole = usage.input_tokens is not None and usage.output_tokens is not None
-    if whole or row["standing"] == "running" or not estimate.answered(row["http_status"]):
-        return estimate.Estimate(usage, usage, usage)
+def _incomplete(row: Row) -> bool:
+    """Whether a call ended with an answer but without counts."""
+    known = row["input_tokens"] is not None and row["output_tokens"] is not None
+    return not known and row["standing"] != "running" and estimate.answered(row["http_status"])
+
+
+def _estimated(
+    row: Row, usage: Usage, fits: dict[str, Mapping[str | None, estimate.Fit]], ledger: Ledger
+) -> estimate.Estimate:
+    """A call's usage with the missing counts estimated; `fits` remembers what was fitted for its model."""
     if row["model"] not in fits:
         fits[row["model"]] = ledger.fits(row["model"])
     return estimate.estimated(
@@ -114,13 +129,14 @@ def _figures(row: Row, fits: dict[str, Mapping[str | None, estimate.Fit]], ledge
         input_chars=row["input_chars"],
         output_chars=row["output_chars"],
         fit=fits[row["model"]].get(row["service"], estimate.Fit()),
+        hidden_cap=None if row["thinking_chars"] else row["hidden_cap"],
     )
 
 
-def _cost(row: Row, figures: estimate.Estimate) -> tuple[float, float, float] | tuple[None, None, None]:
+def _cost(row: Row, usage: Usage, between: tuple[Usage, Usage] | None) -> tuple[float | None, ...]:
     """What a call cost by the book of its day; what was reckoned back then where today's book has no price."""
     started = rows.EPOCH + timedelta(microseconds=row["started_us"])
-    cost = prices.cost(row["model"], figures.usage, started, between=(figures.low, figures.high))
+    cost = prices.cost(row["model"], usage, started, between=between)
     if cost is None and row["cost_usd"] is not None:
         cost = Cost(*(Decimal(row[name]) for name in _COSTS))
     return (None, None, None) if cost is None else (float(cost.usd), float(cost.low), float(cost.high))

@@ -80,7 +80,10 @@ def _moment(moment: Moment) -> datetime:
         case timedelta():
             return datetime.now(UTC) - moment
         case str():
-            return _moment(datetime.fromisoformat(moment))
+            try:
+                return _moment(datetime.fromisoformat(moment))
+            except ValueError:
+                raise ValueError(f"expected a date or time such as '2026-01-31T12:00', got {moment!r}") from None
         case datetime():
             return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         case date():

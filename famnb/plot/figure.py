@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from typing import Any, Self, cast
 
 import matplotlib.figure
-import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backend_bases import RendererBase
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyBboxPatch
 from matplotlib.patheffects import AbstractPathEffect, withStroke
@@ -32,6 +32,10 @@ CORNER_IN = 0.09
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)), (0, (5, 1.5, 1.5, 1.5)))
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = COLOURS[:6]
+
+
+PLAIN: dict[str, Any] = {"parse_math": False}
+"""For words that hold names or money: two dollar signs are no formula."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -146,18 +150,18 @@ class Sheet:
     def words(self, *, title: str, subtitle: str = "", x: str = "", y: str = "", above_pt: float = 0) -> None:
         """Title, facts under it, and axis labels; `above_pt` keeps room above the axes."""
         ink = self.ink
-        label: dict[str, Any] = {"fontsize": 9, "color": ink.soft, "fontfamily": "sans-serif"}
+        label: dict[str, Any] = {"fontsize": 9, "color": ink.soft, "fontfamily": "sans-serif", **PLAIN}
         self.axes.set_xlabel(x, **label)
         self.axes.set_ylabel(y, **label)
         subtitle = subtitle if self.own else ""
         pad = 8 + above_pt + (15 if subtitle else 0)
-        self.axes.set_title(title, loc="left", fontsize=11.5, fontweight="bold", color=ink.strong, pad=pad)
+        self.axes.set_title(title, loc="left", fontsize=11.5, fontweight="bold", color=ink.strong, pad=pad, **PLAIN)
         if subtitle:
             self.note(subtitle, at=(0, 1), offset_pt=(0, 7 + above_pt), fontsize=9, va="bottom")
 
     def note(self, words: str, *, at: tuple[float, float], offset_pt: tuple[float, float], **style: Any) -> Artist:
         """Soft words at a place of the axes (0 to 1), moved by some points."""
-        options = {"fontsize": 8.5, "color": self.ink.soft, "annotation_clip": False, **style}
+        options = {"fontsize": 8.5, "color": self.ink.soft, "annotation_clip": False, **PLAIN, **style}
         return self.axes.annotate(
             words, at, xycoords="axes fraction", xytext=offset_pt, textcoords="offset points", **options
         )
@@ -167,7 +171,7 @@ class Sheet:
         if not self.own:
             labels = [words if self.width(words) < 0.7 else row[0] for row in rows for words in ["  ".join(row)]]
             if handles:
-                self.axes.legend(handles, labels, fontsize=8, loc="best", framealpha=0.85)
+                _plain(self.axes.legend(handles, labels, fontsize=8, loc="best", framealpha=0.85))
             line_chars = max(int(1 / self.width("a")), 20)
             lines = [line for note in notes for line in textwrap.wrap(note, line_chars)]
             self.axes.set_xlabel("\n".join([self.axes.get_xlabel(), *lines]))
@@ -188,7 +192,7 @@ class Sheet:
         blank = Line2D([], [], linestyle="none")
         cells = [row[column] if column < len(row) else "" for column in range(columns) for row in rows]
         place = self.axes.transAxes + ScaledTranslation(0, -under_pt / 72, self.figure.dpi_scale_trans)
-        self.axes.legend(
+        legend = self.axes.legend(
             [*handles, *[blank] * (len(cells) - len(handles))],
             cells,
             ncols=columns,
@@ -204,6 +208,7 @@ class Sheet:
             borderpad=0,
             labelspacing=0.45,
         )
+        _plain(legend)
 
     def empty(self, sentence: str) -> None:
         """In place of data: why there is none, and what to do."""
@@ -233,37 +238,12 @@ class Sheet:
         return self.figure
 
 
+def _plain(legend: Legend) -> None:
+    for words in legend.get_texts():
+        words.set(**PLAIN)
+
+
 def _ink(ground: Any) -> Ink:
     """Light words on dark ground, dark words on light ground."""
     red, green, blue = to_rgb(ground)
     return LIGHT if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else DARK
-
-
-def short(words: str, limit: int = 44) -> str:
-    """Words for a legend: the middle of a long one left out, since names differ at their ends."""
-    if len(words) <= limit:
-        return words
-    head = limit // 2
-    return f"{words[:head]}…{words[head + 1 - limit :]}"
-
-
-def seconds(value: float) -> str:
-    """A duration as one reads it."""
-    match value:
-        case _ if value >= 60:
-            return f"{value / 60:.1f} min"
-        case _ if value >= 1:
-            return f"{value:.2f} s"
-        case _ if value >= 0.1:
-            return f"{value * 1e3:.0f} ms"
-        case _:
-            return f"{value * 1e3:.2g} ms"
-
-
-def simulated(frame: pd.DataFrame) -> list[str]:
-    """The footnote that says which of these calls were answered by a simulated engine."""
-    count = int(frame["simulated"].fillna(False).sum()) if "simulated" in frame else 0
-    if not count:
-        return []
-    which = "all calls were" if count == len(frame) else f"{count:,} of {len(frame):,} calls were"
-    return [f"Simulated: {which} answered by a simulated engine; timings and texts are made up."]

@@ -14,9 +14,12 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
-from famnb.plot.figure import Sheet, short, simulated
+from famnb.plot.figure import Sheet
+from famnb.plot.words import short, simulated
 from famnb.record.pricebook import dollars
 
+COSTS = ("cost_usd", "cost_low_usd", "cost_high_usd")
+COUNTS = ("input_tokens", "output_tokens")
 FEW = 12
 """Up to so many calls each is shown as a dot."""
 SPANS = ((180.0, 1.0, "seconds"), (3 * 3600.0, 60.0, "minutes"), (48 * 3600.0, 3600.0, "hours"))
@@ -30,7 +33,7 @@ def cost(frame: pd.DataFrame, *, by: str = "model", ax: Axes | None = None) -> m
     estimated. Calls without a known price or
     without usage are not in the sums; a note says how many, and how to set a price.
     """
-    for column in (by, "started_at", "cost_usd"):
+    for column in (by, "started_at", "model", *COSTS, *COUNTS):
         if column not in frame.columns:
             raise KeyError(f"the frame has no column {column!r}; it has {', '.join(map(str, frame.columns))}")
     title = f"Cost by {by}"
@@ -96,7 +99,7 @@ def _curve(sheet: Sheet, place: int, times: np.ndarray[Any, Any], rows: pd.DataF
 
 def _figure(rows: pd.DataFrame) -> str:
     """The sum of some calls, with its interval where it has one."""
-    best, low, high = (Decimal(repr(float(rows[name].sum()))) for name in ("cost_usd", "cost_low_usd", "cost_high_usd"))
+    best, low, high = (Decimal(repr(float(rows[name].sum()))) for name in COSTS)
     if high - low <= best * Decimal("1e-9"):
         return _rounded(best)
     return f"about {_rounded(best)} ({_rounded(low)} to {_rounded(high)})"
@@ -126,7 +129,7 @@ def _places(step: float) -> int:
 def _uncounted(frame: pd.DataFrame) -> list[str]:
     """What is not in the sums, and why."""
     unknown = frame[frame["cost_usd"].isna()]
-    used = unknown[["input_tokens", "output_tokens"]].notna().all(axis=1)
+    used = unknown[list(COUNTS)].notna().all(axis=1)
     priceless, unused = unknown[used], unknown[~used]
     notes = []
     if len(priceless):

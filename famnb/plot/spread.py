@@ -14,7 +14,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from famnb.frame import CALLS
-from famnb.plot.figure import Sheet, seconds, short, simulated
+from famnb.plot.figure import Sheet
+from famnb.plot.words import seconds, short, simulated
 
 NAMES = {
     "ttfb_s": "time to response headers",
@@ -49,7 +50,10 @@ def latency(
     for column in (by, metric):
         if column not in frame.columns:
             raise KeyError(f"the frame has no column {column!r}; it has {', '.join(map(str, frame.columns))}")
-    values = pd.Series(frame[metric].to_numpy(dtype=float, na_value=np.nan), index=frame.index)
+    try:
+        values = pd.Series(frame[metric].to_numpy(dtype=float, na_value=np.nan), index=frame.index)
+    except (TypeError, ValueError):
+        raise ValueError(f"metric: the column {metric!r} holds no numbers; latencies are {', '.join(NAMES)}") from None
     name = NAMES.get(metric, metric)
     title = f"{name[:1].upper()}{name[1:]} by {by}"
     sheet = Sheet.of(ax)

@@ -122,7 +122,8 @@ class Call:
     def _seen(self) -> Reply:
         """What the recorded bytes say; an error body or broken bytes say nothing more than `error` does."""
         if (self.row["http_status"] or 200) >= 400 or not self.reads:
-            return Reply(streamed=bool(self.row["streamed"]))
+            timing = Timing(**{name: self.row[name] for name in rows.TIMINGS})
+            return Reply(streamed=bool(self.row["streamed"]), reads=self.reads, timing=timing)
         end_ns = self.row["end_ns"] or self.reads[-1].t_ns
         return replayed(
             self.endpoint,

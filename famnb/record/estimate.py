@@ -9,14 +9,13 @@ import dataclasses
 import math
 import statistics
 from collections.abc import Sequence
-from typing import Any
+
+import msgspec
 
 from famnb.events import Count, Usage
 
 SPREAD = 2.0
-"""How far off, as a factor either way, a ratio may be until enough replies were seen to say better."""
-ENOUGH = 5
-"""From this many replies on the interval is the observed one: lowest to highest, 5th to 95th percentile from 20 on."""
+"""How far off, as a factor either way, an estimate may be about which nothing better is known."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -30,16 +29,18 @@ class Ratio:
     """Replies it was fitted on."""
 
 
-PRIOR = Ratio(1 / 4, 1 / 8, 1 / 2)
-"""Without history: 4 characters a token, as English text has; 2 to 8 covers code, and most languages."""
+PRIOR = Ratio(1 / 4, 1 / 8, 1)
+"""Without history: 4 characters a token, as English text has; 1 to 8 covers code, and most languages."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Fit:
-    """The ratios of one model: of what was asked, and of what came back (hidden reasoning included)."""
+    """The ratios of one model: of what was asked, and of what came back, hidden reasoning included."""
 
     input: Ratio = PRIOR
     output: Ratio = PRIOR
+    reasoned: Ratio = PRIOR
+    """Of what came back where reasoning was asked for and not shown."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -57,37 +58,51 @@ def answered(http_status: int | None) -> bool:
 
 
 def fitted(ratios: Sequence[float]) -> Ratio:
-    """The ratio that observed ratios of tokens to characters suggest; the prior if there are none."""
-    if not ratios:
+    """The ratio that n observed ratios of tokens to characters suggest; the prior if there are none.
+
+    The interval reaches from the 1st to the 99th percentile, so that one odd reply in hundreds does not widen it, and
+    beyond both by a factor of 1 + 1/sqrt(n), since the next reply may be unlike those seen.
+    """
+    n = len(ratios)
+    if n == 0:
         return PRIOR
-    mid = statistics.median(ratios)
-    if len(ratios) < ENOUGH:
-        return Ratio(mid, mid / SPREAD, mid * SPREAD, len(ratios))
-    if len(ratios) < 20:
-        return Ratio(mid, min(ratios), max(ratios), len(ratios))
-    cuts = statistics.quantiles(ratios, n=20, method="inclusive")
-    return Ratio(mid, cuts[0], cuts[-1], len(ratios))
+    cuts = statistics.quantiles(ratios, n=100, method="inclusive") if n > 1 else ratios
+    doubt = 1 + 1 / math.sqrt(n)
+    return Ratio(statistics.median(ratios), cuts[0] / doubt, cuts[-1] * doubt, n)
 
 
-def estimated(usage: Usage, *, input_chars: int | None, output_chars: int | None, fit: Fit) -> Estimate:
+def estimated(
+    usage: Usage, *, input_chars: int | None, output_chars: int | None, fit: Fit, hidden_cap: int | None = None
+) -> Estimate:
     """`usage` with absent input and output counts derived from the total, else estimated from text lengths.
 
-    A length that is None or 0 leaves its count absent: nothing is known then, which is not 0.
+    A length that is None or 0 leaves its count absent: nothing is known then, which is not 0. `hidden_cap` is the most
+    tokens that may have come, where reasoning that is not shown can be most of them; None where the text shows all.
     """
     usage = _from_total(usage)
     mid, low, high = usage, usage, usage
-    sides: tuple[tuple[Count, int | None, Ratio], ...] = (
-        ("input_tokens", input_chars, fit.input),
-        ("output_tokens", output_chars, fit.output),
-    )
-    for count, chars, ratio in sides:
-        if getattr(usage, count) is None and chars:
-            mid = _with(mid, count, round(chars * ratio.mid))
-            low = _with(low, count, math.floor(chars * ratio.low))
-            high = _with(high, count, math.ceil(chars * ratio.high))
+    if usage.input_tokens is None and input_chars:
+        mid, low, high = _sized((mid, low, high), "input_tokens", input_chars, fit.input)
+    if usage.output_tokens is None and output_chars:
+        ratio = fit.output if hidden_cap is None else fit.reasoned
+        mid, low, high = _sized((mid, low, high), "output_tokens", output_chars, ratio)
+        if hidden_cap is not None:
+            mid = _with(mid, "output_tokens", min(mid.output_tokens or 1, hidden_cap))
+            low = _with(low, "output_tokens", math.floor(output_chars * min(fit.output.low, ratio.low)))
+            high = _with(high, "output_tokens", hidden_cap)
     if mid is usage:
         return Estimate(usage, usage, usage)
     return Estimate(_total(mid), _total(low), _total(high))
+
+
+def _sized(ends: tuple[Usage, Usage, Usage], count: Count, chars: int, ratio: Ratio) -> tuple[Usage, Usage, Usage]:
+    """The middle, low and high usage with a count that follows from a length."""
+    mid, low, high = ends
+    return (
+        _with(mid, count, round(chars * ratio.mid)),
+        _with(low, count, math.floor(chars * ratio.low)),
+        _with(high, count, math.ceil(chars * ratio.high)),
+    )
 
 
 def _from_total(usage: Usage) -> Usage:
@@ -102,12 +117,12 @@ def _from_total(usage: Usage) -> Usage:
 
 
 def _with(usage: Usage, count: Count, value: int) -> Usage:
-    counts: dict[str, Any] = {count: max(value, 1)}
-    return usage.then(Usage(**counts, estimated=(count,)))
+    marks = usage.estimated if count in usage.estimated else (*usage.estimated, count)
+    return msgspec.structs.replace(usage, estimated=marks, **{count: max(value, 1)})
 
 
 def _total(usage: Usage) -> Usage:
     if usage.total_tokens is not None or usage.input_tokens is None or usage.output_tokens is None:
         return usage
     total = usage.input_tokens + usage.output_tokens
-    return usage.then(Usage(total_tokens=total, estimated=("total_tokens",)))
+    return _with(usage, "total_tokens", total)

@@ -40,7 +40,8 @@ _RATIOS = """
         CASE WHEN input_tokens_source IN ('reported', 'derived') AND input_chars > 0
             THEN CAST(input_tokens AS REAL) / input_chars END,
         CASE WHEN output_tokens_source IN ('reported', 'derived') AND output_chars > 0
-            THEN CAST(output_tokens AS REAL) / output_chars END
+            THEN CAST(output_tokens AS REAL) / output_chars END,
+        hidden_cap IS NOT NULL AND thinking_chars = 0
     FROM calls WHERE model = ? AND complete = 1 ORDER BY started_us DESC LIMIT ?"""
 
 
@@ -61,7 +62,7 @@ class Ledger:
 
         Nothing is opened before the first call is recorded or read, and a file in trouble never stops a call.
         """
-        chosen = path or os.environ.get("FAMNB_LEDGER") or Path(platformdirs.user_data_dir("famnb")) / "ledger.sqlite"
+        chosen = path or os.getenv("FAMNB_LEDGER") or Path(platformdirs.user_data_dir("famnb")) / "ledger.sqlite"
         if os.fspath(chosen) == ":memory:":
             raise LedgerError("a ledger is a file, since a call must outlive its process; name one, not ':memory:'")
         self.path = Path(chosen).expanduser().resolve()
@@ -229,6 +230,7 @@ class Ledger:
             input_chars=rows.input_chars(request) if answered and reply.usage.input_tokens is None else None,
             output_chars=sum(len(block.text) for block in reply.blocks) if answered else None,
             fit=fits.get(exchange.service, estimate.Fit()),
+            hidden_cap=None if reply.thinking else rows.hidden_cap(request),
         )
         return prices.cost(model, figures.usage, exchange.started_at, between=(figures.low, figures.high))
 
@@ -253,12 +255,9 @@ def _standing(pid: int | None, born: float | None, host: str | None) -> str:
 
 
 def _fitted(ratios: Iterable[sqlite3.Row]) -> dict[str | None, estimate.Fit]:
-    seen: dict[str | None, tuple[list[float], list[float]]] = {}
-    for service, of_input, of_output in ratios:
-        inputs, outputs = seen.setdefault(service, ([], []))
+    seen: dict[str | None, tuple[list[float], list[float], list[float]]] = {}
+    for service, of_input, of_output, hidden in ratios:
+        inputs, outputs, reasoned = seen.setdefault(service, ([], [], []))
         inputs.extend([of_input] if of_input else [])
-        outputs.extend([of_output] if of_output else [])
-    return {
-        service: estimate.Fit(estimate.fitted(inputs), estimate.fitted(outputs))
-        for service, (inputs, outputs) in seen.items()
-    }
+        (reasoned if hidden else outputs).extend([of_output] if of_output else [])
+    return {service: estimate.Fit(*map(estimate.fitted, lists)) for service, lists in seen.items()}

@@ -204,8 +204,11 @@ class PriceBook:
         return pricetable.markup(self)
 
 
+_ALWAYS = datetime.min.replace(tzinfo=UTC)
+
+
 def _since(entry: Price) -> datetime:
-    return entry.since or datetime.min.replace(tzinfo=UTC)
+    return entry.since or _ALWAYS
 
 
 def _tier(entry: Price) -> float:

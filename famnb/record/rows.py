@@ -20,6 +20,7 @@ from famnb.reply import Reply
 from famnb.request import Request
 from famnb.request.base import Part
 from famnb.request.content import images, plain_text
+from famnb.request.limits import MINI_OUTPUT_TOKENS
 from famnb.timing import Read, Timing
 
 HEAD = 200
@@ -95,6 +96,15 @@ def input_chars(request: Request) -> int | None:
     return sum(len(text) + FRAME for text in texts)
 
 
+def hidden_cap(request: Request) -> int | None:
+    """The most tokens a reply may have, where reasoning was asked for that its text does not show; else None."""
+    effort = getattr(getattr(request, "reasoning", None), "effort", None)
+    if effort in (None, "none"):
+        return None
+    cap: int | None = getattr(request, request.cap)
+    return MINI_OUTPUT_TOKENS if cap is None else cap
+
+
 def _forms(request: Request) -> list[Part]:
     """The parts that ask for a form of reply; a JSON Schema is read as input."""
     return [form for name in ("response_format", "text") if (form := getattr(request, name, None)) is not None]
@@ -138,6 +148,7 @@ def _asked(exchange: Exchange, owner: Owner) -> dict[str, Any]:
         "request_key": request.key(),
         "prompt": prompt(request)[:HEAD],
         "input_chars": input_chars(request),
+        "hidden_cap": hidden_cap(request),
         "experiment": exchange.labels.get("experiment"),
         "tag": exchange.labels.get("tag"),
         "labels": _json(dict(exchange.labels)),

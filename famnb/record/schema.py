@@ -53,7 +53,12 @@ def _first(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE UNIQUE INDEX pieces_in_order ON pieces (call_id, seq)")
 
 
-MIGRATIONS: tuple[Step, ...] = (_first,)
+def _hidden_cap(connection: sqlite3.Connection) -> None:
+    """How much reasoning a reply may hide."""
+    connection.execute("ALTER TABLE calls ADD COLUMN hidden_cap INTEGER")
+
+
+MIGRATIONS: tuple[Step, ...] = (_first, _hidden_cap)
 """Step n takes a file of version n to version n + 1; a step that was ever released is never changed."""
 
 

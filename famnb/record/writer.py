@@ -61,6 +61,7 @@ class Writer:
         self._starting = threading.Lock()
         self._working = threading.Lock()
         self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
         self._backlog: list[_Job] = []
         self._patience_s = schema.LOCK_S
         self._warned = False
@@ -145,8 +146,7 @@ class Writer:
     def _write(self) -> None:
         """Write the backlog in one transaction; in trouble it stays."""
         try:
-            connection = self._connection or schema.open_to_write(self.path, patience_s=self._patience_s)
-            self._connection = connection
+            connection = self._connected()
             connection.execute("BEGIN IMMEDIATE")
             for job in self._backlog:
                 self._execute(connection, job)
@@ -173,6 +173,14 @@ class Writer:
             self._complain(f"a call could not be recorded in {self.path}: {error}")
         connection.execute("RELEASE job")
 
+    def _connected(self) -> sqlite3.Connection:
+        """A connection to the file that has the path now; one that was deleted or moved away gets a successor."""
+        if self._connection is None or _identity(self.path) != self._file:
+            self._disconnect()
+            self._connection = schema.open_to_write(self.path, patience_s=self._patience_s)
+            self._file = _identity(self.path)
+        return self._connection
+
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
@@ -186,6 +194,15 @@ class Writer:
         # Where warnings are errors there is no caller on this thread to raise to.
         with contextlib.suppress(RuntimeWarning):
             warnings.warn(message, RuntimeWarning, stacklevel=2)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file has this path; None if none has."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 _writers: dict[Path, Writer] = {}

@@ -10,6 +10,7 @@ import pydantic
 from pydantic import BaseModel, ConfigDict, PrivateAttr
 
 from famnb.errors import InvalidRequest
+from famnb.request.limits import PATTERNS
 
 
 class Part(BaseModel):
@@ -118,5 +119,7 @@ def expected(fault: Any) -> str:
             return str(fault["ctx"]["error"])
         case "model_type" | "dict_type":
             return f"input should be an object, got {shown}"
+        case "string_pattern_mismatch" if said := PATTERNS.get(fault["ctx"]["pattern"]):
+            return f"expected {said}, got {shown}"
         case _:
             return f"{words[:1].lower()}{words[1:]}, got {shown}"

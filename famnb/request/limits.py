@@ -20,18 +20,23 @@ SOME = Field(min_length=1, fail_fast=True)
 """Of a list: not empty, and at fault once, however many of its items are."""
 Text: TypeAlias = Annotated[str, StringConstraints(min_length=1)]
 """A text that says something."""
-ToolName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]+$", min_length=1, max_length=64)]
+_TOOL_NAME = r"^[a-zA-Z0-9_-]+$"
+ToolName: TypeAlias = Annotated[str, StringConstraints(pattern=_TOOL_NAME, min_length=1, max_length=64)]
 
 METADATA_PAIRS = 16
 MetadataKey: TypeAlias = Annotated[str, StringConstraints(max_length=64)]
 MetadataValue: TypeAlias = Annotated[str, StringConstraints(max_length=512)]
 Metadata: TypeAlias = Annotated[dict[MetadataKey, MetadataValue], Field(max_length=METADATA_PAIRS, fail_fast=True)]
 
-MiniModel: TypeAlias = Annotated[str, StringConstraints(pattern=r"^(fam-mini|[^/\s]+/\S+)$")]
+_MINI_MODEL = r"^(fam-mini|[^/\s]+/\S+)$"
+MiniModel: TypeAlias = Annotated[str, StringConstraints(pattern=_MINI_MODEL)]
 """`fam-mini` or `<provider>/<model>`."""
 ProModel: TypeAlias = Literal["fam-2-5-pro", "fam-2-5-mini"]
 MINI_MODELS = ("fam-mini",)
 PRO_MODELS = ("fam-2-5-pro", "fam-2-5-mini")
+
+PATTERNS = {_TOOL_NAME: "only a-z, A-Z, 0-9, _ and -", _MINI_MODEL: "`fam-mini` or `<provider>/<model>`"}
+"""For each pattern the words that say it in an error message."""
 
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 Summary: TypeAlias = Literal["none", "auto", "concise", "detailed"]

@@ -44,12 +44,12 @@ class Limits:
         self,
         *,
         requests_per_minute: float | None = None,
-        burst: int = 10,
+        burst: int | None = None,
         concurrency: int | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._per_second = requests_per_minute / 60 if requests_per_minute else None
-        self._burst = burst
+        self._burst = burst or max(1, int(requests_per_minute or 1))
         self._concurrency = concurrency
         self._clock = clock
         self._allowances: dict[str, tuple[float, float]] = {}
@@ -78,8 +78,8 @@ class Limits:
         if left < 1:
             wait = (1 - left) / self._per_second
             self._allowances[key] = left, now
-            per_minute = f"{self._per_second * 60:g} requests a minute"
-            raise _later(f"more than {per_minute} with this key; try again in {wait:.1f} s", wait)
+            allowed = f"{self._per_second * 60:g} a minute, {self._burst} of them at once"
+            raise _later(f"too many requests with this key ({allowed}); try again in {wait:.1f} s", wait)
         self._allowances[key] = left - 1, now
 
 

@@ -113,7 +113,9 @@ def _unrouted(request: Request, error: Exception) -> Response:
 
 
 def _failed(request: Request, _: Exception) -> Response:
-    return _refused(request, Refusal(500, "the service failed; the request may be repeated"))
+    # The server closes the connection after an exception; a caller not told so would send its next request into it.
+    headers = {"connection": "close"}
+    return _refused(request, Refusal(500, "the service failed; the request may be repeated", headers=headers))
 
 
 def _json(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:

@@ -30,8 +30,8 @@ class Options:
     """A fault to commit on every generation, in the words of the `x-famnb-fault` header."""
     requests_per_minute: float | None = None
     """How many requests a key may make each minute; None does not limit."""
-    burst: int = 10
-    """How many of them may come at once."""
+    burst: int | None = None
+    """How many of them may come at once; None allows a whole minute's."""
     concurrency: int | None = None
     """How many requests of a key may run at the same time; None does not limit."""
     body_limit: int = 20_000_000

@@ -34,7 +34,7 @@ class Refusal(Exception):
         """The error as that endpoint names it."""
         words = _WORDS[endpoint.name == "messages"]
         type_ = words.by_status.get(self.status, words.server if self.status >= 500 else words.request)
-        return Fault(self.message, type_, self.code or _CODES.get(self.status), self.param)
+        return Fault(self.message, type_, self.code or _CODES.get(self.status, type_), self.param)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -67,9 +67,8 @@ _CODES = {
     408: "request_timeout",
     413: "request_too_large",
     429: "rate_limit_exceeded",
-    500: "server_error",
 }
-"""The code of a status, where the refusal names none."""
+"""The code of a status, where the refusal names none; for other statuses it is the type."""
 
 
 def endpoint_at(path: str) -> Endpoint:

@@ -18,7 +18,7 @@ from famnb.request import Request
 from famnb.widget import markup, notes, transcript
 from famnb.widget.desk import Desk
 from famnb.widget.fields import Path, body, faults_of
-from famnb.widget.form import Form, boxed, labelled
+from famnb.widget.form import MODEL, Form, boxed, labelled
 from famnb.widget.pane import known
 from famnb.widget.shown import Output
 
@@ -96,8 +96,11 @@ class Composer:
     def _ipython_display_(self) -> None:
         self._desk.reloaded = False
         self._trouble.value = ""
-        Output().show(self._box)
-        self._output.show(self._bundle())
+        controls = Output()
+        controls.show(self._box)
+        self._output.captured = controls.captured
+        if not controls.captured:
+            self._output.show(self._bundle())
 
     def __repr__(self) -> str:
         return f"<Composer {self._form.endpoint.name}, {len(self._replies)} replies>"
@@ -113,7 +116,7 @@ class Composer:
             self._output.replace(self._bundle())
             if self._desk.reloaded:
                 self._reloaded()
-            else:
+            elif not self._output.captured:
                 self._desk.hide()
         finally:
             self._desk.busy = False
@@ -154,20 +157,25 @@ class Composer:
         self._form.show(faults)
         self._desk.replaced = bool(self._form.raw.get((self._form.endpoint.request.prompt_field,)))
         self._desk.fault = next(map(_said, faults.items()), "")
-        remarks = [*self._losses, *(notes.surprises(request) if request else ())]
+        remarks = list(self._losses)
+        if request is not None:
+            system = self._system.value.strip()
+            remarks += notes.unsent(request, system=system, replaced=self._desk.replaced) + notes.surprises(request)
         self._notes.value = "".join(f'<p class="famnb-remark">{markup.words(remark)}</p>' for remark in remarks)
-        text = json.dumps(whole, indent=2, ensure_ascii=False)
+        text = markup.escape(json.dumps(whole, indent=2, ensure_ascii=False))
         said = f"POST {self._form.endpoint.path}" + (", not valid yet" if faults else "")
-        self._json.value = f"<p>{said}</p><pre>{markup.escape(text)}</pre>" if self._show_json.value else ""
+        shown = f'<p>{said}</p><pre tabindex="0" role="region" aria-label="JSON body">{text}</pre>'
+        self._json.value = shown if self._show_json.value else ""
 
     def _moved(self) -> None:
         """Another endpoint was chosen: carry over what it can take, and say what it cannot."""
         source, target = self._form.endpoint, endpoint(self._endpoint.value)
         kept, self._losses = notes.carried(self._form.raw, source, target)
-        own = {field.path for field in self._form.fields}
+        own = {field.path for field in self._form.fields} - {MODEL}
         before = {path: text for path, text in self._left.get(target.name, {}).items() if path not in own}
-        self._left[source.name] = dict(self._form.raw)
+        left, self._left[source.name] = self._form, dict(self._form.raw)
         self._arrange(self._drawn(target.name, {**before, **kept}))
+        left.close()
 
     # How it looks
 
@@ -180,6 +188,8 @@ class Composer:
             options=tuple(ENDPOINTS),
             value=endpoint(name).name,
         )
+        self._where = widgets.HTML()
+        self._place = boxed(self._endpoint, self._where, kind="endpoint")
         self._system = labelled(
             widgets.Textarea,
             title="System",
@@ -227,8 +237,8 @@ class Composer:
         """Put a form's controls in their places."""
         self._form = form
         at = form.endpoint
-        where = widgets.HTML(f'<span class="famnb-help">{at.title}: POST {at.path}</span>')
-        self._first.children = [boxed(self._endpoint, where, kind="endpoint"), *form.first]
+        self._where.value = f'<span class="famnb-help">{at.title}: POST {at.path}</span>'
+        self._first.children = [self._place, *form.first]
         self._unfolded()
         self._edited()
 

@@ -190,6 +190,7 @@ def faults_of(known: Sequence[Field], error: pydantic.ValidationError) -> dict[P
         at = next((steps[:length] for length in range(len(steps), 0, -1) if steps[:length] in paths), None)
         # A fault of a group, say a schema that is missing, stands at its first field.
         at = at or next((each.path for each in known if steps and each.path[: len(steps)] == steps), ())
-        inside = f"{where(fault['loc'])}: " if at != steps else ""
+        place = where(fault["loc"])
+        inside = f"{place}: " if place != ".".join(at) else ""
         found.setdefault(at, inside + expected(fault).removeprefix("input "))
     return found

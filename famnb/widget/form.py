@@ -15,6 +15,12 @@ from famnb.widget.fields import Field, Path, Raw, fields
 MODEL: Path = ("model",)
 _EARLY = (MODEL, ("stream",), ("thinking", "type"), ("thinking", "budget_tokens"), ("reasoning", "effort"))
 """What stands in the first row beside the token cap."""
+_IMPLIED: Mapping[Path, tuple[Path, str]] = {
+    ("thinking", "budget_tokens"): (("thinking", "type"), "enabled"),
+    ("response_format", "json_schema", "schema"): (("response_format", "type"), "json_schema"),
+    ("text", "format", "schema"): (("text", "format", "type"), "json_schema"),
+}
+"""What a field that is filled in says about another that is not: without it the service would not heed it."""
 
 
 class Form:
@@ -35,16 +41,30 @@ class Form:
         self._changed = changed
         self._layout = widgets.Layout()
         self._notes: dict[Path, tuple[widgets.HTML, str]] = {}
+        self._inputs: dict[Path, Any] = {}
+        self._inferred: set[Path] = set()
+        """What was set because another field implies it, and is unset with it."""
         self._faults: Mapping[Path, str] = {}
         early = {(endpoint.request.cap,), *_EARLY}
         self.first = [self._control(field, early=True) for field in self.fields if field.path in early]
         self._later = [field for field in self.fields if field.path not in early]
+        self._rest: list[widgets.Widget] = []
 
     def rest(self) -> list[widgets.Widget]:
-        """The controls that are not in the first row, drawn when they are asked for."""
-        drawn = [self._control(field, early=False) for field in self._later]
-        self.show(self._faults)
-        return drawn
+        """The controls that are not in the first row, drawn once they are asked for."""
+        if not self._rest:
+            self._rest = [self._control(field, early=False) for field in self._later]
+            self.show(self._faults)
+        return self._rest
+
+    def close(self) -> None:
+        """Forget the controls, here and in the page, once others have taken their place."""
+        for box in (*self.first, *self._rest):
+            for widget in box.children:
+                widget.style.close()
+                widget.close()
+            box.close()
+        self._layout.close()
 
     def show(self, faults: Mapping[Path, str]) -> None:
         """Put each fault under its control, in place of the help."""
@@ -54,7 +74,7 @@ class Form:
             note.value = f'<span class="famnb-fault" role="alert">{words}</span>' if words else help
 
     def _control(self, field: Field, *, early: bool) -> widgets.Widget:
-        control = self._input(field)
+        control = self._inputs[field.path] = self._input(field)
         control.observe(lambda change: self._edited(field.path, change["new"]), "value")
         words = field.help
         if field.path == (self.endpoint.request.prompt_field,):
@@ -86,7 +106,20 @@ class Form:
 
     def _edited(self, path: Path, value: str) -> None:
         self.raw[path] = value
+        self._inferred.discard(path)
+        if path in _IMPLIED:
+            self._infer(*_IMPLIED[path], wanted=bool(value.strip()))
         self._changed()
+
+    def _infer(self, path: Path, value: str, *, wanted: bool) -> None:
+        """Set what another field implies, or unset it with that field; what was chosen stays as it is."""
+        if self.raw.get(path) and path not in self._inferred:
+            return
+        self.raw[path] = value if wanted else ""
+        if path in self._inputs:
+            self._inputs[path].value = self.raw[path]
+        if wanted:
+            self._inferred.add(path)
 
 
 def labelled(kind: Callable[..., Any], *, title: str, help: str, **traits: Any) -> Any:

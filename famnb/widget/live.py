@@ -192,7 +192,12 @@ def viewer(stream: Stream) -> Iterator[None]:
         if stream.running:  # an awaiting cell was cancelled, which does not wait for the call to end
             stream.stop()
             stream.wait(GRACE_S)
-        output.replace(transcript.bundle(known(stream)))
+        made = transcript.bundle(known(stream))
+        if output.captured:
+            view.hide()
+            shown.Output().show(made)
+        else:
+            output.replace(made)
         shown.in_this_cell(stream.reply)
         _open_views.append(view)
         while len(_open_views) > REMEMBERED:

@@ -28,18 +28,32 @@ _VISIBLE: dict[int, str | None] = {
 """Characters that act on a terminal, reorder text or cannot be encoded, and what is shown in their place."""
 
 _TAGS = {"a", "blockquote", "br", "code", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre"}
-_TAGS |= {"s", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul"}
+_TAGS |= {"s", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul"}
 _ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}, "td": {"style"}, "th": {"style"}}
-# Viewers differ most in these; a heading inside a reply is smaller than the notebook's own.
-_HEADS = {
-    f"<{tag}>": f'<{tag} style="margin:0.9em 0 0.4em;font-weight:600;font-size:{size}em">'
-    for tag, size in {"h3": 1.3, "h4": 1.15, "h5": 1, "h6": 1}.items()
-}
 _CODE = (
-    '<pre style="margin:0.6em 0;padding:0.6em 0.8em;overflow:auto;border-radius:6px;'
+    '<pre dir="ltr" style="margin:0.6em 0;padding:0.6em 0.8em;overflow:auto;border-radius:6px;'
     'background-color:rgba(128,128,128,0.1)"><code style="background-color:transparent">'
 )
-_PLAIN_TAG = re.compile("|".join([*_HEADS, "<pre><code>"]))
+# Viewers differ most in these. A heading inside a reply is smaller than the notebook's own; a wide table scrolls by
+# itself; each block runs in the direction of its own words, and code from left to right.
+_DRESSED = {
+    **{
+        f"<{tag}>": f'<{tag} dir="auto" style="margin:0.9em 0 0.4em;font-weight:600;font-size:{size}em">'
+        for tag, size in {"h3": 1.3, "h4": 1.15, "h5": 1, "h6": 1}.items()
+    },
+    **{f"<{tag}": f'<{tag} dir="auto"' for tag in ("blockquote", "ol", "ul")},
+    "<p>": '<p dir="auto" style="text-align:start">',
+    "<pre><code>": _CODE,
+    "<table>": '<div style="overflow-x:auto"><table dir="auto" style="margin:0.6em 0">',
+    "</table>": "</table></div>",
+    "<th>": '<th style="text-align:left">',
+    "<td>": '<td style="text-align:left">',
+}
+_PLAIN_TAG = re.compile("|".join(_DRESSED))
+# Viewers typeset what stands between two of these, so that "$5 or $6" would lose its spaces and its sense.
+_MARK = r"\$(?=[^$]*\$)|\\(?=[(\[]|begin\b)"
+_FORMULA = r"(?P<marks>\$\$?)(?=[^\s$])[^$]*(?<=[^\s$])(?P=marks)(?![\d$])"
+_TYPESET = re.compile(f"(?P<formula>{_FORMULA})|{_MARK}")
 _SCHEMES = ("http://", "https://", "mailto:")
 _ALIGN = re.compile(r"text-align:(left|right|center)")
 
@@ -51,7 +65,7 @@ def visible(text: str) -> str:
 
 def escape(text: str) -> str:
     """The text as HTML that shows exactly it."""
-    return _escape(visible(text))
+    return re.sub(_MARK, r"<span>\g<0></span>", _escape(visible(text)))
 
 
 def _image(
@@ -63,9 +77,19 @@ def _image(
     return f'<a href="{_escape(str(token.attrGet("src") or ""))}">{_escape(words)}</a>'
 
 
+def _text(
+    _self: RendererHTML, tokens: Sequence[Token], index: int, _options: object, _env: Mapping[str, object]
+) -> str:
+    """A text whose formulas are left to viewers that typeset them, and whose prices are kept from them."""
+    return _TYPESET.sub(
+        lambda mark: mark[0] if mark["formula"] else f"<span>{mark[0]}</span>", _escape(tokens[index].content)
+    )
+
+
 # A line break of the model's is kept: so the text that streams and its Markdown have the same lines.
 _MARKDOWN = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
 _MARKDOWN.add_render_rule("image", _image)
+_MARKDOWN.add_render_rule("text", _text)
 _BLOCKS = MarkdownIt("commonmark", {"html": False}).enable("table").disable("inline")
 
 
@@ -97,7 +121,7 @@ def html(markdown: str) -> str:
         link_rel="noopener noreferrer",
         set_tag_attribute_values={"a": {"target": "_blank"}},
     )
-    return _PLAIN_TAG.sub(lambda tag: _HEADS.get(tag[0]) or _CODE, clean)
+    return _PLAIN_TAG.sub(lambda tag: _DRESSED[tag[0]], clean)
 
 
 def code(text: str) -> str:

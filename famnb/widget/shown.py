@@ -8,6 +8,8 @@ from typing import Any
 
 from IPython import get_ipython
 from IPython.display import display as _untyped_display
+from ipywidgets import Output as OutputWidget
+from ipywidgets.widgets import widget as _registry
 
 from famnb.reply import Reply
 from famnb.widget import transcript
@@ -22,9 +24,14 @@ class Output:
 
     def __init__(self) -> None:
         self.id = uuid.uuid4().hex
+        self.captured = False
+        """Whether an Output widget took it, which never hears of a replacement."""
 
     def show(self, value: object) -> None:
         """Put it under the cell that runs now: a widget, or a bundle of MIME types."""
+        self.captured = any(
+            isinstance(each, OutputWidget) and each.msg_id for each in list(_registry._instances.values())
+        )
         _display(value, raw=isinstance(value, Mapping), display_id=self.id)
 
     def replace(self, bundle: transcript.Bundle) -> None:

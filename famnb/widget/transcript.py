@@ -88,6 +88,8 @@ def parts(reply: Reply) -> list[Part]:
     pieces = [Part("head", head, badges=words.badges(reply))]
     pieces += [Part("asked", turn.text, turn.role) for turn in turns(reply.request)]
     pieces += [_of_block(block, reply) for block in reply.blocks]
+    if reply.status == "completed" and not any(block.text or block.kind == "tool_call" for block in reply.blocks):
+        pieces.append(Part("note", "The answer is empty."))
     failure = words.failure(reply)
     pieces += [Part("failure", failure)] if failure else []
     pieces += [Part("note", warning) for warning in reply.warnings]
@@ -100,7 +102,7 @@ def _of_block(block: Block, reply: Reply) -> Part:
             closed = block.closed or reply.status == "completed"
             return Part("thinking", block.text, words.thought(reply.timing, reply.usage, closed=closed))
         case "text":
-            return Part("text", block.text)
+            return Part("code" if _is_json(block.text) else "text", block.text)
         case "tool_call":
             return Part("code", _arguments(block), f"calls {block.name}" + ("" if block.valid else " (invalid JSON)"))
         case "refusal":
@@ -113,25 +115,36 @@ def _arguments(block: Block) -> str:
     return json.dumps(block.arguments, indent=2, ensure_ascii=False) if block.valid else block.text
 
 
+def _is_json(text: str) -> bool:
+    """Whether a text is JSON as a whole, whose indentation Markdown would lose."""
+    if not text.lstrip().startswith(("{", "[")):
+        return False
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _html(part: Part) -> str:
     text, label = markup.escape(part.text), markup.escape(part.label)
+    name = f"<p><strong>{label}</strong></p>" if label else ""
     match part.kind:
         case "head":
             return f'<p style="{MUTED}"><strong>{text}</strong>{"".join(map(_badge, part.badges))}</p>'
         case "asked":
-            name = "" if part.label == "user" else f"<strong>{label}</strong><br>"
+            role = "" if part.label == "user" else f"<strong>{label}</strong><br>"
             lines = text.replace("\n", "<br>")
-            return f'<blockquote style="{_ASKED}">{name}{lines}</blockquote>'
+            return f'<blockquote dir="auto" style="{_ASKED}">{role}{lines}</blockquote>'
         case "thinking":
             return (
                 f'<details><summary style="{_SUMMARY}">{label}</summary>'
                 f'<div style="{_THINKING}">{markup.html(part.text)}</div></details>'
             )
         case "text":
-            name = f"<p><strong>{label}</strong></p>" if label else ""
             return f"{name}<div>{markup.html(part.text)}</div>"
         case "code":
-            return f"<p><strong>{label}</strong></p>{markup.code(part.text)}"
+            return f"{name}{markup.code(part.text)}"
         case "failure":
             return f'<p style="{_FAILURE}">{text}</p>'
         case "note" | "figures":
@@ -151,6 +164,7 @@ def _badge(badge: words.Badge) -> str:
 
 def _markdown(part: Part) -> str:
     text, label = part.text, _inline(part.label)
+    name = f"**{label}**\n\n" if label else ""
     match part.kind:
         case "head":
             return " · ".join([f"**{_inline(text)}**", *(f"*{badge.words}*" for badge in part.badges)])
@@ -159,9 +173,9 @@ def _markdown(part: Part) -> str:
         case "thinking":
             return _quoted(f"*{label}*\n\n{markup.markdown(text)}")
         case "text":
-            return f"**{label}**\n\n{markup.markdown(text)}" if label else markup.markdown(text)
+            return f"{name}{markup.markdown(text)}"
         case "code":
-            return f"**{label}**\n\n{markup.fenced(text)}"
+            return f"{name}{markup.fenced(text)}"
         case "failure":
             return f"**{_inline(text)}**"
         case "note" | "figures":

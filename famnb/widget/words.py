@@ -87,7 +87,9 @@ def figures(reply: Reply) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time as one reads it: 0.42 s, 2.3 s, 1 min 12 s."""
+    """A time as one reads it: 8 ms, 0.42 s, 2.3 s, 1 min 12 s."""
+    if seconds < 0.0995:
+        return f"{1000 * seconds:.0f} ms" if seconds >= 0.001 else "less than 1 ms"
     if seconds < 60:
         return f"{seconds:.2f} s" if seconds < 1 else f"{seconds:.1f} s"
     return f"{int(seconds // 60)} min {int(seconds % 60)} s"

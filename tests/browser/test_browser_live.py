@@ -13,7 +13,13 @@ pytestmark = pytest.mark.browser
 
 CONNECT = "import famnb\nclient = famnb.connect()"
 COMPOSE = "composer = famnb.Composer(client)\ncomposer"
-LONG = "Count to 500, please."
+LONG = "Count to 50000, please."
+"""It streams for minutes: however slow the machine, there is something to stop."""
+ENDLESS = 100_000
+STALLED = """stalled = famnb.serve(fault="stall={deltas}", time_scale=0.1)
+client = famnb.Client(base_url=stalled.url, api_key=stalled.key, ledger=client.ledger)
+reply = client.ask("Count to 20.", thinking=800, max_tokens=1500)"""
+"""A stream that stands still after so many deltas, for as long as one likes to look at it."""
 HOSTILE = """Hello <script>alert('script')</script><img src=x onerror="alert('img')">
 <iframe srcdoc="<script>alert('frame')</script>"></iframe> ![p](http://127.0.0.1:9/pixel.png)
 [click me](javascript:alert('link')) <svg onload="alert('svg')"></svg> </script></div> \x1b[31m \u202e"""
@@ -23,30 +29,72 @@ GROWN = "length => document.querySelector('.famnb-text').innerText.match(/\\d+/g
 """Whether more numbers are shown than that."""
 
 
-def test_ask_shows_thinking_and_then_the_answer_under_the_cell(lab: Lab):
-    """Thinking streams first and open, folds when the answer starts; at the end only ordinary output is left."""
-    lab.notebook(CONNECT, f'reply = client.ask("{LONG}", thinking=800, max_tokens=1500)\nreply').run(0)
+def test_thinking_is_shown_open_before_the_answer(lab: Lab):
+    """While the model thinks there is no answer yet, the cell waits, and the header says who answers."""
+    lab.notebook(CONNECT, STALLED.format(deltas=20)).run(0)
     lab.start(1)
     live = lab.output(1).locator(".famnb-pane")
-    thinking = live.locator("details")
-    expect(thinking).to_have_attribute("open", "")
-    expect(thinking).to_contain_text("The user")
-    assert live.locator(".famnb-text").count() == 0
-    expect(live.locator(".famnb-text")).to_contain_text("1, 2, 3")
-    expect(thinking).not_to_have_attribute("open", "")
-    expect(thinking.locator("summary")).to_contain_text("thought for")
+    expect(live.locator("details")).to_have_attribute("open", "")
+    expect(live.locator("details")).to_contain_text("The user")
+    expect(live.locator(".famnb-head")).to_contain_text("simulated")
+    expect(live.locator(".famnb-state")).to_have_text("thinking …")
+    expect(live.locator(".famnb-text")).to_have_count(0)
     expect(lab.page.locator(".jp-CodeCell").nth(1).locator(".jp-InputPrompt")).to_have_text("[*]:")
+    live.get_by_role("button", name="Stop").click()
     lab.settled(1)
-    expect(live).to_have_count(0)
+
+
+def test_thinking_folds_when_the_answer_starts(lab: Lab):
+    """It is put aside with what it took; the answer goes on below."""
+    lab.notebook(CONNECT, STALLED.format(deltas=150)).run(0)
+    lab.start(1)
+    live = lab.output(1).locator(".famnb-pane")
+    expect(live.locator(".famnb-text")).to_contain_text("1, 2, 3")
+    expect(live.locator(".famnb-state")).to_have_text("answering …")
+    expect(live.locator("details")).not_to_have_attribute("open", "")
+    expect(live.locator("summary")).to_contain_text("thought for")
+    live.get_by_role("button", name="Stop").click()
+    lab.settled(1)
+
+
+def test_at_the_end_only_ordinary_output_is_left(lab: Lab):
+    """The live view gives way to a transcript in three forms; the reply as the cell's value is not shown again."""
+    lab.notebook(CONNECT, 'reply = client.ask("Why $5, or $6?", thinking=64)\nreply').run(0)
+    lab.run(1)
     expect(lab.output(1)).to_contain_text("tokens out")
+    expect(lab.output(1)).to_contain_text("Why $5, or $6?")
+    expect(lab.output(1).locator(".famnb-pane")).to_have_count(0)
     (output,) = lab.save().cells[1].outputs
     assert set(output["data"]) == {"text/html", "text/markdown", "text/plain"}
-    assert all(LONG in text for text in output["data"].values())
+    assert all("Why" in text for text in output["data"].values())
+
+
+def test_calls_at_once_have_a_view_each(lab: Lab):
+    """Awaited together in one cell, each leaves its own transcript, in the order they were asked."""
+    ask = "await asyncio.gather(*(client.aask(f'Count to {n}.') for n in (11, 12, 13)))"
+    lab.notebook(CONNECT, f"import asyncio\nreplies = {ask}").run(0)
+    lab.run(1)
+    outputs = lab.save().cells[1].outputs
+    assert [f"Count to {n}." in output["data"]["text/html"] for n, output in zip((11, 12, 13), outputs, strict=True)]
+    assert [output["data"]["text/plain"].count(",\n11") for output in outputs] == [1, 1, 1]
+
+
+def test_inside_an_output_widget_replies_are_shown(lab: Lab):
+    """Such a widget hears of no later change to what it shows: the transcript is put there afresh."""
+    lab.notebook(CONNECT, "import ipywidgets\nbox = ipywidgets.Output()\nbox", "with box: client.ask('Count to 33.')")
+    for number in range(3):
+        lab.run(number)
+    shown = lab.output(1).first
+    expect(shown).to_contain_text("tokens out")
+    expect(shown).to_contain_text("31, 32, 33")
+    expect(shown.locator(".famnb-pane")).to_have_count(0)
 
 
 def test_stop_ends_a_cell_that_waits(lab: Lab):
     """Stop works while the kernel is busy: the partial reply is shown, kept and recorded, and the next cell works."""
-    lab.notebook(CONNECT, f'client.ask("{LONG}", max_tokens=3000)', "client.last.status, len(client.last.text) > 0")
+    lab.notebook(
+        CONNECT, f'client.ask("{LONG}", max_tokens={ENDLESS})', "client.last.status, len(client.last.text) > 0"
+    )
     lab.run(0)
     lab.start(1)
     live = lab.output(1).locator(".famnb-pane")
@@ -67,7 +115,7 @@ def test_stop_ends_a_stream_after_its_cell_has_ended(lab: Lab):
     lab.run(1)
     composer = lab.output(1)
     composer.get_by_label("Prompt").fill(LONG)
-    composer.get_by_label("max_tokens").fill("3000")
+    composer.get_by_label("max_tokens").fill(str(ENDLESS))
     composer.get_by_label("Prompt").press("Control+Enter")
     expect(composer.locator(".famnb-pane")).to_contain_text("1, 2, 3")
     composer.get_by_role("button", name="Stop").click()
@@ -100,8 +148,8 @@ def test_a_reload_in_the_middle_of_a_stream_shows_all(lab: Lab):
     lab.run(0)
     lab.run(1)
     composer = lab.output(1)
-    composer.get_by_label("Prompt").fill("Count to 5000, please.")
-    composer.get_by_label("max_tokens").fill("16000")
+    composer.get_by_label("Prompt").fill(LONG)
+    composer.get_by_label("max_tokens").fill(str(ENDLESS))
     lab.save()
     composer.get_by_role("button", name="Send").click()
     expect(composer.locator(".famnb-pane")).to_contain_text("1, 2, 3")
@@ -112,12 +160,13 @@ def test_a_reload_in_the_middle_of_a_stream_shows_all(lab: Lab):
     lab.page.wait_for_function(GROWN, arg=before)
     lab.output(1).get_by_role("button", name="Stop").click()
     expect(pane).to_contain_text("stopped")
-    assert numbers(pane) == list(range(1, len(numbers(pane)) + 1))
-    assert len(numbers(pane)) > before > 3
+    *counted, _ = numbers(pane)  # of the last number there may be a part
+    assert counted == list(range(1, len(counted) + 1))
+    assert len(counted) >= before > 3
     expect(lab.output(1)).to_contain_text("page was reloaded")
     lab.run(2)
     last = str(lab.save().cells[2].outputs[0]["data"]["text/plain"])
-    assert str(numbers(pane)[-2]) in last
+    assert str(counted[-1]) in last
 
 
 def numbers(pane: Locator) -> list[int]:
@@ -157,7 +206,7 @@ def test_hostile_text_is_inert_live_and_saved(lab: Lab, way: str):
 
 
 def test_a_fast_stream_costs_the_page_few_messages(lab: Lab):
-    """Hundreds of deltas a second are at most thirty updates a second of the page, and no word is missing."""
+    """However many deltas come in a second, the page is updated at most thirty times, and no word is missing."""
     arrivals: list[float] = []
 
     def received(frame: str | bytes) -> None:
@@ -166,7 +215,7 @@ def test_a_fast_stream_costs_the_page_few_messages(lab: Lab):
 
     lab.page.on("websocket", lambda socket: socket.on("framereceived", received))
     fast = "fast = famnb.serve(time_scale=0.05)\nclient = famnb.Client(base_url=fast.url, api_key=fast.key)"
-    lab.notebook(CONNECT, fast, COMPOSE, "reply = composer.reply\nlen(reply.events) / reply.timing.e2e_s > 200")
+    lab.notebook(CONNECT, fast, COMPOSE, "len(composer.reply.events)")
     for number in (0, 1, 2):
         lab.run(number)
     composer = lab.output(2)
@@ -177,9 +226,9 @@ def test_a_fast_stream_costs_the_page_few_messages(lab: Lab):
     counted = " ".join(composer.locator(".jp-RenderedHTML").inner_text().split())
     assert ", ".join(str(number) for number in range(1, 901)) in counted
     lab.run(3)
-    expect(lab.output(3)).to_contain_text("True")
-    assert len(arrivals) > 5
+    assert len(arrivals) > 2
     assert len(arrivals) / (arrivals[-1] - arrivals[0]) < 30
+    assert int(lab.output(3).inner_text().split()[-1]) > 3 * len(arrivals)
 
 
 def test_keys_do_what_the_buttons_do_and_the_theme_is_followed(lab: Lab):
@@ -197,6 +246,8 @@ def test_keys_do_what_the_buttons_do_and_the_theme_is_followed(lab: Lab):
         *("model", "max_tokens", "stream", "thinking.type", "thinking.budget_tokens", "System"),
         *("All fields", "JSON body", "Prompt"),
     ]
+    composer.get_by_label("max_tokens").fill(str(ENDLESS))
+    composer.get_by_label("Prompt").focus()
     lab.page.keyboard.type(LONG)
     lab.page.keyboard.press("Control+Enter")
     expect(composer.locator(".famnb-pane")).to_contain_text("1, 2, 3")

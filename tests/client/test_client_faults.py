@@ -135,10 +135,11 @@ def test_a_server_that_speaks_no_http(way, serve, connect):
             Do.CLOSE,
         ],
         [*chunked(delta("web", "Hel"), end=False), 0.05, b"this is no chunk size\r\n", Do.CLOSE],
+        [b"".join([*chunked(delta("web", "Hel"), end=False), b"this is no chunk size\r\n"]), Do.CLOSE],
         [*chunked(delta("web", "Hel"), end=False), Do.HALF_CLOSE],
         [*chunked(delta("web", "Hel"), end=False), Do.RESET],
     ],
-    ids=["content-length too long", "short chunk", "broken chunk", "half close", "reset"],
+    ids=["content-length too long", "short chunk", "broken chunk", "all in one packet", "half close", "reset"],
 )
 def test_a_body_that_breaks_off_is_an_error_with_the_partial(way, serve, connect, notebook, script):
     """What the transport cannot finish is StreamInterrupted with what had come, recorded before it is raised."""
@@ -157,6 +158,15 @@ def test_a_whole_body_that_breaks_off_is_not_asked_again(serve, connect):
         connect(server).send(WHOLE)
     assert caught.value.reply.raw == '{"choices": ['
     assert len(server.requests) == 1
+
+
+def test_a_whole_reply_that_came_before_the_break_is_the_partial(serve, connect, notebook):
+    """The JSON is all there, but the service announced more: an error, with the text, not a success."""
+    server = serve([*whole(body("web", "Hello"), content_length="9999"), Do.CLOSE])
+    with pytest.raises(StreamInterrupted, match="Not enough data") as caught:
+        connect(server, recorder=notebook).send(WHOLE)
+    reply = caught.value.reply
+    assert (reply.text, reply.status, reply.complete) == ("Hello", "interrupted", False)
 
 
 def test_a_content_length_that_is_too_short_is_cut_json(serve, connect):

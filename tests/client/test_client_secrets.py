@@ -8,15 +8,17 @@ import logging
 import pickle
 import traceback
 import types
+from pathlib import Path
 
 import pytest
 from callers import KEY
-from faultserver import Do, chunked, whole
+from faultserver import Do, chunked, event, whole
 from payloads import body, delta, request, said
 
+import famnb
 from famnb.client import AsyncClient, Client, Retries
 from famnb.client.credentials import MASK, Credential
-from famnb.errors import AuthenticationError, CredentialError, FamnbError
+from famnb.errors import AuthenticationError, CredentialError, FamnbError, StreamError
 
 STREAM = request("web")
 WHOLE = request("web", stream=False)
@@ -81,7 +83,7 @@ def test_a_credential_shows_no_key():
     """The same for the object that holds it."""
     credential = Credential(KEY)
     assert KEY not in repr(credential)
-    assert not reachable(credential)
+    assert not [text for text in reachable(credential) if KEY in text]
     with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(credential)
 
@@ -131,6 +133,48 @@ def test_a_key_that_was_echoed_is_masked_in_place(serve, connect):
     with pytest.raises(AuthenticationError) as caught:
         connect(serve(whole({"error": {"message": f"Incorrect key: {KEY}"}}, 401))).send(WHOLE)
     assert str(caught.value) == f"401: Incorrect key: {MASK}"
+
+
+@pytest.mark.parametrize(
+    ("asked", "script"),
+    [
+        (STREAM, chunked(*said("web", f"your key is {KEY}"), x_request_id=KEY)),
+        (STREAM, chunked(*(bytes([byte]) for byte in b"".join(said("web", f"your key is {KEY}"))))),
+        (WHOLE, whole(body("web", f"your key is {KEY}"), x_famnb_engine=KEY)),
+    ],
+    ids=["in an event", "byte by byte", "in a body"],
+)
+def test_a_key_that_a_reply_echoes_is_masked_before_anybody_sees_it(serve, connect, notebook, asked, script):
+    """Neither the reply, nor what is recorded, raw bytes included, has it."""
+    reply = connect(serve(script), recorder=notebook).send(asked)
+    assert reply.text == f"your key is {MASK}"
+    assert not [text for text in reachable([reply, notebook.kept]) if KEY in text]
+
+
+def test_a_failure_inside_a_stream_that_echoes_the_key_is_masked(serve, connect):
+    """The error's message stays readable."""
+    with pytest.raises(StreamError, match=r"bad key \[key\]"):
+        connect(serve(chunked(event({"error": {"message": f"bad key {KEY}"}})))).send(STREAM)
+
+
+@pytest.mark.parametrize(
+    ("key", "address"), [(KEY, "nonsense"), (f"{KEY} and more", "http://127.0.0.1:1"), (KEY, "http://127.0.0.1:x")]
+)
+@pytest.mark.parametrize("kind", [Client, famnb.Client], ids=["plain", "recorded"])
+def test_a_refusal_at_the_door_leaves_no_key_in_its_frames(monkeypatch, kind, key, address):
+    """IPython's verbose tracebacks show the variables of every frame, and whatever attribute a line names."""
+    monkeypatch.setenv("FAM_API_KEY", key)
+    with pytest.raises(FamnbError) as caught:
+        kind(base_url=address, api_key=key)
+    inner = caught.value.__traceback__.tb_next
+    assert not [text for frame, _ in traceback.walk_tb(inner) for text in reachable(frame.f_locals) if KEY in text]
+
+
+def test_no_line_of_the_package_shows_the_environment_beside_an_error():
+    """A verbose traceback evaluates `os.environ` where a shown line names it, and the key may be in it."""
+    package = Path(famnb.__file__).parent
+    named = [path for part in ("client", "record", "frame") for path in (package / part).glob("*.py")]
+    assert not [path.name for path in [*named, package / "workbench.py"] if "os.environ" in path.read_text()]
 
 
 def test_no_log_shows_the_key(serve, connect, caplog):

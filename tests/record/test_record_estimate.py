@@ -9,28 +9,62 @@ from famnb import ChatRequest, compose
 from famnb.events import Usage
 from famnb.record import Ledger
 from famnb.record.estimate import PRIOR, Fit, Ratio, estimated, fitted
-from famnb.record.rows import input_chars
+from famnb.record.rows import hidden_cap, input_chars
 
 
 def test_without_history_the_prior_is_wide() -> None:
-    """Four characters a token, between two and eight."""
-    assert fitted([]) == PRIOR == Ratio(0.25, 0.125, 0.5, 0)
+    """Four characters a token, between one and eight."""
+    assert fitted([]) == PRIOR == Ratio(0.25, 0.125, 1, 0)
 
 
-def test_a_few_replies_move_the_middle_but_not_the_doubt() -> None:
-    """Below five replies the interval stays a factor of two either way."""
-    assert fitted([0.3, 0.2, 0.4]) == Ratio(0.3, 0.15, 0.6, 3)
+def test_one_reply_is_right_within_a_factor_of_two() -> None:
+    """One ratio is the middle; the next reply may well be unlike it."""
+    assert fitted([0.3]) == Ratio(0.3, 0.15, 0.6, 1)
 
 
-def test_some_replies_give_their_own_interval() -> None:
-    """From five on it reaches from the lowest to the highest ratio seen."""
-    assert fitted([0.2, 0.3, 0.25, 0.28, 0.22]) == Ratio(0.25, 0.2, 0.3, 5)
+def test_doubt_shrinks_as_replies_are_seen_and_never_ends() -> None:
+    """The interval reaches beyond what was seen by 1 + 1/sqrt(n): four equal replies are no proof of a fifth."""
+    assert fitted([0.3] * 4) == Ratio(0.3, pytest.approx(0.2), pytest.approx(0.45), 4)
+    assert fitted([0.3] * 400) == Ratio(0.3, pytest.approx(0.3 / 1.05), pytest.approx(0.315), 400)
 
 
-def test_many_replies_give_percentiles() -> None:
-    """From twenty on it is the 5th to the 95th percentile, so that one odd reply does not widen it."""
-    ratio = fitted([0.20 + 0.001 * place for place in range(100)] + [9.0])
-    assert (ratio.mid, ratio.low, ratio.high) == pytest.approx((0.25, 0.205, 0.295))
+def test_one_odd_reply_among_hundreds_does_not_widen_the_interval() -> None:
+    """It ends at the 1st and the 99th percentile, widened."""
+    ratio = fitted([0.2] * 399 + [9.0])
+    assert (ratio.mid, ratio.low, ratio.high) == pytest.approx((0.2, 0.2 / 1.05, 0.21))
+
+
+def test_hidden_reasoning_may_be_all_that_the_cap_allows() -> None:
+    """Ten characters of answer say little about the tokens of a reply that reasoned out of sight."""
+    fit = Fit(output=Ratio(0.25, 0.2, 0.3, 9), reasoned=Ratio(2.0, 1.0, 4.0, 9))
+    figures = estimated(Usage(input_tokens=1), input_chars=4, output_chars=10, fit=fit, hidden_cap=512)
+    assert [u.output_tokens for u in (figures.low, figures.usage, figures.high)] == [2, 20, 512]
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "fields", "cap"),
+    [
+        ("web", {}, None),
+        ("web", {"reasoning": {"effort": "none"}}, None),
+        ("web", {"reasoning": {"effort": "low"}}, 2048),
+        ("web", {"reasoning": {"effort": "low"}, "max_tokens": 99}, 99),
+        ("chat", {"reasoning": {"effort": "low"}}, 16_384),
+        ("messages", {"thinking": 100}, None),
+    ],
+)
+def test_reasoning_is_hidden_where_it_is_asked_for_and_not_shown(
+    endpoint: str, fields: dict[str, object], cap: int | None
+) -> None:
+    """The cap is the request's own, or the document's; messages show their thinking."""
+    assert hidden_cap(compose(endpoint, "Hi", **fields)) == cap
+
+
+def test_replies_that_reasoned_teach_nothing_about_those_that_did_not(ledger: Ledger) -> None:
+    """Ten characters in 100 tokens with reasoning, in 5 without: two fits."""
+    ledger.closed(exchange(spoken("a" * 10, counts=(16, 100)), reasoning={"effort": "high"}))
+    ledger.closed(exchange(spoken("a" * 10, counts=(16, 5)))).result()
+    fit = ledger.fits("fam-mini")[None]
+    assert (fit.output.mid, fit.reasoned.mid) == (0.5, 10.0)
 
 
 def test_estimates_are_marked_and_bounded() -> None:
@@ -38,7 +72,7 @@ def test_estimates_are_marked_and_bounded() -> None:
     figures = estimated(Usage(), input_chars=80, output_chars=400, fit=Fit())
     assert figures.usage.estimated == ("input_tokens", "output_tokens", "total_tokens")
     each = [(u.input_tokens, u.output_tokens, u.total_tokens) for u in (figures.usage, figures.low, figures.high)]
-    assert each == [(20, 100, 120), (10, 50, 60), (40, 200, 240)]
+    assert each == [(20, 100, 120), (10, 50, 60), (80, 400, 480)]
 
 
 def test_what_was_reported_stays() -> None:

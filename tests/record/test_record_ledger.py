@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import multiprocessing
 import os
@@ -17,10 +18,11 @@ from exchanges import at, chunk, exchange, spoken
 
 from famnb import endpoints
 from famnb.client import Client
-from famnb.errors import AuthenticationError, IdleTimeout, LedgerError
+from famnb.errors import AuthenticationError, ConnectError, IdleTimeout, LedgerError
 from famnb.record import Ledger, schema
 from famnb.reply import Reply
 from famnb.service import Server
+from famnb.timing import Timing
 
 
 def test_a_call_comes_back_as_it_went(ledger: Ledger) -> None:
@@ -229,7 +231,18 @@ def test_every_step_of_the_schema_is_taken_once(ledger: Ledger, monkeypatch: pyt
     assert ledger.call(made.id).row["mood"] is None
     assert ledger.call(made.id).reply == made.reply
     with sqlite3.connect(ledger.path) as connection:
-        assert schema.version(connection) == 2
+        assert schema.version(connection) == len(steps)
+
+
+def test_a_file_of_the_first_version_is_read_and_written(ledger: Ledger) -> None:
+    """Its calls are there, and new ones go to the same tables."""
+    with contextlib.closing(sqlite3.connect(ledger.path, isolation_level=None)) as connection:
+        schema.MIGRATIONS[0](connection)
+        connection.execute("PRAGMA user_version = 1")
+        connection.execute("INSERT INTO calls (id, started_us, status, endpoint) VALUES ('call_1', 1, 'failed', 'web')")
+    made = exchange(reasoning={"effort": "high"})
+    ledger.closed(made).result()
+    assert [(row["id"], row["hidden_cap"]) for row in ledger.select()] == [("call_1", None), (made.id, 16_384)]
 
 
 def test_a_file_from_the_future_is_left_alone(ledger: Ledger) -> None:
@@ -238,7 +251,7 @@ def test_a_file_from_the_future_is_left_alone(ledger: Ledger) -> None:
     ledger.close()
     with sqlite3.connect(ledger.path) as connection:
         connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(LedgerError, match="has version 99, this famnb knows up to 1: update famnb"):
+    with pytest.raises(LedgerError, match="has version 99, this famnb knows up to 2: update famnb"):
         ledger.select()
     with pytest.warns(RuntimeWarning, match="has version 99"):
         ledger.closed(exchange()).result()
@@ -272,3 +285,15 @@ def test_real_calls_come_back(server: Server, ledger: Ledger, endpoint: str, str
     assert (call.simulated, call.reply.streamed) == (True, streamed)
     ledger.close()
     assert server.key.encode() not in ledger.path.read_bytes()
+
+
+@pytest.mark.parametrize("status", [None, 500], ids=["nobody answered", "a server error"])
+def test_a_call_without_a_reply_keeps_its_timing_and_its_bytes(ledger: Ledger, status: int | None) -> None:
+    """How long the failure took, and the error's body, are part of the record."""
+    body = [at(150, {"error": {"message": "no"}})] if status else []
+    made = exchange(body, status=status, streamed=False)
+    timing = Timing(ttfb_s=0.1, e2e_s=0.15)
+    made.reply = Reply(status="failed", timing=timing, reads=tuple(body), error=ConnectError("no"))
+    ledger.closed(made).result()
+    reply = ledger.call(made.id).reply
+    assert (reply.timing, reply.raw, reply.blocks) == (timing, made.reply.raw, ())

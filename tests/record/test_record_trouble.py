@@ -203,3 +203,14 @@ def test_a_call_that_cannot_be_written_down_does_not_stop_the_others(ledger: Led
         ledger.closed(broken).result()
     ledger.closed(exchange()).result()
     assert len(ledger) == 1
+
+
+@pytest.mark.parametrize("also", [(), ("-wal", "-shm")], ids=["the file alone", "all its files"])
+def test_a_deleted_file_gets_a_successor(ledger: Ledger, also: tuple[str, ...]) -> None:
+    """Who deletes the ledger to begin anew loses what was in it, and no call made afterwards."""
+    ledger.closed(exchange()).result()
+    for end in ("", *also):
+        Path(f"{ledger.path}{end}").unlink()
+    made = exchange()
+    ledger.closed(made).result()
+    assert [row["id"] for row in ledger.select()] == [made.id]

@@ -102,6 +102,10 @@ def test_a_request_cannot_be_changed():
             {"model": "fam-mini", "messages": [*HI, {"role": "user", "content": [{"type": "text", "text": 3}]}]},
             "ChatRequest: messages[1].content[0].text: input should be a valid string, got 3",
         ),
+        (
+            {"model": "fam-2-5-pro", "messages": HI},
+            "ChatRequest: model: expected `fam-mini` or `<provider>/<model>`, got 'fam-2-5-pro'",
+        ),
     ],
 )
 def test_a_refusal_says_where_what_and_what_was_given(fields: dict[str, Any], said: str):

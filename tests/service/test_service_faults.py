@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 
 import httpx
 import pytest
 from servicecalls import PATHS, Caller, decoded, minimal, said
 
+from famnb.events import Event, Started
 from famnb.service import Server, serve
+from famnb.service.app import create_app
 from famnb.service.faults import HEADER, Faults, faults_of
+from famnb.service.options import Options
+from famnb.service.prompt import Prompt
 from famnb.service.refusal import Refusal
 
 
@@ -26,6 +31,7 @@ def test_a_status_on_demand_has_the_endpoints_shape(api: Caller, endpoint: str, 
     error = said(endpoint, answer.json())
     assert error["message"]
     assert error["type"]
+    assert endpoint == "messages" or isinstance(error["code"], str)
     assert ("retry-after" in answer.headers) == (status in (429, 503, 529))
 
 
@@ -58,6 +64,32 @@ def test_a_failure_of_a_whole_reply_is_a_500(api: Caller, endpoint: str) -> None
     answer = asked(api, endpoint, "error=3")
     assert answer.status_code == 500
     assert said(endpoint, answer.json())["type"] in ("server_error", "api_error")
+
+
+class Broken:
+    """An engine that fails before it says anything."""
+
+    name = "broken"
+
+    async def generate(self, prompt: Prompt, /) -> AsyncGenerator[Event]:
+        raise RuntimeError("the engine's own words")
+        yield Started()
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_a_crash_is_a_500_in_shape_that_ends_the_connection(endpoint: str, streamed: bool) -> None:
+    """The body tells nothing of the inside; the caller is told not to use the connection, which the server closes."""
+    app = create_app(Options(), keys=("key",), engine=Broken())
+
+    async def answered() -> httpx.Response:
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+            body = minimal(endpoint, stream=streamed)
+            return await client.post(PATHS[endpoint], json=body, headers={"authorization": "Bearer key"})
+
+    answer = asyncio.run(answered())
+    assert (answer.status_code, answer.headers["connection"]) == (500, "close")
+    assert "own words" not in said(endpoint, answer.json())["message"]
 
 
 def test_a_cut_ends_the_connection_without_an_end(api: Caller, endpoint: str) -> None:

@@ -37,6 +37,13 @@ def test_a_burst_beyond_the_allowance_is_refused_exactly() -> None:
     assert [request(limits) is None for _ in range(15)] == [True] * 10 + [False] * 5
 
 
+@pytest.mark.parametrize(("per_minute", "at_once"), [(0.5, 1), (3, 3), (20, 20)])
+def test_a_whole_minute_s_requests_may_come_at_once(per_minute: float, at_once: int) -> None:
+    """Where no burst is given, as many requests as a minute allows are admitted together, then none."""
+    limits = Limits(requests_per_minute=per_minute, clock=Clock())
+    assert [request(limits) is None for _ in range(at_once + 5)] == [True] * at_once + [False] * 5
+
+
 @pytest.mark.parametrize("per_minute", [0.5, 7, 60, 1000])
 def test_after_retry_after_a_request_passes(per_minute: float) -> None:
     """Waiting as long as `Retry-After` says is enough, at every rate."""

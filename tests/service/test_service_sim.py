@@ -144,6 +144,12 @@ def test_counts_add_up(endpoint: str, thinking: int | None, cap: int) -> None:
         assert (usage.reasoning_tokens or 0) <= thinking or endpoint != "messages"
 
 
+def test_no_budget_is_too_large() -> None:
+    """A budget and a cap beyond any number of tokens, even beyond a float, are answered."""
+    found = reply("messages", "Say hello in one sentence.", thinking=10**400, max_tokens=10**400)
+    assert (found.finish_reason, bool(found.thinking)) == ("stop", True)
+
+
 def test_more_effort_and_a_larger_budget_mean_more_reasoning() -> None:
     """Each step up adds reasoning tokens."""
     efforts = ["none", "minimal", "low", "medium", "high", "xhigh"]
@@ -161,6 +167,7 @@ def test_more_effort_and_a_larger_budget_mean_more_reasoning() -> None:
         ("Write 500 words about the sea", lambda text: len(text.split()) == 500),
         ("write me a poem of 40 lines", lambda text: len(text.splitlines()) == 40),
         ("give me 7 paragraphs", lambda text: len(text.strip().split("\n\n")) == 7),
+        (f"{'lorem ipsum ' * 99_999} Count to 3", lambda text: text == "1, 2, 3"),
         ("Say hello in one sentence.", lambda text: len(text) < 90),
     ],
 )
@@ -197,11 +204,40 @@ def test_tools_are_called_when_asked_for(prompt: str, choice: Any, called: list[
     assert len({call.id for call in found.tool_calls}) == len(called)
 
 
+@pytest.mark.parametrize("role", ["system", "user", "assistant"])
+def test_a_required_tool_is_called_whoever_spoke_last(role: str) -> None:
+    """`required` means a call, even where the conversation asks nothing."""
+    said = [{"role": role, "content": "Why is the sky blue?"}]
+    found = web("", messages=said, tools=functions(WEATHER, CLOCK), tool_choice="required")
+    assert [call.name for call in found.tool_calls] == ["get_weather"]
+
+
 def test_a_tool_call_has_valid_arguments() -> None:
     """The arguments satisfy the tool's schema and take a name from the question."""
     (call,) = web("How is the weather in Paris?", tools=functions(WEATHER)).tool_calls
     validate(call.arguments, WEATHER["parameters"])
     assert call.arguments["city"] == "Paris"
+
+
+@pytest.mark.parametrize("choice", ["auto", "required", {"type": "function", "function": {"name": "get_zip"}}])
+@pytest.mark.parametrize(
+    ("schema", "arguments"),
+    [
+        ({"properties": {"zip": {"type": "string", "pattern": "^x+$"}}, "required": ["zip"]}, {"zip": "sample zip"}),
+        ({"properties": {"n": {"const": 3}}, "not": {"required": ["m"]}, "if": {}}, {"n": 3}),
+        ({"properties": {"n": {"const": 3}}, "required": ["n", "m"], "additionalProperties": False}, {"n": 3}),
+        ({"allOf": [{"$ref": "#"}]}, {}),
+        ({"$ref": "https://example.com/schema"}, {}),
+        ({"description": "nothing to give"}, {}),
+        ({"type": 5}, {}),
+    ],
+    ids=repr,
+)
+def test_no_schema_of_a_tool_is_refused(choice: Any, schema: dict[str, Any], arguments: dict[str, Any]) -> None:
+    """A tool's arguments come as near to its schema as the engine gets, whatever the schema demands."""
+    tools = functions({"name": "get_zip", "parameters": schema})
+    (call,) = web("Please use get_zip", tools=tools, tool_choice=choice).tool_calls
+    assert call.arguments == arguments
 
 
 @pytest.mark.parametrize("form", ["json", "json_object"])

@@ -150,6 +150,68 @@ def test_another_endpoint_says_what_it_cannot_carry_and_gives_it_back(client: Cl
     assert composer.request.body()["thinking"] == {"type": "enabled", "budget_tokens": 256}
 
 
+def test_a_thinking_budget_turns_thinking_on(client: Client):
+    """A budget without a type would be refused: the type is set, seen, and unset with the budget."""
+    composer = Composer(client, prompt="Hi")
+    control(composer, "thinking.budget_tokens").value = "256"
+    assert control(composer, "thinking.type").value == "enabled"
+    assert composer.request.body()["thinking"] == {"type": "enabled", "budget_tokens": 256}
+    control(composer, "thinking.budget_tokens").value = ""
+    assert "thinking" not in composer.request.body()
+
+
+def test_what_was_chosen_is_not_changed_by_what_it_implies(client: Client):
+    """Thinking that was switched off or on stays so, whatever happens to its budget."""
+    composer = Composer(client, prompt="Hi")
+    for chosen in ("disabled", "enabled"):
+        control(composer, "thinking.type").value = chosen
+        for budget in ("256", ""):
+            control(composer, "thinking.budget_tokens").value = budget
+            assert composer.request.body()["thinking"]["type"] == chosen
+
+
+@pytest.mark.parametrize(("endpoint", "place"), [("web", "response_format"), ("responses", "text.format")])
+def test_a_schema_asks_for_json_by_it(client: Client, endpoint: str, place: str):
+    """A schema beside the type `text` would be ignored without a word."""
+    composer = Composer(client, endpoint=endpoint, prompt="Hi")
+    control(composer, "All fields").value = True
+    schema = ".json_schema.schema" if endpoint == "web" else ".schema"
+    control(composer, place + schema).value = '{"type": "object"}'
+    assert control(composer, f"{place}.type").value == "json_schema"
+
+
+def test_the_chosen_model_goes_along_and_comes_back(client: Client):
+    """Served there too, it stays; where it is not, the endpoint's own, and at the way back the one that was left."""
+    composer = Composer(client, prompt="Hi")
+    models = []
+    control(composer, "model").value = "fam-2-5-mini"
+    for name in ("web", "chat", "web"):
+        control(composer, "Endpoint").value = name
+        models.append(composer.request.model)
+    assert models == ["fam-2-5-mini", "fam-mini", "fam-2-5-mini"]
+
+
+def test_changing_endpoints_leaves_no_widgets_behind(client: Client):
+    """A long session must not fill kernel and page with controls that nobody sees."""
+    composer = Composer(client)
+    control(composer, "All fields").value = True
+    counts = []
+    for name in ("web", "messages", "web", "messages"):
+        control(composer, "Endpoint").value = name
+        counts.append(len(widgets.Widget.get_manager_state()["state"]))
+    assert counts[0] == counts[2]
+    assert counts[1] == counts[3]
+
+
+def test_inside_an_output_widget_the_reply_stays_where_it_streamed(client: Client, outputs: list[dict[str, str]]):
+    """An Output widget never hears of a replacement: the live view is not taken away."""
+    composer = Composer(client, prompt="Say hello.")
+    composer._output.captured = True
+    composer.send()
+    ended(composer, 1)
+    assert not composer._desk._hidden
+
+
 def test_a_whole_conversation_replaces_the_prompt(client: Client):
     """Every field is reachable, also the one that the prompt usually fills."""
     composer = Composer(client)

@@ -120,3 +120,11 @@ def test_each_fault_of_validation_stands_at_its_field():
 def test_the_cap_and_the_conversation_are_fields(endpoint):
     """What the composer treats apart is named by the model and exists."""
     assert {endpoint.request.cap, endpoint.request.prompt_field} <= set(named(endpoint.request))
+
+
+def test_a_fault_inside_a_list_says_where():
+    """The field is long; its place in it is part of the words."""
+    whole = {"model": "fam-2-5-pro", "messages": [{"role": "user", "content": "x"}, 1]}
+    with pytest.raises(pydantic.ValidationError) as caught:
+        MessagesRequest.model_validate(whole)
+    assert faults_of(fields(MessagesRequest), caught.value)["messages",].startswith("messages[1]: ")

@@ -86,7 +86,7 @@ def test_markdown_is_still_markdown():
         ">Title</h3>",
         "<strong>bold</strong>",
         "<s>gone</s>",
-        "<ol>",
+        "<ol ",
         '<td style="text-align:right">2</td>',
         ">x &lt; 1\n</code></pre>",
     ):
@@ -128,6 +128,40 @@ def test_settled_text_and_the_rest_render_as_the_whole(pieces: list[str]):
     text = "".join(pieces)
     cut = markup.settled(text)
     assert markup.html(text[:cut]) + markup.html(text[cut:]) == markup.html(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("It is $5, or $6.", "It is <span>$</span>5, or $6."),
+        ("$5 for $x$", "<span>$</span>5 for $x$"),
+        ("so $$a + b$$ and $c_1$ hold", "so $$a + b$$ and $c_1$ hold"),
+    ],
+)
+def test_prices_are_not_typeset_and_formulas_may_be(text: str, shown: str):
+    """A viewer typesets what is between two dollars in one piece of text; a tag between them keeps it from it."""
+    assert shown in markup.html(text)
+
+
+def test_an_escaped_text_is_never_typeset():
+    """What shows exactly a text leaves no pair of signs of mathematics in one piece."""
+    assert markup.escape(r"$5 to $6 \[x\]") == r"<span>$</span>5 to $6 <span>\</span>[x\]"
+
+
+def test_each_block_runs_in_the_direction_of_its_own_words():
+    """Arabic beside English, and code from left to right."""
+    made = markup.html("مرحبا\n\nhello\n\n- שלום\n\n```\ncode\n```")
+    assert made.count('<p dir="auto" style="text-align:start">') == 2
+    assert '<ul dir="auto">' in made
+    assert '<pre dir="ltr"' in made
+
+
+def test_a_wide_table_scrolls_by_itself():
+    """Its cells stand left unless the text says otherwise."""
+    made = markup.html("|a|b|\n|--|--:|\n|1|2|")
+    assert made.startswith('<div style="overflow-x:auto"><table')
+    assert '<td style="text-align:left">1</td>' in made
+    assert made.endswith("</table></div>\n")
 
 
 def test_a_literal_text_has_no_markup():

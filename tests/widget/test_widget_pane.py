@@ -69,7 +69,12 @@ def test_finished_markdown_is_frozen_as_html(stream):
     pane = Pane(stream, id="p")
     stream.says(Delta(TEXT, "text", "**one** <img src=x>\n\ntwo"))
     _, settle = pane.changes()
-    assert settle == ["settle", 0, "<p><strong>one</strong> &lt;img src=x&gt;</p>\n", "two"]
+    assert settle == [
+        "settle",
+        0,
+        '<p dir="auto" style="text-align:start"><strong>one</strong> &lt;img src=x&gt;</p>\n',
+        "two",
+    ]
 
 
 def test_a_closed_block_is_rendered_as_a_whole(stream):
@@ -77,7 +82,10 @@ def test_a_closed_block_is_rendered_as_a_whole(stream):
     pane, view = Pane(stream, id="p"), View()
     stream.says(Delta(TEXT, "text", "*on"), Closed(TEXT, "*one*"))
     view.take(pane.changes())
-    assert (view.blocks[0]["html"], view.blocks[0]["tail"]) == ("<p><em>one</em></p>\n", "")
+    assert (view.blocks[0]["html"], view.blocks[0]["tail"]) == (
+        '<p dir="auto" style="text-align:start"><em>one</em></p>\n',
+        "",
+    )
 
 
 def test_a_tool_call_stays_text(stream):
@@ -128,5 +136,5 @@ def test_the_last_snapshot_is_the_reply_itself(stream):
     shown = pane.snapshot()
     assert not shown["running"]
     assert shown["badges"] == [["cut off at the token cap", "warn"]]
-    assert shown["blocks"][0]["html"] == "<p><em>x</em></p>\n"
+    assert shown["blocks"][0]["html"] == '<p dir="auto" style="text-align:start"><em>x</em></p>\n'
     assert "3 tokens out" in shown["figures"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipywidgets
 import pytest
 from IPython.core.displaypub import CapturingDisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
@@ -42,3 +43,14 @@ def test_a_reply_that_is_on_show_already_is_not_shown_again(shell: InteractiveSh
     assert bundles(shell) == []
     shell.run_cell("reply", store_history=True)
     assert len(bundles(shell)) == 1
+
+
+def test_an_output_knows_whether_a_widget_took_it(shell: InteractiveShell):
+    """What goes into an Output widget cannot be replaced later."""
+    box = ipywidgets.Output()
+    free, taken = shown.Output(), shown.Output()
+    free.show({"text/plain": "x"})
+    box.msg_id = "what a kernel sets inside `with box:`"
+    taken.show({"text/plain": "x"})
+    box.msg_id = ""
+    assert (free.captured, taken.captured) == (False, True)

@@ -163,3 +163,40 @@ def test_every_endpoint_shows_its_conversation(endpoint: str):
 def test_a_reply_without_a_request_still_shows():
     """What was folded from events alone has no prompt to show."""
     assert transcript.bundle(Reply(blocks=REPLY.blocks, status="completed"))["text/plain"].count("user:") == 0
+
+
+def test_an_answer_in_json_keeps_its_indentation():
+    """As Markdown it would lose it; in every form it is shown as it came."""
+    text = '{\n  "name": "x"\n}'
+    made = transcript.bundle(dataclasses.replace(REPLY, blocks=(Block(at=(0, 0), kind="text", text=text),)))
+    assert "{\n  &quot;name&quot;: &quot;x&quot;\n}</code></pre>" in made["text/html"]
+    assert f"```\n{text}\n```" in made["text/markdown"]
+    assert text in made["text/plain"]
+
+
+@pytest.mark.parametrize("blocks", [(), (Block(at=(0, 0), kind="text", text=""),)])
+def test_an_empty_answer_is_said_to_be_empty(blocks: tuple[Block, ...]):
+    """Nothing at all would look like a fault of the view."""
+    assert "The answer is empty." in transcript.bundle(dataclasses.replace(REPLY, blocks=blocks))["text/plain"]
+
+
+def test_a_tool_call_is_no_empty_answer():
+    """It has arguments where an answer has words, perhaps none."""
+    call = dataclasses.replace(REPLY, blocks=(Block(at=(0, 0), kind="tool_call", name="now"),))
+    assert "is empty" not in transcript.bundle(call)["text/plain"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.0004, "less than 1 ms"),
+        (0.008, "8 ms"),
+        (0.0996, "0.10 s"),
+        (0.42, "0.42 s"),
+        (2.34, "2.3 s"),
+        (72.4, "1 min 12 s"),
+    ],
+)
+def test_a_time_is_never_rounded_to_nothing(seconds: float, words: str):
+    """Two digits tell what can be told, however short it was."""
+    assert transcript.words.duration(seconds) == words

@@ -46,10 +46,13 @@ _UNMET = (
 """Keywords whose demands are not worked out here."""
 
 
-def instance(schema: Any, *, words: tuple[str, ...] = ()) -> Any:
-    """A value that satisfies the schema; `words` fill its free texts. Raises Unsatisfiable."""
+def instance(schema: Any, *, words: tuple[str, ...] = (), nearly: bool = False) -> Any:
+    """A value that satisfies the schema, its free texts filled with `words`; raises Unsatisfiable.
+
+    `nearly` is content with less: keywords that are not worked out here count as met, what cannot be made is left out.
+    """
     try:
-        return _Maker(schema, words).value(schema, "the schema")
+        return _Maker(schema, words, nearly=nearly).value(schema, "the schema")
     except Unsatisfiable:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -60,7 +63,8 @@ def instance(schema: Any, *, words: tuple[str, ...] = ()) -> Any:
 class _Maker:
     """Makes values for the parts of one schema."""
 
-    def __init__(self, root: Any, words: tuple[str, ...]) -> None:
+    def __init__(self, root: Any, words: tuple[str, ...], *, nearly: bool) -> None:
+        self._nearly = nearly
         self._resolver = Resolver(root)
         self._words = iter(words)
 
@@ -80,7 +84,7 @@ class _Maker:
         return self._made(last, at, depth, serial)
 
     def _made(self, schema: Mapping[str, Any], at: str, depth: int, serial: int) -> Any:
-        if unmet := [name for name in _UNMET if name in schema]:
+        if not self._nearly and (unmet := [name for name in _UNMET if name in schema]):
             raise Unsatisfiable(f"{at}: the simulated engine cannot satisfy `{unmet[0]}`; leave it out to try the rest")
         if "const" in schema:
             return schema["const"]
@@ -108,13 +112,17 @@ class _Maker:
 
     def _object(self, schema: Mapping[str, Any], at: str, depth: int) -> dict[str, Any]:
         properties: Mapping[str, Any] = schema.get("properties", {})
-        required = list(schema.get("required", ()))
+        required = dict.fromkeys(schema.get("required", ()))
         optional = [name for name in properties if name not in required]
         most = schema.get("maxProperties", math.inf)
         others = schema.get("additionalProperties", {})
         made: dict[str, Any] = {}
         for name in required:
-            made[name] = self.value(properties.get(name, others), f"{at}.{name}", depth + 1)
+            try:
+                made[name] = self.value(properties.get(name, others), f"{at}.{name}", depth + 1)
+            except Unsatisfiable:
+                if not self._nearly:
+                    raise
         for name in optional if depth < _LEAN else ():
             if len(made) < most:
                 try:

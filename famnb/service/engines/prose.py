@@ -11,6 +11,8 @@ from famnb.service.prompt import Prompt, Turn
 
 LONGEST = 100_000
 """The most words, lines or numbers that are written on demand."""
+_HEARD = 4_000
+"""Characters at each end of a question in which a demand is looked for: what is longer quotes a document."""
 
 _COUNT = re.compile(r"\bcount\b[^.?!\n]{0,30}?\bto\s+(\d[\d,]*)", re.IGNORECASE)
 _WRITE = re.compile(
@@ -88,6 +90,7 @@ _THOUGHTS = (
 def answer(prompt: Prompt, *, prompt_tokens: int, rng: random.Random) -> Iterator[str]:
     """The visible answer: as long as the prompt demands, else a page about the request."""
     asked = _last(prompt, "user")
+    asked = asked if len(asked) <= 2 * _HEARD else f"{asked[:_HEARD]}\n{asked[-_HEARD:]}"
     if found := _COUNT.search(asked):
         return _counting(_amount(found[1]))
     if found := _WRITE.search(asked):

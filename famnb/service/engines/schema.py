@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -89,7 +90,8 @@ def merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any
             case "required":
                 made[name] = list(dict.fromkeys([*made[name], *value]))
             case "enum":
-                made[name] = [choice for choice in made[name] if choice in value]
+                allowed = {_canonical(choice) for choice in value}
+                made[name] = [choice for choice in made[name] if _canonical(choice) in allowed]
             case "type":
                 made[name] = _common(made[name], value)
             case "minimum" | "exclusiveMinimum" | "minLength" | "minItems" | "minProperties":
@@ -99,6 +101,12 @@ def merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any
             case _:
                 made[name] = value
     return made
+
+
+def _canonical(value: Any) -> str:
+    """What equal JSON values have in common: `1` equals `1.0`, and is not `true`."""
+    whole = isinstance(value, float) and value.is_integer()
+    return json.dumps(int(value) if whole else value, sort_keys=True)
 
 
 def _common(first: Any, second: Any) -> list[str]:

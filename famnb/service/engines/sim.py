@@ -33,6 +33,8 @@ IMAGE_TOKENS = 256
 """What each image counts as; it is never opened."""
 _LARGE = 100_000
 """Characters from which a prompt is counted in a thread, so that others are served meanwhile."""
+_LONGEST_THOUGHT = 20_000
+"""The most thinking tokens that are typical, however large the budget."""
 _EFFORTS = {"minimal": 16, "low": 48, "medium": 112, "high": 224, "xhigh": 448}
 """Typical reasoning tokens for each effort."""
 _VERBS = {
@@ -162,16 +164,16 @@ def _reasoning(prompt: Prompt, rng: random.Random) -> int:
     """How many tokens are thought before the answer, shown or not."""
     varied = rng.uniform(0.8, 1.2)
     if prompt.thinking is not None:
-        return min(prompt.thinking, int(varied * (40 + prompt.thinking / 12)))
+        return min(prompt.thinking, int(varied * min(40 + prompt.thinking // 12, _LONGEST_THOUGHT)))
     return int(varied * _EFFORTS.get(prompt.effort or "none", 0))
 
 
 def _said(prompt: Prompt, read: int, rng: random.Random) -> Iterator[Said]:
     """The blocks of the answer; raises Refusal when a schema leaves no way to answer."""
     called = _called(prompt)
-    words = tuple(re.findall(r"(?<=\s)[A-Z][a-z]+", prompt.turns[-1].text)) if prompt.turns else ()
+    words = tuple(re.findall(r"(?<=\s)[A-Z][a-z]+", prompt.turns[-1].text)) if called and prompt.turns else ()
     for index, tool in enumerate(called):
-        arguments = json.dumps(_instance(tool.parameters or {"type": "object"}, "tools", words), ensure_ascii=False)
+        arguments = json.dumps(_arguments(tool, words), ensure_ascii=False)
         id_ = f"call_{rng.getrandbits(96):024x}"
         yield Said((1, index), "tool_call", tokens.pieces([arguments]), id_, tool.name)
     if called:
@@ -189,25 +191,33 @@ def _said(prompt: Prompt, read: int, rng: random.Random) -> Iterator[Said]:
 def _called(prompt: Prompt) -> list[Function]:
     """The tools that the answer calls: those it must, else those that the last question clearly asks for."""
     if prompt.forced_tool:
-        return [tool for tool in prompt.tools if tool.name == prompt.forced_tool]
-    last = prompt.turns[-1] if prompt.turns else None
-    if prompt.tool_choice == "none" or last is None or (last.role != "user" and prompt.tool_choice == "auto"):
+        return [tool for tool in prompt.tools if tool.name == prompt.forced_tool][:1]
+    last = prompt.turns[-1] if prompt.turns else Turn("system", "")
+    if not prompt.tools or prompt.tool_choice == "none" or (last.role != "user" and prompt.tool_choice == "auto"):
         return []
-    asked = [tool for tool in prompt.tools if _asks_for(last.text, tool.name)]
+    words = set(re.findall(r"\w+", last.text.lower()))
+    asked = [tool for tool in prompt.tools if _asked_for(tool.name.lower(), words)]
     return asked if asked or prompt.tool_choice == "auto" else list(prompt.tools[:1])
 
 
-def _asks_for(text: str, name: str) -> bool:
-    """Whether a text names a tool, or all the telling words of its name."""
-    words = set(re.findall(r"\w+", text.lower()))
-    telling = {word for word in re.split(r"[_-]+", name.lower()) if word} - _VERBS
-    return name.lower() in words or (bool(telling) and telling <= words)
+def _asked_for(name: str, words: set[str]) -> bool:
+    """Whether a tool is called by its name, or by all the telling words of its name."""
+    telling = {word for word in re.split(r"[_-]+", name) if word} - _VERBS
+    return name in words or (bool(telling) and telling <= words)
 
 
-def _instance(schema: dict[str, Any], at: str, words: tuple[str, ...] = ()) -> Any:
+def _arguments(tool: Function, words: tuple[str, ...]) -> Any:
+    """Arguments for a tool, as near to its schema as can be: like a model's, they are not certain to satisfy it."""
+    try:
+        return instance({"type": "object", **(tool.parameters or {})}, words=words, nearly=True)
+    except Unsatisfiable:
+        return {}
+
+
+def _instance(schema: dict[str, Any], at: str) -> Any:
     """A value for a schema of the request; raises Refusal, naming the place, when none can be made."""
     try:
-        return instance(schema, words=words)
+        return instance(schema)
     except Unsatisfiable as error:
         raise Refusal(400, f"{at}: {error}", code="invalid_value", param=at) from None
 

@@ -4,6 +4,8 @@
 
 const PAGE = globalThis.crypto?.randomUUID?.() ?? String(Math.random()); // tells a reloaded page from the first one
 const ACKNOWLEDGE_MS = 300;
+const ASK_AGAIN_MS = 1000;
+const LOST = "The kernel has ended. What had come is kept in the ledger.";
 
 function make(tag, name, ...children) {
   const element = document.createElement(tag);
@@ -41,7 +43,6 @@ function drawBlock(block) {
   const tail = make("div", "famnb-tail");
   const common = block.kind === "code" ? "" : " jp-RenderedHTMLCommon";
   const body = make("div", `famnb-body famnb-${block.kind}${common}`, settled, tail);
-  body.dir = "auto";
   let element = body;
   let summary = null;
   if (block.kind === "thinking") {
@@ -92,6 +93,7 @@ function drawPane(pane, stop) {
   const asked = pane.asked.map(([role, text]) =>
     make("div", "famnb-asked", role === "user" ? null : make("strong", "famnb-role", role), text),
   );
+  for (const element of asked) element.dir = "auto";
   const after = [
     pane.failure ? make("p", "famnb-failure", pane.failure) : null,
     ...pane.notes.map((note) => make("p", "famnb-note", note)),
@@ -99,19 +101,22 @@ function drawPane(pane, stop) {
   ];
   const began = performance.now() - pane.elapsed * 1000;
   const tick = () => {
+    if (pane.lost) return;
     clock.textContent = pane.running ? `${Math.floor((performance.now() - began) / 1000)} s` : "";
   };
   const timer = pane.running ? setInterval(tick, 500) : 0;
   const settle = () => {
     const last = pane.blocks.at(-1)?.kind;
     const doing = last === "thinking" ? "thinking …" : last ? "answering …" : `waiting for the ${pane.waiting} …`;
-    const words = pane.running ? (pane.stopping ? "stopping …" : doing) : "";
+    const waiting = pane.lost ? LOST : pane.stopping ? "stopping …" : doing;
+    const words = pane.running ? waiting : "";
     if (state.textContent !== words) state.textContent = words;
-    stopping.disabled = Boolean(pane.stopping);
+    stopping.disabled = Boolean(pane.stopping || pane.lost);
+    element.classList.toggle("famnb-running", pane.running && !pane.lost);
   };
+  const element = make("article", "famnb-pane", head, ...asked, flow, ...after);
   tick();
   settle();
-  const element = make("article", `famnb-pane${pane.running ? " famnb-running" : ""}`, head, ...asked, flow, ...after);
   return {
     element,
     settle,
@@ -168,6 +173,7 @@ function drawPrompt(model, send, stop) {
   area.addEventListener("input", () => {
     model.set("prompt", area.value);
     model.save_changes();
+    waited = false;
     settle();
   });
   element.addEventListener("keydown", (event) => {
@@ -179,13 +185,16 @@ function drawPrompt(model, send, stop) {
     if (stops) stop();
     else if (!sending.disabled) send(area.value);
   });
+  let waited = false; // whether a reply was awaited and nothing was written since
   function settle() {
     const busy = model.get("busy");
+    waited ||= busy;
     const empty = !area.value.trim() && !model.get("replaced");
     area.placeholder = model.get("replaced") ? "The conversation in the form is sent instead" : "Ask something";
     sending.disabled = busy || Boolean(model.get("fault")) || empty;
     stopping.disabled = !busy;
-    hint.textContent = busy ? "" : model.get("fault") || (empty ? "Write a prompt to send." : "");
+    const idle = waited ? "The reply has ended." : empty ? "Write a prompt to send." : "";
+    hint.textContent = busy ? "" : model.get("fault") || idle;
   }
   const changed = () => {
     if (area.value !== model.get("prompt")) area.value = model.get("prompt");
@@ -197,11 +206,15 @@ function drawPrompt(model, send, stop) {
     sending.disabled = true;
     hint.textContent = "Waiting for the kernel …";
   };
+  const lose = () => {
+    sending.disabled = stopping.disabled = true;
+    hint.textContent = "The kernel has ended: run this cell again.";
+  };
   const end = () => {
     for (const name of names) model.off(name, changed);
   };
   settle();
-  return { element, settle, lock, end };
+  return { element, settle, lock, lose, end };
 }
 
 export default () => {
@@ -209,6 +222,14 @@ export default () => {
   let sequence = null; // of the last message that was understood; null: a snapshot is needed
   const views = new Set();
   let heard = false; // whether the kernel acknowledged the last stop
+  let asked = 0; // when a snapshot was asked for last
+
+  // Question and answer may both be dropped on the way, so it is asked again for as long as there is news.
+  const ask = (model) => {
+    if (asked && performance.now() - asked < ASK_AGAIN_MS) return;
+    asked = performance.now();
+    model.send({ kind: "ready", page: PAGE });
+  };
 
   const draw = (view) => {
     for (const drawn of view.drawn.values()) drawn.end();
@@ -223,12 +244,13 @@ export default () => {
       for (const view of views) view.box?.settle();
     } else if (message.kind === "snapshot") {
       sequence = message.seq;
+      asked = 0;
       panes = message.panes;
       views.forEach(draw);
-    } else if (message.kind === "changes" && sequence !== null) {
-      if (message.seq !== sequence + 1) {
+    } else if (message.kind === "changes") {
+      if (sequence === null || message.seq !== sequence + 1) {
         sequence = null;
-        model.send({ kind: "ready", page: PAGE });
+        ask(model);
         return;
       }
       sequence = message.seq;
@@ -238,6 +260,14 @@ export default () => {
         for (const each of drawn) each.settle();
       }
     }
+  };
+
+  const lose = () => {
+    for (const pane of panes.filter((pane) => pane.running)) {
+      pane.lost = true;
+      for (const view of views) view.drawn.get(pane.id)?.settle();
+    }
+    for (const view of views) view.box?.lose();
   };
 
   const stop = (model, ids) => {
@@ -260,7 +290,9 @@ export default () => {
   return {
     initialize({ model }) {
       model.on("msg:custom", (message) => hear(model, message));
-      model.send({ kind: "ready", page: PAGE });
+      // Jupyter's models say so when their kernel is gone; others never do.
+      model.on("comm_live_update", lose);
+      ask(model);
     },
     render({ model, el }) {
       const flow = make("div", "famnb-panes");

@@ -1,0 +1,98 @@
+"""The front end by itself, on a blank page with a model that keeps what it says: what it does when some is lost."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from famnb.widget.live import FRONT
+
+pytestmark = pytest.mark.browser
+
+START = """async source => {
+  const listeners = {};
+  const traits = { blocking: false, kernel_id: "" };
+  window.said = [];
+  const model = {
+    get: name => traits[name],
+    set: () => {},
+    save_changes: () => {},
+    on: (name, listener) => { listeners[name] = listener; },
+    off: () => {},
+    send: message => window.said.push(message.kind),
+  };
+  window.hear = (name, message) => listeners[name](message);
+  const front = (await import(source)).default();
+  front.initialize({ model });
+  front.render({ model, el: document.body });
+}"""
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A blank page with the front end on it, which can wait for a clock of its own."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.clock.install()
+    source = base64.b64encode((FRONT / "famnb.js").read_bytes()).decode()
+    page.evaluate(START, f"data:text/javascript;base64,{source}")
+    yield page
+    context.close()
+
+
+def hears(page: Page, kind: str, seq: int, panes: Any) -> None:
+    """The kernel's message number `seq` arrives."""
+    page.evaluate("message => window.hear('msg:custom', message)", {"kind": kind, "seq": seq, "panes": panes})
+
+
+def snapshot(page: Page, seq: int, text: str) -> None:
+    """Everything, with one text block."""
+    block = {"kind": "text", "label": "", "open": True, "html": "", "tail": text}
+    pane = {"id": "p", "running": True, "stop": True, "waiting": "first token", "elapsed": 0, "head": "", "badges": []}
+    hears(page, "snapshot", seq, [{**pane, "asked": [], "blocks": [block], "failure": "", "notes": [], "figures": ""}])
+
+
+def grows(page: Page, seq: int, text: str) -> None:
+    """The text grows."""
+    hears(page, "changes", seq, {"p": [["text", 0, text]]})
+
+
+def test_a_gap_is_closed_by_everything(page: Page):
+    """What follows a message that was lost is not shown until all of it is there."""
+    snapshot(page, 1, "one")
+    grows(page, 2, " two")
+    grows(page, 4, " four")
+    expect(page.locator(".famnb-text")).to_have_text("one two")
+    assert page.evaluate("window.said") == ["ready", "ready"]
+    snapshot(page, 5, "one two three four")
+    grows(page, 6, " five")
+    expect(page.locator(".famnb-text")).to_have_text("one two three four five")
+    assert page.evaluate("window.said") == ["ready", "ready"]
+
+
+def test_a_question_that_was_lost_is_asked_again(page: Page):
+    """Everything was asked for and did not come: with the next news it is asked for again, at most once a second."""
+    for seq in range(5, 15):
+        grows(page, seq, "x")
+    assert page.evaluate("window.said") == ["ready"]
+    page.clock.fast_forward(1100)
+    grows(page, 15, "x")
+    grows(page, 16, "x")
+    assert page.evaluate("window.said") == ["ready", "ready"]
+
+
+def test_a_reply_whose_kernel_is_gone_does_not_seem_to_go_on(page: Page):
+    """The clock stands, and where it said what the model does it says what became of it."""
+    snapshot(page, 1, "one")
+    expect(page.locator(".famnb-state")).to_have_text("answering …")
+    page.evaluate("window.hear('comm_live_update')")
+    expect(page.locator(".famnb-state")).to_contain_text("kernel has ended")
+    expect(page.get_by_role("button", name="Stop")).to_be_disabled()
+    shown = page.locator(".famnb-clock").inner_text()
+    page.clock.fast_forward(60_000)
+    assert page.locator(".famnb-clock").inner_text() == shown
+    expect(page.locator(".famnb-text")).to_have_text("one")
