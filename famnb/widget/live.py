@@ -106,6 +106,14 @@ class LiveView(anywidget.AnyWidget):
         for end in ends:
             end()
 
+    def _send(self, msg: Any, buffers: Any = None) -> None:
+        super()._send(msg, buffers)
+        # ipykernel 7.4 has what the page says next handled by the subshell whose request came last before this message.
+        # A reload deletes that one, and nothing would be heard any more; a running cell keeps it busy. Without this
+        # memory it is the subshell that the page asks for.
+        if self.comm is not None:
+            self.comm.__dict__.pop("_reply_subshell_id", None)
+
     def _look(self, *, last: bool) -> None:
         made = {id: changes for id in self._running if (changes := self._panes[id].changes())}
         unheard = not self._heard and (self._looks < UNHEARD_LOOKS or self._looks % UNHEARD_LOOKS == 0)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.browser
 
 START = """async source => {
   const listeners = {};
-  const traits = { blocking: false, kernel_id: "" };
+  const traits = { blocking: true, kernel_id: "k" };
   window.said = [];
   const model = {
     get: name => traits[name],
@@ -38,6 +38,8 @@ def page(browser: Browser) -> Iterator[Page]:
     context = browser.new_context()
     page = context.new_page()
     page.clock.install()
+    page.route("**/*", lambda route: route.fulfill(status=204 if "api" in route.request.url else 200, body=""))
+    page.goto("http://lab.test/")
     source = base64.b64encode((FRONT / "famnb.js").read_bytes()).decode()
     page.evaluate(START, f"data:text/javascript;base64,{source}")
     yield page
@@ -96,3 +98,18 @@ def test_a_reply_whose_kernel_is_gone_does_not_seem_to_go_on(page: Page):
     page.clock.fast_forward(60_000)
     assert page.locator(".famnb-clock").inner_text() == shown
     expect(page.locator(".famnb-text")).to_have_text("one")
+
+
+def test_a_stop_that_the_kernel_does_not_hear_interrupts_it(page: Page):
+    """A cell that blocks the kernel is stopped by the server; one that answers in time is not."""
+    snapshot(page, 1, "one")
+    stop = page.get_by_role("button", name="Stop")
+    stop.click()
+    page.evaluate("window.hear('msg:custom', { kind: 'stopping' })")
+    page.clock.fast_forward(400)
+    snapshot(page, 2, "one")
+    with page.expect_request("**/api/kernels/k/interrupt") as asked:
+        stop.click()
+        page.clock.fast_forward(400)
+    assert asked.value.method == "POST"
+    assert page.evaluate("window.said") == ["ready", "stop", "stop"]

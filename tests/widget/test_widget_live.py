@@ -132,6 +132,28 @@ def test_stop_is_acknowledged_and_stops(view: Recording, stream):
     assert view.sent[-1] == {"kind": "stopping"}
 
 
+def test_what_the_page_says_is_heard_where_the_page_says(stream):
+    """The kernel must not keep for its answer a subshell that the next reload of the page deletes."""
+
+    class Comm:
+        kernel = comm_id = "of a kernel with subshells"
+        sent = 0
+
+        def on_msg(self, _callback: object) -> None:
+            pass
+
+        def send(self, **_message: object) -> None:
+            self.sent += 1
+            self._reply_subshell_id = "of the page that is gone"
+
+    view = LiveView(flusher=Idle())
+    view.comm = comm = Comm()
+    view.watch(stream)
+    view.blocking = True
+    assert comm.sent == 2
+    assert "_reply_subshell_id" not in vars(comm)
+
+
 def test_no_model_text_is_held_in_a_trait(view: Recording, stream):
     """Widget state may be saved in the notebook, in clear; what was streamed is not in it."""
     stream.says(Delta(TEXT, "text", "only in messages"))
