@@ -6,6 +6,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from jupyter_client.manager import start_new_kernel
 from nbclient import NotebookClient
 
 import famnb
@@ -42,3 +43,26 @@ def test_a_notebook_is_kept_without_outputs(path: Path):
 def test_the_start_notebook_is_short():
     """From nothing to a streamed reply, the Composer, a frame and three plots in under twenty cells."""
     assert len(nbformat.read(NOTEBOOKS[0], as_version=4).cells) < 20
+
+
+@pytest.mark.slow
+def test_a_kernel_restarted_in_mid_stream_leaves_an_interrupted_row(monkeypatch: pytest.MonkeyPatch):
+    """What had arrived is kept, the row says `interrupted`, and the restarted kernel works."""
+    with famnb.serve(fault="stall=5") as slow:
+        monkeypatch.setenv("FAMNB_SERVICE_URL", slow.url)
+        monkeypatch.setenv("FAMNB_SERVICE_KEY", slow.key)
+        manager, kernel = start_new_kernel()
+        try:
+            kernel.execute_interactive("import famnb; client = famnb.connect()")
+            kernel.execute_interactive(
+                "stream = client.start(famnb.compose('messages', 'Hi', stream=True))\nwhile not stream.reply.text: pass"
+            )
+            manager.restart_kernel()
+            kernel.wait_for_ready(timeout=60)
+            assert kernel.execute_interactive("import famnb")["content"]["status"] == "ok"
+        finally:
+            kernel.stop_channels()
+            manager.shutdown_kernel()
+    row = famnb.calls().iloc[-1]
+    assert row["status"] == "interrupted"
+    assert row["text_chars"] > 0

@@ -37,22 +37,23 @@ class Call:
     should_retry: str | None = None
     """The `x-should-retry` header of the present try."""
     watch: Watch | None = None
-    stopped: bool = False
+    ending: FamnbError | None = None
+    """Why the call is ended early."""
 
     @asynccontextmanager
     async def guarded(self, deadlines: Deadlines) -> AsyncIterator[Watch]:
         """While the body runs, a deadline or `stop` ends it."""
         async with Watch(deadlines) as watch:
             self.watch = watch
-            if self.stopped:
-                watch.stop()
+            if self.ending is not None:
+                watch.stop(self.ending)
             yield watch
 
-    def stop(self) -> None:
-        """End the call for its caller."""
-        self.stopped = True
+    def stop(self, why: FamnbError | None = None) -> None:
+        """End the call, for its caller unless `why` says otherwise."""
+        self.ending = self.ending or why or Cancelled("stopped by the caller")
         if self.watch is not None:
-            self.watch.stop()
+            self.watch.stop(self.ending)
 
     def begin_try(self) -> None:
         """Forget the try before; from here on time counts."""

@@ -28,7 +28,7 @@ from famnb.client.retries import THROTTLED, Quota, Retries, pause, worth_retryin
 from famnb.client.stream import Stream
 from famnb.client.transport import Answer, Transport, origin_of
 from famnb.client.watch import Watch
-from famnb.errors import APIStatusError, Cancelled, FamnbError, ResponseFormatError, StreamInterrupted, status_error
+from famnb.errors import APIStatusError, FamnbError, ResponseFormatError, StreamInterrupted, status_error
 from famnb.reply import Reply
 from famnb.wire import faults
 
@@ -107,14 +107,17 @@ class Engine:
             nothing: Future[None] = Future()
             nothing.set_result(None)
             return nothing
-        return io.submit(self.aclose())
+        return io.submit(self._shut())
 
-    async def aclose(self) -> None:
-        """The same on the I/O thread."""
+    async def abandon(self) -> None:
+        """The process ends: what runs is recorded as interrupted, since nobody stopped it."""
+        await self._shut(lambda: StreamInterrupted("the process ended before the reply was complete"))
+
+    async def _shut(self, why: Callable[[], FamnbError | None] = lambda: None) -> None:
         self._closed = True
         running = list(self._calls)
         for call in running:
-            call.stop()
+            call.stop(why())
         for call in running:
             await call.handover.until()
         await self._close_connections()
@@ -150,7 +153,7 @@ class Engine:
         try:
             async with call.guarded(_PATIENT):
                 await gate.enter()
-        except Cancelled as error:
+        except FamnbError as error:
             call.conclude(error)
             return False
         return True

@@ -19,8 +19,8 @@ GOODBYE_S = 2.0
 class Closing(Protocol):
     """Something that must be closed on the loop before the loop stops."""
 
-    async def aclose(self) -> None:
-        """Close it; more than once does no harm."""
+    async def abandon(self) -> None:
+        """End it with the process; more than once does no harm."""
 
 
 class IOThread:
@@ -65,7 +65,7 @@ class IOThread:
 
     async def _close(self) -> None:
         for each in list(self.open):
-            await each.aclose()
+            await each.abandon()
 
 
 def _event_loop() -> asyncio.AbstractEventLoop:

@@ -2,7 +2,7 @@
 
 waiting ──(a connection is free)── sent ──(first event)── streaming ──(end)
 PoolTimeout                        FirstEventTimeout      IdleTimeout
-└─────────────────────── TotalTimeout, Cancelled ────────────────────────┘
+└─────────────────────── TotalTimeout, or `stop` ────────────────────────┘
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from types import TracebackType
 
 from famnb.client.deadlines import Deadlines
 from famnb.errors import (
-    Cancelled,
     DeadlineError,
     FamnbError,
     FirstEventTimeout,
@@ -29,7 +28,19 @@ class Watch:
     A sign of life only moves a number; the one timer looks at it when it rings, so a chunk costs no timer.
     """
 
-    __slots__ = ("_began", "_deadlines", "_error", "_limit", "_loop", "_open", "_scope", "_since", "_timer", "_words")
+    __slots__ = (
+        "_began",
+        "_deadlines",
+        "_ending",
+        "_error",
+        "_limit",
+        "_loop",
+        "_open",
+        "_scope",
+        "_since",
+        "_timer",
+        "_words",
+    )
 
     def __init__(self, deadlines: Deadlines) -> None:
         self._deadlines = deadlines
@@ -40,6 +51,7 @@ class Watch:
         self._limit = math.inf
         self._error: type[DeadlineError] = TotalTimeout
         self._words = ""
+        self._ending: FamnbError | None = None
         self._open = False
 
     async def __aenter__(self) -> Watch:
@@ -79,14 +91,13 @@ class Watch:
         """A sign of life came."""
         self._since = self._loop.time()
 
-    def stop(self) -> None:
-        """End the call for its caller; on the loop's own thread."""
-        self._words = "stopped by the caller"
-        self._limit = -math.inf
+    def stop(self, why: FamnbError) -> None:
+        """End the call, which raises `why`; on the loop's own thread."""
+        self._ending = why
         self._look()
 
     def _phase(self, error: type[DeadlineError], limit: float, words: str) -> None:
-        if self._limit == -math.inf:
+        if self._ending is not None:
             return
         self._error, self._limit, self._words = error, limit, words
         self._since = self._loop.time()
@@ -98,6 +109,8 @@ class Watch:
             self._timer.cancel()
             self._timer = None
         due = min(self._since + self._limit, self._began + self._deadlines.total)
+        if self._ending is not None:
+            due = -math.inf
         if due <= self._loop.time():
             if self._open and not self._scope.expired():
                 self._scope.reschedule(self._loop.time())
@@ -105,8 +118,8 @@ class Watch:
             self._timer = self._loop.call_at(due, self._look)
 
     def _verdict(self) -> FamnbError:
-        if self._limit == -math.inf:
-            return Cancelled(self._words)
+        if self._ending is not None:
+            return self._ending
         total = self._deadlines.total
         if self._since + self._limit > self._began + total:
             return TotalTimeout(f"the call took longer than {total:g} s (deadlines: total)", seconds=total)

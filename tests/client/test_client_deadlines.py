@@ -164,7 +164,7 @@ def test_the_first_deadline_to_pass_names_the_error():
             async with Watch(limits) as watch:
                 watch.streaming()
                 if stop:
-                    asyncio.get_running_loop().call_later(0.01, watch.stop)
+                    asyncio.get_running_loop().call_later(0.01, watch.stop, Cancelled())
                 await asyncio.sleep(5)
         except Exception as error:
             return type(error)
