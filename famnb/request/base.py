@@ -109,7 +109,7 @@ def shortened(words: str, limit: int = 60) -> str:
 def expected(fault: Any) -> str:
     """One pydantic fault as a sentence that shows what was given, shortened."""
     shown = shortened(repr(fault.get("input")))
-    words = fault["msg"]
+    words = fault["msg"].partition(" after validation")[0]
     match fault["type"]:
         case "missing":
             return "required, but missing"
