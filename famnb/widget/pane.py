@@ -59,6 +59,8 @@ class _Shown:
         self.looked = 0
         """The length of the tail when it was last searched for settled Markdown."""
         self.folded = False
+        self.due = False
+        """Whether the answer had begun at the last look, but not yet how long the thinking took."""
 
     def snapshot(self) -> dict[str, Any]:
         return {
@@ -142,27 +144,32 @@ class Pane:
         self._seen = end
         for block in self._blocks.values():
             made += block.grown()
-        return made
+        return [*made, *self._folds()]
 
     def _block(self, at: Address, kind: str, made: list[Change], name: str = "") -> _Shown:
-        """The block at an address, opened if it is new; an answer folds the thinking before it."""
+        """The block at an address, opened if it is new."""
         block = self._blocks.get(at)
         if block is None:
             label = f"calls {name}" if kind == "tool_call" else {"text": "", "thinking": "thinking"}.get(kind, kind)
             block = self._blocks[at] = _Shown(len(self._blocks), kind, label)
             made.append(["open", block.number, block.kind, markup.visible(label)])
-            if kind != "thinking":
-                for earlier in self._blocks.values():
-                    made += self._folded(earlier)
         return block
 
-    def _folded(self, block: _Shown) -> list[Change]:
-        if block.kind != "thinking" or block.folded:
-            return []
-        block.folded = True
-        reply = self.stream.reply
-        block.label = words.thought(reply.timing, reply.usage, closed=True)
-        return [*block.grown(), ["fold", block.number, block.label]]
+    def _folds(self) -> list[Change]:
+        """An answer folds the thinking before it; a look later, if how long that took is not known yet."""
+        blocks = list(self._blocks.values())
+        last = max((block.number for block in blocks if block.kind != "thinking" and block.text), default=-1)
+        made: list[Change] = []
+        for block in blocks[: last + 1]:
+            if block.kind != "thinking" or block.folded:
+                continue
+            reply = self.stream.reply
+            block.folded = block.due or reply.timing.think_s is not None
+            block.due = True
+            if block.folded:
+                block.label = words.thought(reply.timing, reply.usage, closed=True)
+                made.append(["fold", block.number, block.label])
+        return made
 
     def snapshot(self) -> dict[str, Any]:
         """All there is to show, in the front end's shape; once the stream has ended, from its reply alone."""

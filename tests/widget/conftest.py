@@ -34,6 +34,11 @@ class Scripted:
             self.events.append(event)
         return self
 
+    def knows(self, **changes: object) -> Scripted:
+        """Fields of the running reply that do not follow from the events."""
+        self._changes |= changes
+        return self
+
     def ends(self, **changes: object) -> Scripted:
         """Nothing more comes; `changes` are fields of the final reply."""
         self._changes = changes

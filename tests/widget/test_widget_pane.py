@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from famnb.events import Closed, Delta, Ended, Opened, Started, Usage
+from famnb.timing import Timing
 from famnb.widget import markup
 from famnb.widget.pane import Pane
 
@@ -40,18 +41,31 @@ class View:
 
 
 def test_thinking_is_open_until_the_answer_begins(stream):
-    """It streams into an open block, which folds with what is known of it when the answer's first block opens."""
+    """It streams into an open block, which folds with how long it took when the first word of the answer comes."""
     pane, view = Pane(stream, id="p"), View()
     view.take(pane.changes())
     assert view.blocks == []
     stream.says(Started("id"), Opened(THINKING, "thinking"), Delta(THINKING, "thinking", "hmm"))
     view.take(pane.changes())
     assert view.blocks == [{"kind": "thinking", "label": "thinking", "open": True, "html": "", "tail": "hmm"}]
-    stream.says(Closed(THINKING), Opened(TEXT, "text"), Delta(TEXT, "text", "So"))
+    stream.says(Closed(THINKING), Opened(TEXT, "text"))
+    view.take(pane.changes())
+    assert [block["open"] for block in view.blocks] == [True, True]
+    stream.says(Delta(TEXT, "text", "So")).knows(timing=Timing(think_s=2.345))
     view.take(pane.changes())
     assert [block["open"] for block in view.blocks] == [False, True]
-    assert view.blocks[0]["label"] == "thought"
+    assert view.blocks[0]["label"] == "thought for 2.3 s"
     assert view.blocks[1]["tail"] == "So"
+
+
+def test_thinking_of_unknown_length_folds_at_the_next_look(stream):
+    """How long it took may follow the first word of the answer by a moment, or never be known."""
+    pane, view = Pane(stream, id="p"), View()
+    stream.says(Delta(THINKING, "thinking", "hmm"), Delta(TEXT, "text", "So"))
+    view.take(pane.changes())
+    assert view.blocks[0]["open"]
+    view.take(pane.changes())
+    assert (view.blocks[0]["open"], view.blocks[0]["label"]) == (False, "thought")
 
 
 def test_text_goes_out_once_and_coalesced(stream):
