@@ -145,10 +145,16 @@ CALLS: tuple[Column, ...] = (
     *_USAGE,
     Column("cost_usd", "Float64", "USD", "Cost by the price book of the call's day; missing where no price is known."),
     Column(
-        "cost_low_usd", "Float64", "USD", "The least it can have cost; equals `cost_usd` where every count is reported."
+        "cost_low_usd",
+        "Float64",
+        "USD",
+        "Low end of the cost; equals `cost_usd` unless a count is estimated or absent.",
     ),
     Column(
-        "cost_high_usd", "Float64", "USD", "The most it can have cost; equals `cost_usd` where every count is reported."
+        "cost_high_usd",
+        "Float64",
+        "USD",
+        "High end of the cost; equals `cost_usd` unless a count is estimated or absent.",
     ),
 )
 """The columns of `calls`."""

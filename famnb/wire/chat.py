@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from famnb.events import Address, Closed, Delta, Done, Ended, Event, Opened, Other, Started, Usage
-from famnb.wire import codec, faults, sse
+from famnb.events import Address, Closed, Delta, Ended, Event, Opened, Other, Started, Usage
+from famnb.wire import codec, faults
 from famnb.wire.chat_writer import ChatWriter, fault, write
+from famnb.wire.reading import StreamReader
 from famnb.wire.thinktags import ThinkTags
 
 __all__ = ["fault", "read", "reader", "write", "writer"]
@@ -51,26 +52,18 @@ def writer(*, include_usage: bool = False, named: bool = False) -> ChatWriter:  
     return ChatWriter(include_usage=include_usage)
 
 
-class ChatReader:
+class ChatReader(StreamReader):
     """Reads the chunks of one completion; of several choices it follows the one that comes first."""
 
-    __slots__ = ("_choice", "_content", "_done", "_started")
+    __slots__ = ("_choice", "_content", "_started")
 
     def __init__(self) -> None:
+        super().__init__()
         self._content = _Content()
         self._started = Started()
         self._choice: int | None = -1
-        self._done = False
 
-    def read(self, data: bytes, /) -> list[Event]:
-        if self._done:
-            return []
-        if data[:1] != b"{" and data.strip() == sse.DONE:
-            self._done = True
-            return [*self._content.flush(), Done()]
-        chunk = codec.event(data)
-        if type(chunk) is not dict:
-            return [Other()]
+    def _read(self, chunk: dict[str, Any]) -> list[Event]:
         if faults.is_failure(chunk):
             return [*self._content.flush(), faults.ended(chunk)]
         events: list[Event] = []

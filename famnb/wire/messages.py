@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from famnb.events import Address, Closed, Delta, Done, Ended, Event, Opened, Other, Started, Usage
-from famnb.wire import codec, faults, sse
+from famnb.wire import codec, faults
 from famnb.wire.messages_writer import COUNTS, MessagesWriter, fault, write
+from famnb.wire.reading import StreamReader
 
 __all__ = ["fault", "read", "reader", "write", "writer"]
 
@@ -57,34 +58,23 @@ def writer(*, include_usage: bool = False, named: bool = False) -> MessagesWrite
     return MessagesWriter(named=named)
 
 
-class MessagesReader:
+class MessagesReader(StreamReader):
     """Reads the events of one message."""
 
-    __slots__ = ("_at", "_counts", "_done", "_inputs", "_latencies")
+    __slots__ = ("_at", "_counts", "_inputs", "_latencies")
 
     def __init__(self) -> None:
+        super().__init__()
         self._at: Address = (0, 0)
         self._counts: dict[str, int] = {}
         self._inputs: dict[Address, str] = {}
         self._latencies: dict[Address, int | None] = {}
-        self._done = False
 
-    def read(self, data: bytes, /) -> list[Event]:
-        if self._done:
-            return []
-        if data[:1] != b"{" and data.strip() == sse.DONE:
-            self._done = True
-            return [Done()]
-        event = codec.event(data)
-        if type(event) is not dict:
-            return [Other()]
+    def _read(self, event: dict[str, Any]) -> list[Event]:
         type_ = event.get("type")
         if type_ == "content_block_delta":
             return self._delta(event)
         return self._bookkeeping(codec.word(type_), event) or [Other(codec.word(type_))]
-
-    def end(self) -> list[Event]:
-        return []
 
     def _bookkeeping(self, type_: str, event: dict[str, Any]) -> list[Event]:
         match type_:

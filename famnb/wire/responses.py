@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from famnb.events import Address, Closed, Delta, Done, Ended, Event, Fault, Opened, Other, Started, Status, Usage
-from famnb.wire import codec, faults, sse
+from famnb.wire import codec, faults
+from famnb.wire.reading import StreamReader
 from famnb.wire.responses_writer import ResponsesWriter, fault, write
 
 __all__ = ["fault", "read", "reader", "write", "writer"]
@@ -93,12 +94,13 @@ def writer(*, include_usage: bool = False, named: bool = False) -> ResponsesWrit
     return ResponsesWriter(named=named)
 
 
-class ResponsesReader:
+class ResponsesReader(StreamReader):
     """Reads the events of one response; bookkeeping events may be missing or repeated."""
 
-    __slots__ = ("_done", "_final", "_indices", "_item", "_kinds", "_moved", "_names", "_started")
+    __slots__ = ("_final", "_indices", "_item", "_kinds", "_moved", "_names", "_started")
 
     def __init__(self) -> None:
+        super().__init__()
         self._started = Started()
         self._indices: dict[str, int] = {}
         self._item = 0
@@ -106,25 +108,13 @@ class ResponsesReader:
         self._moved: dict[tuple[Address, str], Address] = {}
         self._names: dict[Address, tuple[str, str]] = {}
         self._final: dict[Address, str] = {}
-        self._done = False
 
-    def read(self, data: bytes, /) -> list[Event]:
-        if self._done:
-            return []
-        if data[:1] != b"{" and data.strip() == sse.DONE:
-            self._done = True
-            return [Done()]
-        event = codec.event(data)
-        if type(event) is not dict:
-            return [Other()]
+    def _read(self, event: dict[str, Any]) -> list[Event]:
         type_ = event.get("type")
         kind = _DELTAS.get(type_) if type(type_) is str else None
         if kind is not None:
             return self._delta(event, kind)
         return self._bookkeeping(codec.word(type_), event)
-
-    def end(self) -> list[Event]:
-        return []
 
     def _bookkeeping(self, type_: str, event: dict[str, Any]) -> list[Event]:
         events: list[Event] = []
