@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from famnb.errors import InvalidRequest as InvalidRequest
     from famnb.errors import LedgerError as LedgerError
     from famnb.errors import NotFoundError as NotFoundError
+    from famnb.errors import NotRecorded as NotRecorded
     from famnb.errors import PoolTimeout as PoolTimeout
     from famnb.errors import RateLimitError as RateLimitError
     from famnb.errors import ResponseFormatError as ResponseFormatError
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from famnb.errors import TotalTimeout as TotalTimeout
     from famnb.frame import calls as calls
     from famnb.frame import deltas as deltas
+    from famnb.frame import runs as runs
     from famnb.record import Ledger as Ledger
     from famnb.record import prices as prices
     from famnb.reply import Block as Block
@@ -76,6 +78,7 @@ _HOMES = {
         "InvalidRequest",
         "LedgerError",
         "NotFoundError",
+        "NotRecorded",
         "PoolTimeout",
         "RateLimitError",
         "ResponseFormatError",
@@ -85,7 +88,7 @@ _HOMES = {
         "StreamInterrupted",
         "TotalTimeout",
     ),
-    "frame": ("calls", "deltas"),
+    "frame": ("calls", "deltas", "runs"),
     "record": ("Ledger", "prices"),
     "reply": ("Block", "Reply", "fold"),
     "request": ("ChatRequest", "MessagesRequest", "ResponsesRequest", "WebChatRequest"),

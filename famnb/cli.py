@@ -1,4 +1,4 @@
-"""The command line: `famnb lab | serve | check | calls`; each command is a function, its options declared beside it."""
+"""The command line, `famnb COMMAND`: each command is a function, its options declared beside it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from typing import Any
 import pandas as pd
 
 import famnb
-from famnb import service
+from famnb import ledger_commands, service
 from famnb.client import Client
 from famnb.endpoints import ENDPOINTS, Endpoint, compose
 from famnb.errors import FamnbError
 from famnb.frame import calls
-from famnb.service.child import KEY_VARIABLE
+from famnb.scrub import scrub
+from famnb.service.child import KEY_VARIABLE, spawned
 from famnb.service.options import Options
 from famnb.workbench import SERVICE_URL, connect
 
@@ -47,7 +48,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"famnb {famnb.__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for name, declare in {"lab": _lab, "serve": _serve, "check": _check, "calls": _calls}.items():
+    for name, declare in {
+        "lab": _lab,
+        "serve": _serve,
+        "check": _check,
+        "calls": _calls,
+        "ledger": ledger_commands.declare,
+        "scrub": _scrub,
+        "bench": _bench,
+    }.items():
         words = (declare.__doc__ or "").strip()
         declare(commands.add_parser(name, help=words.split(";")[0], description=words))
     return parser
@@ -78,9 +87,9 @@ def lab(options: argparse.Namespace) -> int:
         command.append("--allow-root")
     with service.serve() as server:
         print(f"famnb: notebooks in {folder}; embedded service at {server.url}", flush=True)
-        child = subprocess.Popen(  # noqa: S603 - our own interpreter with our own arguments
-            [*command, *options.lab], env={**os.environ, SERVICE_URL: server.url, KEY_VARIABLE: server.key}
-        )
+        child = spawned([*command, *options.lab], {SERVICE_URL: server.url, KEY_VARIABLE: server.key})
+        if isinstance(child, OSError):
+            raise child
         try:
             return child.wait()
         except KeyboardInterrupt:
@@ -91,16 +100,22 @@ def lab(options: argparse.Namespace) -> int:
 
 def notebooks() -> Path:
     """The folder of notebooks: the checkout's own, else a copy of the installed ones that the user may change."""
-    package = Path(famnb.__file__).parent
-    checkout = package.parent / "notebooks"
-    if (checkout / START).exists():
-        return checkout
+    shipped, own = _shipped("notebooks", START)
+    if own:
+        return shipped
     copy = Path.cwd() / "famnb-notebooks"
     copy.mkdir(exist_ok=True)
-    for notebook in sorted((package / "notebooks").glob("*.ipynb")):
+    for notebook in sorted(shipped.glob("*.ipynb")):
         if not (copy / notebook.name).exists():
             shutil.copy(notebook, copy)
     return copy
+
+
+def _shipped(folder: str, file: str) -> tuple[Path, bool]:
+    """A folder that is not code of the package, known by a file in it, and whether it is the checkout's own."""
+    package = Path(famnb.__file__).parent
+    checkout = package.parent / folder
+    return (checkout, True) if (checkout / file).exists() else (package / checkout.name, False)
 
 
 # serve
@@ -231,6 +246,56 @@ def _marked(figures: pd.Series[Any], guessed: pd.Series[Any], form: str) -> list
     """Figures as text, `–` for a missing one and ~ before a guessed one."""
     pairs = zip(figures.tolist(), guessed.fillna(False).tolist(), strict=True)
     return ["–" if pd.isna(figure) else f"{'~' if guess else ''}{figure:{form}}" for figure, guess in pairs]
+
+
+# scrub
+
+
+def _scrub(parser: argparse.ArgumentParser) -> None:
+    """Remove keys from notebooks, in place; says where they were and never shows one."""
+    parser.add_argument("files", nargs="+", metavar="FILE.ipynb", type=Path, help="notebooks")
+    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 if there is a key")
+    parser.set_defaults(run=scrub_files)
+
+
+def scrub_files(options: argparse.Namespace) -> int:
+    """Scrub every file; a file that cannot be scrubbed does not keep the others from it."""
+    status = 0
+    for file in options.files:
+        try:
+            found = scrub(file, write=not options.check)
+        except (FamnbError, OSError) as error:
+            print(f"famnb: {error}", file=sys.stderr)
+            status = 1
+            continue
+        for finding in found:
+            print(f"{file}: {finding}")
+        keys = f"{len(found)} key{'' if len(found) == 1 else 's'}"
+        print(f"{file}: {keys} {'found' if options.check else 'removed'}" if found else f"{file}: no key found")
+        status = 1 if found and options.check else status
+    return status
+
+
+# bench
+
+
+def _bench(parser: argparse.ArgumentParser) -> None:
+    """Benchmarks beside their peers, in one run; needs what `famnb[test]` installs."""
+    parser.add_argument("names", nargs="*", metavar="NAME", help="which (default: all)")
+    parser.add_argument("--quick", action="store_true", help="sizes so small that the figures mean nothing")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results to a file")
+    parser.add_argument("--list", action="store_true", help="say what there is, and run nothing")
+    parser.set_defaults(run=bench)
+
+
+def bench(options: argparse.Namespace) -> int:
+    """Run benchmarks in a child, so that nothing this process has loaded is measured."""
+    folder, _ = _shipped("tests/bench", "__main__.py")
+    command = [sys.executable, str(folder), *options.names]
+    command += ["--quick"] if options.quick else []
+    command += ["--list"] if options.list else []
+    command += ["--json", str(options.json)] if options.json else []
+    return subprocess.call(command)  # noqa: S603 - our own interpreter with our own arguments
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ FamnbError
 ├── StreamDecodeError           an event of the stream is not JSON
 ├── ResponseFormatError         a 200 whose body is not a reply
 ├── Cancelled                   stopped by the caller
+├── NotRecorded                 a call that may only be replayed was never recorded
 ├── LedgerError                 the ledger file cannot be used
 └── BudgetExceeded              the next call could pass the spending limit
 
@@ -168,6 +169,10 @@ class ResponseFormatError(FamnbError):
 
 class Cancelled(FamnbError):
     """The call was stopped by the caller; `reply` holds what had arrived."""
+
+
+class NotRecorded(FamnbError):
+    """The client answers from its ledger alone, which has no complete call of this request: nothing was sent."""
 
 
 class LedgerError(FamnbError):

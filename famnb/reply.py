@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, assert_never
 
 import msgspec
@@ -97,6 +97,8 @@ class Reply:
     error: FamnbError | None = dataclasses.field(default=None, compare=False)
     service: str | None = dataclasses.field(default=None, compare=False)
     """The engine a famnb service says answered (`sim`, `upstream`); None for any other service."""
+    replayed: bool = dataclasses.field(default=False, compare=False)
+    """Whether a recorded call was played again: id, timing and cost are that call's, and nothing was sent or spent."""
     streamed: bool = dataclasses.field(default=False, compare=False)
     reads: tuple[Read, ...] = dataclasses.field(default=(), compare=False)
     """What came from the socket, and when."""
@@ -228,6 +230,12 @@ class Folding:
         if block is None:
             block = self._blocks[at] = _Growing("thinking" if kind == "signature" else kind)
         return block
+
+    def texts(self) -> Iterator[str]:
+        """What the deltas of each block, and those of its signature, add up to."""
+        for block in self._blocks.values():
+            yield "".join(block.pieces)
+            yield "".join(block.signature)
 
     def reply(self) -> Reply:
         """The reply so far; its status is `running` until there is evidence of an end."""

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from famnb import client, service
-from famnb.client import Deadlines, Retries
+from famnb.client import Deadlines, Replay, Replays, Retries
 from famnb.client.client import CONNECTIONS, Caller, Viewer
 from famnb.client.credentials import Credential
 from famnb.errors import CredentialError
@@ -39,6 +39,8 @@ class _Recorded(Caller):
         retries: Retries | None = None,
         deadlines: Deadlines | None = None,
         connections: int = CONNECTIONS,
+        replay: Replay | None = None,
+        replay_speed: float | None = None,
     ) -> None:
         api_key = Credential.found(api_key)
         self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
@@ -50,6 +52,7 @@ class _Recorded(Caller):
             retries=retries,
             deadlines=deadlines,
             connections=connections,
+            replays=None if replay is None else Replays(self.ledger, mode=replay, speed=replay_speed),
         )
         self.viewer = notebook_viewer()
 
@@ -60,6 +63,9 @@ class Client(_Recorded, client.Client):
     Parameters left out are read from the environment: FAM_API_KEY, FAM_BASE_URL, FAM_ALT_BASE_URL (which falls back to
     the base address). `ledger` is a Ledger, a path, or None for FAMNB_LEDGER or the user's data folder. `connections`
     is how many connections to one service may be in use at once.
+    `replay="prefer"` answers a request that the ledger has a complete call of from there, without sending or recording
+    anything, marked `reply.replayed`; "only" raises NotRecorded instead of sending any other. `replay_speed` is 1 for
+    the recorded pace, 2 for twice as fast, None for at once.
     Raises CredentialError for a key that is unset or malformed.
     """
 
@@ -73,14 +79,22 @@ def connect(
     ledger: Ledger | Path | str | None = None,
     retries: Retries | None = None,
     deadlines: Deadlines | None = None,
+    replay: Replay | None = None,
+    replay_speed: float | None = None,
 ) -> Client:
     """A client of the service that FAM_API_KEY and FAM_BASE_URL name, else of the embedded one; says which.
 
     The embedded service is this machine's own: the one `famnb lab` started, or one started now, which ends with this
-    process. It needs no key and no network, and its answers are simulated.
+    process. It needs no key and no network, and its answers are simulated. The parameters are those of Client.
     Raises CredentialError when a key is set without an address or is malformed.
     """
-    options: dict[str, Any] = {"ledger": ledger, "retries": retries, "deadlines": deadlines}
+    options: dict[str, Any] = {
+        "ledger": ledger,
+        "retries": retries,
+        "deadlines": deadlines,
+        "replay": replay,
+        "replay_speed": replay_speed,
+    }
     if os.getenv("FAM_API_KEY"):
         if not os.getenv("FAM_BASE_URL"):
             raise CredentialError(

@@ -3,7 +3,20 @@
 from famnb.client.client import AsyncClient, Client
 from famnb.client.deadlines import Deadlines
 from famnb.client.exchange import Exchange, Recorder
+from famnb.client.playback import Memory, Replay, Replays, play
 from famnb.client.retries import Retries
 from famnb.client.stream import Stream
 
-__all__ = ["AsyncClient", "Client", "Deadlines", "Exchange", "Recorder", "Retries", "Stream"]
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "Deadlines",
+    "Exchange",
+    "Memory",
+    "Recorder",
+    "Replay",
+    "Replays",
+    "Retries",
+    "Stream",
+    "play",
+]

@@ -119,7 +119,9 @@ class Call:
 
     def _signed(self, reply: Reply) -> Reply:
         exchange = self.exchange
-        return dataclasses.replace(reply, call_id=exchange.id, request=exchange.request, service=exchange.service)
+        return dataclasses.replace(
+            reply, call_id=exchange.id, request=exchange.request, service=exchange.service, replayed=exchange.replayed
+        )
 
 
 def _proof(intake: Intake) -> FamnbError | None:

@@ -17,6 +17,7 @@ from famnb.client.credentials import Credential
 from famnb.client.deadlines import Deadlines
 from famnb.client.exchange import Exchange, Recorder
 from famnb.client.fanout import FanOut, Gates
+from famnb.client.playback import Replays
 from famnb.client.retries import Retries
 from famnb.client.stream import Stream
 from famnb.client.transport import origin_of
@@ -48,10 +49,12 @@ class Caller:
         retries: Retries | None = None,
         deadlines: Deadlines | None = None,
         connections: int = CONNECTIONS,
+        replays: Replays | None = None,
     ) -> None:
         """Addresses and key default to FAM_BASE_URL, FAM_ALT_BASE_URL and FAM_API_KEY.
 
         `connections` is how many connections to one service may be in use at once; further calls wait for one.
+        `replays` answers what it can from recorded calls.
         """
         api_key = Credential.found(api_key)
         api_key.check()
@@ -64,6 +67,7 @@ class Caller:
             retries=retries or Retries(),
             deadlines=deadlines or Deadlines(),
             connections=connections,
+            replays=replays,
         )
         # At the end of the process the I/O thread closes what is open.
         weakref.finalize(self, self._engine.retire).atexit = False

@@ -1,6 +1,6 @@
 """The engine under both shells: tries, pauses and records calls on the I/O thread.
 
-start ── (turn in a fan-out) ── opened ── try ── (pause ── try …) ── closed ── over
+start ── (found in the memory: played) ── (turn in a fan-out) ── opened ── try ── (pause ── try …) ── closed ── over
                                           └ free connection ── POST ── headers ── body
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import math
 import random
 import threading
 from collections.abc import Awaitable, Callable
@@ -18,11 +17,13 @@ from datetime import UTC, datetime
 
 from famnb.client.body import error_body, taken
 from famnb.client.call import Call
+from famnb.client.concealment import conceal
 from famnb.client.credentials import Credential
-from famnb.client.deadlines import Deadlines
+from famnb.client.deadlines import PATIENT, Deadlines
 from famnb.client.exchange import Recorder
 from famnb.client.gate import Gate
 from famnb.client.loop import IOThread, io_thread
+from famnb.client.playback import Replays
 from famnb.client.recording import Recording
 from famnb.client.retries import THROTTLED, Quota, Retries, pause, worth_retrying
 from famnb.client.stream import Stream
@@ -33,7 +34,6 @@ from famnb.reply import Reply
 from famnb.wire import faults
 
 _log = logging.getLogger("famnb")
-_PATIENT = Deadlines(math.inf, math.inf, math.inf, math.inf, math.inf)
 
 
 class _Service:
@@ -43,6 +43,8 @@ class _Service:
         self.transport = transport
         self.slots = Gate(connections)
         self.quota = Quota()
+        self.fan = Gate(1)
+        """What all fan-outs share, so that the next one begins with what the last one learned."""
 
 
 class Engine:
@@ -56,6 +58,7 @@ class Engine:
         retries: Retries,
         deadlines: Deadlines,
         connections: int,
+        replays: Replays | None = None,
     ) -> None:
         self.retries = retries
         self.deadlines = deadlines
@@ -65,6 +68,7 @@ class Engine:
         self.uniform: Callable[[float, float], float] = random.uniform
         self._credential = credential
         self._recording = Recording(recorder)
+        self._replays = replays
         self._connections = connections
         self._lock = threading.Lock()
         self._io: IOThread | None = None
@@ -132,13 +136,12 @@ class Engine:
     async def _run(self, call: Call) -> None:
         gate = call.gate
         try:
-            if gate is None:
+            if self._replays is not None and await self._replays.answered(call):
+                pass
+            elif gate is None:
                 await self._recorded(call)
-            elif await self._admitted(call, gate):
-                try:
-                    await self._recorded(call)
-                finally:
-                    gate.leave()
+            else:
+                await self._in_turn(call, gate)
         except Exception as bug:
             error = self._bug(call, bug)
             error.reply = call.exchange.reply = Reply(call_id=call.exchange.id, status="failed", error=error)
@@ -148,10 +151,24 @@ class Engine:
         if self._closed and not self._calls:
             await self._close_connections()
 
+    async def _in_turn(self, call: Call, gate: Gate) -> None:
+        """Carry a call of a fan-out: `gate` is the fan-out's own, behind it is the one of all fan-outs."""
+        fan = self._service(call.exchange.url).fan
+        fan.widen(gate.most)
+        if await self._admitted(call, gate):
+            try:
+                if await self._admitted(call, fan):
+                    try:
+                        await self._recorded(call)
+                    finally:
+                        fan.leave()
+            finally:
+                gate.leave()
+
     async def _admitted(self, call: Call, gate: Gate) -> bool:
         """Wait for the call's turn; False when it was stopped before: then nothing was sent and nothing is recorded."""
         try:
-            async with call.guarded(_PATIENT):
+            async with call.guarded(PATIENT):
                 await gate.enter()
         except FamnbError as error:
             call.conclude(error)
@@ -172,6 +189,8 @@ class Engine:
             except Exception as bug:
                 error = self._bug(call, bug)
         error = call.conclude(error)
+        if call.intake is not None:
+            conceal(exchange, call.intake.folding.texts(), self._credential.found_in)
         await self._recording.closed(exchange)
         if error is not None:
             error.reply = exchange.reply
@@ -201,10 +220,10 @@ class Engine:
             await self._try(call, watch, service)
         except FamnbError as failure:
             if call.gate is not None and isinstance(failure, APIStatusError) and failure.status in THROTTLED:
-                call.gate.throttled(call.sent_ns or 0, call.clock())
+                service.fan.throttled(call.sent_ns or 0, call.clock())
             return failure
         if call.gate is not None:
-            call.gate.succeeded()
+            service.fan.succeeded()
         return None
 
     def _wait_s(self, call: Call, service: _Service, failure: FamnbError, retried: int) -> float | None:

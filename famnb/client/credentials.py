@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -23,10 +24,12 @@ class Credential:
     environment with `getenv` alone: such a traceback would show all of `environ`.
     """
 
-    __slots__ = ("_fault", "_reveal", "masked_bytes")
+    __slots__ = ("_fault", "_reveal", "found_in", "masked_bytes")
 
     masked_bytes: Callable[[bytes], bytes]
     """Gives bytes back with the key replaced, should a service have echoed it."""
+    found_in: Callable[[str], list[tuple[int, int]]]
+    """Where a text has the key, as (start, end)."""
 
     def __init__(self, key: object) -> None:
         self._fault = _fault(key)
@@ -39,7 +42,13 @@ class Credential:
         def masked_bytes(data: bytes) -> bytes:
             return data.replace(raw, mask)
 
+        def found_in(text: str) -> list[tuple[int, int]]:
+            if len(sound) < SHORTEST or sound not in text:
+                return []
+            return [match.span() for match in re.finditer(re.escape(sound), text)]
+
         self._reveal = reveal
+        self.found_in = found_in
         self.masked_bytes = masked_bytes if len(sound) >= SHORTEST else bytes
 
     @classmethod

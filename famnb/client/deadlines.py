@@ -33,3 +33,7 @@ class Deadlines:
         """A limit as the libraries below want it: None for ever."""
         seconds = float(getattr(self, name))
         return seconds if math.isfinite(seconds) else None
+
+
+PATIENT = Deadlines(math.inf, math.inf, math.inf, math.inf, math.inf)
+"""No limit at all, for what only its caller ends."""

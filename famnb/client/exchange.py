@@ -41,6 +41,8 @@ class Exchange:
     service: str | None = None
     """The engine a famnb service says it is (`sim`, `upstream`); None for any other service."""
     response_headers: tuple[tuple[str, str], ...] = ()
+    replayed: bool = False
+    """Whether it is a recorded call that is played again, in which case nothing is sent."""
     streamed: bool = False
     """Whether the answer came as an event stream."""
     headers_ns: int | None = None

@@ -75,7 +75,7 @@ class FanOut:
     def _advance(self, bar: tqdm[Any], stream: Stream) -> None:
         """One more is over; what has been spent so far stands beside the bar."""
         usd = getattr(stream.reply.cost, "usd", None)
-        if usd is not None:
+        if usd is not None and not stream.reply.replayed:
             self._spent += usd
             bar.set_postfix_str(f"${self._spent:.4f}", refresh=False)
         bar.update()

@@ -10,7 +10,8 @@ from types import TracebackType
 class Gate:
     """Lets a limited number in, first come first served; used on the I/O thread alone.
 
-    The limit grows by one for each limit's worth of successes and is halved when the service asks for less.
+    The limit grows by one for each limit's worth of successes; when the service asks for less, it becomes half of what
+    is in.
     """
 
     def __init__(self, most: int) -> None:
@@ -48,6 +49,13 @@ class Gate:
         self.running -= 1
         self._admit()
 
+    def widen(self, most: int) -> None:
+        """Let up to `most` in from now on, unless the service has asked for less."""
+        if most > self.most:
+            self.limit = float(most) if self.limit >= self.most else self.limit
+            self.most = most
+            self._admit()
+
     def succeeded(self) -> None:
         """A call went well."""
         self.limit = min(float(self.most), self.limit + 1 / self.limit)
@@ -56,7 +64,7 @@ class Gate:
     def throttled(self, sent_ns: int, now_ns: int) -> None:
         """The service asked for less; a request sent before the last halving says nothing new."""
         if sent_ns > self._halved_ns:
-            self.limit = max(1.0, self.limit / 2)
+            self.limit = max(1.0, min(self.limit, self.running or self.limit) / 2)
             self._halved_ns = now_ns
 
     def _admit(self) -> None:

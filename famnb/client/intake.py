@@ -213,5 +213,6 @@ def replayed(
         intake.prove()
     except FamnbError as fault:
         error = fault
+        intake.close(end_ns or 0)
     intake.stopwatch.end_ns = end_ns
     return intake.outcome(error)

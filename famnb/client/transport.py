@@ -110,6 +110,13 @@ class _Body(httpx.AsyncByteStream):
             yield
         finally:
             lost.remove_done_callback(notice)
+            lost.add_done_callback(_heard)
+
+
+def _heard(closed: asyncio.Future[None]) -> None:
+    """Take note of how a connection ended, which asyncio would otherwise complain of on standard error."""
+    if not closed.cancelled():
+        closed.exception()
 
 
 class Transport:

@@ -26,6 +26,8 @@ class Column:
     """What it means, and when it is missing."""
     categories: tuple[str, ...] | None = None
     """The values a category may have; None: those that occur."""
+    sql: str = ""
+    """Where it is in the ledger, if not in the column of its name."""
 
     def series(self, values: Sequence[Any]) -> pd.Series[Any]:
         """Values, None where missing, as this column."""
@@ -45,7 +47,7 @@ def frame(columns: Iterable[Column], values: Mapping[str, Sequence[Any]]) -> pd.
 
 
 def describe(columns: Sequence[Column] | None = None) -> pd.DataFrame:
-    """What the columns of a frame mean: those of `calls`, unless others (`DELTAS`) are given."""
+    """What the columns of a frame mean: those of `calls`, unless others (`RUNS`, `DELTAS`) are given."""
     shown = CALLS if columns is None else columns
     return pd.DataFrame(
         [(column.dtype, column.unit, column.doc) for column in shown],
@@ -90,8 +92,10 @@ _USAGE = tuple(
 )
 
 CALLS: tuple[Column, ...] = (
-    Column("call_id", "string", "", "The call's id in the ledger; `Ledger.call` takes it."),
-    Column("started_at", "datetime64[us, UTC]", "UTC", "When the call started, by this machine's clock."),
+    Column("call_id", "string", "", "The call's id in the ledger; `Ledger.call` takes it.", sql="id"),
+    Column(
+        "started_at", "datetime64[us, UTC]", "UTC", "When the call started, by this machine's clock.", sql="started_us"
+    ),
     Column("endpoint", "category", "", "The endpoint: chat, responses, web or messages.", tuple(ENDPOINTS)),
     Column("model", "category", "", "The model that was asked for."),
     Column(
@@ -100,6 +104,7 @@ CALLS: tuple[Column, ...] = (
         "",
         "How the call stands; `interrupted`: cut off without evidence of an end, or its process died.",
         get_args(Status),
+        sql="standing",
     ),
     Column("finish_reason", "category", "", "Why generation ended, in the same words on every endpoint."),
     Column("stop_reason", "category", "", "The same in the service's own word."),
@@ -110,7 +115,13 @@ CALLS: tuple[Column, ...] = (
     Column(
         "service", "category", "", "The engine a famnb service names (sim, upstream); missing for any other service."
     ),
-    Column("simulated", "boolean", "", "Whether a simulated engine answered; missing where nobody did."),
+    Column(
+        "simulated",
+        "boolean",
+        "",
+        "Whether a simulated engine answered; missing where nobody did.",
+        sql="CASE WHEN http_status IS NOT NULL THEN service IS 'sim' END",
+    ),
     Column("url", "string", "", "Where the request was sent."),
     Column("attempts", "Int64", "requests", "Requests sent, retries included."),
     Column("http_status", "Int64", "", "The HTTP status; missing where no response came."),
@@ -118,6 +129,8 @@ CALLS: tuple[Column, ...] = (
     Column("error", "category", "", "The class of the error it ended with; missing where there was none."),
     Column("error_message", "string", "", "What that error said."),
     Column("experiment", "category", "", "The experiment it belongs to."),
+    Column("variant", "category", "", "The variant of that experiment; missing outside of one."),
+    Column("cell", "string", "", "The key of the planned cell that it fills; missing outside of an experiment."),
     Column("tag", "category", "", "The caller's own tag."),
     Column("prompt", "string", "", "The head of the last user message, at most 200 characters."),
     Column("text_chars", "Int64", "characters", "Length of the visible answer; missing while the call runs."),
@@ -164,6 +177,46 @@ PEER: tuple[Column, ...] = (
     Column("itl_n", "Int64", "", "The weight of `itl_s` in that tool's own mean over calls."),
 )
 """What `calls` has besides, under another tool's definition."""
+
+RUNS: tuple[Column, ...] = (
+    Column("experiment", "category", "", "The experiment; missing for calls outside of one."),
+    Column("variant", "category", "", "The variant of it; missing outside of an experiment."),
+    Column("endpoint", "category", "", "The endpoint that was called.", tuple(ENDPOINTS)),
+    Column("model", "category", "", "The model that was asked for."),
+    Column("calls", "Int64", "calls", "Calls of the variant, however they ended."),
+    *(
+        Column(status, "Int64", "calls", f"Of these, calls that stand as `{status}`; 0 if none.")
+        for status in get_args(Status)
+    ),
+    *(
+        column
+        for name, what in {
+            "ttft_s": "time to first token",
+            "e2e_s": "time to the terminal event",
+            "output_tps": "output tokens a second",
+        }.items()
+        for column in (
+            Column(
+                f"{name}_p50",
+                "Float64",
+                "tokens/s" if name == "output_tps" else "s",
+                f"Median {what} of the completed calls that have one; missing without any.",
+            ),
+            Column(f"{name}_n", "Int64", "calls", f"How many calls `{name}_p50` is the median of."),
+        )
+    ),
+    Column("input_tokens", "Int64", "tokens", "Sum of the input tokens that are known or estimated; missing if none."),
+    Column(
+        "output_tokens", "Int64", "tokens", "Sum of the output tokens that are known or estimated; missing if none."
+    ),
+    Column("cost_usd", "Float64", "USD", "Sum of the costs; missing where no call has one."),
+    Column("cost_low_usd", "Float64", "USD", "Low end of that sum."),
+    Column("cost_high_usd", "Float64", "USD", "High end of that sum."),
+    Column("cost_n", "Int64", "calls", "Calls whose cost is in that sum."),
+    Column("first_at", "datetime64[us, UTC]", "UTC", "When the first of the calls started."),
+    Column("last_at", "datetime64[us, UTC]", "UTC", "When the last of the calls started."),
+)
+"""The columns of `runs`."""
 
 DELTAS: tuple[Column, ...] = (
     Column("call_id", "string", "", "The call's id in the ledger."),

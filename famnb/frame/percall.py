@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from decimal import Decimal
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
+import numpy as np
 import pandas as pd
 
 from famnb import endpoints
-from famnb.events import COUNTS, Usage
-from famnb.frame.columns import CALLS, PEER, frame, listing
+from famnb.events import COUNTS, Count, Usage
+from famnb.frame.columnar import ABSENT, Columns, Field, array, read
+from famnb.frame.columns import CALLS, PEER, Column, listing
 from famnb.frame.definitions import Definition, Latencies, Peer, latencies
+from famnb.frame.filled import FIELDS, Bounds, fill
 from famnb.frame.source import HasLedger, Moment, Words, ledger_of, where
-from famnb.record import Cost, Ledger, estimate, prices, rows
+from famnb.record import Ledger, prices, rows
 
 Row = sqlite3.Row
 
@@ -29,117 +31,111 @@ def calls(
     model: Words | None = None,
     endpoint: Words | None = None,
     experiment: Words | None = None,
+    variant: Words | None = None,
     tag: Words | None = None,
     status: Words | None = None,
     limit: int | None = None,
+    columns: Iterable[str] | None = None,
     definition: Definition = "famnb",
 ) -> pd.DataFrame:
     """One row a call, newest last; calls that failed, were stopped or cut off included.
 
     `ledger` is a `Ledger`, a path, a `Client` that records, or None for the default ledger. `since` (included) and
     `until` (excluded) are datetimes, dates or ISO texts, UTC where they name no zone, or timedeltas back from now. The
-    other filters take a word or several; `limit` keeps the newest. `definition` is "famnb", or "vllm", "guidellm",
-    "aiperf": then `ttft_s`, `tpot_s`, `e2e_s` and the added `itl_s`, `itl_n` are as that tool defines them. LedgerError
-    if the file cannot be read. The columns:
+    other filters take a word or several; `limit` keeps the newest, `columns` names the columns wanted, in their order.
+    `definition` is "famnb", or "vllm", "guidellm", "aiperf": then `ttft_s`, `tpot_s`, `e2e_s` and the added `itl_s`,
+    `itl_n` are as that tool defines them. LedgerError if the file cannot be read. The columns:
     """
     if definition not in get_args(Definition):
         raise ValueError(f"definition: {definition!r} is none of {', '.join(get_args(Definition))}")
     if limit is not None and limit < 0:
         raise ValueError(f"limit: expected a number of calls of at least 0, got {limit!r}")
+    chosen = _chosen(columns)
     source = ledger_of(ledger)
     condition, values = where(
-        since=since, until=until, model=model, endpoint=endpoint, experiment=experiment, tag=tag, status=status
+        since=since,
+        until=until,
+        model=model,
+        endpoint=endpoint,
+        experiment=experiment,
+        variant=variant,
+        tag=tag,
+        status=status,
     )
-    found = source.select(condition, values, limit=limit)
-    columns, table = CALLS, _stored(found)
-    if found:
-        table |= _reckoned(found, table, source)
+    reckoned = any(column.name in _RECKONED for column in chosen)
+    fields = [Field.of(column) for column in chosen if column.name not in _COSTS]
+    found = read(source, [*fields, *(_NEEDED if reckoned else ())], condition, values, limit)
+    if reckoned:
+        found |= _costs(found, fill(found, source))
+    result = pd.DataFrame(
+        {column.name: array(column, found[column.sql or column.name]) for column in chosen}, copy=False
+    )
     if definition != "famnb":
-        columns, table = (*CALLS, *PEER), table | _redefined(definition, found, source)
-    result = frame(columns, table)
+        table = _redefined(definition, source.select(condition, values, limit=limit), source)
+        result = _replaced(result, table, columns)
     result.attrs["definition"] = definition
     return result
 
 
 calls.__doc__ = f"{calls.__doc__}\n{listing(CALLS)}\n"
 
-
-def _stored(found: Sequence[Row]) -> dict[str, Sequence[Any]]:
-    """What the ledger has as it is."""
-    if not found:
-        return {}
-    table: dict[str, Sequence[Any]] = dict(zip(found[0].keys(), zip(*found, strict=True), strict=True))
-    asked = zip(table["service"], table["http_status"], strict=True)
-    return table | {
-        "call_id": table["id"],
-        "started_at": table["started_us"],
-        "status": table["standing"],
-        "complete": _booleans(table["complete"]),
-        "streamed": _booleans(table["streamed"]),
-        "simulated": [None if status is None else service == "sim" for service, status in asked],
-    }
-
-
-def _booleans(values: Sequence[int | None]) -> list[bool | None]:
-    return [None if value is None else bool(value) for value in values]
-
-
-def _reckoned(found: Sequence[Row], table: Mapping[str, Sequence[Any]], ledger: Ledger) -> dict[str, Sequence[Any]]:
-    """Counts with the missing ones estimated, and costs."""
-    counts: dict[str, list[Any]] = {count: list(table[count]) for count in COUNTS}
-    sources: dict[str, list[str]] = {
-        count: [source or "absent" for source in table[f"{count}_source"]] for count in COUNTS
-    }
-    costs: list[tuple[float | None, ...]] = []
-    fits: dict[str, Mapping[str | None, estimate.Fit]] = {}
-    for place, row in enumerate(found):
-        usage = Usage(*(column[place] for column in counts.values()))
-        between = None
-        if _incomplete(row):
-            figures = _estimated(row, usage, fits, ledger)
-            usage, between = figures.usage, (figures.low, figures.high)
-            for count in COUNTS:
-                if counts[count][place] is None:
-                    counts[count][place], sources[count][place] = getattr(usage, count), usage.source(count)
-        costs.append(_cost(row, usage, between))
-    return {
-        **counts,
-        **{f"{count}_source": column for count, column in sources.items()},
-        **dict(zip(_COSTS, zip(*costs, strict=True), strict=True)),
-    }
-
-
 _COSTS = ("cost_usd", "cost_low_usd", "cost_high_usd")
+_RECKONED = {*_COSTS, *COUNTS, *(f"{count}_source" for count in COUNTS)}
+_NEEDED = (*FIELDS, Field("started_us", "integer"), *(Field(name, "real") for name in _COSTS))
 
 
-def _incomplete(row: Row) -> bool:
-    """Whether a call ended with an answer but without counts."""
-    known = row["input_tokens"] is not None and row["output_tokens"] is not None
-    return not known and row["standing"] != "running" and estimate.answered(row["http_status"])
+def _chosen(names: Iterable[str] | None) -> tuple[Column, ...]:
+    """The columns of these names, in the order given; all of them for None."""
+    if names is None:
+        return CALLS
+    known = {column.name: column for column in CALLS}
+    wanted = [names] if isinstance(names, str) else list(dict.fromkeys(names))
+    for name in wanted:
+        if name not in known:
+            raise ValueError(f"columns: there is no {name!r}; help(famnb.calls) lists what there is")
+    return tuple(known[name] for name in wanted)
 
 
-def _estimated(
-    row: Row, usage: Usage, fits: dict[str, Mapping[str | None, estimate.Fit]], ledger: Ledger
-) -> estimate.Estimate:
-    """A call's usage with the missing counts estimated; `fits` remembers what was fitted for its model."""
-    if row["model"] not in fits:
-        fits[row["model"]] = ledger.fits(row["model"])
-    return estimate.estimated(
-        usage,
-        input_chars=row["input_chars"],
-        output_chars=row["output_chars"],
-        fit=fits[row["model"]].get(row["service"], estimate.Fit()),
-        hidden_cap=None if row["thinking_chars"] else row["hidden_cap"],
+def _costs(found: Columns, bounds: Bounds) -> Columns:
+    """What calls cost by the book of their day; what was reckoned back then where today's book has no price."""
+    stored = [found[name] for name in _COSTS]
+    known = (found["input_tokens"] != ABSENT) & (found["output_tokens"] != ABSENT)
+    models = found["model"]
+    priced = np.isin(models.codes, [models.coded(model) for model in {entry.model for entry in prices}])
+    for place in np.flatnonzero(known & priced):
+        counts: dict[str, Any] = {count: _count(found[count][place]) for count in COUNTS}
+        usage = Usage(**counts, estimated=_guessed(bounds, place))
+        started = rows.EPOCH + timedelta(microseconds=int(found["started_us"][place]))
+        ends = _end(bounds, place, 0), _end(bounds, place, 1)
+        cost = prices.cost(models.words[models.codes[place]], usage, started, between=ends)
+        if cost is not None:
+            for column, figure in zip(stored, (cost.usd, cost.low, cost.high), strict=True):
+                column[place] = float(figure)
+    return dict(zip(_COSTS, stored, strict=True))
+
+
+def _count(value: np.int64) -> int | None:
+    return None if value == ABSENT else int(value)
+
+
+def _guessed(bounds: Bounds, place: np.intp) -> tuple[Count, ...]:
+    """The counts of a call that lie between two ends."""
+    named: tuple[Count, Count] = ("input_tokens", "output_tokens")
+    return tuple(name for name in named if bounds[name][0][place] != bounds[name][1][place])
+
+
+def _end(bounds: Bounds, place: np.intp, end: Literal[0, 1]) -> Usage:
+    """The input and output of a call at one end."""
+    return Usage(
+        input_tokens=int(bounds["input_tokens"][end][place]), output_tokens=int(bounds["output_tokens"][end][place])
     )
 
 
-def _cost(row: Row, usage: Usage, between: tuple[Usage, Usage] | None) -> tuple[float | None, ...]:
-    """What a call cost by the book of its day; what was reckoned back then where today's book has no price."""
-    started = rows.EPOCH + timedelta(microseconds=row["started_us"])
-    cost = prices.cost(row["model"], usage, started, between=between)
-    if cost is None and row["cost_usd"] is not None:
-        cost = Cost(*(Decimal(row[name]) for name in _COSTS))
-    return (None, None, None) if cost is None else (float(cost.usd), float(cost.low), float(cost.high))
+def _replaced(frame: pd.DataFrame, table: Mapping[str, Sequence[Any]], columns: Iterable[str] | None) -> pd.DataFrame:
+    """The frame with the latencies of a table, those of PEER besides, where they were chosen."""
+    known = {column.name: column for column in (*CALLS, *PEER)}
+    shown = [name for name in table if name in frame or columns is None]
+    return frame.assign(**{name: known[name].series(table[name]) for name in shown})
 
 
 def _redefined(definition: Peer, found: Sequence[Row], ledger: Ledger) -> dict[str, Sequence[Any]]:

@@ -44,6 +44,7 @@ def where(
     model: Words | None,
     endpoint: Words | None,
     experiment: Words | None,
+    variant: Words | None,
     tag: Words | None,
     status: Words | None,
 ) -> tuple[str, list[Any]]:
@@ -55,7 +56,8 @@ def where(
             values.append(rows.microseconds(_moment(moment)))
     _known("endpoint", endpoint, tuple(ENDPOINTS))
     _known("status", status, get_args(Status))
-    chosen = {"model": model, "endpoint": endpoint, "experiment": experiment, "tag": tag, "standing": status}
+    chosen = {"model": model, "endpoint": endpoint, "experiment": experiment}
+    chosen |= {"variant": variant, "tag": tag, "standing": status}
     for name, words in chosen.items():
         if words is not None:
             some = _listed(words)

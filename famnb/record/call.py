@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from famnb import endpoints, errors
+from famnb.client import Exchange
 from famnb.client.intake import replayed
 from famnb.endpoints import Endpoint
 from famnb.errors import FamnbError, InvalidRequest
@@ -118,6 +119,28 @@ class Call:
         kind: Callable[..., FamnbError] = getattr(errors, name, FamnbError)
         details = msgspec.json.decode(self.row["error_details"] or "{}", type=dict[str, Any])
         return kind(message, **details)
+
+    def exchange(self) -> Exchange:
+        """The call as the client knew it when it was over, to be played again."""
+        row = self.row
+        return Exchange(
+            request=self.request,
+            endpoint=self.endpoint,
+            url=row["url"] or "",
+            id=self.call_id,
+            started_at=self.started_at,
+            labels=self.labels,
+            attempts=row["attempts"] or 0,
+            http_status=row["http_status"],
+            request_id=row["request_id"],
+            service=row["service"],
+            response_headers=msgspec.json.decode(row["response_headers"] or "[]", type=tuple[tuple[str, str], ...]),
+            streamed=bool(row["streamed"]),
+            headers_ns=row["headers_ns"],
+            end_ns=row["end_ns"],
+            reads=list(self.reads),
+            reply=self.reply,
+        )
 
     def _seen(self) -> Reply:
         """What the recorded bytes say; an error body or broken bytes say nothing more than `error` does."""

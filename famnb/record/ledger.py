@@ -10,19 +10,21 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
 
 import msgspec
 import platformdirs
 
-from famnb.client.exchange import Exchange
+from famnb.client import Exchange, Stream, play
 from famnb.errors import LedgerError
-from famnb.record import estimate, rows, schema
+from famnb.record import archive, estimate, rows, schema, upkeep
 from famnb.record.call import Call
 from famnb.record.owner import Owner, this_process
 from famnb.record.pricebook import Cost, prices
 from famnb.record.writer import Prepare, Statement, writer
+from famnb.request import Request
 from famnb.timing import Read
 
 FIT_REPLIES = 500
@@ -32,9 +34,10 @@ FIT_S = 60.0
 CHUNK = 500
 """Calls whose bytes are fetched at once."""
 
-_STANDING = """
+STANDING = """
     SELECT calls.*, CASE WHEN status = 'running' THEN standing(owner_pid, owner_born, owner_host) ELSE status END
         AS standing FROM calls"""
+"""The calls with one more column: how they stand, those of dead processes `interrupted`."""
 _RATIOS = """
     SELECT service,
         CASE WHEN input_tokens_source IN ('reported', 'derived') AND input_chars > 0
@@ -102,7 +105,7 @@ class Ledger:
     def call(self, call_id: str) -> Call:
         """One recorded call; KeyError if there is none of that id, LedgerError if the file cannot be read."""
         self.settle()
-        found = self._fetch(f"SELECT * FROM ({_STANDING}) WHERE id = ?", (call_id,))  # noqa: S608 - own text
+        found = self._fetch(f"SELECT * FROM ({STANDING}) WHERE id = ?", (call_id,))  # noqa: S608 - own text
         if not found:
             raise KeyError(f"no call {call_id!r} in {self.path}; famnb.calls() lists what is there")
         return self._call(found[0])
@@ -114,7 +117,7 @@ class Ledger:
         `interrupted`. LedgerError if the file cannot be read; no rows if there is none yet.
         """
         self.settle()
-        sql = f"SELECT * FROM ({_STANDING}) WHERE {where} ORDER BY started_us DESC, id DESC LIMIT ?"  # noqa: S608 - values are bound
+        sql = f"SELECT * FROM ({STANDING}) WHERE {where} ORDER BY started_us DESC, id DESC LIMIT ?"  # noqa: S608 - values are bound
         return self._fetch(sql, (*values, -1 if limit is None else limit))[::-1]
 
     def reads(self, call_ids: Iterable[str]) -> Iterator[tuple[str, tuple[Read, ...]]]:
@@ -128,9 +131,30 @@ class Ledger:
                 pieces.setdefault(piece["call_id"], []).append(piece["reads"])
             yield from ((call_id, rows.unpacked(pieces[call_id])) for call_id in some if call_id in pieces)
 
+    def recall(self, request: Request, *, nth: int = 0, simulated: bool = True) -> Exchange | None:
+        """The `nth` newest complete call of an identical request, over again after the oldest; None without any.
+
+        Implements `client.Memory`; without `simulated`, calls that a simulated engine answered do not count.
+        """
+        sql = "SELECT id FROM calls WHERE request_key = ? AND complete = 1 AND error IS NULL"
+        sql += ("" if simulated else " AND service IS NOT 'sim'") + " ORDER BY started_us DESC, id DESC"
+        found = self._fetch(sql, (request.key(),))
+        return (
+            dataclasses.replace(self.call(found[nth % len(found)]["id"]).exchange(), request=request) if found else None
+        )
+
+    def replay(self, call_id: str, *, speed: float = 1) -> Stream:
+        """A recorded call as a stream that plays again: its events at their times divided by `speed`, then its reply.
+
+        `speed` 0 or infinity is at once. Nothing is sent or recorded; the reply has `replayed` set, and the error that
+        the call ended with is raised as it was. KeyError if there is no such call, LedgerError if the file cannot be
+        read, InvalidRequest for a speed below 0 or a request that today's limits would refuse.
+        """
+        return play(self.call(call_id).exchange(), speed=speed)
+
     def settle(self) -> None:
         """Finish the rows of calls whose process died: `interrupted`, with what had arrived."""
-        dead = self._fetch(f"SELECT * FROM ({_STANDING} WHERE status = 'running') WHERE standing = 'interrupted'")  # noqa: S608 - own text
+        dead = self._fetch(f"SELECT * FROM ({STANDING} WHERE status = 'running') WHERE standing = 'interrupted'")  # noqa: S608 - own text
         for row in dead:
             self._submit(functools.partial(rows.buried, row["id"], self._call(row).reply))
         if dead:
@@ -139,6 +163,40 @@ class Ledger:
     def fits(self, model: str) -> Mapping[str | None, estimate.Fit]:
         """A model's tokens per character, by the service that answered, fitted on its own replies."""
         return _fitted(self._fetch(_RATIOS, (model, FIT_REPLIES)))
+
+    def info(self) -> upkeep.Info:
+        """What it holds: calls by status, model and endpoint, times and sizes; LedgerError if it cannot be read."""
+        return upkeep.info(self)
+
+    def prune(
+        self,
+        *,
+        older_than: timedelta | datetime | None = None,
+        keep: int | None = None,
+        payloads_only: bool = False,
+        dry_run: bool = False,
+    ) -> upkeep.Pruned:
+        """Delete calls, for good, and give the space back; says what it deleted. Calls that still run stay.
+
+        Calls that started before `older_than` (a moment, or an age) go, and those beyond the `keep` newest; with both,
+        only calls that both say. `payloads_only` keeps the rows with their metrics and deletes what came from the
+        socket. `dry_run` only counts. ValueError without a limit, LedgerError if the file cannot be written.
+        """
+        return upkeep.prune(self, older_than=older_than, keep=keep, payloads_only=payloads_only, dry_run=dry_run)
+
+    def export(self, path: str | os.PathLike[str]) -> int:
+        """Write all calls that are over, bytes included, to one Parquet file; how many. `load` restores them exactly.
+
+        Needs the `scale` extra; LedgerError without it, or if the ledger cannot be read.
+        """
+        return archive.export(self, Path(path))
+
+    def load(self, path: str | os.PathLike[str]) -> int:
+        """Add the calls of a file that `export` wrote; how many were new. A call that is here already stays as it is.
+
+        Needs the `scale` extra; LedgerError without it, for any other file, or if the ledger cannot be written.
+        """
+        return archive.load(self, Path(path))
 
     def flush(self) -> None:
         """Wait until all that was handed in is written, or could not be."""
@@ -176,11 +234,11 @@ class Ledger:
     def _fetch(self, sql: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
         """What a query finds, all that was handed in before included; nothing if there is no file yet."""
         self.flush()
-        with self._reading() as connection:
+        with self.reading() as connection:
             return connection.execute(sql, values).fetchall() if connection else []
 
     @contextlib.contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection | None]:
+    def reading(self) -> Iterator[sqlite3.Connection | None]:
         """A connection that reads tables of today's version; None where there are none yet."""
         connection = self._connect()
         if connection and schema.version(connection) < len(schema.MIGRATIONS):

@@ -58,7 +58,17 @@ def _hidden_cap(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE calls ADD COLUMN hidden_cap INTEGER")
 
 
-MIGRATIONS: tuple[Step, ...] = (_first, _hidden_cap)
+def _planned(connection: sqlite3.Connection) -> None:
+    """Which variant and which planned cell a call belongs to, from its labels."""
+    connection.execute("ALTER TABLE calls ADD COLUMN variant TEXT")
+    connection.execute("ALTER TABLE calls ADD COLUMN cell TEXT")
+    connection.execute("""
+        UPDATE calls SET variant = json_extract(labels, '$.variant'), cell = json_extract(labels, '$.cell')
+        WHERE json_valid(labels)""")
+    connection.execute("CREATE INDEX calls_by_cell ON calls (experiment, cell)")
+
+
+MIGRATIONS: tuple[Step, ...] = (_first, _hidden_cap, _planned)
 """Step n takes a file of version n to version n + 1; a step that was ever released is never changed."""
 
 

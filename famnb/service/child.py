@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import IO, Any, Self
 
@@ -66,15 +67,18 @@ def serve(*, start_timeout: float = 30.0, **options: Any) -> Server:
     chosen = Options(**options)
     arguments = {field.name: getattr(chosen, field.name) for field in dataclasses.fields(chosen) if field.name != "key"}
     log = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the child
-    process = subprocess.Popen(  # noqa: S603 - our own interpreter with our own arguments
+    process = spawned(
         [sys.executable, "-m", "famnb.service", msgspec.json.encode(arguments).decode()],
+        {KEY_VARIABLE: " ".join(chosen.keys())},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=log,
-        env={**os.environ, KEY_VARIABLE: " ".join(chosen.keys())},
         # Of its own session, or an interrupt meant for a notebook cell would end the service as well.
         start_new_session=True,
     )
+    if isinstance(process, OSError):
+        log.close()
+        raise ConnectError(f"the local service did not start: {process}")
     assert process.stdout is not None
     late = threading.Timer(start_timeout, process.kill)
     late.start()
@@ -90,6 +94,18 @@ def serve(*, start_timeout: float = 30.0, **options: Any) -> Server:
         return Server(url=said["url"], key=said["key"], pid=said["pid"], process=process, log=log)
     except (msgspec.DecodeError, KeyError, TypeError):
         raise _not_started(process, log, start_timeout) from None
+
+
+def spawned(command: Sequence[str], variables: Mapping[str, str], **options: Any) -> subprocess.Popen[bytes] | OSError:
+    """A child process with more environment variables, or why there is none.
+
+    The failure is given back rather than raised: a traceback may show the variables of its frames, and these frames'
+    have the whole environment, keys included.
+    """
+    try:
+        return subprocess.Popen(command, env={**os.environ, **variables}, **options)  # noqa: S603 - our own commands
+    except OSError as failure:
+        return failure.with_traceback(None)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -21,6 +21,7 @@ class Badge(NamedTuple):
 def badges(reply: Reply) -> list[Badge]:
     """What must be said about a reply before it is believed; nothing for a complete one."""
     said = [Badge("simulated", "plain")] if reply.service == "sim" else []
+    said += [Badge("replayed", "plain")] if reply.replayed else []
     match reply.status:
         case "running" | "completed":
             pass

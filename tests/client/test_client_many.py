@@ -12,6 +12,7 @@ import pytest
 from faultserver import Do, chunked, whole
 from payloads import body, delta, opening, request
 
+from famnb.client import Retries
 from famnb.client.gate import Gate
 from famnb.errors import InvalidRequest, ServerError
 
@@ -83,6 +84,34 @@ def test_the_limit_is_halved_once_a_round_trip_and_grows_with_success():
     for _ in range(1000):
         gate.succeeded()
     assert gate.limit == 16
+
+
+def test_what_is_in_is_halved_and_a_gate_that_was_throttled_is_not_widened():
+    """Four in of sixteen become two; a gate that nobody throttled takes a greater limit at once."""
+
+    async def fill(gate: Gate) -> Gate:
+        for _ in range(4):
+            await gate.enter()
+        return gate
+
+    throttled, other = asyncio.run(fill(Gate(16))), Gate(16)
+    throttled.throttled(sent_ns=100, now_ns=200)
+    for gate in (throttled, other):
+        gate.widen(32)
+        gate.widen(8)
+    assert (throttled.limit, throttled.most, other.limit) == (2, 32, 32)
+
+
+def test_the_next_fan_out_begins_with_what_the_last_one_learned(send_many, serve, connect):
+    """Four that were refused at once leave a limit of two, from which the next fan-out starts."""
+    refusal, answer = [0.05, *whole(b"", 429)], whole(body("web", "Hello"))
+    server = serve(refusal, refusal, refusal, refusal, answer)
+    client = connect(server, retries=Retries(tries=1))
+    send_many(client, prompts(*"abcd"), concurrency=4)
+    fan = next(iter(client._engine._services.values())).fan
+    assert (fan.limit, fan.running) == (2, 0)
+    assert [reply.text for reply in send_many(client, prompts(*"abcd"), concurrency=4)] == ["Hello"] * 4
+    assert 2 < fan.limit <= 4
 
 
 def test_a_gate_admits_in_order_and_survives_those_who_give_up():

@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 from callers import KEY
 from faultserver import Do, chunked, event, whole
-from payloads import body, delta, request, said
+from payloads import body, closing, delta, opening, request, said
 
 import famnb
 from famnb.client import AsyncClient, Client, Retries
 from famnb.client.credentials import MASK, Credential
-from famnb.errors import AuthenticationError, CredentialError, FamnbError, StreamError
+from famnb.errors import AuthenticationError, CredentialError, FamnbError, StreamDecodeError, StreamError
+from famnb.events import Delta
 
 STREAM = request("web")
 WHOLE = request("web", stream=False)
@@ -151,6 +152,37 @@ def test_a_key_that_a_reply_echoes_is_masked_before_anybody_sees_it(serve, conne
     assert not [text for text in reachable([reply, notebook.kept]) if KEY in text]
 
 
+@pytest.mark.parametrize("endpoint", ["web", "messages", "responses"])
+@pytest.mark.parametrize("size", [1, 7, 20])
+def test_a_key_that_comes_in_pieces_is_kept_nowhere(serve, connect, tmp_path, endpoint, size):
+    """Cut over events of a few characters it is masked in the reply, in its bytes, and in the ledger's file."""
+    text = f"{KEY}, your key is {KEY}!"
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    script = [*opening(endpoint), *(delta(endpoint, piece) for piece in pieces), *closing(endpoint, text)]
+    ledger = famnb.Ledger(tmp_path / "calls.sqlite")
+    stream = connect(serve(chunked(*script)), recorder=ledger).start(request(endpoint))
+    reply = stream.result()
+    again = ledger.call(reply.call_id).reply
+    assert reply.text == again.text
+    assert reply.text.replace("*", "") == f"{MASK}, your key is {MASK}!"
+    assert (reply.usage, reply.timing, reply.complete) == (again.usage, again.timing, True)
+    sent = b"".join(data for read in again.reads for data in read.data).decode()
+    assert not [shown for shown in (KEY[:12], KEY[-12:]) if shown in sent]
+    words = "".join(event.text for event in reply.events if isinstance(event, Delta))
+    assert words.replace("*", "") == f"{MASK}, your key is {MASK}!"
+
+
+def test_a_key_in_pieces_is_masked_in_a_broken_stream_too(serve, connect, notebook):
+    """What had arrived is kept, without the key, beside the error that ended it."""
+    pieces = [delta("web", piece) for piece in (KEY[:9], KEY[9:], " is it")]
+    client = connect(serve(chunked(*pieces, b"data: {broken\n\n")), recorder=notebook)
+    with pytest.raises(StreamDecodeError) as caught:
+        client.send(STREAM)
+    assert caught.value.reply.text == f"{MASK}* is it"
+    assert caught.value.reply.status == notebook.kept[0].reply.status == "failed"
+    assert not [text for text in reachable(notebook.kept) if KEY[9:] in text]
+
+
 def test_a_failure_inside_a_stream_that_echoes_the_key_is_masked(serve, connect):
     """The error's message stays readable."""
     with pytest.raises(StreamError, match=r"bad key \[key\]"):
@@ -174,7 +206,8 @@ def test_no_line_of_the_package_shows_the_environment_beside_an_error():
     """A verbose traceback evaluates `os.environ` where a shown line names it, and the key may be in it."""
     package = Path(famnb.__file__).parent
     named = [path for part in ("client", "record", "frame") for path in (package / part).glob("*.py")]
-    assert not [path.name for path in [*named, package / "workbench.py"] if "os.environ" in path.read_text()]
+    named += [package / "workbench.py", package / "cli.py"]
+    assert not [path.name for path in named if "os.environ" in path.read_text()]
 
 
 def test_no_log_shows_the_key(serve, connect, caplog):

@@ -17,6 +17,8 @@ from payloads import closing, delta, request
 
 TESTS = Path(__file__).parents[1]
 WORDS = 20
+TOKENS = 4
+"""What the server says the reply has."""
 PACED = f"""
 import json, sys, time
 sys.path.insert(0, {str(TESTS)!r})
@@ -80,10 +82,21 @@ def sent(paced):
 
 def error(timing, times):
     """By how much the latencies are wrong at most, and by how much the median gap is, in seconds."""
-    asked, _, _, thought, first, *rest = times
+    asked, head, _, thought, first, *rest = times
     words = [first, *rest[:WORDS]]
+    end = rest[WORDS + 1] - asked
     gaps = [later - earlier for earlier, later in itertools.pairwise([thought, *words])]
-    pairs = [(timing.ttft_s, thought - asked), (timing.ttfa_s, first - asked), (timing.think_s, first - thought)]
+    pairs = [
+        (timing.ttfb_s, head - asked),
+        (timing.ttft_s, thought - asked),
+        (timing.ttfa_s, first - asked),
+        (timing.think_s, first - thought),
+        (timing.e2e_s, end),
+        (timing.icl_max_s, max(gaps)),
+        (timing.icl_p95_s, statistics.quantiles(gaps, n=20, method="inclusive")[-1]),
+        (timing.tpot_s, (words[-1] - thought) / (TOKENS - 1)),
+        (TOKENS / timing.output_tps, end),
+    ]
     latencies = max(abs(measured - true) for measured, true in pairs)
     return latencies, abs(timing.icl_p50_s - statistics.median(gaps))
 

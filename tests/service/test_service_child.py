@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import traceback
 from pathlib import Path
 
 import httpx
@@ -238,3 +239,14 @@ def test_it_listens_where_it_is_told_and_says_how_to_reach_it() -> None:
         port = free.getsockname()[1]
     with serve(port=port) as server:
         assert server.url == f"http://127.0.0.1:{port}"
+
+
+def test_a_service_that_cannot_be_started_shows_no_environment(monkeypatch):
+    """A verbose traceback shows the variables of every frame, and the environment may hold a key."""
+    monkeypatch.setenv("FAM_API_KEY", "fam-key-0123456789abcdef")
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(ConnectError, match="nowhere") as caught:
+        serve()
+    assert caught.value.__context__ is None
+    report = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+    assert "fam-key-0123456789abcdef" not in "".join(report.format())

@@ -1,0 +1,69 @@
+"""Whatever a service sends, a call ends with a reply or with an error of famnb's own tree."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from mutants import mutants
+
+from famnb.client.intake import Intake, replayed
+from famnb.endpoints import ENDPOINTS
+from famnb.errors import APIStatusError, FamnbError
+from famnb.record import rows
+from famnb.reply import Reply
+from famnb.wire import faults
+
+MUTANTS = 1500
+"""Of each seed; a run of millions found what these now keep from coming back."""
+
+
+def taken(name: str, data: bytes, *, streamed: bool, chance: random.Random) -> Reply:
+    """What a client makes of an answer that comes in chunks of any size, whether it is complete or not."""
+    intake, error = Intake(ENDPOINTS[name], streamed=streamed), None
+    at = t_ns = 0
+    try:
+        while at < len(data) and not intake.finished:
+            size = chance.choice((1, 7, 100, 10_000))
+            intake.feed(data[at : at + size], t_ns := t_ns + 1_000_000)
+            at += size
+        intake.end(t_ns)
+    except FamnbError as fault:
+        error = fault
+    intake.close(t_ns)
+    return intake.outcome(error)
+
+
+def used(reply: Reply) -> None:
+    """Everything that users and the ledger ask of a reply."""
+    for text in (repr(reply), str(reply), reply.thinking):
+        assert isinstance(text, str)
+    assert isinstance(reply.raw, list) or not reply.streamed
+    assert all(call.valid or call.arguments is None for call in reply.tool_calls)
+    assert rows.outcome(reply)["status"] == reply.status
+    assert rows.unpacked([rows.packed(reply.reads)]) == reply.reads
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_no_answer_crashes_the_client(seed):
+    """Fixtures with bytes, lines and values changed: read as a stream, as a whole body, and again from the record."""
+    chance = random.Random(seed)
+    for name, data in mutants(seed, MUTANTS):
+        for streamed in (True, False):
+            reply = taken(name, data, streamed=streamed, chance=chance)
+            used(reply)
+            assert reply.error is not None or reply.complete is not False or reply.status == "failed"
+            again = replayed(ENDPOINTS[name], streamed=reply.streamed, reads=reply.reads, headers_ns=None, end_ns=10**9)
+            assert again.blocks == reply.blocks
+
+
+@pytest.mark.parametrize("seed", [4, 5])
+def test_no_error_body_crashes_the_client(seed):
+    """The same bytes as the body of an error status, beside headers that are nonsense."""
+    chance = random.Random(seed)
+    for _, data in mutants(seed, MUTANTS):
+        hints = ["", "-1", "nan", "1e400", "Thu, 99 Foo", data[:20].decode("latin-1")]
+        headers = {name: chance.choice(hints) for name in ("retry-after", "retry-after-ms", "date", "x-request-id")}
+        error = faults.read(chance.choice((400, 418, 429, 599)), headers, data)
+        assert isinstance(error, APIStatusError)
+        assert str(error)

@@ -1,0 +1,100 @@
+"""Many calls that end in every way there is: each leaves its row, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import random
+import threading
+
+import psutil
+from callers import KEY
+from faultserver import Do, chunked, whole
+from payloads import body, closing, delta, failure, opening, request
+
+import famnb
+from famnb.client.loop import io_thread
+
+CALLS = 500
+ENDLESS = chunked(*opening("web"), *[delta("web", "x"), 0.02] * 1000)
+ENDINGS = [
+    chunked(*opening("web"), delta("web", "Hello"), *closing("web")),
+    whole(body("web", "Hello")),
+    whole({"error": {"message": "no"}}, 400),
+    whole(b"", 503),
+    whole(b"<html>", 200),
+    chunked(*opening("web"), delta("web", "Hel"), *failure("web")),
+    chunked(*opening("web"), delta("web", "Hel"), Do.RESET, end=False),
+    chunked(*opening("web"), delta("web", "Hel"), Do.CLOSE, end=False),
+    chunked(*opening("web"), b"data: {broken\n\n"),
+    [Do.RESET],
+    ENDLESS,
+    ENDLESS,
+    ENDLESS,
+]
+STATUSES = {"completed", "failed", "cancelled", "interrupted"}
+
+
+async def running_tasks() -> int:
+    """Tasks of the I/O thread, this one left out."""
+    return len(asyncio.all_tasks()) - 1
+
+
+def held() -> tuple[int, int, set[str]]:
+    """What the process holds: the I/O thread's tasks, open files and sockets, and threads of famnb's own."""
+    io = io_thread()
+    tasks = io.submit(running_tasks()).result()
+    threads = {each.name for each in threading.enumerate() if each.name.startswith("famnb")}
+    return tasks, psutil.Process().num_fds(), threads
+
+
+def test_five_hundred_calls_leave_as_many_rows_and_nothing_else(serve, tmp_path, caplog):
+    """Completed, refused, broken off, stopped at random moments, from the loop and from threads: one row each."""
+    chance = random.Random(4)
+    server = serve(choose=lambda _: chance.choice(ENDINGS))
+    io_thread()
+    ledger = famnb.Ledger(tmp_path / "calls.sqlite")
+    before = held()
+    client = famnb.Client(base_url=server.url, api_key=KEY, ledger=ledger, retries=famnb.Retries(tries=1))
+    streams = []
+    for _ in range(CALLS):
+        stream = client.start(request("web"))
+        streams.append(stream)
+        late = chance.choice((0.0, 0.0, 0.01, 0.1, 0.3))
+        threading.Timer(late, stream.stop).start() if late else chance.random() < 0.2 and stream.stop()
+        if len(streams) % 50 == 0:
+            for each in streams[-50:-20]:
+                each.stop()
+                assert each.wait(20)
+    for stream in streams:
+        stream.stop()
+        assert stream.wait(20)
+    assert client.in_use == 0
+    client.close()
+    frame = famnb.calls(ledger)
+    assert len(frame) == len(ledger) == frame["call_id"].nunique() == CALLS
+    assert set(frame["status"]) == STATUSES
+    assert {stream.exchange.id: stream.reply.status for stream in streams} == dict(
+        zip(frame["call_id"], frame["status"], strict=True)
+    )
+    ledger.close()
+    for thread in threading.enumerate():
+        if isinstance(thread, threading.Timer):
+            thread.join()
+    server.close()
+    del client, stream, each, streams
+    eventually_held(server, before)
+    assert caplog.text == "", "asyncio complains of a future that nobody asked"
+
+
+def eventually_held(server, before) -> None:
+    """The server notices within its own pace that its peer has left; then all is as before."""
+    pause = threading.Event()
+    for _ in range(100):
+        gc.collect()
+        tasks, files, threads = held()
+        if server.open == 0 and (tasks, threads) == (before[0], before[2]) and files <= before[1]:
+            break
+        pause.wait(0.05)
+    assert (server.open, tasks, threads) == (0, before[0], before[2])
+    assert files <= before[1]

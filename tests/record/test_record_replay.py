@@ -1,0 +1,203 @@
+"""Recorded calls played again: identical requests cost nothing, and no reply pretends to be a new one."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+
+import pytest
+from exchanges import at, chunk, exchange, spoken
+from faultserver import FaultServer, chunked, whole
+from payloads import ENDPOINTS, body, delta, opening, request, said
+
+import famnb
+from famnb.errors import IdleTimeout, InvalidRequest, LedgerError, NotRecorded
+from famnb.record import Ledger
+from famnb.reply import Reply
+from famnb.request import Request
+from famnb.widget import transcript
+from famnb.widget.pane import Pane
+
+KEY = "fam-key-0123456789abcdef"
+NOWHERE = "http://127.0.0.1:9"
+
+
+def client(ledger: Ledger, url: str = NOWHERE, **options):
+    return famnb.Client(base_url=url, api_key=KEY, ledger=ledger, **options)
+
+
+def iterated(one: famnb.Client, asked: Request) -> Reply:
+    """The reply once its events, as they came, are those of a consumer."""
+    with one:
+        stream = one.start(asked)
+        assert tuple(stream) == stream.reply.events
+    return stream.reply
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
+def test_an_identical_request_is_answered_from_the_ledger(ledger, endpoint, streamed):
+    """The second time nothing is sent; events, reply, timing, cost and id are those of the recorded call."""
+    asked = request(endpoint, stream=streamed)
+    with FaultServer(chunked(*said(endpoint, "Hello")) if streamed else whole(body(endpoint, "Hello"))) as server:
+        live, again = (iterated(client(ledger, server.url, replay="prefer"), asked) for _ in range(2))
+    assert len(server.requests) == len(ledger) == 1
+    assert (live.text, live.replayed, again.replayed) == ("Hello", False, True)
+    assert (again, again.events, again.request) == (live, live.events, asked)
+    assert (again.call_id, again.timing, again.cost) == (live.call_id, live.timing, live.cost)
+
+
+def test_a_notebook_runs_again_without_its_service(ledger):
+    """With `only` no service is needed, whether one sends, asks, streams, awaits or sends many."""
+    ledger.closed(exchange(prompt="Hello?")).result()
+    asked = exchange(prompt="Hello?").request
+    with client(ledger, replay="only") as offline:
+        replies = [offline.send(asked), offline.ask("Hello?", endpoint="chat"), asyncio.run(offline.asend(asked))]
+        replies += offline.send_many([asked] * 3)
+        with offline.stream(asked) as stream:
+            assert list(stream)
+
+    async def awaited():
+        async with famnb.AsyncClient(base_url=NOWHERE, api_key=KEY, ledger=ledger, replay="only") as other:
+            return await other.send(asked)
+
+    replies += [stream.reply, asyncio.run(awaited())]
+    assert {(reply.text, reply.replayed) for reply in replies} == {("Hello, world", True)}
+    assert len(ledger) == 1
+
+
+@pytest.mark.parametrize("other", [{"prompt": "Hi"}, {"temperature": 0.5}, {"streamed": False}, {"endpoint": "web"}])
+def test_only_refuses_what_is_not_recorded(ledger, other):
+    """Another prompt, setting, way or endpoint is another request: nothing is sent, nothing recorded."""
+    ledger.closed(exchange()).result()
+    asked = exchange(**{"streamed": True, **other}).request
+    with client(ledger, replay="only") as offline, pytest.raises(NotRecorded, match="replay='prefer'") as caught:
+        offline.send(asked)
+    assert (caught.value.reply.status, caught.value.reply.call_id, len(ledger)) == ("failed", None, 1)
+
+
+def test_a_refusal_hurts_no_other(ledger):
+    """In a fan-out it stands in its place."""
+    ledger.closed(exchange()).result()
+    with client(ledger, replay="only") as offline:
+        replies = offline.send_many([exchange().request, exchange(prompt="?").request])
+    assert [type(reply.error) for reply in replies] == [type(None), NotRecorded]
+
+
+def test_only_complete_calls_are_answers(ledger):
+    """A stream that broke off is asked again, and not played as if it were the answer."""
+    ledger.closed(exchange(spoken("Hel")[:2])).result()
+    with client(ledger, replay="only") as offline, pytest.raises(NotRecorded):
+        offline.send(exchange().request)
+
+
+def test_repeats_stay_as_different_as_they_were(ledger):
+    """The newest recording first, then those before it, then over again; each client begins anew."""
+    for text in ("old", "middle", "new"):
+        ledger.closed(exchange(spoken(text))).result()
+    for _ in range(2):
+        with client(ledger, replay="only") as offline:
+            replies = offline.send_many([exchange().request] * 4)
+        assert [reply.text for reply in replies] == ["new", "middle", "old", "new"]
+
+
+def test_a_simulated_answer_is_not_passed_off_as_a_services(ledger):
+    """It answers a client of this machine's own service, and no other."""
+    ledger.closed(exchange(service="sim")).result()
+    with client(ledger, replay="only") as local:
+        assert local.send(exchange().request).service == "sim"
+    with client(ledger, "http://api.example.com", replay="only") as remote, pytest.raises(NotRecorded):
+        remote.send(exchange().request)
+
+
+def test_a_ledger_in_trouble_leaves_the_service(tmp_path):
+    """With `prefer` the service is asked, with `only` the trouble is the error."""
+    (tmp_path / "bad.sqlite").write_bytes(b"no database " * 100)
+    asked = request("web", stream=False)
+    with FaultServer(whole(body("web", "Hello"))) as server:
+        with client(tmp_path / "bad.sqlite", server.url, replay="only") as one, pytest.raises(LedgerError):
+            one.send(asked)
+        prefers = client(tmp_path / "bad.sqlite", server.url, replay="prefer")
+        with prefers as one, pytest.warns(RuntimeWarning, match="not being recorded"):
+            assert one.send(asked).text == "Hello"
+
+
+@pytest.mark.parametrize("options", [{"replay": "yes"}, {"replay": "only", "replay_speed": -1}])
+def test_a_senseless_replay_is_refused(ledger, options):
+    """The message names the parameter."""
+    with pytest.raises(InvalidRequest, match="replay"):
+        client(ledger, **options)
+
+
+@pytest.mark.parametrize(("speed", "least_s"), [(1, 0.4), (4, 0.1), (0, 0.0), (math.inf, 0.0)])
+def test_a_recorded_stream_plays_again(ledger, speed, least_s):
+    """Its events in order, not before their time; the figures are the recorded ones whatever the speed."""
+    made = exchange(spoken("Hello, ", "world"))
+    ledger.closed(made).result()
+    began = time.monotonic()
+    with ledger.replay(made.id, speed=speed) as stream:
+        events = list(stream)
+    assert time.monotonic() - began >= least_s
+    assert tuple(events) == made.reply.events
+    assert stream.reply == made.reply
+    assert (stream.reply.timing, stream.reply.call_id) == (made.reply.timing, made.id)
+    assert len(ledger) == 1
+
+
+def test_a_client_plays_at_the_pace_it_is_told(ledger):
+    """The recorded one, here 0.4 s."""
+    ledger.closed(exchange(spoken("Hello, ", "world"))).result()
+    began = time.monotonic()
+    with client(ledger, replay="only", replay_speed=1) as offline:
+        assert offline.send(exchange().request).timing.e2e_s == 0.4
+    assert time.monotonic() - began >= 0.4
+
+
+def test_a_replay_can_be_stopped(ledger):
+    """It ends there, at the recording's own time; the record itself stays complete."""
+    made = exchange([at(1, chunk({"content": "Hel"})), at(10**7, chunk({"content": "lo"}, finish="stop"))])
+    ledger.closed(made).result()
+    with ledger.replay(made.id) as stream:
+        next(iter(stream))
+        stream.stop()
+        reply = stream.result()
+    assert (reply.text, reply.status, reply.replayed, reply.timing.e2e_s) == ("Hel", "cancelled", True, 0.001)
+    assert ledger.call(made.id).reply.text == "Hello"
+
+
+def test_a_failed_call_fails_again_as_it_did(ledger):
+    """With the partial reply on its error."""
+    silent = chunked(*opening("web"), delta("web", "Hel"), 5.0)
+    with FaultServer(silent) as server, client(ledger, server.url, deadlines=famnb.Deadlines(idle=0.1)) as one:
+        live = one.send_many([request("web")])[0]
+    with pytest.raises(IdleTimeout) as again:
+        ledger.replay(live.call_id, speed=0).result()
+    assert (str(again.value), again.value.seconds) == (str(live.error), 0.1)
+    assert (again.value.reply.text, again.value.reply.replayed) == ("Hel", True)
+
+
+def test_an_error_status_is_played_as_its_error(ledger):
+    """There are no events, but there is an outcome."""
+    with FaultServer(whole({"error": {"message": "no"}}, 400)) as server, client(ledger, server.url) as one:
+        live = one.send_many([request("web")])[0]
+    stream = ledger.replay(live.call_id)
+    assert stream.wait(5)
+    assert (str(stream.reply.error), stream.events) == ("400: no", [])
+
+
+def test_a_replay_is_shown_like_a_live_stream(ledger):
+    """The live view draws it, and its transcript says what it is."""
+    made = exchange(spoken("Hello, ", "world"))
+    ledger.closed(made).result()
+    stream = ledger.replay(made.id, speed=0)
+    pane = Pane(stream, id="pane")
+    assert stream.wait(5)
+    assert "replayed" in [words for words, _ in pane.snapshot()["badges"]]
+    assert "replayed" in transcript.bundle(stream.reply)["text/plain"]
+
+
+def test_an_unknown_call_cannot_be_played(ledger):
+    """KeyError, before anything starts."""
+    with pytest.raises(KeyError, match="call_none"):
+        ledger.replay("call_none")

@@ -1,0 +1,206 @@
+"""The upkeep of the ledger: what it says of itself, what leaves it, and what a Parquet file brings back."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from exchanges import exchange
+
+from famnb import cli
+from famnb.errors import LedgerError
+from famnb.record import Ledger, schema
+
+DAY = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def fill(ledger: Ledger, count: int, **fields: Any) -> list[str]:
+    """Calls a day apart, each with its own prompt; their ids."""
+    made = [exchange(prompt=f"{place}", started_at=DAY + timedelta(days=place), **fields) for place in range(count)]
+    for one in made:
+        ledger.closed(one)
+    ledger.flush()
+    return [one.id for one in made]
+
+
+def content(ledger: Ledger) -> dict[str, list[tuple[Any, ...]]]:
+    """Every cell of every table."""
+    ledger.flush()
+    with sqlite3.connect(ledger.path) as connection:
+        tables = ("calls", "requests", "pieces")
+        return {table: connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall() for table in tables}
+
+
+def test_info_counts_what_is_there(ledger: Ledger) -> None:
+    """Calls by status, model and endpoint, times, sizes, and who runs what."""
+    fill(ledger, 3)
+    fill(ledger, 2, endpoint="web")
+    running = exchange()
+    ledger.opened(running)
+    info = ledger.info()
+    assert (info.calls, info.version, info.first) == (6, len(schema.MIGRATIONS), DAY)
+    assert (info.by_status, info.by_endpoint) == ({"completed": 5, "running": 1}, {"chat": 4, "web": 2})
+    assert info.by_model == {"fam-mini": 4, "fam-2-5-pro": 2}
+    assert list(info.running.values()) == [1]
+    assert info.size_bytes > info.payload_bytes > 0 < info.request_bytes
+    assert "completed 5, running 1" in str(info)
+
+
+def test_a_ledger_that_is_not_there_yet_has_nothing_to_say_and_nothing_to_lose(ledger: Ledger) -> None:
+    """Info and prune make no file."""
+    assert ledger.info().calls == ledger.prune(keep=0).calls == 0
+    assert not ledger.path.exists()
+
+
+@pytest.mark.parametrize(
+    ("limits", "stay"),
+    [
+        ({"keep": 2}, [3, 4]),
+        ({"older_than": DAY + timedelta(days=1)}, [1, 2, 3, 4]),
+        ({"older_than": DAY + timedelta(days=4), "keep": 3}, [2, 3, 4]),
+        ({"older_than": timedelta(days=0)}, []),
+        ({"keep": 9}, [0, 1, 2, 3, 4]),
+    ],
+)
+def test_prune_deletes_what_both_limits_say(ledger: Ledger, limits: dict[str, Any], stay: list[int]) -> None:
+    """With their bytes, and with the requests that no other call shares."""
+    ids = fill(ledger, 5)
+    assert ledger.prune(**limits, dry_run=True).calls == 5 - len(stay)
+    assert len(ledger) == 5
+    pruned = ledger.prune(**limits)
+    assert (pruned.calls, pruned.left) == (5 - len(stay), len(stay))
+    assert [row["id"] for row in ledger.select()] == [ids[place] for place in stay]
+    assert {table: len(rows) for table, rows in content(ledger).items()} == dict.fromkeys(
+        ("calls", "requests", "pieces"), len(stay)
+    )
+
+
+def test_prune_spares_shared_requests_and_running_calls(ledger: Ledger) -> None:
+    """A request goes with its last call; a call that still runs is never touched."""
+    old, new = exchange(prompt="same", started_at=DAY), exchange(prompt="same")
+    running = exchange(prompt="runs", started_at=DAY)
+    ledger.opened(running)
+    ledger.arrived(running)
+    ledger.closed(old)
+    ledger.closed(new)
+    assert ledger.prune(older_than=timedelta(days=1)).calls == 1
+    assert ledger.call(new.id).request == old.request
+    ledger.closed(running)
+    assert ledger.call(running.id).reply == running.reply
+
+
+def test_prune_of_payloads_keeps_the_metrics(ledger: Ledger) -> None:
+    """The rows stay as they are, without what came from the socket; a second time there is nothing to do."""
+    fill(ledger, 3)
+    before = content(ledger)
+    assert ledger.prune(keep=1, payloads_only=True).calls == 2
+    after = content(ledger)
+    assert (after["calls"], after["requests"], len(after["pieces"])) == (before["calls"], before["requests"], 1)
+    assert ledger.prune(keep=1, payloads_only=True).calls == 0
+
+
+def test_pruning_makes_the_file_smaller(ledger: Ledger) -> None:
+    """Space is given back to the disk, not only to the next calls."""
+    for place in range(50):
+        ledger.closed(exchange(prompt=f"{place}" * 10_000))
+    pruned = ledger.prune(keep=1)
+    assert pruned.freed_bytes > 400_000
+    assert ledger.info().size_bytes < 200_000
+
+
+def test_prune_without_a_limit_is_refused(ledger: Ledger) -> None:
+    """Deleting everything has to be said."""
+    with pytest.raises(ValueError, match="say which calls may go"):
+        ledger.prune()
+    with pytest.raises(ValueError, match="keep: expected a number of calls of at least 0, got -1"):
+        ledger.prune(keep=-1)
+
+
+def test_an_export_restores_the_ledger_exactly(ledger: Ledger, tmp_path: Path) -> None:
+    """Every cell of every table is the same in a new ledger, strange text, failures and open pieces included."""
+    fill(ledger, 1200, labels={"experiment": "e", "variant": "v", "cell": "c"})
+    ledger.closed(exchange([], status=500, prompt="nul \0, separator \u2028"))
+    assert ledger.export(tmp_path / "all.parquet") == 1201
+    with Ledger(tmp_path / "new.sqlite") as new:
+        assert new.load(tmp_path / "all.parquet") == 1201
+        assert content(new) == content(ledger)
+
+
+def test_an_import_adds_only_what_is_missing(ledger: Ledger, tmp_path: Path) -> None:
+    """Two ledgers merge by their calls' ids, however often; running calls are not exported."""
+    fill(ledger, 3)
+    ledger.opened(exchange())
+    assert ledger.export(tmp_path / "a.parquet") == 3
+    with Ledger(tmp_path / "new.sqlite") as new:
+        fill(new, 2)
+        assert [new.load(tmp_path / "a.parquet") for _ in range(2)] == [3, 0]
+        assert len(new) == 5
+        assert {row["standing"] for row in new.select()} == {"completed"}
+
+
+def no_parquet(path: Path) -> None:
+    path.write_bytes(b"text")
+
+
+def other_parquet(path: Path) -> None:
+    import pandas as pd
+
+    pd.DataFrame({"a": [1]}).to_parquet(path)
+
+
+@pytest.mark.parametrize(("file", "words"), [(no_parquet, "is no Parquet file"), (other_parquet, "holds no ledger")])
+def test_another_file_is_refused(ledger: Ledger, tmp_path: Path, file: Callable[[Path], None], words: str) -> None:
+    """And nothing is written."""
+    file(tmp_path / "x.parquet")
+    with pytest.raises(LedgerError, match=words):
+        ledger.load(tmp_path / "x.parquet")
+    assert not ledger.path.exists()
+
+
+def test_without_pyarrow_the_message_says_what_to_install(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parquet is an extra."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(LedgerError, match=r'pip install "famnb\[scale\]"'):
+        ledger.export(tmp_path / "x.parquet")
+
+
+def test_the_ledger_commands(ledger: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Export, prune, import and info, as a shell sees them."""
+    fill(ledger, 4)
+    here, file = ["--ledger", str(ledger.path)], str(tmp_path / "all.parquet")
+    assert cli.main(["ledger", "export", file, *here]) == 0
+    assert cli.main(["ledger", "prune", "--older-than", "0.5h", "--keep", "1", *here]) == 0
+    assert cli.main(["ledger", "import", file, *here]) == 0
+    assert cli.main(["ledger", "info", *here]) == 0
+    printed = capsys.readouterr().out
+    for words in ("4 calls written", "deleted 3 calls, 1 calls stay", "3 new calls", "calls     4\n"):
+        assert words in printed
+    assert cli.main(["ledger", "prune", *here]) == 2
+    assert "--older-than AGE, --keep N" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("old", range(1, len(schema.MIGRATIONS)))
+def test_a_file_of_every_older_version_comes_forward(ledger: Ledger, old: int) -> None:
+    """Built by the steps of its day, it is read with all of today's columns, labels of experiments filled in."""
+    connection = sqlite3.connect(ledger.path, isolation_level=None)
+    for step in schema.MIGRATIONS[:old]:
+        step(connection)
+    connection.execute(f"PRAGMA user_version = {old}")
+    connection.execute("""
+        INSERT INTO calls (id, started_us, status, endpoint, labels)
+        VALUES ('call_1', 1, 'failed', 'web', '{"variant": "warm", "cell": "k"}'),
+            ('call_2', 2, 'failed', 'web', '')""")
+    connection.close()
+    assert [(row["id"], row["variant"], row["cell"]) for row in ledger.select()] == [
+        ("call_1", "warm", "k"),
+        ("call_2", None, None),
+    ]
+    with sqlite3.connect(ledger.path) as connection:
+        assert schema.version(connection) == len(schema.MIGRATIONS)

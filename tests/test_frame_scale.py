@@ -1,0 +1,138 @@
+"""Frames of many calls: counts estimated column by column are those of one call, chosen columns, runs."""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from exchanges import exchange, spoken
+from hypothesis import given
+from hypothesis import strategies as st
+
+from famnb.events import COUNTS, Usage
+from famnb.frame import CALLS, RUNS, calls, runs
+from famnb.frame.columnar import ABSENT, CHUNK, Coded
+from famnb.frame.filled import fill
+from famnb.record import Ledger, estimate
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with Ledger(tmp_path / "calls.sqlite") as made:
+        yield made
+
+
+class Fitted(Ledger):
+    """A ledger whose fits are given."""
+
+    def fits(self, model: str) -> dict[str | None, estimate.Fit]:
+        known = estimate.Fit(estimate.Ratio(0.3, 0.2, 0.4), estimate.Ratio(0.25, 0.2, 0.3), estimate.Ratio(2, 1, 9))
+        return {"sim": known} if model == "m" else {}
+
+
+COUNT = st.none() | st.integers(0, 5000)
+CALL = st.fixed_dictionaries(
+    dict.fromkeys((*COUNTS, "input_chars", "output_chars", "thinking_chars", "hidden_cap"), COUNT)
+    | {"model": st.sampled_from(["m", "n"]), "service": st.sampled_from([None, "sim"])}
+)
+
+
+@given(st.lists(CALL, min_size=1, max_size=8))
+def test_many_calls_are_estimated_as_one_is(tmp_path_factory: pytest.TempPathFactory, some: list[dict]) -> None:
+    """Counts, their sources and both ends equal those of `estimate.estimated`, whatever is missing."""
+    ledger = Fitted(tmp_path_factory.getbasetemp() / "none.sqlite")
+    numbers = [name for name in some[0] if name not in ("model", "service")]
+    found = {n: np.array([ABSENT if c[n] is None else c[n] for c in some], dtype=np.int64) for n in numbers}
+    found |= {"http_status": np.full(len(some), 200), "standing": Coded(np.zeros(len(some), np.int32), ["completed"])}
+    for name, words in {"model": ["m", "n"], "service": ["sim"]}.items():
+        codes = [words.index(c[name]) if c[name] in words else -1 for c in some]
+        found[name] = Coded(np.array(codes, np.int32), words)
+    for count in COUNTS:
+        codes = [-1 if c[count] is None else 0 for c in some]
+        found[f"{count}_source"] = Coded(np.array(codes, np.int32), ["reported"])
+    bounds = fill(found, ledger)
+    for place, call in enumerate(some):
+        usage = Usage(*(call[count] for count in COUNTS))
+        expected = estimate.Estimate(usage, usage, usage)
+        if call["input_tokens"] is None or call["output_tokens"] is None:
+            expected = estimate.estimated(
+                usage,
+                input_chars=call["input_chars"],
+                output_chars=call["output_chars"],
+                fit=ledger.fits(call["model"]).get(call["service"], estimate.Fit()),
+                hidden_cap=None if call["thinking_chars"] else call["hidden_cap"],
+            )
+        for count in COUNTS:
+            value = found[count][place]
+            source = found[f"{count}_source"]
+            assert (None if value == ABSENT else value) == getattr(expected.usage, count)
+            assert source.words[source.codes[place]] == expected.usage.source(count)
+        for count, end in itertools.product(("input_tokens", "output_tokens"), (0, 1)):
+            wanted = getattr((expected.low, expected.high)[end], count)
+            got = bounds[count][end][place]
+            assert np.isnan(got) if wanted is None else got == wanted
+
+
+def test_chosen_columns_are_those_of_the_whole_frame(ledger: Ledger) -> None:
+    """In the order asked for; a name that is none is refused."""
+    ledger.closed(exchange(spoken("Hi", counts=(8, 3))))
+    ledger.closed(exchange(spoken("Hi")))
+    whole = calls(ledger)
+    for name in whole.columns:
+        pd.testing.assert_frame_equal(calls(ledger, columns=[name]), whole[[name]])
+    assert list(calls(ledger, columns=("ttft_s", "model"))) == ["ttft_s", "model"]
+    assert list(calls(ledger, columns=["model", "ttft_s"], definition="vllm")) == ["model", "ttft_s"]
+    with pytest.raises(ValueError, match="columns: there is no 'ttft'"):
+        calls(ledger, columns=["ttft"])
+
+
+def test_more_rows_than_are_read_at_once_stay_in_order(ledger: Ledger) -> None:
+    """Rows, words and texts of all pieces are joined; the newest are the last."""
+    ledger.closed(exchange()).result()
+    with sqlite3.connect(ledger.path) as connection:
+        connection.executemany(
+            "INSERT INTO calls (id, started_us, status, endpoint, model) VALUES (?, ?, 'failed', 'web', ?)",
+            ((f"c{place:05}", place, f"m{place // CHUNK}") for place in range(2 * CHUNK)),
+        )
+    frame = calls(ledger)
+    assert list(frame["call_id"][:-1]) == [f"c{place:05}" for place in range(2 * CHUNK)]
+    assert list(frame["model"].iloc[[0, CHUNK - 1, CHUNK, -1]]) == ["m0", "m0", "m1", "fam-mini"]
+    assert len(calls(ledger, limit=CHUNK)) == CHUNK
+    assert calls(ledger, limit=1)["endpoint"].iloc[0] == "chat"
+
+
+def test_a_run_is_a_row_a_variant(ledger: Ledger) -> None:
+    """Counts by status, medians with their n, sums and times of each variant; missing stays missing."""
+    for place, (variant, count) in enumerate([("a", 2), ("a", 4), ("b", 6)]):
+        labels = {"experiment": "e", "variant": variant, "cell": f"k{place}"}
+        made = exchange(spoken("Hi", counts=(10, count)), started_at=START + timedelta(days=place), labels=labels)
+        ledger.closed(made)
+    failed = exchange([], status=500, started_at=START - timedelta(days=1))
+    failed.reply = type(failed.reply)(status="failed")
+    ledger.closed(failed)
+    frame = runs(ledger)
+    assert list(frame.columns) == [column.name for column in RUNS]
+    assert list(frame["variant"].astype(object).fillna("none")) == ["none", "a", "b"]
+    assert [list(frame[name]) for name in ("calls", "completed", "failed")] == [[1, 2, 1], [0, 2, 1], [1, 0, 0]]
+    assert list(frame["output_tokens"].fillna(-1)) == [-1, 6, 6]
+    assert frame["cost_usd"].iloc[1] == pytest.approx((20 * 0.25 + 6) * 1e-6)
+    assert frame["ttft_s_p50"].isna().tolist() == [True, False, False]
+    assert list(frame["ttft_s_n"]) == [0, 2, 1]
+    assert list(runs(ledger, variant="b")["calls"]) == [1]
+    assert runs(ledger, experiment="none").empty
+    assert list(calls(ledger, experiment="e", variant="a")["cell"]) == ["k0", "k1"]
+    assert {column.name: str(frame[column.name].dtype) for column in RUNS} == {c.name: c.dtype for c in RUNS}
+
+
+def test_the_empty_frames_have_all_columns(ledger: Ledger) -> None:
+    """Of calls and of runs."""
+    assert list(calls(ledger).columns) == [column.name for column in CALLS]
+    assert list(runs(ledger).columns) == [column.name for column in RUNS]
