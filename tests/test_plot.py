@@ -82,7 +82,7 @@ def test_costs_add_up_with_their_interval() -> None:
     figure = plot.cost(priced(["m"] * 3, [0.01, 0.02, 0.03], off=2))
     assert "about $0.06 ($0.03 to $0.12)" in legend(figure)
     assert "about $0.06 ($0.03 to $0.12) for 3 calls" in words(figure)
-    assert plot.cost(priced(["m"], [0.5])).alt == "Cost by model: $0.50 in all; m (n=1), $0.50"
+    assert plot.cost(priced(["m"], [0.5])).alt == "Cost by model: $0.50 for 1 call; m (n=1), $0.50"
 
 
 def test_calls_without_a_price_are_named_with_the_way_to_set_one() -> None:
@@ -245,7 +245,7 @@ def test_figures_are_drawn_into_the_callers_axes(dark: None) -> None:
     assert mine.axes == list(each)
     assert mine.get_facecolor() == (0, 0, 0, 1)
     assert each[0].title.get_text() == ""
-    assert each[0].get_title(loc="left") == "Time to first token by model"
+    assert each[0].get_title(loc="left").replace("\n", " ") == "Time to first token by model"
     assert min(matplotlib.colors.to_rgb(each[0].xaxis.label.get_color())) > 0.5
 
 

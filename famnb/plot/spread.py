@@ -2,147 +2,139 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib.figure
 import numpy as np
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, PercentFormatter
 
-from famnb.frame import CALLS
-from famnb.plot.figure import Sheet
-from famnb.plot.words import seconds, short, simulated
+from famnb.plot.ecdf import curve, percents
+from famnb.plot.groups import grouped, need, numbers
+from famnb.plot.interval import Interval, carries, percentile
+from famnb.plot.panels import Drawn, Key, Picture, no_rows, show
+from famnb.plot.sheet import Sheet
+from famnb.plot.words import NAMES, axis, capital, measured, simulated, with_interval
 
-NAMES = {
-    "ttfb_s": "time to response headers",
-    "ttft_s": "time to first token",
-    "ttfa_s": "time to first answer text",
-    "think_s": "time spent thinking",
-    "e2e_s": "time to the end of the reply",
-    "icl_p50_s": "median inter-chunk latency",
-    "icl_p95_s": "95th percentile of inter-chunk latency",
-    "icl_max_s": "longest inter-chunk latency",
-    "itl_s": "inter-token latency",
-    "tpot_s": "time per output token",
-    "output_tps": "output tokens per second",
-}
-UNITS = {column.name: column.unit for column in CALLS} | {"itl_s": "s"}
 MARKS = ((0.5, "o", "○ median"), (0.95, "D", "◇ p95"))
 """The percentiles marked: each needs 1 / (1 - p) values."""
-FEW = 12
-"""Up to so many values each is shown as a dot."""
-WIDE = 30.0
-"""From this ratio of largest to smallest value on, the axis is logarithmic."""
 
 
 def latency(
-    frame: pd.DataFrame, *, by: str = "model", metric: str = "ttft_s", ax: Axes | None = None
+    frame: pd.DataFrame,
+    *,
+    by: str = "model",
+    metric: str = "ttft_s",
+    over: Literal["hour"] | None = None,
+    facet: str | None = None,
+    ax: Axes | None = None,
 ) -> matplotlib.figure.Figure:
     """The share of calls that were at most so slow (ECDF), one line for each value of the column `by`.
 
-    x: the column `metric`, in its unit; y: share of the calls that have it. A percentile is marked and named only
-    where n values carry it, n >= 1 / (1 - p); n stands in the legend, and calls without a value in a footnote.
+    x: the column `metric`, in its unit; y: share of the calls that have it. A percentile is marked, with its 95%
+    interval, only where n values carry it, n >= 1 / (1 - p); n stands in the legend, and calls without a value in a
+    footnote. With `over="hour"` x is the hour of the day at which a call started, in the column's own time zone, and y
+    each hour's median and 95th percentile. `facet` draws a panel for each value of a column; `ax` draws into that axes.
+    KeyError for a column that is not there, ValueError for a metric that is no number.
     """
-    for column in (by, metric):
-        if column not in frame.columns:
-            raise KeyError(f"the frame has no column {column!r}; it has {', '.join(map(str, frame.columns))}")
-    try:
-        values = pd.Series(frame[metric].to_numpy(dtype=float, na_value=np.nan), index=frame.index)
-    except (TypeError, ValueError):
-        raise ValueError(f"metric: the column {metric!r} holds no numbers; latencies are {', '.join(NAMES)}") from None
+    need(frame, by, metric, facet, "started_at" if over else None)
+    if over not in (None, "hour"):
+        raise ValueError(f"over: expected 'hour' or None, got {over!r}")
+    values = numbers(frame, metric, f"latencies are {', '.join(NAMES)}")
+    codes, names = grouped(frame[by])
+    rows = pd.DataFrame({"group": codes, "value": values})
+    known = values[~np.isnan(values)]
     name = NAMES.get(metric, metric)
-    title = f"{name[:1].upper()}{name[1:]} by {by}"
-    sheet = Sheet.of(ax)
-    if not values.notna().any():
-        sheet.words(title=title)
-        why = f"none of these {len(frame):,} calls has a {name}" if len(frame) else "there are no calls in this frame"
-        sheet.empty(f"Nothing to draw: {why}.")
-        return sheet.done(f"{title}: {why}")
-    scale, unit = _unit(metric, values)
-    groups = _groups(frame[by], values)
-    handles: list[Artist] = []
-    rows: list[list[str]] = []
-    for place, (group, sorted_values) in enumerate(groups.items()):
-        handles.append(_curve(sheet, place, sorted_values * scale))
-        rows.append(_facts(group, sorted_values, seconds if unit.endswith("s") else "{:.3g}".format))
-    _axis(sheet, values.dropna() * scale)
-    sheet.words(title=title, x=f"{name} ({unit})" if unit else name, y="share of calls")
-    sheet.foot(handles, rows, [*_missing(values, name), *simulated(frame)])
-    return sheet.done(f"{title}: {'; '.join(', '.join(row) for row in rows)}")
+    label, scale = axis(metric, float(known.max()) if len(known) else 0)
+    title = f"{capital(name)} by {by}"
+    notes = [*_missing(values, name), *simulated(frame)]
+    why = "" if len(known) else no_rows(frame, f"a {name}")
+    parts = facet and (facet, frame[facet].reset_index(drop=True))
+
+    def shares(sheet: Sheet, part: pd.DataFrame) -> Drawn:
+        keys = []
+        for place, group in enumerate(names):
+            found = np.sort(part["value"].to_numpy()[(part["group"] == place).to_numpy()])
+            found = found[: len(found) - int(np.isnan(found).sum())]
+            marks = [(mark, percentile(found, mark[0])) for mark in MARKS if carries(len(found), mark[0])]
+            keys.append(_key(sheet, place, group, found, metric, marks, scale))
+        percents(sheet, known * scale)
+        return Drawn(keys)
+
+    if over is None:
+        return show(Picture(title, label, "share of calls", shares, why, notes), rows, facet=parts or None, ax=ax)
+    started = frame["started_at"]
+    rows["hour"] = started.dt.hour.to_numpy()
+    zone = f"hour of the day ({started.dt.tz or 'no time zone'}) in which the call started"
+
+    def hours(sheet: Sheet, part: pd.DataFrame) -> Drawn:
+        keys = [
+            _hourly(sheet, place, len(names), group, part[part["group"] == place].dropna(), metric, scale)
+            for place, group in enumerate(names)
+        ]
+        sheet.axes.set_xticks(range(0, 25, 3))
+        sheet.axes.set_xlim(-0.3, 24)
+        sheet.axes.set_ylim(bottom=0)
+        return Drawn(keys, "○ median and its interval · ◇ p95, where 20 calls or more carry it")
+
+    return show(Picture(f"{title} and hour", zone, label, hours, why, notes), rows, facet=parts or None, ax=ax)
 
 
-def _unit(metric: str, values: pd.Series[float]) -> tuple[float, str]:
-    unit = UNITS.get(metric, "")
-    if unit.startswith("s") and values.max() < 1:
-        return 1e3, f"m{unit}"
-    return 1.0, unit
+def _key(
+    sheet: Sheet,
+    place: int,
+    group: str,
+    values: np.ndarray[Any, Any],
+    metric: str,
+    marks: list[tuple[tuple[float, str, str], Interval]],
+    scale: float,
+) -> Key:
+    """Draw a group's line and its percentiles; its line of the legend."""
+    handle = curve(sheet, place, values * scale)
+    colour = handle.get_color()
+    for (p, marker, _), found in marks:
+        at, low, high = found.value * scale, found.low * scale, found.high * scale
+        if found.known:
+            sheet.axes.plot([low, high], [p, p], color=colour, linewidth=5, alpha=0.3, solid_capstyle="butt", zorder=4)
+        sheet.axes.plot([at], [p], marker=marker, zorder=5, clip_on=False, **_hollow(sheet, colour))
+    facts = [f"{mark[2]} {with_interval(metric, found)}" for mark, found in marks]
+    alone = [measured(metric, float(values[0]))] if len(values) == 1 else facts
+    return Key(handle, _named(sheet, group, len(values)), alone)
 
 
-def _groups(by: pd.Series[str], values: pd.Series[float]) -> dict[str, np.ndarray[Any, Any]]:
-    """Each group's values in ascending order; groups without any stay, to be named."""
-    names = by.astype("string").fillna("(none)")
-    return {str(name): np.sort(values[names == name].dropna().to_numpy()) for name in sorted(names.unique())}
-
-
-def _curve(sheet: Sheet, place: int, values: np.ndarray[Any, Any]) -> Artist:
+def _hourly(sheet: Sheet, place: int, groups: int, group: str, rows: pd.DataFrame, metric: str, scale: float) -> Key:
+    """Draw a group's median and 95th percentile of each hour, moved a little so that groups do not hide each other."""
     line = sheet.ink.line(place)
-    handle = Line2D([], [], linewidth=2, **line)
-    n = len(values)
-    if not n:
-        return handle
-    shares = np.arange(1, n + 1) / n
-    axes = sheet.axes
-    axes.step(
-        np.concatenate([values[:1], values]), np.concatenate([[0.0], shares]), where="post", linewidth=1.8, **line
-    )
-    if n <= FEW:
-        axes.plot(values, shares, marker="o", markersize=4, linestyle="none", color=line["color"])
-    for p, marker, _ in MARKS:
-        if _carries(n, p):
-            at = float(np.quantile(values, p))
-            axes.plot(
-                [at],
-                [p],
-                marker=marker,
-                markersize=7.5,
-                markerfacecolor=sheet.ink.ground,
-                markeredgecolor=line["color"],
-                markeredgewidth=1.8,
-                zorder=5,
-                clip_on=False,
-            )
-    return handle
+    (handle,) = sheet.axes.plot([], [], marker="o", markersize=4, linewidth=1.4, **line)
+    middles: list[tuple[float, float]] = []
+    for hour, part in rows.groupby("hour"):
+        values = np.sort(part["value"].to_numpy())
+        x = float(str(hour)) + 0.5 + (0.5 * (place - (groups - 1) / 2) / groups)
+        if not carries(len(values), 0.5):
+            sheet.axes.plot([x], values * scale, marker="x", markersize=4, color=line["color"])
+            continue
+        found = percentile(values, 0.5)
+        middles.append((x, found.value * scale))
+        if found.known:
+            sheet.axes.plot([x, x], [found.low * scale, found.high * scale], color=line["color"], linewidth=1.6)
+        if carries(len(values), 0.95):
+            high = percentile(values, 0.95).value * scale
+            sheet.axes.plot([x], [high], marker="D", **_hollow(sheet, line["color"], 5))
+    if middles:
+        sheet.axes.plot(*zip(*middles, strict=True), marker="o", markersize=4, linewidth=0.9, **line)
+    facts = [f"median {measured(metric, float(rows['value'].median()))} in all"] if len(rows) > 1 else []
+    return Key(handle, _named(sheet, group, len(rows)), facts)
 
 
-def _carries(n: int, p: float) -> bool:
-    return n >= 1 / (1 - p) - 1e-9
+def _named(sheet: Sheet, group: str, n: int) -> str:
+    return group if sheet.panel else f"{group} (n={n:,})"
 
 
-def _facts(group: str, values: np.ndarray[Any, Any], shown: Callable[[float], str]) -> list[str]:
-    """A group's line of the legend: its name with n, and what n carries."""
-    n = len(values)
-    facts = [f"{name} {shown(float(np.quantile(values, p)))}" for p, _, name in MARKS if _carries(n, p)]
-    return [f"{short(group)} (n={n:,})", *([shown(float(values[0]))] if n == 1 else facts)]
+def _hollow(sheet: Sheet, colour: Any, size: float = 7.5) -> dict[str, Any]:
+    ground = sheet.ink.ground
+    return {"markersize": size, "markerfacecolor": ground, "markeredgecolor": colour, "markeredgewidth": 1.8}
 
 
-def _axis(sheet: Sheet, values: pd.Series[float]) -> None:
-    axes = sheet.axes
-    axes.set_ylim(0, 1.03)
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    low, high = values.min(), values.max()
-    if low > 0 and high / low >= WIDE:
-        axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.xaxis.set_minor_formatter("")
-        axes.set_xlim(low / 1.3, high * 1.3)
-    else:
-        axes.set_xlim(0, high * 1.05 if high > 0 else 1)
-
-
-def _missing(values: pd.Series[float], name: str) -> list[str]:
-    count = int(values.isna().sum())
-    return [f"{count:,} of {len(values):,} calls have no {name} and are not in the shares."] if count else []
+def _missing(values: np.ndarray[Any, Any], name: str) -> list[str]:
+    gone = int(np.isnan(values).sum())
+    return [f"{gone:,} of {len(values):,} calls have no {name} and are not in the shares."] if gone else []

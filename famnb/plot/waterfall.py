@@ -11,7 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from famnb.frame import deltas
-from famnb.plot.figure import BLUE, GREEN, ORANGE, PURPLE, VERMILLION, Sheet
+from famnb.plot.ink import BLUE, GREEN, ORANGE, PURPLE, VERMILLION
+from famnb.plot.sheet import Sheet
 from famnb.plot.words import seconds, short
 from famnb.record import Call, Ledger
 from famnb.reply import Reply

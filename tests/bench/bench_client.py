@@ -1,0 +1,138 @@
+"""The client against its peers on the same canned server: CPU per event, lag, import time and memory."""
+
+from __future__ import annotations
+
+import collections
+import sys
+from typing import Any
+
+import harness
+from harness import Goal, Result, Table, median, ratio
+
+NAME = "client"
+TITLE = "famnb's client beside the SDKs and plain HTTP clients"
+PEERS = ("famnb", "openai", "anthropic", "httpx-sse", "aiohttp+msgspec", "aiohttp+json")
+PER_SECOND = 50
+IMPORTS = {
+    "import famnb": "import famnb",
+    "import famnb, use its client": "import famnb; famnb.Client",
+    "import openai": "import openai",
+    "import openai, use its client": "import openai; openai.AsyncOpenAI(api_key='k').chat.completions",
+    "import anthropic": "import anthropic",
+    "import httpx_sse": "import httpx_sse",
+    "import aiohttp": "import aiohttp",
+}
+
+
+def run(quick: bool) -> Result:
+    """Measure, every peer in a fresh process each time, in rounds that begin with another peer."""
+    repeats = 1 if quick else 3
+    levels = (2,) if quick else (1, 32, 256)
+    with harness.serving([sys.executable, str(harness.HERE / "canned.py")]) as (url, _):
+        bulk = _measured(f"{url}/bulk/{{}}", 1, 200 if quick else 20_000, repeats)
+        live = {n: _measured(f"{url}/live/{{}}/{PER_SECOND}", n, 10 if quick else 200, repeats) for n in levels}
+    imports = _imports(0 if quick else 7)
+    return Result(
+        tables=[_bulk_table(bulk), _lag_table(live), _import_table(imports)],
+        goals=_goals(bulk, live, imports),
+        notes=[
+            "famnb's CPU includes decoding, folding, timing and recording in a ledger file; the others only decode.",
+            "A lag is from the server's clock, read just before its write, to the moment that the client has for the "
+            "event: famnb's is the recorded one, of the read that completed it.",
+            "A lag of a client that cannot keep up grows with the length of the run "
+            f"({10 if quick else 200} events a stream at {PER_SECOND} a second).",
+            "`import famnb` loads no part before its first use; the second row is what a first client waits for.",
+        ],
+    )
+
+
+Figures = dict[str, dict[str, float | None]]
+
+
+def _measured(url: str, streams: int, events: int, repeats: int) -> Figures:
+    """For each peer the median of each figure."""
+    found: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
+    for peer in harness.rotated(PEERS, repeats):
+        command = [sys.executable, str(harness.HERE / "peers.py"), peer, url.format(events), str(streams), str(events)]
+        found[peer].append(harness.ran(command).json)
+    figures = {}
+    for peer in PEERS:
+        figures[peer] = {name: median([each[name] for each in found[peer]]) for name in found[peer][0]}
+        cpu_s, count = figures[peer]["cpu_s"], figures[peer]["events"]
+        figures[peer]["cpu_us_per_event"] = None if cpu_s is None or not count else cpu_s / count * 1e6
+    return figures
+
+
+def _imports(repeats: int) -> dict[str, float | None]:
+    """Seconds that a fresh interpreter needs for each statement."""
+    found: dict[str, list[float]] = collections.defaultdict(list)
+    for name in harness.rotated(list(IMPORTS), repeats + 1):
+        code = f"import time; t = time.perf_counter(); {IMPORTS[name]}; print(time.perf_counter() - t)"
+        found[name].append(harness.ran([sys.executable, "-c", code]).json)
+    # The first round compiles and warms the file cache.
+    return {name: median(found[name][1:] or found[name]) for name in IMPORTS}
+
+
+def _bulk_table(bulk: Figures) -> Table:
+    base = bulk["famnb"]["cpu_us_per_event"]
+    rows = [
+        {
+            "client": peer,
+            "CPU µs/event": bulk[peer]["cpu_us_per_event"],
+            "× famnb": ratio(bulk[peer]["cpu_us_per_event"], base),
+        }
+        for peer in PEERS
+    ]
+    return Table(title="In bulk: one stream, as fast as it comes", rows=rows)
+
+
+def _lag_table(live: dict[int, Figures]) -> Table:
+    rows = [
+        {
+            "streams": n,
+            "client": peer,
+            "lag p50 ms": figures[peer]["lag_p50_ms"],
+            "× famnb": ratio(figures[peer]["lag_p50_ms"], figures["famnb"]["lag_p50_ms"]),
+            "lag p99 ms": figures[peer]["lag_p99_ms"],
+            "CPU µs/event": figures[peer]["cpu_us_per_event"],
+            "peak RSS MB": figures[peer]["peak_rss_mb"],
+        }
+        for n, figures in live.items()
+        for peer in PEERS
+    ]
+    return Table(title=f"Live: streams of {PER_SECOND} events a second each", rows=rows)
+
+
+def _import_table(imports: dict[str, float | None]) -> Table:
+    base = imports["import famnb"]
+    rows = [
+        {"statement": name, "ms": None if found is None else found * 1000, "× famnb": ratio(found, base)}
+        for name, found in imports.items()
+    ]
+    return Table(title="Import in a fresh interpreter", rows=rows)
+
+
+def _goals(bulk: Figures, live: dict[int, Figures], imports: dict[str, float | None]) -> list[Goal]:
+    cpu = {peer: bulk[peer]["cpu_us_per_event"] for peer in PEERS}
+    most = max(live)
+    lags = {peer: live[most][peer]["lag_p50_ms"] for peer in PEERS}
+    return [
+        Goal(
+            claim="openai's CPU per event, as a multiple of famnb's",
+            limit=25,
+            value=ratio(cpu["openai"], cpu["famnb"]),
+            at_least=True,
+        ),
+        Goal(
+            claim="famnb's CPU per event, as a multiple of aiohttp+msgspec's",
+            limit=2,
+            value=ratio(cpu["famnb"], cpu["aiohttp+msgspec"]),
+        ),
+        Goal(claim=f"famnb's median lag at {most} streams, ms", limit=5, value=lags["famnb"]),
+        Goal(claim=f"openai's median lag at {most} streams, ms", limit=200, value=lags["openai"], at_least=True),
+        Goal(
+            claim="import famnb, as a part of import openai",
+            limit=1 / 3,
+            value=ratio(imports["import famnb"], imports["import openai"]),
+        ),
+    ]

@@ -1,0 +1,189 @@
+"""The ledger: how fast calls are written to it, and how fast and lean a frame of many calls is."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from harness import Goal, Ran, Result, Table, environment, ran, ratio
+
+from famnb.record import schema
+
+NAME = "ledger"
+TITLE = "Ledger: append rate, and frames of many calls"
+
+APPEND = """
+import sys, time
+sys.path.insert(0, sys.argv[4])
+from exchanges import exchange
+from famnb.record import Ledger
+ledger, count, batch = Ledger(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+made = [exchange(prompt="x" * 5000) for _ in range(count)]
+ledger.closed(exchange()).result()
+began = time.time()
+for start in range(0, count, batch):
+    futures = [ledger.closed(one) for one in made[start:start + batch]]
+    for future in futures:
+        future.result()
+print([began, time.time()])
+"""
+SQLITE = """
+import sqlite3, sys, time
+connection = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=30)
+connection.execute("PRAGMA journal_mode = WAL")
+connection.execute("PRAGMA synchronous = NORMAL")
+connection.execute("CREATE TABLE IF NOT EXISTS calls (id TEXT, body TEXT)")
+began = time.time()
+for place in range(int(sys.argv[2])):
+    connection.execute("INSERT INTO calls VALUES (?, ?)", (str(place), "x" * 7000))
+print([began, time.time()])
+"""
+JSONL = """
+import os, sys, time
+count, file = int(sys.argv[2]), open(sys.argv[1], "a")
+began = time.time()
+for place in range(count):
+    file.write('{"id": "%d", "body": "%s"}\\n' % (place, "x" * 7000))
+    file.flush()
+    os.fsync(file.fileno())
+print([began, time.time()])
+"""
+READ = {
+    "famnb.calls()": "import famnb; frame = famnb.calls(sys.argv[1] + '.sqlite')",
+    "famnb.calls(columns=3 of them)": "import famnb; frame = famnb.calls(sys.argv[1] + '.sqlite', "
+    "columns=['model', 'ttft_s', 'output_tokens'])",
+    "pandas.read_sql": "import sqlite3, pandas; frame = pandas.read_sql('SELECT * FROM calls', "
+    "sqlite3.connect(sys.argv[1] + '.sqlite'))",
+    "pandas.read_json(lines=True)": "import pandas; frame = pandas.read_json(sys.argv[1] + '.jsonl', lines=True)",
+}
+"""Each in a process of its own; the imports are not timed."""
+
+
+def run(quick: bool) -> Result:
+    """Append rates first, then frames of 100,000 and 1,000,000 calls."""
+    with tempfile.TemporaryDirectory() as folder:
+        appended = _appended(Path(folder), 200 if quick else 5000)
+        sizes = (1000,) if quick else (100_000, 1_000_000)
+        frames = {size: _frames(Path(folder), size) for size in sizes}
+    goals = [
+        Goal(claim=f"famnb.calls() of {size:,} calls, s", limit=limit, value=frames[size][0]["time (s)"])
+        for size, limit in {100_000: 1.5, 1_000_000: 12.0}.items()
+        if size in frames
+    ]
+    tables = [Table(title="Records of 7 kB written, all of them acknowledged", rows=appended)]
+    tables += [Table(title=f"A frame of {size:,} calls", rows=rows) for size, rows in frames.items()]
+    note = "Peak memory is the process's less that of its imports; famnb also estimates missing counts and costs."
+    return Result(tables=tables, goals=goals, notes=[note])
+
+
+def _appended(folder: Path, count: int) -> list[dict[str, Any]]:
+    """Rows a second, by who writes and how."""
+    tests = str(Path(__file__).parents[1])
+    ways = {
+        "famnb, 1 process, one at a time": (APPEND, 1, ["1", tests]),
+        "famnb, 1 process, batches of 50": (APPEND, 1, ["50", tests]),
+        "famnb, 4 processes, one at a time": (APPEND, 4, ["1", tests]),
+        "famnb, 4 processes, batches of 50": (APPEND, 4, ["50", tests]),
+        "sqlite3, 1 process, a row a commit": (SQLITE, 1, []),
+        "JSONL with fsync, 1 process": (JSONL, 1, []),
+    }
+    rates = {}
+    for place, (way, (code, processes, more)) in enumerate(ways.items()):
+        rates[way] = _rate(code, processes, [str(folder / f"append-{place}"), str(count), *more])
+    base = rates["JSONL with fsync, 1 process"]
+    return [{"way": way, "rows/s": rate, "× JSONL": ratio(rate, base)} for way, rate in rates.items()]
+
+
+def _rate(code: str, processes: int, arguments: list[str]) -> float:
+    """Rows a second of processes that run side by side, from the first start to the last end."""
+    command = [sys.executable, "-c", code, *arguments]
+    children = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, env=environment(), text=True) for _ in range(processes)
+    ]
+    spans = [json.loads(child.communicate()[0]) for child in children]
+    if any(child.returncode for child in children):
+        raise RuntimeError("a writing process failed")
+    return processes * int(arguments[1]) / (max(end for _, end in spans) - min(began for began, _ in spans))
+
+
+def _frames(folder: Path, size: int) -> list[dict[str, Any]]:
+    """Time and peak memory of each way to a frame of the same calls."""
+    stem = folder / f"calls-{size}"
+    _fill(stem, size)
+    found = [(way, _read(code, stem)) for way, code in READ.items()]
+    for file in folder.glob(f"{stem.name}*"):
+        file.unlink()
+    base = found[0][1]["time (s)"]
+    return [{"way": way, **figures, "× famnb": ratio(figures["time (s)"], base)} for way, figures in found]
+
+
+def _read(code: str, stem: Path) -> dict[str, float]:
+    imports, _, action = code.rpartition("; ")
+    script = f"""
+import json, resource, sys, time
+{imports}
+getattr(globals().get("famnb"), "calls", None)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+began = time.perf_counter()
+{action}
+print(json.dumps([time.perf_counter() - began, before, int(frame.memory_usage(deep=True).sum())]))
+"""
+    child: Ran = ran([sys.executable, "-c", script, str(stem)], timeout_s=600)
+    taken, before, kept = child.json
+    return {
+        "time (s)": taken,
+        "peak (MB)": child.peak_rss_mb - before / (1 << 20 if sys.platform == "darwin" else 1 << 10),
+        "frame (MB)": kept / 1e6,
+    }
+
+
+def _fill(stem: Path, size: int) -> None:
+    """The same calls as a ledger and as lines of JSON; a quarter without usage, so that it is estimated."""
+    connection = schema.open_to_write(stem.with_suffix(".sqlite"))
+    chance = random.Random(1)
+    names = list(_row(0, chance))
+    sql = f"INSERT INTO calls ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+    connection.execute("BEGIN")
+    with stem.with_suffix(".jsonl").open("w") as lines:
+        for place in range(size):
+            row = _row(place, chance)
+            connection.execute(sql, tuple(row.values()))
+            lines.write(json.dumps(row) + "\n")
+    connection.execute("COMMIT")
+    connection.close()
+
+
+def _row(place: int, chance: random.Random) -> dict[str, Any]:
+    endpoint = ("chat", "responses", "web", "messages")[place % 4]
+    first, sent, came = chance.lognormvariate(-1, 0.5), chance.randrange(10, 4000), chance.randrange(2, 900)
+    end = first + chance.expovariate(0.5)
+    known = endpoint != "web"
+    source = "reported" if known else "absent"
+    counts = {"input_tokens": sent, "output_tokens": came, "total_tokens": sent + came}
+    cost = f"{(sent * 0.25 + came) / 1e6:f}"
+    labels = {"experiment": f"e-{place // 20_000}", "variant": f"v{place % 12}", "cell": f"{place:016x}"}
+    return {
+        "id": f"call_{place:024x}",
+        "started_us": 1_767_225_600_000_000 + place * 1_000_000,
+        **{"status": "completed", "endpoint": endpoint, "model": "fam-2-5-pro" if place % 3 else "fam-mini"},
+        **{"url": "http://127.0.0.1:8000/v1/chat/completions", "request_key": f"{place % 5000:032x}"},
+        "prompt": f"Question {place} about the sky: " + "why " * 30,
+        **labels,
+        "labels": json.dumps(labels),
+        **{"attempts": 1, "http_status": 200, "request_id": f"req_{place:020x}", "service": "sim", "streamed": 1},
+        "response_headers": json.dumps([["content-type", "text/event-stream"], ["x-request-id", f"req_{place:020x}"]]),
+        **{"headers_ns": round(first * 5e8), "end_ns": round(end * 1e9), "reply_id": f"r{place}"},
+        **{"finish_reason": "stop", "stop_reason": "stop", "complete": 1, "warnings": "[]"},
+        **{"input_chars": sent * 4, "text_chars": came * 4, "thinking_chars": 0, "output_chars": came * 4},
+        **{"ttfb_s": first / 2, "ttft_s": first, "ttfa_s": first, "e2e_s": end, "tpot_s": (end - first) / (came - 1)},
+        **{"icl_p50_s": 0.02, "icl_p95_s": chance.random(), "icl_max_s": chance.random(), "output_tps": came / end},
+        **{count: value if known else None for count, value in counts.items()},
+        **{f"{count}_source": source for count in counts},
+        **dict.fromkeys(("reasoning_tokens_source", "cached_tokens_source", "cache_write_tokens_source"), "absent"),
+        **dict.fromkeys(("cost_usd", "cost_low_usd", "cost_high_usd"), cost),
+    }

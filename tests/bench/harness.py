@@ -1,0 +1,262 @@
+"""What every benchmark shares: the machine's facts, measured child processes, tables with ratios, and the JSON.
+
+A benchmark is a module `bench_<name>.py` beside this file with `NAME`, `TITLE` and `run(quick: bool) -> Result`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Protocol
+
+HERE = Path(__file__).parent
+PACKAGES = (
+    "famnb",
+    "openai",
+    "anthropic",
+    "httpx",
+    "httpx-sse",
+    "aiohttp",
+    "msgspec",
+    "uvloop",
+    "starlette",
+    "uvicorn",
+)
+"""Packages whose versions belong to the facts; a benchmark adds its own by `facts(...)`."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows of figures; all rows have the same keys, which say their units."""
+
+    title: str
+    rows: Sequence[Mapping[str, Any]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """A claim with a limit, and what was measured; `value` None means that it could not be measured."""
+
+    claim: str
+    limit: float
+    value: float | None
+    at_least: bool = False
+    """Whether the limit is a lower one."""
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the measurement keeps the limit."""
+        if self.value is None:
+            return None
+        return self.value >= self.limit if self.at_least else self.value <= self.limit
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What one benchmark found."""
+
+    tables: Sequence[Table]
+    goals: Sequence[Goal] = ()
+    notes: Sequence[str] = ()
+    """How to read the figures, and what was left out and why."""
+
+
+class Benchmark(Protocol):
+    """A module that measures something."""
+
+    NAME: str
+    TITLE: str
+
+    def run(self, quick: bool) -> Result:
+        """Measure; `quick` uses sizes so small that the figures mean nothing."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ran:
+    """A child process that has ended."""
+
+    output: str
+    cpu_s: float
+    """User and system time of the child and of its own children."""
+    peak_rss_mb: float
+    wall_s: float
+
+    @property
+    def json(self) -> Any:
+        """The last line of its output, decoded."""
+        return json.loads(self.output.strip().splitlines()[-1])
+
+
+def benchmarks() -> dict[str, Benchmark]:
+    """Every benchmark in this folder, by name."""
+    modules: list[Any] = [importlib.import_module(path.stem) for path in sorted(HERE.glob("bench_*.py"))]
+    return {module.NAME: module for module in modules}
+
+
+def facts(*packages: str) -> dict[str, Any]:
+    """The machine and the versions that figures depend on; the load is the one before measuring."""
+    return {
+        "cpu": _cpu(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "load_before": [round(load, 2) for load in os.getloadavg()],
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "versions": {name: _version(name) for name in (*PACKAGES, *packages)},
+    }
+
+
+def _cpu() -> str:
+    with Path("/proc/cpuinfo").open() as lines:
+        models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.processor() or platform.machine()
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def ran(command: Sequence[str], *, env: Mapping[str, str] | None = None, timeout_s: float = 300) -> Ran:
+    """Run a child to its end and measure it; raises RuntimeError, with the end of what it said, when it fails."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        began = time.monotonic()
+        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment(env))
+        status, usage = _waited(child, timeout_s)
+        wall_s = time.monotonic() - began
+        out.seek(0)
+        err.seek(0)
+        if status:
+            raise RuntimeError(f"{list(command)} ended with {status}: {err.read().decode(errors='replace')[-2000:]}")
+        return Ran(out.read().decode(), usage.ru_utime + usage.ru_stime, _megabytes(usage.ru_maxrss), wall_s)
+
+
+def _waited(child: subprocess.Popen[bytes], timeout_s: float) -> tuple[int, resource.struct_rusage]:
+    deadline = time.monotonic() + timeout_s
+    while True:
+        pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+        if pid:
+            child.returncode = os.waitstatus_to_exitcode(status)
+            return child.returncode, usage
+        if time.monotonic() > deadline:
+            child.kill()
+            deadline += 10
+        time.sleep(0.01)
+
+
+def peak_rss_mb() -> float:
+    """This process's own peak."""
+    return _megabytes(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+def _megabytes(maxrss: int) -> float:
+    return maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """This process's environment without proxies and without the settings of famnb and of the peers."""
+    ours = ("FAM_", "FAMNB_LEDGER", "OPENAI_", "ANTHROPIC_")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(ours) and not k.lower().endswith("_proxy")}
+    return {**kept, **(extra or {})}
+
+
+@contextmanager
+def serving(command: Sequence[str], *, env: Mapping[str, str] | None = None) -> Iterator[tuple[Any, int]]:
+    """A server in its own process while the block runs: its first line, one JSON value, and its process id."""
+    with tempfile.TemporaryFile() as err:
+        child = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err, env=environment(env)
+        )
+        assert child.stdout is not None
+        try:
+            line = child.stdout.readline()
+            if not line.strip():
+                err.seek(0)
+                raise RuntimeError(f"{list(command)} did not start: {err.read().decode(errors='replace')[-2000:]}")
+            yield json.loads(line), child.pid
+        finally:
+            child.kill()
+            child.communicate()
+
+
+def rotated(items: Sequence[Any], repeats: int) -> Iterator[Any]:
+    """Every item once a round, each round beginning with another, so that no item always has the same neighbours."""
+    for turn in range(repeats):
+        shift = turn % len(items)
+        yield from [*items[shift:], *items[:shift]]
+
+
+def median(values: Sequence[float | None]) -> float | None:
+    """The median of what was measured; None of nothing."""
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
+def quantile(values: Sequence[float], p: float) -> float | None:
+    """The p-quantile, the nearest rank; None when there are too few values for it."""
+    ranked = sorted(values)
+    return ranked[min(int(len(ranked) * p), len(ranked) - 1)] if len(ranked) >= 1 / (1 - p) else None
+
+
+def ratio(figure: float | None, base: float | None) -> float | None:
+    """How many times `base` a figure is."""
+    return None if figure is None or not base else figure / base
+
+
+def as_json(result: Result, *, name: str, title: str) -> dict[str, Any]:
+    """A result as JSON: `name`, `title`, `tables` with their rows, `goals` with what was met, `notes`."""
+    goals = [{**dataclasses.asdict(goal), "met": goal.met} for goal in result.goals]
+    tables = [{"title": table.title, "rows": [dict(row) for row in table.rows]} for table in result.tables]
+    return {"name": name, "title": title, "tables": tables, "goals": goals, "notes": list(result.notes)}
+
+
+def show(result: Result, *, title: str, write: Callable[[str], object] = print) -> None:
+    """Print a result."""
+    write(f"\n{title}\n{'=' * len(title)}")
+    for table in result.tables:
+        write(f"\n{table.title}\n" + _lines(table.rows))
+    for goal in result.goals:
+        verdict = {True: "met", False: "MISSED", None: "not measured"}[goal.met]
+        bound = "at least" if goal.at_least else "at most"
+        write(f"goal: {goal.claim}: {bound} {goal.limit:g}; measured {_text(goal.value)}: {verdict}")
+    for note in result.notes:
+        write(f"note: {note}")
+
+
+def _lines(rows: Sequence[Mapping[str, Any]]) -> str:
+    if not rows:
+        return "(nothing)"
+    cells = [list(rows[0]), *([_text(value) for value in row.values()] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if at == 0 else cell.rjust(width) for at, (cell, width) in enumerate(zipped)
+        ).rstrip()
+        for zipped in (list(zip(line, widths, strict=True)) for line in cells)
+    )
+
+
+def _text(value: Any) -> str:
+    match value:
+        case None:
+            return "–"
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+        case _:
+            return str(value)

@@ -1,0 +1,107 @@
+"""Many streams at once from one server, kept as bytes and compared afterwards with what they should say.
+
+usage: load.py JSON with url, path, key, model, streams, and `texts`: for each prompt the text of the right answer
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from typing import Any
+from urllib.parse import urlsplit
+
+import uvloop
+
+END = b"0\r\n\r\n"
+PATIENCE_S = 30
+"""How long to wait for the server to accept its first connection."""
+
+
+def request(job: dict[str, Any], prompt: str) -> bytes:
+    """One request for a stream."""
+    fields = {"model": job["model"], "stream": True, "messages": [{"role": "user", "content": prompt}]}
+    body = json.dumps(fields).encode()
+    head = (
+        f"POST {job['path']} HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\n"
+        f"authorization: Bearer {job['key']}\r\ncontent-length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+class Stream(asyncio.Protocol):
+    """Sends a request and keeps everything up to the end of the chunked body."""
+
+    def __init__(self, request: bytes) -> None:
+        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.pieces: list[bytes] = []
+        self._request = request
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.WriteTransport) or hasattr(transport, "write")
+        self.transport: Any = transport
+        transport.write(self._request)
+
+    def data_received(self, data: bytes) -> None:
+        self.pieces.append(data)
+        if b"".join(self.pieces[-2:]).endswith(b"\r\n" + END) and not self.over.done():
+            self.over.set_result(None)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if not self.over.done():
+            self.over.set_result(None)
+
+
+def said(data: bytes) -> tuple[str, int]:
+    """The text of a chat stream and how many events it had; one whose end is missing is empty."""
+    _, _, body = data.partition(b"\r\n\r\n")
+    plain = []
+    while body:
+        size, _, body = body.partition(b"\r\n")
+        length = int(size, 16)
+        plain.append(body[:length])
+        body = body[length + 2 :]
+    *events, rest = b"".join(plain).split(b"\n\n")
+    if rest or not events or events[-1] != b"data: [DONE]":
+        return "", len(events)
+    chunks = [json.loads(event.removeprefix(b"data: ")) for event in events[:-1]]
+    return "".join(c["choices"][0]["delta"].get("content") or "" for c in chunks if c["choices"]), len(events)
+
+
+async def accepting(host: str, port: int) -> None:
+    """Wait until the server accepts connections."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            _, writer = await asyncio.open_connection(host, port)
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            await asyncio.sleep(0.05)
+        else:
+            writer.close()
+            return
+
+
+async def main(job: dict[str, Any]) -> dict[str, Any]:
+    """Hold all streams, then compare; `wrong` counts streams with a lost, repeated or reordered event."""
+    address = urlsplit(job["url"])
+    host, port = address.hostname or "", address.port or 0
+    await accepting(host, port)
+    loop, texts = asyncio.get_running_loop(), list(job["texts"].items())
+    asked = [texts[n % len(texts)] for n in range(job["streams"])]
+    began = time.monotonic()
+    made = await asyncio.gather(
+        *(loop.create_connection(lambda p=prompt: Stream(request(job, p)), host, port) for prompt, _ in asked)
+    )
+    streams = [stream for _, stream in made]
+    await asyncio.gather(*(stream.over for stream in streams))
+    wall_s = time.monotonic() - began
+    found = [said(b"".join(stream.pieces)) for stream in streams]
+    wrong = sum(text != right for (text, _), (_, right) in zip(found, asked, strict=True))
+    return {"events": sum(count for _, count in found), "wall_s": wall_s, "wrong": wrong}
+
+
+if __name__ == "__main__":
+    print(json.dumps(uvloop.run(main(json.loads(sys.argv[1])))))

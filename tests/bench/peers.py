@@ -1,0 +1,187 @@
+"""One client in a process of its own: reads canned streams in its own idiom and prints what that cost, as JSON.
+
+usage: peers.py PEER URL STREAMS EVENTS
+Each peer takes the text of every event and the moment at which it had the event; famnb moreover does all that it does
+for any call: folding, timing, recording in a ledger file. famnb brings uvloop, so every other peer is given it too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import harness
+
+Arrivals = list[tuple[int, str]]
+"""For each event of one stream: monotonic nanoseconds, and its text."""
+Reader = Callable[[], Coroutine[Any, Any, Arrivals]]
+KEY = "benchmark-key"
+CHAT: dict[str, Any] = {"model": "fam-mini", "messages": [{"role": "user", "content": "Count."}]}
+UNLIMITED = 100_000
+"""More connections than any load here needs, for clients that limit them."""
+
+
+class Meter:
+    """What reading cost: processor time and wall time between `start` and `stop`, all threads included."""
+
+    def start(self) -> None:
+        self._began = time.process_time(), time.monotonic()
+
+    def stop(self) -> None:
+        self.cpu_s = time.process_time() - self._began[0]
+        self.wall_s = time.monotonic() - self._began[1]
+
+
+def run_famnb(url: str, streams: int, meter: Meter) -> list[Arrivals]:
+    """The client of famnb; an event's moment is the recorded one, of the read that completed it."""
+    import famnb
+
+    request = famnb.ChatRequest(**CHAT)
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = Path(folder) / "ledger.sqlite"
+        with famnb.Client(base_url=url, api_key=KEY, ledger=ledger, connections=UNLIMITED) as client:
+            meter.start()
+            calls = [client.stream(request) for _ in range(streams)]
+            replies = [call.result() for call in calls]
+            meter.stop()
+    # Recorded moments count from the sending, which has no public name on the clock that the server reads.
+    return [_recorded(call._call.sent_ns or 0, reply) for call, reply in zip(calls, replies, strict=True)]
+
+
+def _recorded(sent_ns: int, reply: Any) -> Arrivals:
+    found = [(sent_ns + read.t_ns, _text(data)) for read in reply.reads for data in read.data]
+    if "".join(text for _, text in found) != reply.text:
+        raise AssertionError("famnb's record and its reply differ")
+    return [(moment, text) for moment, text in found if text]
+
+
+def _text(data: bytes, decode: Callable[[bytes], Any] = json.loads) -> str:
+    if data == b"[DONE]":
+        return ""
+    return decode(data)["choices"][0]["delta"].get("content") or ""
+
+
+def run_loop(reader: Callable[[str], tuple[Reader, Callable[[], Any]]]) -> Callable[[str, int, Meter], list[Arrivals]]:
+    """A peer that lives on an event loop, all its streams on one."""
+
+    def run(url: str, streams: int, meter: Meter) -> list[Arrivals]:
+        import uvloop
+
+        async def all_streams() -> list[Arrivals]:
+            read, close = reader(url)
+            meter.start()
+            found = await asyncio.gather(*(read() for _ in range(streams)))
+            meter.stop()
+            await close()
+            return found
+
+        return uvloop.run(all_streams())
+
+    return run
+
+
+def openai_sdk(url: str) -> tuple[Reader, Callable[[], Any]]:
+    from openai import AsyncOpenAI
+
+    client = AsyncOpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0)
+
+    async def read() -> Arrivals:
+        chunks = await client.chat.completions.create(**CHAT, stream=True)
+        return [(time.monotonic_ns(), chunk.choices[0].delta.content or "") async for chunk in chunks]
+
+    return read, client.close
+
+
+def anthropic_sdk(url: str) -> tuple[Reader, Callable[[], Any]]:
+    from anthropic import AsyncAnthropic
+
+    client = AsyncAnthropic(base_url=url, api_key=KEY, max_retries=0)
+
+    async def read() -> Arrivals:
+        events = await client.messages.create(**CHAT, max_tokens=100, stream=True)
+        return [
+            (time.monotonic_ns(), event.delta.text) async for event in events if event.type == "content_block_delta"
+        ]
+
+    return read, client.close
+
+
+def httpx_sse(url: str) -> tuple[Reader, Callable[[], Any]]:
+    import httpx
+    from httpx_sse import aconnect_sse
+
+    limits = httpx.Limits(max_connections=UNLIMITED)
+    client = httpx.AsyncClient(timeout=None, limits=limits, trust_env=False)
+
+    async def read() -> Arrivals:
+        async with aconnect_sse(client, "POST", f"{url}/v1/chat/completions", json=CHAT) as source:
+            return [(time.monotonic_ns(), _text(event.data.encode())) async for event in source.aiter_sse()]
+
+    return read, client.aclose
+
+
+def aiohttp_with(decoder: str) -> Callable[[str], tuple[Reader, Callable[[], Any]]]:
+    """Plain aiohttp, events cut at blank lines, decoded by `json` or `msgspec`."""
+
+    def reader(url: str) -> tuple[Reader, Callable[[], Any]]:
+        import aiohttp
+        import msgspec
+
+        decode = json.loads if decoder == "json" else msgspec.json.Decoder().decode
+        sessions: list[aiohttp.ClientSession] = []
+
+        async def events(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+            rest = b""
+            while data := await content.readany():
+                *whole, rest = (rest + data).split(b"\n\n")
+                for event in whole:
+                    yield event.removeprefix(b"data: ")
+
+        async def read() -> Arrivals:
+            if not sessions:
+                sessions.append(aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)))
+            async with sessions[0].post(f"{url}/v1/chat/completions", json=CHAT) as response:
+                return [(time.monotonic_ns(), _text(data, decode)) async for data in events(response.content)]
+
+        async def close() -> None:
+            for session in sessions:
+                await session.close()
+
+        return read, close
+
+    return reader
+
+
+PEERS = {
+    "famnb": run_famnb,
+    "openai": run_loop(openai_sdk),
+    "anthropic": run_loop(anthropic_sdk),
+    "httpx-sse": run_loop(httpx_sse),
+    "aiohttp+msgspec": run_loop(aiohttp_with("msgspec")),
+    "aiohttp+json": run_loop(aiohttp_with("json")),
+}
+
+
+def main(peer: str, url: str, streams: int, events: int) -> None:
+    """Warm up, read, and print one line of JSON; raises unless every event came."""
+    run, meter = PEERS[peer], Meter()
+    run(f"{url.rpartition('/bulk')[0] or url.rpartition('/live')[0]}/bulk/10", 1, meter)
+    found = run(url, streams, meter)
+    arrivals = [(moment, text) for stream in found for moment, text in stream if text]
+    if len(arrivals) != streams * events:
+        raise AssertionError(f"{len(arrivals)} events came of {streams * events}")
+    report: dict[str, Any] = {"events": len(arrivals), "cpu_s": meter.cpu_s, "wall_s": meter.wall_s}
+    if "/live/" in url:
+        lags = [(moment - int(text)) / 1e6 for moment, text in arrivals]
+        report |= {"lag_p50_ms": harness.median(lags), "lag_p99_ms": harness.quantile(lags, 0.99)}
+    print(json.dumps({**report, "peak_rss_mb": harness.peak_rss_mb()}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
