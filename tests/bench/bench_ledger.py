@@ -125,10 +125,10 @@ def _frames(folder: Path, size: int) -> list[dict[str, Any]]:
 def _read(code: str, stem: Path) -> dict[str, float]:
     imports, _, action = code.rpartition("; ")
     script = f"""
-import json, resource, sys, time
+import json, psutil, time
 {imports}
 getattr(globals().get("famnb"), "calls", None)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = psutil.Process().memory_info().rss
 began = time.perf_counter()
 {action}
 print(json.dumps([time.perf_counter() - began, before, int(frame.memory_usage(deep=True).sum())]))
@@ -137,7 +137,7 @@ print(json.dumps([time.perf_counter() - began, before, int(frame.memory_usage(de
     taken, before, kept = child.json
     return {
         "time (s)": taken,
-        "peak (MB)": child.peak_rss_mb - before / (1 << 20 if sys.platform == "darwin" else 1 << 10),
+        "peak (MB)": child.peak_rss_mb - before / (1 << 20),
         "frame (MB)": kept / 1e6,
     }
 

@@ -6,6 +6,7 @@ A benchmark is a module `bench_<name>.py` beside this file with `NAME`, `TITLE` 
 from __future__ import annotations
 
 import dataclasses
+import contextlib
 import importlib
 import json
 import os
@@ -136,31 +137,40 @@ def ran(command: Sequence[str], *, env: Mapping[str, str] | None = None, timeout
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         began = time.monotonic()
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment(env))
-        status, usage = _waited(child, timeout_s)
+        status, peak_mb, usage = _waited(child, timeout_s)
         wall_s = time.monotonic() - began
         out.seek(0)
         err.seek(0)
         if status:
             raise RuntimeError(f"{list(command)} ended with {status}: {err.read().decode(errors='replace')[-2000:]}")
-        return Ran(out.read().decode(), usage.ru_utime + usage.ru_stime, _megabytes(usage.ru_maxrss), wall_s)
+        return Ran(out.read().decode(), usage.ru_utime + usage.ru_stime, peak_mb, wall_s)
 
 
-def _waited(child: subprocess.Popen[bytes], timeout_s: float) -> tuple[int, resource.struct_rusage]:
+def _waited(child: subprocess.Popen[bytes], timeout_s: float) -> tuple[int, float, resource.struct_rusage]:
+    """The exit status, the peak memory in MB and the times of a child."""
     deadline = time.monotonic() + timeout_s
+    peak_mb = 0.0
     while True:
+        peak_mb = max(peak_mb, peak_rss_mb(child.pid))
         pid, status, usage = os.wait4(child.pid, os.WNOHANG)
         if pid:
             child.returncode = os.waitstatus_to_exitcode(status)
-            return child.returncode, usage
+            return child.returncode, peak_mb or _megabytes(usage.ru_maxrss), usage
         if time.monotonic() > deadline:
             child.kill()
             deadline += 10
         time.sleep(0.01)
 
 
-def peak_rss_mb() -> float:
-    """This process's own peak."""
-    return _megabytes(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+def peak_rss_mb(pid: int | str = "self") -> float:
+    """The peak of a process so far, 0 if it cannot be told.
+
+    From /proc where there is one: `ru_maxrss` of a child begins at its parent's peak.
+    """
+    with contextlib.suppress(OSError):
+        with Path(f"/proc/{pid}/status").open() as lines:
+            return sum(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+    return _megabytes(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) if pid == "self" else 0.0
 
 
 def _megabytes(maxrss: int) -> float:
