@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from famnb.events import Address, Closed, Delta, Ended, Event, Opened, Other, Started, Usage
 from famnb.wire import codec, faults
 from famnb.wire.chat_writer import ChatWriter, fault, write
@@ -20,6 +22,45 @@ _FINISH = {"function_call": "tool_calls", "max_tokens": "length", "end_turn": "s
 """Finish reasons of servers that use other words than this dialect's."""
 _THINKING = ("reasoning_content", "reasoning", "thinking")
 """The fields in which servers send thinking; where several are set, they say the same."""
+
+
+class _Said(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    """A delta that says text and nothing else, though it may name more."""
+
+    content: str
+    role: str | None = None
+    refusal: None = None
+    tool_calls: None = None
+    function_call: None = None
+    reasoning_content: None = None
+    reasoning: None = None
+    thinking: None = None
+
+
+class _Choice(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    """A choice with such a delta."""
+
+    delta: _Said
+    index: int
+    finish_reason: None = None
+    logprobs: None = None
+
+
+class _Plain(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    """A chunk that says one piece of text: nearly all of them, and read several times faster than any other."""
+
+    choices: tuple[_Choice]
+    id: str = ""
+    object: str = ""
+    created: int | float = 0
+    model: str = ""
+    system_fingerprint: str | None = None
+    service_tier: str | None = None
+    error: None = None
+    usage: None = None
+
+
+_plain = msgspec.json.Decoder(_Plain).decode
 
 
 def read(body: Any) -> list[Event]:
@@ -55,23 +96,42 @@ def writer(*, include_usage: bool = False, named: bool = False) -> ChatWriter:  
 class ChatReader(StreamReader):
     """Reads the chunks of one completion; of several choices it follows the one that comes first."""
 
-    __slots__ = ("_choice", "_content", "_started")
+    __slots__ = ("_choice", "_content", "_known", "_plain", "_started")
 
     def __init__(self) -> None:
         super().__init__()
         self._content = _Content()
+        self._plain = True
+        """Whether the chunks of text have been plain ones so far."""
         self._started = Started()
+        self._known = False
+        """Whether the reply's id and model are known, which later chunks only repeat."""
         self._choice: int | None = -1
+
+    def read(self, data: bytes, /) -> list[Event]:
+        content = self._content
+        # Once text flows, so that nothing else that a chunk tells could be news.
+        if self._plain and content.kind == "text" and content.tags.settled and self._known and not self._done:
+            try:
+                chunk = _plain(data)
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                self._plain = False
+            else:
+                (choice,) = chunk.choices
+                if choice.index == self._choice and choice.delta.content and chunk.object != "error":
+                    return [Delta(content.at, "text", choice.delta.content)]
+        return super().read(data)
 
     def _read(self, chunk: dict[str, Any]) -> list[Event]:
         if faults.is_failure(chunk):
             return [*self._content.flush(), faults.ended(chunk)]
         events: list[Event] = []
-        if not (self._started.id and self._started.model):
+        if not self._known:
             for started in _started(chunk):
                 if started != self._started:
                     self._started = started
                     events.append(started)
+                    self._known = bool(started.id and started.model)
         for choice in codec.array(chunk.get("choices")):
             if type(choice) is dict:
                 self._read_choice(choice, events)
@@ -103,12 +163,14 @@ class ChatReader(StreamReader):
 class _Content:
     """The blocks of one message: the same rules for a whole message as for its deltas."""
 
-    __slots__ = ("_at", "_by_id", "_by_index", "_calls", "_kind", "_last", "_tags")
+    __slots__ = ("_by_id", "_by_index", "_calls", "_last", "at", "kind", "tags")
 
     def __init__(self) -> None:
-        self._tags = ThinkTags()
-        self._at: Address = (0, -1)
-        self._kind = ""
+        self.tags = ThinkTags()
+        self.at: Address = (0, -1)
+        """Where the block stands that grows."""
+        self.kind = ""
+        """Its kind; empty while none is open."""
         self._calls: dict[Address, tuple[str, str]] = {}
         self._by_id: dict[str, Address] = {}
         self._by_index: dict[int, Address] = {}
@@ -117,13 +179,11 @@ class _Content:
     @property
     def empty(self) -> bool:
         """Whether nothing was said yet."""
-        return self._at[1] < 0 and not self._calls
+        return self.at[1] < 0 and not self._calls
 
     def add(self, message: dict[str, Any], *, whole: bool = False) -> list[Event]:
         """The events that a message says, or a delta of one."""
         content = message.get("content")
-        if self._kind == "text" and self._tags.settled and len(message) == 1 and type(content) is str and content:
-            return [Delta(self._at, "text", content)]
         events: list[Event] = []
         if thinking := next((said for name in _THINKING if (said := codec.text(message.get(name)))), ""):
             events += self.flush()
@@ -143,37 +203,37 @@ class _Content:
     def flush(self) -> list[Event]:
         """What was held back because a tag might have followed; none is looked for any more."""
         events: list[Event] = []
-        for kind, piece in self._tags.end():
+        for kind, piece in self.tags.end():
             self._piece(events, kind, piece)
         return events
 
     def close(self) -> list[Event]:
         """The events that end the message: every block is finished."""
         events = self.flush()
-        if self._kind:
-            events.append(Closed(self._at))
-            self._kind = ""
+        if self.kind:
+            events.append(Closed(self.at))
+            self.kind = ""
         return [*events, *(Closed(at) for at in self._calls)]
 
     def _pieces(self, content: Any) -> list[tuple[str, str]]:
         """The pieces of a content of any shape, each with its kind."""
         if isinstance(content, str):
-            return self._tags.split(content) if content else []
+            return self.tags.split(content) if content else []
         pieces: list[tuple[str, str]] = []
         for part in content if isinstance(content, list) else [content]:
             type_ = codec.word(codec.mapping(part).get("type"))
             kind = type_ if type_ == "refusal" else "thinking" if type_.startswith(("think", "reason")) else "text"
             if said := codec.text(part):
-                pieces += self._tags.split(said) if kind == "text" else [(kind, said)]
+                pieces += self.tags.split(said) if kind == "text" else [(kind, said)]
         return pieces
 
     def _piece(self, events: list[Event], kind: str, piece: str) -> None:
-        if kind != self._kind:
-            if self._kind:
-                events.append(Closed(self._at))
-            self._at, self._kind = (0, self._at[1] + 1), kind
-            events.append(Opened(self._at, kind))
-        events.append(Delta(self._at, kind, piece))
+        if kind != self.kind:
+            if self.kind:
+                events.append(Closed(self.at))
+            self.at, self.kind = (0, self.at[1] + 1), kind
+            events.append(Opened(self.at, kind))
+        events.append(Delta(self.at, kind, piece))
 
     def _call(self, events: list[Event], call: dict[str, Any], index: int | None) -> None:
         function = codec.mapping(call.get("function"))

@@ -129,7 +129,6 @@ def _goals(bulk: Figures, live: dict[int, Figures], imports: dict[str, float | N
             value=ratio(cpu["famnb"], cpu["aiohttp+msgspec"]),
         ),
         Goal(claim=f"famnb's median lag at {most} streams, ms", limit=5, value=lags["famnb"]),
-        Goal(claim=f"openai's median lag at {most} streams, ms", limit=200, value=lags["openai"], at_least=True),
         Goal(
             claim="import famnb, as a part of import openai",
             limit=1 / 3,

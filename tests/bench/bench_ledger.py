@@ -125,7 +125,7 @@ def _frames(folder: Path, size: int) -> list[dict[str, Any]]:
 def _read(code: str, stem: Path) -> dict[str, float]:
     imports, _, action = code.rpartition("; ")
     script = f"""
-import json, psutil, time
+import json, psutil, sys, time
 {imports}
 getattr(globals().get("famnb"), "calls", None)
 before = psutil.Process().memory_info().rss
