@@ -5,8 +5,8 @@ A benchmark is a module `bench_<name>.py` beside this file with `NAME`, `TITLE` 
 
 from __future__ import annotations
 
-import dataclasses
 import contextlib
+import dataclasses
 import importlib
 import json
 import os
@@ -167,9 +167,8 @@ def peak_rss_mb(pid: int | str = "self") -> float:
 
     From /proc where there is one: `ru_maxrss` of a child begins at its parent's peak.
     """
-    with contextlib.suppress(OSError):
-        with Path(f"/proc/{pid}/status").open() as lines:
-            return sum(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+    with contextlib.suppress(OSError), Path(f"/proc/{pid}/status").open() as lines:
+        return sum(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
     return _megabytes(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) if pid == "self" else 0.0
 
 
