@@ -17,7 +17,6 @@ from famnb import plot
 from famnb.plot.ecdf import POINTS, steps
 from famnb.plot.flow import brought
 from famnb.plot.front import front
-from famnb.plot.interval import mean, percentile
 
 DRAWS: dict[str, Any] = {
     "latency": plot.latency,
@@ -199,12 +198,3 @@ def test_gaps_are_those_that_the_timing_knows() -> None:
     assert "text (n=240 gaps)" in said
     assert "thinking (n=114 gaps)" in said
     assert "no stream here" in words(plot.gaps(table.iloc[:0]))
-
-
-def test_intervals_hold_the_truth_as_often_as_they_claim() -> None:
-    """In 400 samples the interval of the median and of the mean holds it at least 92 times in 100."""
-    random = np.random.default_rng(11)
-    samples = np.sort(random.exponential(size=(400, 40)), axis=1)
-    for found, truth in ((percentile, np.log(2)), (mean, 1.0)):
-        each = [found(sample, 0.5) if found is percentile else found(sample) for sample in samples]
-        assert np.mean([one.low <= truth <= one.high for one in each]) > 0.9

@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
+from famnb import stats
 from famnb.plot.groups import grouped, need, numbers
-from famnb.plot.interval import Interval, mean, percentile
 from famnb.plot.panels import Drawn, Key, Picture, no_rows, show
 from famnb.plot.sheet import Sheet
 from famnb.plot.words import NAMES, axis, capital, money, simulated, with_interval
@@ -39,12 +39,12 @@ def pareto(
     codes, names = grouped(frame[by])
     columns = [cost, latency, *([score] if score else [])]
     values = {name: numbers(frame, name, "expected numbers") for name in columns}
-    points: dict[int, list[Interval]] = {}
+    points: dict[int, list[stats.Interval]] = {}
     for place in range(len(names)):
         found = [np.sort(values[name][(codes == place) & ~np.isnan(values[name])]) for name in columns]
         if all(map(len, found)):
             points[place] = [
-                (percentile(v, 0.5) if name == latency else mean(v)) for name, v in zip(columns, found, strict=True)
+                (stats.median(v) if name == latency else stats.mean(v)) for name, v in zip(columns, found, strict=True)
             ]
     best = front(np.array([[p[0].value, p[1].value, *(-p.value for p in p[2:])] for p in points.values()]))
     on_front = {place for place, good in zip(points, best, strict=True) if good}
@@ -97,7 +97,7 @@ def front(losses: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.asarray(~(no_worse & better).any(axis=0))
 
 
-def _point(sheet: Sheet, place: int, x: Interval, y: Interval, scale: float, *, good: bool) -> Line2D:
+def _point(sheet: Sheet, place: int, x: stats.Interval, y: stats.Interval, scale: float, *, good: bool) -> Line2D:
     """A cross of intervals with a marker in the middle; returns one like it for the legend."""
     colour = sheet.ink.line(place)["color"]
     thin: dict[str, Any] = {"color": colour, "linewidth": 1.2, "alpha": 0.7}

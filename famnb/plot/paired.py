@@ -10,8 +10,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from famnb import stats
 from famnb.plot.groups import grouped, need, numbers
-from famnb.plot.interval import mean
 from famnb.plot.panels import Drawn, Key, Picture, no_rows, show
 from famnb.plot.sheet import Sheet
 from famnb.plot.words import NAMES, axis, capital, count, short, simulated, with_interval
@@ -85,7 +85,7 @@ def _row(sheet: Sheet, place: int, name: str, table: pd.DataFrame, metric: str, 
         return Key(handle, f"{name} (n=0)")
     some = values[np.unique(np.linspace(0, len(values) - 1, DOTS).round().astype(int))] * scale
     sheet.axes.plot(some, [place] * len(some), marker="o", markersize=4, linestyle="none", color=colour, alpha=0.4)
-    found = mean(values)
+    found = stats.mean(values)
     if found.known:
         ends = [found.low * scale, found.high * scale]
         sheet.axes.plot(ends, [place] * 2, color=colour, linewidth=3, solid_capstyle="butt", zorder=4)
@@ -98,9 +98,9 @@ def _row(sheet: Sheet, place: int, name: str, table: pd.DataFrame, metric: str, 
 
 def _difference(table: pd.DataFrame, place: int, metric: str) -> str:
     """How a group differs from the first, over the pairs that both have."""
-    off = (table[place] - table[0]).dropna().to_numpy()
-    if not len(off):
+    found = stats.paired(table[0], table[place])
+    if not found.n:
         return "no pair in common with the first"
-    found = mean(off)
     sign = "+" if found.value > 0 else ""
-    return f"{sign}{with_interval(metric, found)} over {len(off):,} pairs"
+    gap = stats.Interval(found.value, found.low, found.high, found.n, found.level)
+    return f"{sign}{with_interval(metric, gap)} over {found.n:,} pairs"

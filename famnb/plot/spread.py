@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from famnb import stats
 from famnb.plot.ecdf import curve, percents
 from famnb.plot.groups import grouped, need, numbers
-from famnb.plot.interval import Interval, carries, percentile
 from famnb.plot.panels import Drawn, Key, Picture, no_rows, show
 from famnb.plot.sheet import Sheet
 from famnb.plot.words import NAMES, axis, capital, measured, simulated, with_interval
@@ -56,7 +56,7 @@ def latency(
         for place, group in enumerate(names):
             found = np.sort(part["value"].to_numpy()[(part["group"] == place).to_numpy()])
             found = found[: len(found) - int(np.isnan(found).sum())]
-            marks = [(mark, percentile(found, mark[0])) for mark in MARKS if carries(len(found), mark[0])]
+            marks = [(mark, stats.percentile(found, mark[0])) for mark in MARKS if stats.carries(len(found), mark[0])]
             keys.append(_key(sheet, place, group, found, metric, marks, scale))
         percents(sheet, known * scale)
         return Drawn(keys)
@@ -86,7 +86,7 @@ def _key(
     group: str,
     values: np.ndarray[Any, Any],
     metric: str,
-    marks: list[tuple[tuple[float, str, str], Interval]],
+    marks: list[tuple[tuple[float, str, str], stats.Interval]],
     scale: float,
 ) -> Key:
     """Draw a group's line and its percentiles; its line of the legend."""
@@ -110,15 +110,15 @@ def _hourly(sheet: Sheet, place: int, groups: int, group: str, rows: pd.DataFram
     for hour, part in rows.groupby("hour"):
         values = np.sort(part["value"].to_numpy())
         x = float(str(hour)) + 0.5 + (0.5 * (place - (groups - 1) / 2) / groups)
-        if not carries(len(values), 0.5):
+        if not stats.carries(len(values), 0.5):
             sheet.axes.plot([x], values * scale, marker="x", markersize=4, color=line["color"])
             continue
-        found = percentile(values, 0.5)
+        found = stats.percentile(values, 0.5)
         middles.append((x, found.value * scale))
         if found.known:
             sheet.axes.plot([x, x], [found.low * scale, found.high * scale], color=line["color"], linewidth=1.6)
-        if carries(len(values), 0.95):
-            high = percentile(values, 0.95).value * scale
+        if stats.carries(len(values), 0.95):
+            high = stats.percentile(values, 0.95).value * scale
             sheet.axes.plot([x], [high], marker="D", **_hollow(sheet, line["color"], 5))
     if middles:
         sheet.axes.plot(*zip(*middles, strict=True), marker="o", markersize=4, linewidth=0.9, **line)

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from famnb import stats
 from famnb.frame import deltas
 from famnb.frame.perevent import Which
 from famnb.plot.ecdf import curve, percents
 from famnb.plot.groups import grouped, need, numbers
-from famnb.plot.interval import carries
 from famnb.plot.panels import Drawn, Key, Picture, show
 from famnb.plot.sheet import Sheet
 from famnb.plot.words import count, seconds, simulated
@@ -44,7 +44,9 @@ def gaps(
         for place, name in enumerate(names):
             values = np.sort(part["value"].to_numpy()[(part["group"] == place).to_numpy()])
             handle = curve(sheet, place, values)
-            marks = [(mark, float(np.quantile(values, mark[0]))) for mark in MARKS if carries(len(values), mark[0])]
+            marks = [
+                (mark, float(np.quantile(values, mark[0]))) for mark in MARKS if stats.carries(len(values), mark[0])
+            ]
             for (p, marker, _), at in marks:
                 style: dict[str, Any] = {"markeredgecolor": handle.get_color(), "markerfacecolor": sheet.ink.ground}
                 sheet.axes.plot([at], [p], marker=marker, markersize=7, markeredgewidth=1.8, zorder=5, **style)

@@ -7,8 +7,8 @@ from decimal import Decimal
 import pandas as pd
 
 from famnb.frame import CALLS
-from famnb.plot.interval import Interval
 from famnb.record.pricebook import dollars
+from famnb.stats import Interval
 
 NAMES = {
     "ttfb_s": "time to response headers",

@@ -1,0 +1,143 @@
+"""One sample: percentile, mean and share, each with an interval; none where the number of values carries none."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, Literal, assert_never
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy import stats
+
+Values = npt.NDArray[np.float64]
+Method = Literal["order", "bootstrap"]
+RESAMPLES = 2000
+"""Samples that a bootstrap draws."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Interval:
+    """A value, the interval that holds the truth in `level` of all samples, and the number of values behind it."""
+
+    value: float
+    """The estimate; NaN where n carries none."""
+    low: float
+    """Lower end; NaN where n carries no interval."""
+    high: float
+    n: int
+    level: float = 0.95
+
+    @property
+    def known(self) -> bool:
+        """Whether n carries an interval."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+    def __str__(self) -> str:
+        if not math.isfinite(self.value):
+            return f"not known (n = {self.n})"
+        if not self.known:
+            return f"{self.value:.3g} (n = {self.n}, too few for an interval)"
+        return f"{self.value:.3g} ({self.level * 100:g} % interval {self.low:.3g} to {self.high:.3g}, n = {self.n})"
+
+
+def numbers(values: Any) -> Values:
+    """The values that are not missing, as floats; raises ValueError for what is no finite number."""
+    try:
+        found: Values = pd.Series(values).to_numpy(dtype=float, na_value=math.nan)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"expected numbers: {error}") from None
+    found = found[~np.isnan(found)]
+    if np.isinf(found).any():
+        raise ValueError("expected finite numbers: there are infinite ones; leave them out, or mark them as missing")
+    return found
+
+
+def checked(name: str, share: float) -> float:
+    """A number strictly between 0 and 1; raises ValueError for any other."""
+    if not 0 < share < 1:
+        raise ValueError(f"{name}: expected a number between 0 and 1, such as 0.95; got {share!r}")
+    return share
+
+
+def carries(n: int, p: float) -> bool:
+    """Whether n values carry a percentile: at least one of them is expected beyond it."""
+    return n >= 1 / (1 - max(p, 1 - p)) - 1e-9
+
+
+def percentile(values: Any, p: float, *, level: float = 0.95, method: Method = "order", seed: int = 0) -> Interval:
+    """The p-quantile, 0 < p < 1; NaN where n does not carry it.
+
+    "order" puts the interval between two of the values, by the binomial distribution, whatever the values' own; it
+    covers at least `level`. "bootstrap" is the bias-corrected accelerated bootstrap, narrower and approximate.
+    """
+    ascending = np.sort(numbers(values))
+    n, p, level = len(ascending), checked("p", p), checked("level", level)
+    if not carries(n, p):
+        return Interval(math.nan, math.nan, math.nan, n, level)
+    value = float(np.quantile(ascending, p))
+    match method:
+        case "order":
+            low, high = _between(ascending, p, level)
+        case "bootstrap":
+            low, high = _resampled(ascending, p, level, seed)
+        case _:
+            assert_never(method)
+    return Interval(value, low, high, n, level)
+
+
+def median(values: Any, *, level: float = 0.95) -> Interval:
+    """The median and its order-statistic interval; one value is its own median."""
+    found = numbers(values)
+    if len(found) == 1:
+        return Interval(float(found[0]), math.nan, math.nan, 1, level)
+    return percentile(found, 0.5, level=level)
+
+
+def mean(values: Any, *, level: float = 0.95) -> Interval:
+    """The mean with Student's interval, which fewer than two values do not carry."""
+    found = numbers(values)
+    n, level = len(found), checked("level", level)
+    if not n:
+        return Interval(math.nan, math.nan, math.nan, 0, level)
+    centre = float(np.mean(found))
+    if n < 2:
+        return Interval(centre, math.nan, math.nan, n, level)
+    off = float(stats.t.ppf((1 + level) / 2, n - 1)) * float(np.std(found, ddof=1)) / math.sqrt(n)
+    return Interval(centre, centre - off, centre + off, n, level)
+
+
+def proportion(count: int, n: int, *, level: float = 0.95) -> Interval:
+    """The share `count / n` with Wilson's interval (as scipy's `binomtest` has it)."""
+    if not 0 <= count <= n:
+        raise ValueError(f"count: expected a number from 0 to n = {n}; got {count!r}")
+    if n == 0:
+        return Interval(math.nan, math.nan, math.nan, 0, level)
+    ends = stats.binomtest(int(count), int(n)).proportion_ci(checked("level", level), method="wilson")
+    return Interval(count / n, float(ends.low), float(ends.high), n, level)
+
+
+def _between(ascending: Values, p: float, level: float) -> tuple[float, float]:
+    """The two order statistics between which the quantile lies; NaN where one of them would be beyond the sample."""
+    n = len(ascending)
+    low = int(stats.binom.ppf((1 - level) / 2, n, p))
+    high = int(stats.binom.ppf((1 + level) / 2, n, p)) + 1
+    if low < 1 or high > n:
+        return math.nan, math.nan
+    return float(ascending[low - 1]), float(ascending[high - 1])
+
+
+def _resampled(ascending: Values, p: float, level: float, seed: int) -> tuple[float, float]:
+    if ascending[0] == ascending[-1]:
+        return float(ascending[0]), float(ascending[0])
+    ends = stats.bootstrap(
+        (ascending,),
+        lambda sample, axis: np.quantile(sample, p, axis=axis),
+        n_resamples=RESAMPLES,
+        confidence_level=level,
+        method="BCa",
+        rng=np.random.default_rng(seed),
+        vectorized=True,
+    ).confidence_interval
+    return float(ends.low), float(ends.high)

@@ -1,0 +1,98 @@
+"""Bradley–Terry: a published example, ties, separation, and intervals by simulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import special
+from scipy import stats as peer
+
+from famnb import stats
+from famnb.stats.ranking import Vote
+
+TEAMS = ("Milwaukee", "Detroit", "Toronto", "New York", "Boston", "Cleveland", "Baltimore")
+WINS = (
+    (0, 7, 9, 7, 7, 9, 11),
+    (6, 0, 7, 5, 11, 9, 9),
+    (4, 6, 0, 7, 7, 8, 12),
+    (6, 8, 6, 0, 6, 7, 10),
+    (6, 2, 6, 7, 0, 7, 12),
+    (4, 4, 5, 6, 6, 0, 6),
+    (2, 4, 1, 3, 1, 7, 0),
+)
+"""Agresti, Categorical Data Analysis: the American League's eastern division of 1987, wins of rows over columns."""
+PUBLISHED = (1.58, 1.44, 1.29, 1.25, 1.11, 0.68, 0.0)
+"""Agresti's strengths, Baltimore's put at 0."""
+
+
+def baseball() -> list[Vote]:
+    return [
+        (TEAMS[row], TEAMS[column], TEAMS[row])
+        for row, line in enumerate(WINS)
+        for column, won in enumerate(line)
+        for _ in range(won)
+    ]
+
+
+def test_a_published_example_is_met() -> None:
+    """Agresti's estimates for seven baseball teams, to the digits that he gives."""
+    found = stats.bradley_terry(baseball())
+    strength = found.frame["strength"]
+    assert [strength[team] - strength["Baltimore"] for team in TEAMS] == pytest.approx(PUBLISHED, abs=0.006)
+    assert found.bounded
+    assert list(found.frame.index) == list(TEAMS)
+
+
+def test_two_alone_have_the_interval_of_a_logit() -> None:
+    """30 of 40 won: the gap is the log odds, its error that of a binomial logit."""
+    found = stats.bradley_terry([("a", "b", "a")] * 30 + [("a", "b", "b")] * 10)
+    error = np.sqrt(1 / 30 + 1 / 10)
+    assert found.frame["strength"]["a"] == pytest.approx(np.log(3) / 2)
+    assert found.frame["high"]["a"] - found.frame["low"]["a"] == pytest.approx(1.959964 * error, rel=1e-4)
+    assert found.probability("a", "b") == pytest.approx(0.75)
+
+
+def test_ties_are_half_a_win_each() -> None:
+    """As many ties as votes make both alike; a row counts them."""
+    found = stats.bradley_terry([("a", "b", None)] * 6 + [("a", "b", "a"), ("b", "a", "b")])
+    assert found.frame["strength"].tolist() == pytest.approx([0, 0], abs=1e-6)
+    assert found.frame.loc["a", ["wins", "ties", "votes"]].tolist() == [1, 6, 8]
+
+
+def test_one_that_never_lost_is_bounded_and_said_so() -> None:
+    """The votes alone would put it at infinity."""
+    found = stats.bradley_terry([("a", "b", "a")] * 5 + [("b", "c", "b"), ("b", "c", "c"), ("a", "c", "a")])
+    assert not found.bounded
+    assert found.frame.index[0] == "a"
+    assert np.isfinite(found.frame[["low", "high"]].to_numpy()).all()
+    assert "half a win both ways" in str(found)
+
+
+def test_groups_that_never_met_are_named() -> None:
+    """Nothing can be said of one group against the other."""
+    with pytest.raises(ValueError, match=r"never compared with one another: a, b \| c, d"):
+        stats.bradley_terry([("a", "b", "a"), ("c", "d", "c")])
+
+
+@pytest.mark.parametrize(
+    ("votes", "words"),
+    [([], "no votes yet"), ([("a", "b", "c")], "one of them"), ([("a", "a", "a")], "two that differ")],
+)
+def test_votes_that_make_no_sense_are_refused(votes: list[Vote], words: str) -> None:
+    """With what was expected."""
+    with pytest.raises(ValueError, match=words):
+        stats.bradley_terry(votes)
+
+
+def test_intervals_cover_the_truth_at_their_rate() -> None:
+    """200 ballots of 240 votes on four of known strength."""
+    rng, truth = np.random.default_rng(5), np.array([0.9, 0.2, -0.3, -0.8])
+    names, covered = ["a", "b", "c", "d"], 0
+    for _ in range(200):
+        first = rng.integers(0, 4, 240)
+        second = (first + rng.integers(1, 4, 240)) % 4
+        won = rng.random(240) < special.expit(truth[first] - truth[second])
+        votes = [(names[a], names[b], names[a if w else b]) for a, b, w in zip(first, second, won, strict=True)]
+        frame = stats.bradley_terry(votes).frame.loc[names]
+        covered += int(((frame["low"] <= truth) & (truth <= frame["high"])).sum())
+    assert peer.binom.ppf(0.0005, 800, 0.93) <= covered <= peer.binom.ppf(0.9995, 800, 0.97)
