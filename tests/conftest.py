@@ -25,12 +25,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No key, address or proxy of this machine reaches a test, and no test reaches this machine's ledger."""
+    """No key, address or proxy of this machine reaches a test, and no test reaches this machine's ledger or prices."""
     for name in list(os.environ):
         ours = name.startswith(("FAM_", "FAMNB_")) and name not in _KEPT
         if ours or name.lower().endswith("_proxy") or name.startswith(("OPENAI_", "ANTHROPIC_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("FAMNB_LEDGER", str(tmp_path / "ledger.sqlite"))
+    monkeypatch.setenv("FAMNB_PRICES", str(tmp_path / "prices.toml"))
 
 
 @pytest.fixture(scope="session")

@@ -238,3 +238,17 @@ DELTAS: tuple[Column, ...] = (
     Column("text", "string", "", "That text; missing for events that bring none."),
 )
 """The columns of `deltas`."""
+
+SPEND: tuple[Column, ...] = (
+    Column("calls", "Int64", "calls", "All calls of the row, also those that failed or were stopped."),
+    Column("unpriced_calls", "Int64", "calls", "Of these, calls whose cost is not known: no price, or no usage."),
+    Column("simulated_calls", "Int64", "calls", "Of these, calls of a simulated engine: nothing was billed."),
+    *(
+        Column(name, "Int64", "tokens", f"{_COUNTED[name].split(';')[0].rstrip('.')}, of calls where known.")
+        for name in ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens")
+    ),
+    Column("cost_usd", "Float64", "USD", "Cost of the calls whose cost is known; missing where it is of none."),
+    Column("cost_low_usd", "Float64", "USD", "The low ends of their costs, added up."),
+    Column("cost_high_usd", "Float64", "USD", "The high ends of their costs, added up."),
+)
+"""The columns of `spend`, after those it is asked for by."""

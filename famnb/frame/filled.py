@@ -38,7 +38,7 @@ def fill(found: Columns, ledger: Ledger) -> Bounds:
     ends = _estimated(found, where, ledger) if len(where) else {}
     bounds: Bounds = {}
     for count in ("input_tokens", "output_tokens"):
-        low, high = _floats(found[count]), _floats(found[count])
+        low, high = floats(found[count]), floats(found[count])
         if count in ends:
             low[where], high[where] = ends[count]
         bounds[count] = low, high
@@ -57,8 +57,8 @@ def _incomplete(found: Columns) -> npt.NDArray[np.bool_]:
 
 def _estimated(found: Columns, where: npt.NDArray[np.intp], ledger: Ledger) -> Bounds:
     """Fill in these calls' counts; the ends of the input and the output of each."""
-    some: dict[str, Floats] = {count: _floats(found[count][where]) for count in COUNTS}
-    chars = {name: _floats(found[name][where]) for name in ("input_chars", "output_chars", "hidden_cap")}
+    some: dict[str, Floats] = {count: floats(found[count][where]) for count in COUNTS}
+    chars = {name: floats(found[name][where]) for name in ("input_chars", "output_chars", "hidden_cap")}
     cap = np.where(found["thinking_chars"][where] > 0, np.nan, chars["hidden_cap"])
     derived = _derive(some)
     fits = _fits(found, where, ledger)
@@ -131,7 +131,8 @@ def _word(coded: Coded, code: int) -> Any:
     return None if code < 0 else coded.words[code]
 
 
-def _floats(counts: npt.NDArray[np.int64]) -> Floats:
+def floats(counts: npt.NDArray[np.int64]) -> Floats:
+    """Counts with NaN where they are missing."""
     values = counts.astype(np.float64)
     values[counts == ABSENT] = np.nan
     return values

@@ -5,20 +5,19 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
 
 from famnb import endpoints
-from famnb.events import COUNTS, Count, Usage
-from famnb.frame.columnar import ABSENT, Columns, Field, array, read
+from famnb.events import COUNTS
+from famnb.frame.columnar import Columns, Field, array, read
 from famnb.frame.columns import CALLS, PEER, Column, listing
 from famnb.frame.definitions import Definition, Latencies, Peer, latencies
-from famnb.frame.filled import FIELDS, Bounds, fill
+from famnb.frame.filled import FIELDS, Bounds, fill, floats
 from famnb.frame.source import HasLedger, Moment, Words, ledger_of, where
-from famnb.record import Ledger, prices, rows
+from famnb.record import Ledger, prices, reckoning
 
 Row = sqlite3.Row
 
@@ -80,6 +79,7 @@ def calls(
 calls.__doc__ = f"{calls.__doc__}\n{listing(CALLS)}\n"
 
 _COSTS = ("cost_usd", "cost_low_usd", "cost_high_usd")
+_CACHED = ("cached_tokens", "cache_write_tokens")
 _RECKONED = {*_COSTS, *COUNTS, *(f"{count}_source" for count in COUNTS)}
 _NEEDED = (*FIELDS, Field("started_us", "integer"), *(Field(name, "real") for name in _COSTS))
 
@@ -98,37 +98,22 @@ def _chosen(names: Iterable[str] | None) -> tuple[Column, ...]:
 
 def _costs(found: Columns, bounds: Bounds) -> Columns:
     """What calls cost by the book of their day; what was reckoned back then where today's book has no price."""
-    stored = [found[name] for name in _COSTS]
-    known = (found["input_tokens"] != ABSENT) & (found["output_tokens"] != ABSENT)
+    counts = {name: floats(found[name]) for name in ("input_tokens", "output_tokens", *_CACHED)}
     models = found["model"]
-    priced = np.isin(models.codes, [models.coded(model) for model in {entry.model for entry in prices}])
-    for place in np.flatnonzero(known & priced):
-        counts: dict[str, Any] = {count: _count(found[count][place]) for count in COUNTS}
-        usage = Usage(**counts, estimated=_guessed(bounds, place))
-        started = rows.EPOCH + timedelta(microseconds=int(found["started_us"][place]))
-        ends = _end(bounds, place, 0), _end(bounds, place, 1)
-        cost = prices.cost(models.words[models.codes[place]], usage, started, between=ends)
-        if cost is not None:
-            for column, figure in zip(stored, (cost.usd, cost.low, cost.high), strict=True):
-                column[place] = float(figure)
-    return dict(zip(_COSTS, stored, strict=True))
-
-
-def _count(value: np.int64) -> int | None:
-    return None if value == ABSENT else int(value)
-
-
-def _guessed(bounds: Bounds, place: np.intp) -> tuple[Count, ...]:
-    """The counts of a call that lie between two ends."""
-    named: tuple[Count, Count] = ("input_tokens", "output_tokens")
-    return tuple(name for name in named if bounds[name][0][place] != bounds[name][1][place])
-
-
-def _end(bounds: Bounds, place: np.intp, end: Literal[0, 1]) -> Usage:
-    """The input and output of a call at one end."""
-    return Usage(
-        input_tokens=int(bounds["input_tokens"][end][place]), output_tokens=int(bounds["output_tokens"][end][place])
-    )
+    for model in {entry.model for entry in prices}.intersection(models.words):
+        where = np.flatnonzero(models.codes == models.coded(model))
+        reckoned = reckoning.costs(
+            prices,
+            model,
+            found["started_us"][where],
+            {name: column[where] for name, column in counts.items()},
+            low={name: ends[0][where] for name, ends in bounds.items()},
+            high={name: ends[1][where] for name, ends in bounds.items()},
+        )
+        priced = ~np.isnan(reckoned[0])
+        for name, column in zip(_COSTS, reckoned, strict=True):
+            found[name][where[priced]] = column[priced]
+    return {name: found[name] for name in _COSTS}
 
 
 def _replaced(frame: pd.DataFrame, table: Mapping[str, Sequence[Any]], columns: Iterable[str] | None) -> pd.DataFrame:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any, get_args
+from typing import Any, Unpack, get_args
 
 import pandas as pd
 
 from famnb.events import Status
 from famnb.frame.columns import RUNS, listing
 from famnb.frame.percall import calls
-from famnb.frame.source import HasLedger, Moment, Words
+from famnb.frame.source import Filters, HasLedger
 from famnb.record import Ledger
 
 _KEYS = ["experiment", "variant", "endpoint", "model"]
@@ -18,32 +18,13 @@ _MEDIANS = ["ttft_s", "e2e_s", "output_tps"]
 _SUMS = ["input_tokens", "output_tokens", "cost_usd", "cost_low_usd", "cost_high_usd"]
 
 
-def runs(
-    ledger: Ledger | str | os.PathLike[str] | HasLedger | None = None,
-    *,
-    since: Moment | None = None,
-    until: Moment | None = None,
-    model: Words | None = None,
-    endpoint: Words | None = None,
-    experiment: Words | None = None,
-    variant: Words | None = None,
-    tag: Words | None = None,
-) -> pd.DataFrame:
+def runs(ledger: Ledger | str | os.PathLike[str] | HasLedger | None = None, **filters: Unpack[Filters]) -> pd.DataFrame:
     """One row for each experiment, variant, endpoint and model; calls outside of experiments have rows of their own.
 
-    The filters are those of `calls`. LedgerError if the file cannot be read. The columns:
+    The filters are those of `calls`: since, until, model, endpoint, experiment, variant, tag. LedgerError if the file
+    cannot be read. The columns:
     """
-    frame = calls(
-        ledger,
-        since=since,
-        until=until,
-        model=model,
-        endpoint=endpoint,
-        experiment=experiment,
-        variant=variant,
-        tag=tag,
-        columns=[*_KEYS, "started_at", "status", *_MEDIANS, *_SUMS],
-    )
+    frame = calls(ledger, **filters, columns=[*_KEYS, "started_at", "status", *_MEDIANS, *_SUMS])
     grouped = frame.groupby(_KEYS, observed=True, dropna=False)
     done = frame[frame["status"] == "completed"].groupby(_KEYS, observed=True, dropna=False)
     found: dict[str, Any] = {"calls": grouped.size()}

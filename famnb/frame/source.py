@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, Protocol, TypeAlias, get_args
+from typing import Any, Protocol, TypeAlias, TypedDict, get_args
 
 from famnb.endpoints import ENDPOINTS
 from famnb.events import Status
@@ -14,6 +14,18 @@ from famnb.record import Ledger, rows
 Moment: TypeAlias = datetime | date | timedelta | str
 """A time: a timedelta counts back from now; a text is ISO 8601; what names no zone is UTC."""
 Words: TypeAlias = str | Iterable[str]
+
+
+class Filters(TypedDict, total=False):
+    """Which calls, in the words of `calls`."""
+
+    since: Moment | None
+    until: Moment | None
+    model: Words | None
+    endpoint: Words | None
+    experiment: Words | None
+    variant: Words | None
+    tag: Words | None
 
 
 class HasLedger(Protocol):

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pandas as pd
 
 from famnb.frame import CALLS
-from famnb.record.pricebook import dollars
+from famnb.record.price import dollars
 from famnb.stats import Interval
 
 NAMES = {

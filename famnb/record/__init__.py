@@ -2,6 +2,7 @@
 
 from famnb.record.call import Call
 from famnb.record.ledger import Ledger
-from famnb.record.pricebook import Cost, PriceBook, prices
+from famnb.record.price import Cost
+from famnb.record.pricebook import PriceBook, prices
 
 __all__ = ["Call", "Cost", "Ledger", "PriceBook", "prices"]

@@ -19,7 +19,7 @@ from famnb.endpoints import Endpoint
 from famnb.errors import FamnbError, InvalidRequest
 from famnb.events import Status
 from famnb.record import rows
-from famnb.record.pricebook import Cost
+from famnb.record.price import Cost
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.timing import Read, Timing

@@ -22,7 +22,8 @@ from famnb.errors import LedgerError
 from famnb.record import archive, estimate, rows, schema, upkeep
 from famnb.record.call import Call
 from famnb.record.owner import Owner, this_process
-from famnb.record.pricebook import Cost, prices
+from famnb.record.price import Cost
+from famnb.record.pricebook import prices
 from famnb.record.writer import Prepare, Statement, writer
 from famnb.request import Request
 from famnb.timing import Read

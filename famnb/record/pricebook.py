@@ -1,96 +1,26 @@
 """What tokens cost: a dated, tiered price book in USD per million tokens, and the cost of a call by it.
 
+set in this process ── wins over ── the user's file (`pricefile`) ── wins over ── built in
+
 When token counts are only estimated is `estimate`'s business; here an uncertain count makes an uncertain cost.
 """
 
 from __future__ import annotations
 
-import dataclasses
+import os
 import threading
+import warnings
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import TypeAlias
+from pathlib import Path
 
 from famnb.errors import InvalidRequest
 from famnb.events import Count, Usage
-from famnb.record import pricetable
+from famnb.record import pricefile, pricetable
 from famnb.record.estimate import SPREAD
+from famnb.record.price import MILLION, Amount, Cost, Price, entry
 from famnb.request.limits import MINI_CONTEXT_TOKENS
-
-MILLION = Decimal(1_000_000)
-USER = "you"
-"""The source of a price that was set by the user."""
-
-Amount: TypeAlias = int | float | str | Decimal
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Cost:
-    """What a call cost in USD: the best figure and the interval it lies in, which is a point when all is known."""
-
-    usd: Decimal
-    low: Decimal
-    high: Decimal
-
-    @property
-    def exact(self) -> bool:
-        """Whether price and every count are known."""
-        return self.low == self.high
-
-    def __str__(self) -> str:
-        if self.exact:
-            return dollars(self.usd)
-        return f"about {dollars(self.usd)} ({dollars(self.low)} to {dollars(self.high)})"
-
-
-def dollars(amount: Decimal) -> str:
-    """An amount as one reads it: two decimals from a dollar up, three significant digits below."""
-    if amount == 0 or amount >= 1:
-        return f"${amount:,.2f}"
-    places = 2 - amount.adjusted()
-    digits = f"{amount:.{places}f}".rstrip("0")
-    return f"${digits}" if len(digits) >= 4 else f"${amount:.2f}"
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
-    """One entry of the book, in USD per million tokens."""
-
-    model: str
-    input: Decimal
-    output: Decimal
-    cached: Decimal | None = None
-    """For input read from the cache; None: as other input."""
-    cache_write: Decimal | None = None
-    """For input written to the cache; None: as other input."""
-    since: datetime | None = None
-    """From when it holds; None: from the beginning."""
-    until_context: int | None = None
-    """It holds for calls of fewer input tokens than this; None: for all."""
-    source: str = USER
-    """Who says so."""
-
-    def between(self, usage: Usage, tokens_in: int, tokens_out: int) -> tuple[Decimal, Decimal, Decimal]:
-        """The cost of these many tokens, (best, low, high); cache counts that are absent but priced apart widen it."""
-        output = tokens_out * self.output
-        cached = _per_token(self.cached, self.input)
-        write = _per_token(self.cache_write, self.input)
-        apart = [
-            price
-            for price, count in ((cached, usage.cached_tokens), (write, usage.cache_write_tokens))
-            if count is None and price != self.input
-        ]
-        read, written = usage.cached_tokens or 0, usage.cache_write_tokens or 0
-        plain = max(tokens_in - read - written, 0)
-        known = read * cached + written * write + output
-        ends = [plain * price for price in (self.input, *apart)]
-        return known + plain * self.input, known + min(ends), known + max(ends)
-
-
-def _per_token(price: Decimal | None, default: Decimal) -> Decimal:
-    return default if price is None else price
-
 
 BUILT_IN = (
     Price(
@@ -106,16 +36,20 @@ BUILT_IN = (
 class PriceBook:
     """Prices by model, date and context size; what the user sets wins over what is built in, from its date on."""
 
-    def __init__(self, built_in: tuple[Price, ...] = BUILT_IN) -> None:
+    def __init__(self, built_in: tuple[Price, ...] = BUILT_IN, *, filed: bool = False) -> None:
         self._built_in = built_in
         self._set: tuple[Price, ...] = ()
+        self._file: tuple[Price, ...] | None = None if filed else ()
+        """The user's file; None before it is first looked at."""
         self._lock = threading.Lock()
 
     def __iter__(self) -> Iterator[Price]:
         """The entries that can apply, by model, context and date."""
-        mine = {entry.model for entry in self._set if entry.since is None}
-        kept = [entry for entry in self._built_in if entry.model not in mine]
-        return iter(sorted([*kept, *self._set], key=_order))
+        kept: list[Price] = []
+        for entries in self._by_rank():
+            hidden = {price.model for price in kept if price.since is None}
+            kept += [price for price in entries if price.model not in hidden]
+        return iter(sorted(kept, key=_order))
 
     def set(
         self,
@@ -132,25 +66,58 @@ class PriceBook:
 
         `since` (a date, or an ISO text; UTC where it names no zone) starts a new price and leaves earlier calls at the
         old one; without it the price holds for all calls, also those already made. `until_context` makes a tier: the
-        price holds for calls of fewer input tokens. The same model, date and tier set again replaces the entry.
+        price holds for calls of fewer input tokens. The same model, date and tier set again replaces the entry. It
+        lasts as long as the process; `save` keeps it.
         """
-        entry = Price(
-            model=model,
-            input=_amount("input", input),
-            output=_amount("output", output),
-            cached=None if cached is None else _amount("cached", cached),
-            cache_write=None if cache_write is None else _amount("cache_write", cache_write),
-            since=None if since is None else _moment(since),
+        made = entry(
+            model,
+            input=input,
+            output=output,
+            cached=cached,
+            cache_write=cache_write,
+            since=since,
             until_context=until_context,
         )
         with self._lock:
-            others = [old for old in self._set if _place(old) != _place(entry)]
-            self._set = (*others, entry)
+            others = [old for old in self._set if _place(old) != _place(made)]
+            self._set = (*others, made)
 
     def unset(self, model: str) -> None:
-        """Forget what was set for a model; its built-in prices apply again."""
+        """Forget what was set for a model; the prices of the file, or those built in, apply again."""
         with self._lock:
-            self._set = tuple(entry for entry in self._set if entry.model != model)
+            self._set = tuple(price for price in self._set if price.model != model)
+
+    def load(self, path: str | os.PathLike[str] | None = None) -> None:
+        """Read the user's prices anew, from `path`, else from where FAMNB_PRICES or the configuration folder has them.
+
+        Raises InvalidRequest, naming entry and field, for a file that is wrong, and OSError for one that is not there.
+        """
+        self._file = pricefile.read(Path(path).expanduser() if path else pricefile.default_path())
+
+    def save(self, path: str | os.PathLike[str] | None = None) -> Path:
+        """Write what was set, and what the user's file had besides, to that file; returns where it is."""
+        target = Path(path).expanduser() if path else pricefile.default_path()
+        with self._lock:
+            known = {_place(price): price for price in (*self._filed(), *self._set)}
+            kept = sorted(known.values(), key=_order)
+            pricefile.write(target, kept)
+            self._file, self._set = pricefile.read(target), ()
+        return target
+
+    def _filed(self) -> tuple[Price, ...]:
+        """The user's file; a file in trouble is said once and stops no call."""
+        if self._file is None:
+            self._file = ()
+            try:
+                self._file = pricefile.read(pricefile.default_path())
+            except FileNotFoundError:
+                pass
+            except (InvalidRequest, OSError) as error:
+                warnings.warn(f"the price file is not used: {error}", RuntimeWarning, stacklevel=2)
+        return self._file
+
+    def _by_rank(self) -> tuple[tuple[Price, ...], ...]:
+        return self._set, self._filed(), self._built_in
 
     def price(self, model: str, *, at: datetime | None = None, context: int = 0) -> Price | None:
         """The entry that holds for a model at a time and a number of input tokens; None where there is none.
@@ -159,14 +126,14 @@ class PriceBook:
         """
         at = at or datetime.now(UTC)
         begun: list[Price] = []
-        for entries in (self._set, self._built_in):
+        for entries in self._by_rank():
             begun = begun or [
-                entry for entry in entries if entry.model == model and (entry.since is None or entry.since <= at)
+                price for price in entries if price.model == model and (price.since is None or price.since <= at)
             ]
         if not begun:
             return None
         newest = max(map(_since, begun))
-        tiers = [entry for entry in begun if _since(entry) == newest and context < _tier(entry)]
+        tiers = [price for price in begun if _since(price) == newest and context < _tier(price)]
         return min(tiers, key=_tier, default=None)
 
     def cost(
@@ -207,40 +174,20 @@ class PriceBook:
 _ALWAYS = datetime.min.replace(tzinfo=UTC)
 
 
-def _since(entry: Price) -> datetime:
-    return entry.since or _ALWAYS
+def _since(price: Price) -> datetime:
+    return price.since or _ALWAYS
 
 
-def _tier(entry: Price) -> float:
-    return float("inf") if entry.until_context is None else entry.until_context
+def _tier(price: Price) -> float:
+    return float("inf") if price.until_context is None else price.until_context
 
 
-def _place(entry: Price) -> tuple[str, datetime, float]:
-    return entry.model, _since(entry), _tier(entry)
+def _place(price: Price) -> tuple[str, datetime, float]:
+    return price.model, _since(price), _tier(price)
 
 
-def _order(entry: Price) -> tuple[str, float, datetime]:
-    return entry.model, _tier(entry), _since(entry)
-
-
-def _amount(name: str, value: Amount) -> Decimal:
-    try:
-        amount = Decimal(str(value))
-    except ArithmeticError:
-        amount = Decimal("NaN")
-    if not amount.is_finite() or amount < 0:
-        raise InvalidRequest(f"{name}: a price is a number of USD per million tokens, 0 or more; got {value!r}")
-    return amount
-
-
-def _moment(since: datetime | date | str) -> datetime:
-    if isinstance(since, str):
-        try:
-            since = datetime.fromisoformat(since)
-        except ValueError:
-            raise InvalidRequest(f"since: expected a date such as '2026-01-31'; got {since!r}") from None
-    moment = since if isinstance(since, datetime) else datetime.combine(since, time())
-    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+def _order(price: Price) -> tuple[str, float, datetime]:
+    return price.model, _tier(price), _since(price)
 
 
 def _scaled(usage: Usage, factor: float) -> Usage:
@@ -253,5 +200,5 @@ def _scaled(usage: Usage, factor: float) -> Usage:
     return Usage(input_tokens=scaled("input_tokens"), output_tokens=scaled("output_tokens"))
 
 
-prices = PriceBook()
+prices = PriceBook(filed=True)
 """The price book of this process."""

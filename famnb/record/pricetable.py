@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from famnb.record.pricebook import Price
+    from famnb.record.price import Price
 
 TITLE = "Prices in USD per million tokens"
 HEAD = ("model", "input", "output", "cached", "cache write", "context", "since", "source")

@@ -15,7 +15,7 @@ from famnb.errors import FamnbError
 from famnb.events import COUNTS
 from famnb.record import estimate
 from famnb.record.owner import Owner
-from famnb.record.pricebook import Cost
+from famnb.record.price import Cost
 from famnb.record.writer import Statement
 from famnb.reply import Reply
 from famnb.request import Request

@@ -10,7 +10,7 @@ import pytest
 from famnb.errors import InvalidRequest
 from famnb.events import Usage
 from famnb.record import Cost, PriceBook
-from famnb.record.pricebook import dollars
+from famnb.record.price import dollars
 
 MILLION = 1_000_000
 

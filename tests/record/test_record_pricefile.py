@@ -1,0 +1,112 @@
+"""The user's own prices: kept in a file, read again, and refused with the place of the fault."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from famnb.errors import InvalidRequest
+from famnb.events import Usage
+from famnb.record.pricebook import PriceBook
+
+FILE = """
+[[price]]
+model = "fam-2-5-pro"
+input = 1.25
+output = 10
+cached = 0.31
+
+[[price]]
+model = "fam-2-5-pro"
+input = 2
+output = 20
+since = 2026-03-01
+until_context = 200000
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where FAMNB_PRICES points."""
+    path = tmp_path / "own" / "prices.toml"
+    monkeypatch.setenv("FAMNB_PRICES", str(path))
+    return path
+
+
+def test_prices_of_the_file_hold_from_the_first_question(file: Path) -> None:
+    """Dates, tiers and cached prices as they stand there, with the file as their source."""
+    file.parent.mkdir()
+    file.write_text(FILE)
+    book = PriceBook(filed=True)
+    before, after = datetime(2026, 2, 28, tzinfo=UTC), datetime(2026, 3, 1, tzinfo=UTC)
+    cost = book.cost("fam-2-5-pro", Usage(1_000_000, 100_000, cached_tokens=400_000), before)
+    assert cost is not None
+    assert cost.usd == Decimal("0.75") + Decimal("0.124") + 1
+    price = book.price("fam-2-5-pro", at=after)
+    assert price is not None
+    assert (price.input, price.source) == (2, str(file))
+    assert book.price("fam-2-5-pro", at=after, context=200_000) is None
+
+
+def test_what_is_set_in_the_process_wins_over_the_file(file: Path) -> None:
+    """And the file over what is built in."""
+    file.parent.mkdir()
+    file.write_text('[[price]]\nmodel = "fam-mini"\ninput = 1\noutput = 1\n')
+    book = PriceBook(filed=True)
+    assert book.price("fam-mini").input == 1  # type: ignore[union-attr]
+    book.set("fam-mini", input=3, output=3)
+    assert [(price.input, price.source) for price in book] == [(3, "you")]
+
+
+def test_saved_prices_are_there_in_the_next_process(file: Path) -> None:
+    """Every field, to the last digit, beside what the file held before."""
+    file.parent.mkdir()
+    file.write_text(FILE)
+    book = PriceBook(filed=True)
+    book.set('odd "name" é', input="0.0000001", output=1, cache_write=2, since="2026-05-01T12:30:00+02:00")
+    book.set("fam-2-5-pro", input=9, output=9)
+    assert book.save() == file
+    found = {(price.model, price.since): price for price in PriceBook(filed=True)}
+    odd = found['odd "name" é', datetime(2026, 5, 1, 10, 30, tzinfo=UTC)]
+    assert (odd.input, odd.cache_write, odd.cached) == (Decimal("0.0000001"), 2, None)
+    assert found["fam-2-5-pro", None].input == 9
+    assert found["fam-2-5-pro", datetime(2026, 3, 1, tzinfo=UTC)].until_context == 200_000
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[[price]\n", "not TOML .*line 1"),
+        ("x = 1\n", "nothing but tables that begin with"),
+        ('[price]\nmodel = "a"\n', "got one table"),
+        ('[[price]]\nmodel = "a"\ninput = 1\n', "price 1: output missing"),
+        ('[[price]]\nmodel = "a"\ninput = 1\noutput = 1\nouput = 2\n', "price 1: there is no ouput; there are model"),
+        ('[[price]]\nmodel = "a"\ninput = -1\noutput = 1\n', "price 1: input: a price is a number"),
+        ('[[price]]\nmodel = "a"\ninput = nan\noutput = 1\n', "price 1: input: a price is a number"),
+        ("[[price]]\nmodel = 3\ninput = 1\noutput = 1\n", "price 1: model: expected a name in quotes"),
+        ('[[price]]\nmodel = "a"\ninput = 1\noutput = 1\nsince = "soon"\n', "price 1: since: expected a date"),
+        ('[[price]]\nmodel = "a"\ninput = 1\noutput = 1\nsince = 7\n', "price 1: since: expected a date"),
+        ('[[price]]\nmodel = "a"\ninput = 1\noutput = 1\nuntil_context = 0\n', "until_context: expected a number"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_the_place_of_the_fault(file: Path, text: str, words: str) -> None:
+    """Asked to load it; a call meanwhile is priced without it, with one warning."""
+    file.parent.mkdir()
+    file.write_text(text)
+    book = PriceBook(filed=True)
+    with pytest.raises(InvalidRequest, match=words):
+        book.load()
+    with pytest.warns(RuntimeWarning, match="the price file is not used"):
+        assert book.price("fam-mini") is not None
+    assert book.price("fam-mini") is not None
+
+
+def test_a_file_that_is_not_there_is_no_trouble_unless_asked_for(file: Path) -> None:
+    """Most users have none."""
+    book = PriceBook(filed=True)
+    assert book.price("fam-mini") is not None
+    with pytest.raises(FileNotFoundError):
+        book.load()

@@ -1,0 +1,73 @@
+"""Many costs at once are the same as one at a time, whatever the book says."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from famnb.events import Usage
+from famnb.record.pricebook import PriceBook
+from famnb.record.reckoning import costs
+from famnb.record.rows import microseconds
+
+DAY = datetime(2026, 3, 1, tzinfo=UTC)
+PRICE = st.decimals(0, 100, places=4)
+TOKENS = st.none() | st.integers(0, 400_000)
+
+
+@st.composite
+def books(draw: st.DrawFn) -> PriceBook:
+    """A book of some dates and tiers of one model."""
+    book = PriceBook(())
+    for _ in range(draw(st.integers(1, 4))):
+        book.set(
+            "m",
+            input=draw(PRICE),
+            output=draw(PRICE),
+            cached=draw(st.none() | PRICE),
+            cache_write=draw(st.none() | PRICE),
+            since=draw(st.none() | st.integers(0, 3).map(lambda days: DAY + timedelta(days=days))),
+            until_context=draw(st.none() | st.sampled_from([1000, 200_000])),
+        )
+    return book
+
+
+@given(
+    books(),
+    st.lists(st.tuples(st.integers(-1, 4), TOKENS, TOKENS, TOKENS, TOKENS, st.floats(1, 3)), min_size=1, max_size=12),
+)
+def test_many_at_once_equal_one_at_a_time(book: PriceBook, calls: list[tuple[int, ...]]) -> None:
+    """Best, low and high, to the last digit of a float, missing where there is no price or no count."""
+    moments = [DAY + timedelta(days=call[0], hours=1) for call in calls]
+    names = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
+    usages = [Usage(*call[1:3], None, *call[3:5]) for call in calls]
+    columns = {name: np.array([getattr(usage, name) for usage in usages], dtype=float) for name in names}
+    low = {name: np.floor(columns[name] / [call[5] for call in calls]) for name in names[:2]}
+    high = {name: np.ceil(columns[name] * [call[5] for call in calls]) for name in names[:2]}
+    started = np.array([microseconds(moment) for moment in moments])
+    found = costs(book, "m", started, columns, low=low, high=high)
+    for place, (usage, moment) in enumerate(zip(usages, moments, strict=True)):
+        marked = Usage(*(getattr(usage, name) for name in usage.__struct_fields__[:6]), estimated=("input_tokens",))
+        ends = [
+            Usage(*(None if np.isnan(end[n][place]) else int(end[n][place]) for n in names[:2])) for end in (low, high)
+        ]
+        cost = book.cost("m", marked, moment, between=(ends[0], ends[1]))
+        expected = [None] * 3 if cost is None else [float(cost.usd), float(cost.low), float(cost.high)]
+        assert [None if np.isnan(column[place]) else column[place] for column in found] == expected
+
+
+@pytest.mark.parametrize(("tokens", "dollars"), [(255_999, "0.06399975"), (256_000, None)])
+def test_the_tier_ends_where_the_document_ends_it(tokens: int, dollars: str | None) -> None:
+    """fam-mini has a price under 256K input tokens and none above."""
+    one = {name: np.array([0.0]) for name in ("output_tokens", "cached_tokens", "cache_write_tokens")}
+    counts = {"input_tokens": np.array([float(tokens)]), **one}
+    (best,), (low,), (high,) = costs(PriceBook(), "fam-mini", np.array([0]), counts, low=counts, high=counts)
+    if dollars is None:
+        assert np.isnan([best, low, high]).all()
+    else:
+        assert [best, low, high] == [float(Decimal(dollars))] * 3

@@ -1,0 +1,85 @@
+"""What calls cost, added up: nothing invented where no price or no usage is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pandas as pd
+import pytest
+
+import famnb
+from famnb.service import Server
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[famnb.Client]:
+    """Two calls of fam-mini, one of a model without a price, and one that fails."""
+    with famnb.Client(base_url=server.url, api_key=server.key) as client:
+        for prompt in ("one", "two"):
+            client.ask(prompt, endpoint="chat", model="fam-mini", stream=False)
+        client.ask("three", endpoint="messages", model="fam-2-5-pro", stream=False)
+        stranger = famnb.Client(base_url=server.url, api_key="wrong-key", ledger=client.ledger)
+        with stranger, pytest.raises(famnb.AuthenticationError):
+            stranger.ask("four", endpoint="messages", model="fam-2-5-mini")
+        yield client
+
+
+def test_spending_by_model_is_the_sum_of_its_calls(client: famnb.Client) -> None:
+    """Each sum equals that of the frame of calls; without a price it is missing, never 0."""
+    calls = famnb.calls(client)
+    found = famnb.spend(client, by="model").set_index("model")
+    mini = calls[calls["model"] == "fam-mini"]
+    assert found.loc["fam-mini", "cost_usd"] == pytest.approx(mini["cost_usd"].sum())
+    assert found.loc["fam-mini", "output_tokens"] == mini["output_tokens"].sum()
+    assert found["calls"].to_dict() == {"fam-mini": 2, "fam-2-5-pro": 1, "fam-2-5-mini": 1}
+    assert found["unpriced_calls"].to_dict() == {"fam-mini": 0, "fam-2-5-pro": 1, "fam-2-5-mini": 1}
+    assert found.loc["fam-2-5-pro", "cost_usd"] is pd.NA
+    assert found["simulated_calls"].sum() == 4
+
+
+@pytest.mark.parametrize(
+    ("period", "begins"),
+    [
+        ("hour", "2026-01-01 00:00"),
+        ("day", "2026-01-01"),
+        ("week", "2025-12-29"),
+        ("month", "2026-01-01"),
+    ],
+)
+def test_periods_begin_at_wall_time_of_the_zone(
+    client: famnb.Client, monkeypatch: pytest.MonkeyPatch, period: str, begins: str
+) -> None:
+    """Half past eleven in the evening of UTC's December is January already in Paris."""
+    moment = pd.Timestamp("2025-12-31 23:30", tz="UTC")
+    client.ledger.flush()
+    real = famnb.calls
+
+    def moved(*args: object, **options: object) -> pd.DataFrame:
+        frame = real(*args, **options)  # type: ignore[arg-type]
+        return frame.assign(started_at=frame["started_at"].mask(frame["started_at"].notna(), moment))
+
+    monkeypatch.setattr("famnb.frame.perspend.calls", moved)
+    found = famnb.spend(client, by=period, tz="Europe/Paris")
+    assert found[period].tolist() == [pd.Timestamp(begins)]
+    assert found["calls"].tolist() == [4]
+
+
+def test_several_words_make_a_row_each_and_filters_are_those_of_calls(client: famnb.Client) -> None:
+    """By day and endpoint, of one endpoint alone."""
+    found = famnb.spend(client, by=["day", "endpoint"], endpoint="chat")
+    assert list(found.columns[:2]) == ["day", "endpoint"]
+    assert found[["endpoint", "calls"]].values.tolist() == [["chat", 2]]
+
+
+def test_no_calls_are_no_rows_of_the_same_columns(client: famnb.Client) -> None:
+    """As every frame."""
+    none, some = famnb.spend(client, tag="none such"), famnb.spend(client)
+    assert len(none) == 0
+    assert list(none.dtypes.items()) == list(some.dtypes.items())
+
+
+@pytest.mark.parametrize("by", ["colour", [], ["day", "colour"]])
+def test_a_word_that_is_none_is_refused_with_those_that_are(client: famnb.Client, by: object) -> None:
+    """The message lists them."""
+    with pytest.raises(ValueError, match="by: expected one or several of hour, day, week, month, model"):
+        famnb.spend(client, by=by)  # type: ignore[arg-type]
