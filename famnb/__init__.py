@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from famnb import plot as plot
+    from famnb import stats as stats
     from famnb.client import Deadlines as Deadlines
     from famnb.client import Retries as Retries
     from famnb.client import Stream as Stream
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from famnb.errors import LedgerError as LedgerError
     from famnb.errors import NotFoundError as NotFoundError
     from famnb.errors import NotRecorded as NotRecorded
+    from famnb.errors import ParseError as ParseError
     from famnb.errors import PoolTimeout as PoolTimeout
     from famnb.errors import RateLimitError as RateLimitError
     from famnb.errors import ResponseFormatError as ResponseFormatError
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     from famnb.frame import calls as calls
     from famnb.frame import deltas as deltas
     from famnb.frame import runs as runs
+    from famnb.frame import spend as spend
+    from famnb.magic import load_ipython_extension as load_ipython_extension
     from famnb.record import Ledger as Ledger
     from famnb.record import prices as prices
     from famnb.reply import Block as Block
@@ -51,6 +55,7 @@ if TYPE_CHECKING:
     from famnb.request import MessagesRequest as MessagesRequest
     from famnb.request import ResponsesRequest as ResponsesRequest
     from famnb.request import WebChatRequest as WebChatRequest
+    from famnb.request import tool as tool
     from famnb.service import serve as serve
     from famnb.widget import Composer as Composer
     from famnb.workbench import AsyncClient as AsyncClient
@@ -79,6 +84,7 @@ _HOMES = {
         "LedgerError",
         "NotFoundError",
         "NotRecorded",
+        "ParseError",
         "PoolTimeout",
         "RateLimitError",
         "ResponseFormatError",
@@ -88,15 +94,16 @@ _HOMES = {
         "StreamInterrupted",
         "TotalTimeout",
     ),
-    "frame": ("calls", "deltas", "runs"),
+    "frame": ("calls", "deltas", "runs", "spend"),
+    "magic": ("load_ipython_extension",),
     "record": ("Ledger", "prices"),
     "reply": ("Block", "Reply", "fold"),
-    "request": ("ChatRequest", "MessagesRequest", "ResponsesRequest", "WebChatRequest"),
+    "request": ("ChatRequest", "MessagesRequest", "ResponsesRequest", "WebChatRequest", "tool"),
     "service": ("serve",),
     "widget": ("Composer",),
     "workbench": ("AsyncClient", "Client", "connect"),
 }
-_HOME = {name: module for module, names in _HOMES.items() for name in names} | {"plot": ""}
+_HOME = {name: module for module, names in _HOMES.items() for name in names} | {"plot": "", "stats": ""}
 
 __all__ = sorted(_HOME)
 

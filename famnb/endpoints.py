@@ -10,6 +10,8 @@ from typing import Any
 from famnb.errors import InvalidRequest
 from famnb.request import ChatRequest, MessagesRequest, Request, ResponsesRequest, WebChatRequest
 from famnb.request.limits import MINI_MODELS, PRO_MODELS
+from famnb.request.schemas import answer_format
+from famnb.request.tools import as_tool
 from famnb.wire import chat, messages, responses
 from famnb.wire.dialect import Dialect
 
@@ -63,16 +65,19 @@ def compose(
     system: str | None = None,
     max_tokens: int | None = None,
     thinking: int | None = None,
+    schema: Any = None,
     **fields: Any,
 ) -> Request:
     """One neutral prompt as a request of any endpoint; its `losses` say what that endpoint cannot carry.
 
     `max_tokens` becomes the endpoint's own cap, `system` its system text, `thinking` (tokens) its thinking budget
-    or the nearest reasoning effort. A field given as None is unset, a field of another endpoint is a loss, a field
+    or the nearest reasoning effort. `schema` is a type, such as a pydantic model, whose JSON the answer must be;
+    `tools` may hold Python functions. A field given as None is unset, a field of another endpoint is a loss, a field
     of none is an InvalidRequest.
     """
     at = endpoint(endpoint_name)
     known = at.request.model_fields
+    fields = _with_functions(at, _with_schema(at, schema, fields))
     losses: list[str] = []
     for name in sorted(set(fields) - set(known)):
         homes = [other.name for other in ENDPOINTS.values() if name in other.request.model_fields]
@@ -95,3 +100,34 @@ def compose(
         )
     request = at.request.compose(prompt, system=system, thinking=thinking, model=model or at.models[0], **fields)
     return request.with_losses(tuple(losses))
+
+
+def _with_schema(at: Endpoint, schema: Any, fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields that ask for an answer in JSON by a schema, what the caller set himself left as it is."""
+    if schema is None:
+        return fields
+    if "text" in at.request.model_fields:
+        text = fields.get("text") or {}
+        if not isinstance(text, dict) or text.get("format"):
+            return fields
+        return {**fields, "text": {**text, "format": {"type": "json_schema", **answer_format(schema)}}}
+    if "response_format" in at.request.model_fields:
+        form = {"type": "json_schema", "json_schema": answer_format(schema)}
+        return {**fields, "response_format": fields.get("response_format") or form}
+    able = [each.name for each in ENDPOINTS.values() if {"text", "response_format"} & set(each.request.model_fields)]
+    raise InvalidRequest(f"schema: {at.name} has no field for the form of an answer; use endpoint={_one_of(able)}")
+
+
+def _with_functions(at: Endpoint, fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields with Python functions among `tools` as the request has them."""
+    tools = fields.get("tools")
+    if not isinstance(tools, list | tuple) or not any(map(callable, tools)):
+        return fields
+    if "tools" not in at.request.model_fields:
+        able = [each.name for each in ENDPOINTS.values() if "tools" in each.request.model_fields]
+        raise InvalidRequest(f"tools: {at.name} takes no tools; use endpoint={_one_of(able)}")
+    return {**fields, "tools": [as_tool(each).declared() if callable(each) else each for each in tools]}
+
+
+def _one_of(names: list[str]) -> str:
+    return " or ".join(repr(name) for name in names)

@@ -19,6 +19,7 @@ FamnbError
 ├── StreamError                 the service reported a failure inside an open stream
 ├── StreamDecodeError           an event of the stream is not JSON
 ├── ResponseFormatError         a 200 whose body is not a reply
+├── ParseError                  the reply is no instance of the schema that was asked for
 ├── Cancelled                   stopped by the caller
 ├── NotRecorded                 a call that may only be replayed was never recorded
 ├── LedgerError                 the ledger file cannot be used
@@ -30,7 +31,7 @@ KeyboardInterrupt
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from famnb.reply import Reply
@@ -165,6 +166,17 @@ class StreamDecodeError(FamnbError):
 
 class ResponseFormatError(FamnbError):
     """A success status whose body is not a reply; the message holds at most 200 characters of it."""
+
+
+class ParseError(FamnbError):
+    """A complete call whose answer is no instance of the schema; `reply` is the reply, recorded as it came."""
+
+    def __init__(self, message: str, *, reason: Literal["incomplete", "refused", "invalid"], partial: Any) -> None:
+        super().__init__(message)
+        self.reason = reason
+        """`incomplete`: cut short; `refused`: the model would not; `invalid`: no JSON, or not by the schema."""
+        self.partial = partial
+        """The JSON value as far as it came, unchecked; None where there is none."""
 
 
 class Cancelled(FamnbError):

@@ -99,6 +99,10 @@ class Reply:
     """The engine a famnb service says answered (`sim`, `upstream`); None for any other service."""
     replayed: bool = dataclasses.field(default=False, compare=False)
     """Whether a recorded call was played again: id, timing and cost are that call's, and nothing was sent or spent."""
+    rounds: tuple[Any, ...] = dataclasses.field(default=(), compare=False)
+    """The rounds of tool calls that led to it (`client.rounds.Round`), each with its reply and its results."""
+    parsed: Any = dataclasses.field(default=None, compare=False)
+    """The instance of the `schema` that `ask` was given; None without one, and of a reply that was stopped."""
     streamed: bool = dataclasses.field(default=False, compare=False)
     reads: tuple[Read, ...] = dataclasses.field(default=(), compare=False)
     """What came from the socket, and when."""

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from famnb import client, service
 from famnb.client import Deadlines, Replay, Replays, Retries
-from famnb.client.client import CONNECTIONS, Caller, Viewer
+from famnb.client.caller import CONNECTIONS, Caller, Viewer
 from famnb.client.credentials import Credential
 from famnb.errors import CredentialError
 from famnb.record import Ledger

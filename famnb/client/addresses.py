@@ -33,14 +33,15 @@ class Addresses:
         base, alt = base_url or alt_base_url, alt_base_url or base_url
         if base is None or alt is None:
             raise InvalidRequest(f"base_url: unset; pass base_url= (and alt_base_url=) or set {BASE} (and {ALT})")
-        return cls(_checked("base_url", base), _checked("alt_base_url", alt))
+        return cls(checked("base_url", base), checked("alt_base_url", alt))
 
     def url(self, endpoint: Endpoint) -> str:
         """Where an endpoint's requests go."""
         return (self.alt_base_url if endpoint.alt else self.base_url) + endpoint.path
 
 
-def _checked(name: str, address: str) -> str:
+def checked(name: str, address: str) -> str:
+    """An address without its `/v1`; raises InvalidRequest, naming the setting it came from."""
     parts = urlsplit(address)
     try:
         sound = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0

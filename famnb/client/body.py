@@ -37,7 +37,7 @@ async def taken(
                     begun = True
                     watch.streaming()
                 if intake.finished:
-                    await _drained(chunks)
+                    await drained(chunks)
                     break
             if begun and intake.signs != signs:
                 signs = intake.signs
@@ -45,7 +45,7 @@ async def taken(
         intake.end(call.elapsed())
 
 
-async def _drained(chunks: AsyncGenerator[bytes, None]) -> None:
+async def drained(chunks: AsyncGenerator[bytes, None]) -> None:
     """Read on to the end of the body: a connection whose body was not read to its end cannot be used again."""
     with contextlib.suppress(StreamInterrupted, TimeoutError):
         async with asyncio.timeout(DRAIN_S):

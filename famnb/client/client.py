@@ -1,167 +1,18 @@
-"""The clients: what users hold; every call goes through the one engine, whether its caller blocks or awaits."""
+"""The clients, blocking and awaited: what users hold; starting and awaiting a call is the caller's."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import warnings
-import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
-from famnb.client.addresses import Addresses
-from famnb.client.call import Call
-from famnb.client.core import Engine
-from famnb.client.credentials import Credential
-from famnb.client.deadlines import Deadlines
-from famnb.client.exchange import Exchange, Recorder
-from famnb.client.fanout import FanOut, Gates
-from famnb.client.playback import Replays
-from famnb.client.retries import Retries
-from famnb.client.stream import Stream
-from famnb.client.transport import origin_of
-from famnb.endpoints import ENDPOINTS, compose, endpoint_for
-from famnb.errors import InvalidRequest
+from famnb.client import asking
+from famnb.client.caller import CONCURRENCY, Caller, Labels
+from famnb.client.conversation import AsyncConversation, Conversation, talk_settings
+from famnb.client.rounds import MOST_ROUNDS, Approve, GivenTools
+from famnb.client.steps import Send, adriven, driven
 from famnb.reply import Reply
 from famnb.request import Request
-from famnb.wire import codec
-
-Labels = Mapping[str, str]
-Viewer = Callable[[Stream], contextlib.AbstractContextManager[object]]
-CONNECTIONS = 100
-CONCURRENCY = 16
-
-
-class Caller:
-    """What the clients have in common: how a call is started, and every way to await one."""
-
-    viewer: Viewer | None = None
-    """Shows a stream while `ask` waits for it; set it on a client."""
-
-    def __init__(
-        self,
-        *,
-        base_url: str | None = None,
-        alt_base_url: str | None = None,
-        api_key: str | Credential | None = None,
-        recorder: Recorder | None = None,
-        retries: Retries | None = None,
-        deadlines: Deadlines | None = None,
-        connections: int = CONNECTIONS,
-        replays: Replays | None = None,
-    ) -> None:
-        """Addresses and key default to FAM_BASE_URL, FAM_ALT_BASE_URL and FAM_API_KEY.
-
-        `connections` is how many connections to one service may be in use at once; further calls wait for one.
-        `replays` answers what it can from recorded calls.
-        """
-        api_key = Credential.found(api_key)
-        api_key.check()
-        if isinstance(connections, bool) or not isinstance(connections, int) or connections < 1:
-            raise InvalidRequest(f"connections: expected an integer of at least 1, got {connections!r}")
-        self._addresses = Addresses.found(base_url, alt_base_url)
-        self._engine = Engine(
-            credential=api_key,
-            recorder=recorder,
-            retries=retries or Retries(),
-            deadlines=deadlines or Deadlines(),
-            connections=connections,
-            replays=replays,
-        )
-        # At the end of the process the I/O thread closes what is open.
-        weakref.finalize(self, self._engine.retire).atexit = False
-
-    @property
-    def last(self) -> Reply | None:
-        """The outcome of this client's call that ended last, whatever it was; None before the first."""
-        return self._engine.last
-
-    @property
-    def in_use(self) -> int:
-        """Connections that carry a call just now."""
-        return self._engine.in_use
-
-    def start(self, request: Request, *, labels: Labels | None = None) -> Stream:
-        """Send a request as it is, whole or streamed, and return at once with a handle on the call."""
-        return self._start(request, labels, None)
-
-    def stream(self, request: Request, *, labels: Labels | None = None) -> Stream:
-        """Send a request as a stream; a context manager, sync and async, that stops the call when it is left early."""
-        _expect(request)
-        return self._start(request if request.streams else request.replace(stream=True), labels, None)
-
-    async def asend(self, request: Request, *, labels: Labels | None = None) -> Reply:
-        """Send a request and await its reply, on any event loop; a cancelled await stops the call."""
-        return await _awaited(self.start(request, labels=labels))
-
-    async def aask(
-        self,
-        prompt: str,
-        *,
-        model: str | None = None,
-        endpoint: str | None = None,
-        system: str | None = None,
-        max_tokens: int | None = None,
-        thinking: int | None = None,
-        stream: bool = True,
-        labels: Labels | None = None,
-        **fields: Any,
-    ) -> Reply:
-        """`ask`, awaited."""
-        request = _composed(prompt, model, endpoint, system, max_tokens, thinking, stream=stream, **fields)
-        call = self.start(request, labels=labels)
-        with self._shown(call):
-            return await _awaited(call)
-
-    async def asend_many(
-        self,
-        requests: Iterable[Request],
-        *,
-        concurrency: int = CONCURRENCY,
-        labels: Labels | None = None,
-        progress: bool | None = None,
-    ) -> list[Reply]:
-        """`send_many`, awaited."""
-        return await self._fan_out(requests, concurrency, labels, progress).gathered()
-
-    async def aclose(self) -> None:
-        """Stop what is running, wait until it is recorded, and close every connection."""
-        await asyncio.wrap_future(self._engine.shut())
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-    def __repr__(self) -> str:
-        addresses = dict.fromkeys((self._addresses.base_url, self._addresses.alt_base_url))
-        return f"<{type(self).__name__} {' '.join(addresses)}>"
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError("a client holds a key and open connections and cannot be pickled or copied: make a new one")
-
-    def _start(self, request: Request, labels: Labels | None, gates: Gates | None) -> Stream:
-        _expect(request)
-        endpoint = ENDPOINTS[request.endpoint]
-        url = self._addresses.url(endpoint)
-        exchange = Exchange(request=request, endpoint=endpoint, url=url, labels=dict(labels or {}))
-        gate = None if gates is None else gates[origin_of(url)]
-        return self._engine.start(Call(exchange=exchange, body=codec.encode(request.body()), gate=gate))
-
-    def _fan_out(
-        self, requests: Iterable[Request], concurrency: int, labels: Labels | None, progress: bool | None
-    ) -> FanOut:
-        gates, requests = Gates(concurrency), list(requests)
-        for request in requests:
-            _expect(request)
-        return FanOut([self._start(request, labels, gates) for request in requests], progress=progress)
-
-    def _shown(self, call: Stream) -> contextlib.AbstractContextManager[object]:
-        return contextlib.nullcontext() if self.viewer is None else self.viewer(call)
 
 
 class Client(Caller):
@@ -180,18 +31,47 @@ class Client(Caller):
         system: str | None = None,
         max_tokens: int | None = None,
         thinking: int | None = None,
+        schema: Any = None,
+        tools: GivenTools = None,
+        auto: bool = False,
+        approve: Approve | None = None,
+        max_rounds: int = MOST_ROUNDS,
         stream: bool = True,
         labels: Labels | None = None,
         **fields: Any,
     ) -> Reply:
         """Compose a prompt for an endpoint and send it; what that endpoint cannot carry is a warning.
 
-        `thinking` is a budget in tokens. Without an `endpoint`, the model's own; with neither, `messages`.
+        `thinking` is a budget in tokens. Without an `endpoint`, the model's own; with neither, `messages`, or the one
+        that can carry `tools` or `schema`.
+        `schema` is a type, such as a pydantic model: `reply.parsed` is its instance, and ParseError is raised where the
+        answer is none. `tools` may hold Python functions (see `famnb.tool`). They run with `auto=True`, or when
+        `approve(call)` returns True, for at most `max_rounds` rounds, and their results are sent back until the model
+        answers; `reply.rounds` has them. Otherwise the reply is returned with its `tool_calls`.
         """
-        request = _composed(prompt, model, endpoint, system, max_tokens, thinking, stream=stream, **fields)
-        call = self.start(request, labels=labels)
-        with self._shown(call):
-            return call.result()
+        options = {"auto": auto, "approve": approve, "max_rounds": max_rounds}
+        steps = asking.ask(
+            prompt,
+            model=model,
+            endpoint=endpoint,
+            system=system,
+            max_tokens=max_tokens,
+            thinking=thinking,
+            schema=schema,
+            tools=tools,
+            options=options,
+            labels=labels,
+            stream=stream,
+            **fields,
+        )
+        return driven(steps, self._sent)
+
+    def conversation(self, endpoint: str | None = None, **settings: Any) -> Conversation:
+        """A conversation, turn by turn; `settings` are those of `ask`, and hold for every turn.
+
+        Without an `endpoint`, `responses`, or the one that the model or the tools need.
+        """
+        return Conversation(lambda steps: driven(steps, self._sent), **talk_settings(endpoint, **settings))
 
     def send_many(
         self,
@@ -220,6 +100,11 @@ class Client(Caller):
     ) -> None:
         self.close()
 
+    def _sent(self, step: Send) -> Reply:
+        call = self.start(step.request, labels=step.labels)
+        with self._shown(call):
+            return call.result()
+
 
 class AsyncClient(Caller):
     """A client for programs that run on an event loop, any one or several: the awaited calls under the plain names."""
@@ -228,34 +113,6 @@ class AsyncClient(Caller):
     ask = Caller.aask
     send_many = Caller.asend_many
 
-
-async def _awaited(call: Stream) -> Reply:
-    try:
-        return await call
-    except asyncio.CancelledError:
-        call.stop()
-        raise
-
-
-def _composed(
-    prompt: str,
-    model: str | None,
-    endpoint: str | None,
-    system: str | None,
-    max_tokens: int | None,
-    thinking: int | None,
-    **fields: Any,
-) -> Request:
-    name = endpoint or (endpoint_for(model).name if model else "messages")
-    request = compose(name, prompt, model=model, system=system, max_tokens=max_tokens, thinking=thinking, **fields)
-    for loss in request.losses:
-        warnings.warn(loss, stacklevel=3)
-    return request
-
-
-def _expect(request: object) -> None:
-    if not isinstance(request, Request):
-        raise InvalidRequest(
-            "request: expected a ChatRequest, ResponsesRequest, WebChatRequest or MessagesRequest (famnb.compose() "
-            f"makes one from a prompt), got {request!r:.80}"
-        )
+    def conversation(self, endpoint: str | None = None, **settings: Any) -> AsyncConversation:
+        """`Client.conversation`, whose turns are awaited."""
+        return AsyncConversation(lambda steps: adriven(steps, self._asent), **talk_settings(endpoint, **settings))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from types import TracebackType
+from typing import Any
 
 from famnb.client.call import Call
 from famnb.client.exchange import Exchange
@@ -11,6 +12,7 @@ from famnb.client.loop import IOThread
 from famnb.errors import Interrupted
 from famnb.events import Event
 from famnb.reply import Reply
+from famnb.request import schemas
 
 GRACE_S = 15.0
 """How long leaving a `with` block, or an interrupt, waits for a stopped call to be recorded."""
@@ -47,6 +49,11 @@ class Stream:
     def reply(self) -> Reply:
         """The reply as far as it has come, then the outcome."""
         return self._handover.reply or self._call.snapshot()
+
+    @property
+    def partial(self) -> Any:
+        """The JSON value of the answer as far as it has come, unchecked; None while there is none."""
+        return schemas.growing(self.reply.text)
 
     def stop(self) -> None:
         """End the call; it keeps what had come. Safe from any thread, more than once, and when it is over."""

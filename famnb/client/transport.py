@@ -122,25 +122,31 @@ def _heard(closed: asyncio.Future[None]) -> None:
 class Transport:
     """The connections to one origin; made and used on the I/O thread alone."""
 
-    def __init__(self, origin: str, *, credential: Credential, deadlines: Deadlines) -> None:
+    def __init__(
+        self, origin: str, *, credential: Credential | None, deadlines: Deadlines, silence: float | None = None
+    ) -> None:
+        """`silence` is how long, in seconds, a connection may say nothing; None for as long as it likes."""
         self.host = httpx.URL(origin).netloc.decode()
         self._credential = credential
         connect = deadlines.finite("connect")
         # aiohttp's `connect`, which httpx calls `pool`, covers the name look-up too; its own pool has no limit here.
-        self._timeout = {"connect": connect, "pool": connect, "read": None}
+        self._timeout = {"connect": connect, "pool": connect, "read": silence}
         proxy = proxy_for(origin)
         self._transport = AiohttpTransport(
             verify=_tls(), proxy=None if proxy is None else httpx.Proxy(proxy), client=_session
         )
 
     @contextlib.asynccontextmanager
-    async def send(self, url: str, body: bytes, *, streams: bool) -> AsyncIterator[Answer]:
-        """The answer to a POST, its body still to come; ConnectError without one, ResponseFormatError for garbage."""
+    async def send(self, url: str, body: bytes | None, *, streams: bool = False) -> AsyncIterator[Answer]:
+        """The answer to a POST, or to a GET without a body, its own body still to come.
+
+        Raises ConnectError where there is none, ResponseFormatError where it is not HTTP.
+        """
         response, words, malformed = None, "", False
         try:
             response = await self._transport.handle_async_request(self._request(url, body, streams=streams))
         except _FAILURES as failure:
-            words = self._credential.masked(_words(failure))
+            words = self._credential.masked(_words(failure)) if self._credential else _words(failure)
             malformed = isinstance(failure, aiohttp.ClientResponseError)
         # Raised outside the handler: the libraries' frames hold the key, and a chained error would show them.
         if malformed:
@@ -152,16 +158,19 @@ class Transport:
         finally:
             await _closed(response)
 
-    def _request(self, url: str, body: bytes, *, streams: bool) -> httpx.Request:
+    def _request(self, url: str, body: bytes | None, *, streams: bool) -> httpx.Request:
         headers = {
             "accept": "text/event-stream, application/json" if streams else "application/json",
             # A compressing proxy holds events back until it has enough to compress.
             "accept-encoding": "identity",
-            "authorization": self._credential.authorization(),
-            "content-type": "application/json",
             "user-agent": "famnb",
         }
-        return httpx.Request("POST", url, headers=headers, content=body, extensions={"timeout": self._timeout})
+        if self._credential:
+            headers["authorization"] = self._credential.authorization()
+        if body is not None:
+            headers["content-type"] = "application/json"
+        method = "GET" if body is None else "POST"
+        return httpx.Request(method, url, headers=headers, content=body, extensions={"timeout": self._timeout})
 
     async def aclose(self) -> None:
         """Close every connection."""

@@ -34,7 +34,7 @@ class ImageUrl(Part):
 class ContentPart(Part):
     """One part of a message: a text or an image."""
 
-    type: Literal["text", "input_text", "output_text", "image_url", "input_image", "thinking"]
+    type: Literal["text", "input_text", "output_text", "image_url", "input_image", "thinking", "redacted_thinking"]
     """What the part is; the three text types mean the same, so do the two image types."""
     text: str | None = None
     """The text of a text part."""
@@ -42,6 +42,10 @@ class ContentPart(Part):
     """The address of an image part."""
     thinking: str | None = None
     """The text of a thinking part, as an earlier reply gave it."""
+    signature: str | None = None
+    """The signature of a thinking part, as an earlier reply gave it; some services want it back."""
+    data: str | None = None
+    """What a redacted thinking part holds, as an earlier reply gave it."""
 
     @model_validator(mode="after")
     def _whole(self) -> Self:

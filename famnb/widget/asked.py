@@ -38,5 +38,5 @@ def _system(content: Content | None) -> list[Turn]:
 
 def _turn(role: str, content: Content | None, calls: Sequence[ToolCall] = ()) -> Turn:
     lines = [plain_text(content), *(f"[image: {address[:80]}]" for address in images(content))]
-    lines += [f"[calls {call.function.name}]" for call in calls]
+    lines += [f"[calls {call.function.name}({call.function.arguments})]" for call in calls]
     return Turn(role, "\n".join(line for line in lines if line))

@@ -11,6 +11,7 @@ from IPython.display import display as _untyped_display
 from ipywidgets import Output as OutputWidget
 from ipywidgets.widgets import widget as _registry
 
+from famnb.client.conversation import AsyncConversation, Conversation, Talk
 from famnb.reply import Reply
 from famnb.widget import transcript
 
@@ -40,8 +41,11 @@ class Output:
 
 
 def install(shell: Any) -> None:
-    """Have an IPython shell show replies as transcripts; more than once does no harm."""
-    shell.display_formatter.ipython_display_formatter.for_type(Reply, _show)
+    """Have an IPython shell show replies and conversations as transcripts; more than once does no harm."""
+    shown = shell.display_formatter.ipython_display_formatter
+    shown.for_type(Reply, _show)
+    shown.for_type(Conversation, _show_talk)
+    shown.for_type(AsyncConversation, _show_talk)
 
 
 def in_this_cell(reply: Reply) -> None:
@@ -55,9 +59,18 @@ def in_this_cell(reply: Reply) -> None:
 
 
 def _show(reply: Reply) -> None:
-    if _running_cell() == _cell and any(reply is each for each in _replies):
+    if _running_cell() == _cell and any(_same(reply, each) for each in _replies):
         return
     _display(transcript.bundle(reply), raw=True)
+
+
+def _same(reply: Reply, other: Reply) -> bool:
+    """Whether two replies are of one call; what is added to a reply afterwards makes another object of it."""
+    return reply is other or (reply.call_id is not None and reply.call_id == other.call_id)
+
+
+def _show_talk(talk: Talk) -> None:
+    _display(transcript.talk(talk.turns), raw=True)
 
 
 def _running_cell() -> object:

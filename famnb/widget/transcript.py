@@ -7,10 +7,12 @@ Reply ── parts ──┬── text/html      inline styles only; semantic e
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, TypeAlias, assert_never
 
+from famnb.client.history import Turn
 from famnb.reply import Block, Reply
 from famnb.widget import markup, words
 from famnb.widget.asked import turns
@@ -45,7 +47,10 @@ class Part(NamedTuple):
 
 def bundle(reply: Reply) -> Bundle:
     """A reply, finished or not, as notebook output."""
-    pieces = parts(reply)
+    return _bundle(parts(reply))
+
+
+def _bundle(pieces: Sequence[Part]) -> Bundle:
     return {
         "text/html": f'<div style="{_CARD}">{"".join(map(_html, pieces))}</div>',
         "text/markdown": "\n\n".join(map(_markdown, pieces)),
@@ -66,6 +71,12 @@ def session(titled: Sequence[tuple[str, Bundle]]) -> Bundle:
         "text/markdown": "\n\n---\n\n".join(each["text/markdown"] for _, each in reversed(titled)),
         "text/plain": "\n\n――――\n\n".join(each["text/plain"] for _, each in reversed(titled)),
     }
+
+
+def talk(turns: Sequence[Turn]) -> Bundle:
+    """The current branch of a conversation as one output: each turn with its tool calls and its answer."""
+    pieces = [piece for turn in turns for piece in _of_turn(turn)] or [Part("note", "Nothing has been said yet.")]
+    return _bundle(pieces)
 
 
 def title(reply: Reply) -> str:
@@ -94,6 +105,18 @@ def parts(reply: Reply) -> list[Part]:
     pieces += [Part("failure", failure)] if failure else []
     pieces += [Part("note", warning) for warning in reply.warnings]
     return [*pieces, Part("figures", words.figures(reply))]
+
+
+def _of_turn(turn: Turn) -> list[Part]:
+    said = turn.said if isinstance(turn.said, str) else json.dumps(turn.said, ensure_ascii=False)
+    rounds = [
+        piece
+        for each in turn.reply.rounds
+        for result in each.results
+        for piece in (_of_block(result.call, each.reply), Part("code", result.content, f"{result.call.name} returned"))
+    ]
+    head, *answer = parts(dataclasses.replace(turn.reply, request=None))
+    return [Part("asked", said, "user"), head, *rounds, *answer]
 
 
 def _of_block(block: Block, reply: Reply) -> Part:

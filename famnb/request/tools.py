@@ -1,0 +1,167 @@
+"""A typed, documented Python function as a tool: its JSON Schema, and a model's arguments read as its parameters.
+
+Sending the tool and running the function are left to others.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, get_type_hints, overload
+
+import docstring_parser
+import pydantic
+import pydantic_core
+
+from famnb.errors import InvalidRequest
+from famnb.request.base import expected, where
+from famnb.request.schemas import rewritten
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
+class FunctionTool:
+    """A Python function that a model may call; in Python it is called like the function itself."""
+
+    def __init__(self, function: Callable[..., Any], *, name: str | None = None, description: str | None = None):
+        self.name = name or str(getattr(function, "__name__", ""))
+        """What the model calls it: a-z, A-Z, 0-9, underscore and dash, at most 64 characters."""
+        if not _NAME.fullmatch(self.name):
+            raise InvalidRequest(
+                f"tool: {self.name!r} is no name for a tool; expected up to 64 of a-z, A-Z, 0-9, _ and -: "
+                "give one with @famnb.tool(name=...)"
+            )
+        functools.update_wrapper(self, function)
+        self._function = function
+        documented = _documented(function)
+        self.description = (description or documented.description or "").strip()
+        """What the model reads about it."""
+        if not self.description:
+            raise InvalidRequest(
+                f"tool {self.name}: it has no docstring, which is what a model reads to know when to call it; "
+                "write one, or give @famnb.tool(description=...)"
+            )
+        about = {each.arg_name: each.description or "" for each in documented.params}
+        self._reader = _reader(self.name, function, about)
+        self.parameters: dict[str, Any] = _parameters(self.name, self._reader)
+        """The JSON Schema of its parameters."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<tool {self.name}({', '.join(self.parameters['properties'])})>"
+
+    def declared(self) -> dict[str, Any]:
+        """The tool as a request has it."""
+        function = {"name": self.name, "description": self.description, "parameters": self.parameters}
+        return {"type": "function", "function": function}
+
+    def bound(self, arguments: str) -> dict[str, Any]:
+        """The keyword arguments that a model's JSON text means; raises ValueError, in words for the model."""
+        try:
+            bound: dict[str, Any] = self._reader.validate_json(arguments or "{}")
+        except pydantic.ValidationError as error:
+            known = ", ".join(self.parameters["properties"]) or "none"
+            said = [_wrong(fault, known) for fault in error.errors(include_url=False)]
+            raise ValueError("; ".join(dict.fromkeys(said))) from None
+        return bound
+
+
+@overload
+def tool(function: Callable[..., Any], /) -> FunctionTool: ...
+@overload
+def tool(
+    *, name: str | None = None, description: str | None = None
+) -> Callable[[Callable[..., Any]], FunctionTool]: ...
+def tool(
+    function: Callable[..., Any] | None = None, /, *, name: str | None = None, description: str | None = None
+) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
+    """Make a function a tool that web chat can call; use it as `@famnb.tool` or `@famnb.tool(name=..., …)`.
+
+    Every parameter needs a type annotation that pydantic knows: str, int, bool, list, dict, Literal, Enum, Optional, a
+    model. The docstring becomes the description, its section on the parameters theirs (Google, NumPy, Sphinx style).
+    Raises InvalidRequest, saying what to change, for a function without types or docstring.
+    """
+    if function is None:
+        return functools.partial(FunctionTool, name=name, description=description)
+    return as_tool(function)
+
+
+def as_tool(function: Callable[..., Any]) -> FunctionTool:
+    """A function as a tool, if it is not one already."""
+    return function if isinstance(function, FunctionTool) else FunctionTool(function)
+
+
+def _documented(function: Callable[..., Any]) -> docstring_parser.Docstring:
+    text = inspect.getdoc(function) or ""
+    try:
+        return docstring_parser.parse(text)
+    except docstring_parser.ParseError:
+        plain = docstring_parser.Docstring()
+        plain.short_description = text
+        return plain
+
+
+def _reader(name: str, function: Callable[..., Any], about: dict[str, str]) -> pydantic.TypeAdapter[Any]:
+    """What reads a JSON object as the function's keyword arguments."""
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise InvalidRequest(f"tool {name}: a type annotation is not known ({error}); define it first") from None
+
+    def arguments(**named: Any) -> dict[str, Any]:
+        return named
+
+    given: Any = arguments  # a function that pydantic takes to have the same parameters, all by name
+    kept = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise InvalidRequest(
+                f"tool {name}: `{parameter}` cannot be called by name; give each parameter a name and a type of its own"
+            )
+        if parameter.name not in hints:
+            raise InvalidRequest(
+                f"tool {name}: parameter {parameter.name!r} has no type; write `{parameter.name}: str`, or what it is"
+            )
+        hint = hints[parameter.name]
+        if said := about.get(parameter.name):
+            hint = Annotated[hint, pydantic.Field(description=said)]
+        kept.append(parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=hint))
+    given.__annotations__ = {parameter.name: parameter.annotation for parameter in kept}
+    given.__signature__ = inspect.Signature(kept)
+    try:
+        return pydantic.TypeAdapter(given)
+    except (pydantic.PydanticUserError, pydantic_core.SchemaError) as error:
+        raise _unsupported(name, error) from None
+
+
+def _parameters(name: str, reader: pydantic.TypeAdapter[Any]) -> dict[str, Any]:
+    try:
+        schema = reader.json_schema()
+    except pydantic.PydanticUserError as error:
+        raise _unsupported(name, error) from None
+    parameters: dict[str, Any] = rewritten(schema, lambda each: {key: each[key] for key in each if key != "title"})
+    return {"type": "object", **parameters, "properties": parameters.get("properties", {})}
+
+
+def _unsupported(name: str, error: Exception) -> InvalidRequest:
+    words = str(error).partition("\n")[0]
+    return InvalidRequest(
+        f"tool {name}: a parameter has a type without a JSON form ({words}); "
+        "use str, int, float, bool, list, dict, Literal, an Enum or a pydantic model"
+    )
+
+
+def _wrong(fault: Any, known: str) -> str:
+    """One fault of the arguments, in words for the model."""
+    place = where(fault["loc"]) or "the arguments"
+    match fault["type"]:
+        case "missing_keyword_only_argument":
+            return f"{place}: required, but missing"
+        case "unexpected_keyword_argument":
+            return f"{place}: no such parameter; the parameters are {known}"
+        case _:
+            return f"{place}: {expected(fault)}"

@@ -1,0 +1,195 @@
+"""`%fam` and `%%fam` in a real IPython shell and a real kernel, against the local service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+from IPython.core.completer import provisionalcompleter
+from IPython.core.interactiveshell import InteractiveShell
+from jupyter_client.manager import start_new_kernel
+from nbclient import NotebookClient
+from traitlets.config import Config
+
+import famnb
+
+
+@pytest.fixture
+def shell(server: famnb.service.Server) -> Iterator[InteractiveShell]:
+    """A shell with the extension loaded and a client named `client`."""
+    InteractiveShell.clear_instance()
+    made = InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
+    with famnb.Client(base_url=server.url, api_key=server.key) as client:
+        made.user_ns["client"] = client
+        made.run_line_magic("load_ext", "famnb")
+        yield made
+    InteractiveShell.clear_instance()
+
+
+def completed(shell: InteractiveShell, code: str) -> set[str]:
+    """What the shell offers at the end of some code."""
+    with provisionalcompleter():
+        return {each.text for each in shell.Completer.completions(code, len(code))}
+
+
+def failure(shell: InteractiveShell, capsys: pytest.CaptureFixture[str], code: str) -> str:
+    """What a cell that fails prints."""
+    assert not shell.run_cell(code).success
+    said = capsys.readouterr()
+    return (said.err or said.out).strip()
+
+
+def test_a_cell_is_a_prompt(shell: InteractiveShell):
+    """Options are fields of the request, and the reply is bound to a variable."""
+    shell.run_cell(
+        "%%fam --endpoint messages --model fam-2-5-mini --thinking 64 --max-tokens 300 --set top_p=0.5 --into answer\n"
+        "Why is the sky blue?\nAnd the sea?"
+    )
+    reply = shell.user_ns["answer"]
+    assert reply.thinking
+    assert reply.request.body() == {
+        "model": "fam-2-5-mini",
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "Why is the sky blue?\nAnd the sea?"}]}],
+        "max_tokens": 300,
+        "stream": True,
+        "thinking": {"type": "enabled", "budget_tokens": 64},
+        "top_p": 0.5,
+    }
+
+
+def test_a_line_is_a_prompt_too(shell: InteractiveShell):
+    """Quotes belong to options; an apostrophe in the prompt is an apostrophe."""
+    reply = shell.run_cell("""%fam -e web --system "Be kind." --no-stream What's up, "you"?""").result
+    assert [message.content for message in reply.request.messages] == ["Be kind.", """What's up, "you"?"""]
+    assert not reply.request.streams
+
+
+def test_fields_of_any_kind_can_be_set(shell: InteractiveShell):
+    """A value is JSON where it is JSON, else a text."""
+    shell.run_cell("""%fam -e responses --set 'text={"verbosity": "low"}' --set metadata='{"a": "b"}' --into r Hi""")
+    body = shell.user_ns["r"].request.body()
+    assert body["text"] == {"verbosity": "low"}
+    assert body["metadata"] == {"a": "b"}
+
+
+def test_variables_are_filled_in(shell: InteractiveShell):
+    """`{name}` is that variable; braces that name none stay, and `--raw` leaves all."""
+    shell.user_ns["city"] = "Oslo"
+    shell.run_cell('%%fam -e web --into r\nIn {city}: {"json": {}} {unknown} $HOME')
+    assert shell.user_ns["r"].request.messages[0].content == 'In Oslo: {"json": {}} {unknown} $HOME'
+    shell.run_cell("%fam -e web --raw --into r In {city}")
+    assert shell.user_ns["r"].request.messages[0].content == "In {city}"
+
+
+def test_options_without_a_prompt_become_defaults(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]):
+    """They hold until `--reset`; `%fam` alone shows them, with the client, the ledger and the help."""
+    shell.run_cell("%fam -e web --model fam-2-5-mini --set temperature=0.5")
+    shell.run_cell("%fam --into r Hi")
+    assert shell.user_ns["r"].request.body()["temperature"] == 0.5
+    capsys.readouterr()
+    shell.run_cell("%fam")
+    said = capsys.readouterr().out
+    assert "--endpoint web --model fam-2-5-mini --set temperature=0.5" in said
+    assert "<Client http://127.0.0.1" in said
+    assert "--max-tokens" in said
+    shell.run_cell("%fam --reset")
+    shell.run_cell("%fam --into r Hi")
+    assert shell.user_ns["r"].endpoint == "messages"
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("%fam --endpoint mesages Hi", "invalid choice: 'mesages'"),
+        ("%fam --endpoint web --model gpt Hi", "UsageError: InvalidRequest: WebChatRequest: model"),
+        ("%fam --thinking many Hi", "invalid int value: 'many'"),
+        ("%fam -e web --set temperature=3 Hi", "temperature: input should be less than or equal to 2, got 3"),
+        ("%fam -e web --set temprature=1 Hi", "did you mean 'temperature'?"),
+        ("%fam --set temperature Hi", "expected FIELD=VALUE"),
+        ('%fam --system "open Hi', "a quote is not closed"),
+        ("%fam --into 2x Hi", "'2x' is no name"),
+        ("%fam --using nobody Hi", "'nobody' is no famnb.Client"),
+        ("%%fam -e web Hi\nthere", "the prompt belongs into the cell"),
+        ("%%fam -e web\n  \n", "the cell is empty"),
+        ("%fam --thinking 0 Hi", "thinking: expected a number of tokens"),
+        ("%fam --set labels=1 Hi", "--set: labels is no field of a request"),
+    ],
+)
+def test_a_mistake_is_one_clear_line(
+    shell: InteractiveShell, capsys: pytest.CaptureFixture[str], code: str, words: str
+):
+    """No traceback: what was wrong and what was expected."""
+    said = failure(shell, capsys, code)
+    assert words in said
+    assert "Traceback" not in said
+    assert len(said.splitlines()) == 1
+
+
+def test_a_failed_call_leaves_its_reply(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]):
+    """One line says what happened, and the variable has what had come."""
+    with famnb.serve(time_scale=0, fault="status=500") as broken:
+        shell.user_ns["other"] = famnb.Client(base_url=broken.url, api_key=broken.key, retries=famnb.Retries(tries=1))
+        said = failure(shell, capsys, "%fam --using other --into r Hi")
+    assert said.startswith("UsageError: ServerError: 500")
+    assert shell.user_ns["r"].status == "failed"
+
+
+@pytest.mark.parametrize(
+    ("code", "offered"),
+    [
+        ("%%fam --endpoint m", {"messages"}),
+        ("%fam -e ", {"chat", "responses", "web", "messages"}),
+        ("%%fam --model ", {"fam-mini", "fam-2-5-pro", "fam-2-5-mini"}),
+        ("%%fam --endpoint web --model fam-", {"fam-2-5-pro", "fam-2-5-mini"}),
+        ("%fam --th", {"--thinking"}),
+        ("%fam -e web --set tool", {"tools=", "tool_choice="}),
+        ("%fam --using cl", {"client"}),
+    ],
+)
+def test_options_are_completed(shell: InteractiveShell, code: str, offered: set[str]):
+    """Endpoints, the models of the endpoint that is chosen, options, fields and clients: those and nothing else."""
+    assert completed(shell, code) == offered
+
+
+def test_other_code_is_completed_as_ever(shell: InteractiveShell):
+    """The extension offers nothing outside its own lines, and loading it twice offers nothing twice."""
+    shell.run_line_magic("reload_ext", "famnb")
+    shell.user_ns["endpoint_list"] = []
+    assert "endpoint_list" in completed(shell, "endpoint_l")
+    assert len(shell.Completer.custom_matchers) == 1
+
+
+@pytest.mark.slow
+def test_the_magic_in_a_notebook_leaves_a_transcript(
+    server: famnb.service.Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """Without a client of one's own the embedded service is found; the saved cell shows prompt and answer, once."""
+    monkeypatch.setenv("FAMNB_SERVICE_URL", server.url)
+    monkeypatch.setenv("FAMNB_SERVICE_KEY", server.key)
+    cells = ["%load_ext famnb", "%%fam --endpoint web --into answer\nWhat is a tide?", "answer.status"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    NotebookClient(notebook, timeout=60, store_widget_state=False, resources={"metadata": {"path": tmp_path}}).execute()
+    shown = [output for output in notebook.cells[1].outputs if "text/html" in output.get("data", {})]
+    assert len(shown) == 1
+    assert "What is a tide?" in shown[0].data["text/plain"]
+    assert notebook.cells[2].outputs[0].data["text/plain"] == "'completed'"
+
+
+@pytest.mark.slow
+def test_a_kernel_completes_the_magic():
+    """What JupyterLab asks on Tab is answered by the kernel."""
+    manager, kernel = start_new_kernel()
+    try:
+        kernel.execute_interactive("%load_ext famnb", timeout=60)
+        code = "%%fam --endpoint web --model fam-2-5-m\nHi"
+        kernel.complete(code, cursor_pos=code.index("\n"))
+        content = kernel.get_shell_msg(timeout=60)["content"]
+        while content.get("matches") is None:
+            content = kernel.get_shell_msg(timeout=60)["content"]
+    finally:
+        kernel.stop_channels()
+        manager.shutdown_kernel(now=True)
+    assert content["matches"] == ["fam-2-5-mini"]
+    assert code[content["cursor_start"] : content["cursor_end"]] == "fam-2-5-m"
