@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from famnb.request import tool as tool
     from famnb.service import serve as serve
     from famnb.widget import Composer as Composer
+    from famnb.widget.dashboard import Dashboard as Dashboard
+    from famnb.widget.inspector import Inspector as Inspector
     from famnb.workbench import AsyncClient as AsyncClient
     from famnb.workbench import Client as Client
     from famnb.workbench import connect as connect
@@ -101,6 +103,8 @@ _HOMES = {
     "request": ("ChatRequest", "MessagesRequest", "ResponsesRequest", "WebChatRequest", "tool"),
     "service": ("serve",),
     "widget": ("Composer",),
+    "widget.dashboard": ("Dashboard",),
+    "widget.inspector": ("Inspector",),
     "workbench": ("AsyncClient", "Client", "connect"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names} | {"plot": "", "stats": ""}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -142,15 +143,17 @@ def test_a_priced_count_that_an_endpoint_never_gives_makes_an_interval(priced: N
 
 @pytest.mark.parametrize("endpoint", ["chat", "responses", "web", "messages"])
 def test_intervals_contain_what_the_whole_reply_says_it_cost(priced: None, server: Server, endpoint: str) -> None:
-    """A stream that tells less than its whole reply: the truth lies within, and its share is told as a guess."""
+    """A stream that tells less than its whole reply: reasoning or cut off too, the truth lies within."""
     model = "fam-mini" if endpoint == "chat" else "fam-2-5-pro"
-    fields: dict[str, Any] = {"endpoint": endpoint, "model": model}
+    reasoning = {"thinking": 200} if endpoint == "messages" else {"reasoning": {"effort": "high", "summary": "none"}}
+    settings: list[dict[str, Any]] = [{}, reasoning, {"max_tokens": 16}, {**reasoning, "max_tokens": 64}]
     with famnb.Client(base_url=server.url, api_key=server.key) as client:
-        for prompt in PROMPTS:
-            whole = client.ask(prompt, stream=False, **fields)
-            streamed = client.ask(prompt, stream=True, **fields)
+        for prompt, fields in itertools.product(PROMPTS, settings):
+            whole = client.ask(prompt, endpoint=endpoint, model=model, stream=False, **fields)
+            streamed = client.ask(prompt, endpoint=endpoint, model=model, stream=True, **fields)
             assert streamed.text == whole.text
             assert whole.cost.exact
+            assert not streamed.cost.exact
             assert streamed.cost.low <= whole.cost.usd <= streamed.cost.high
         frame = famnb.calls(client)
     low, high = (frame.loc[frame["streamed"], f"cost_{end}_usd"].to_numpy() for end in ("low", "high"))

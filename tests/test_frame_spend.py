@@ -71,6 +71,18 @@ def test_several_words_make_a_row_each_and_filters_are_those_of_calls(client: fa
     assert found[["endpoint", "calls"]].values.tolist() == [["chat", 2]]
 
 
+def test_a_status_is_a_filter_and_a_word_said_twice_is_one(client: famnb.Client) -> None:
+    """The one call that failed."""
+    found = famnb.spend(client, by=["model", "model"], status="failed")
+    assert found[["model", "calls"]].values.tolist() == [["fam-2-5-mini", 1]]
+
+
+def test_a_time_zone_that_is_none_is_refused(client: famnb.Client) -> None:
+    """With an example of one."""
+    with pytest.raises(ValueError, match="tz: expected the name of a time zone, such as 'Europe/Paris'; got 'Mars/X'"):
+        famnb.spend(client, tz="Mars/X")
+
+
 def test_no_calls_are_no_rows_of_the_same_columns(client: famnb.Client) -> None:
     """As every frame."""
     none, some = famnb.spend(client, tag="none such"), famnb.spend(client)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from typing import Unpack
+from zoneinfo import ZoneInfo
 
 import pandas as pd
 
 from famnb.frame.columns import SPEND, listing
 from famnb.frame.percall import calls
-from famnb.frame.source import Filters, HasLedger
+from famnb.frame.source import Filters, HasLedger, Words
 from famnb.record import Ledger
 
 PERIODS = {"hour": "h", "day": "D", "week": "W-SUN", "month": "M"}
@@ -23,22 +24,28 @@ def spend(
     *,
     by: str | Iterable[str] = "day",
     tz: str = "UTC",
+    status: Words | None = None,
     **filters: Unpack[Filters],
 ) -> pd.DataFrame:
     """What calls cost, one row for each value of `by`, those without calls left out.
 
     `by` is one or several of hour, day, week (from Monday), month, model, endpoint, status, service, experiment,
     variant, tag. A period is named by the wall time at which it begins in the time zone `tz`, such as "Europe/Paris".
-    The filters are those of `calls`: since, until, model, endpoint, experiment, variant, tag. A sum is missing where
-    none of its calls has the figure, and counts only those that have; `unpriced_calls` and `simulated_calls` say how
-    far to trust it. LedgerError if the file cannot be read. The columns after those of `by`:
+    The filters are those of `calls`: since, until, model, endpoint, experiment, variant, tag, status. A sum is missing
+    where none of its calls has the figure, and counts only those that have; `unpriced_calls` and `simulated_calls` say
+    how far to trust it. ValueError for a `by` or `tz` that there is not, LedgerError if the file cannot be read.
+    The columns after those of `by`:
     """
-    keys = [by] if isinstance(by, str) else list(by)
+    keys = [by] if isinstance(by, str) else list(dict.fromkeys(by))
     known = (*PERIODS, *WORDS)
     if not keys or not set(keys) <= set(known):
         raise ValueError(f"by: expected one or several of {', '.join(known)}; got {by!r}")
+    try:
+        ZoneInfo(tz)
+    except (KeyError, ValueError):
+        raise ValueError(f"tz: expected the name of a time zone, such as 'Europe/Paris'; got {tz!r}") from None
     words = [key for key in keys if key in WORDS]
-    frame = calls(ledger, **filters, columns=[*words, "started_at", "simulated", *_SUMS])
+    frame = calls(ledger, status=status, **filters, columns=[*words, "started_at", "simulated", *_SUMS])
     for key in keys:
         if key in PERIODS:
             frame[key] = _begin(frame["started_at"], key, tz)

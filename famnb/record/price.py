@@ -96,6 +96,8 @@ def entry(
     source: str = USER,
 ) -> Price:
     """A price of what people write; raises InvalidRequest, naming the field, for what is none."""
+    if not (isinstance(model, str) and model.strip()):
+        raise InvalidRequest(f"model: expected the name of a model; got {model!r}")
     if until_context is not None and (type(until_context) is not int or until_context < 1):
         raise InvalidRequest(f"until_context: expected a number of tokens, 1 or more; got {until_context!r}")
     return Price(

@@ -4,7 +4,7 @@ All take anything that pandas takes for numbers; missing values are dropped, inf
 """
 
 from famnb.stats.differences import Difference, holm, paired, unpaired
-from famnb.stats.interval import Interval, carries, mean, median, percentile, proportion
+from famnb.stats.interval import Interval, carries, mean, median, percentile, proportion, summary
 from famnb.stats.ranking import Ranking, bradley_terry
 from famnb.stats.sizes import percentile_size, sample_size
 
@@ -22,5 +22,6 @@ __all__ = [
     "percentile_size",
     "proportion",
     "sample_size",
+    "summary",
     "unpaired",
 ]

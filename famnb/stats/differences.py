@@ -12,10 +12,12 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
-from famnb.stats.interval import Interval, checked, mean, numbers
+from famnb.stats.interval import Interval, Values, checked, floats, mean, numbers
 
 FEWEST = 2
 """Pairs, or values a side, below which no interval is given."""
+_ROUNDING = 1e-12
+"""A spread that is smaller, as a part of the values, is what rounding leaves of none."""
 _NONE = Interval(math.nan, math.nan, math.nan, 0)
 
 
@@ -61,7 +63,7 @@ def paired(first: Any, second: Any, *, by: Iterable[Any] | None = None, level: f
     gap = mean(b - a, level=level)
     positive = bool(len(a)) and bool((a > 0).all()) and bool((b > 0).all())
     ratio = _exponential(mean(np.log(b) - np.log(a), level=level)) if positive else _NONE
-    spread = float(np.std(b - a, ddof=1)) if len(a) >= FEWEST else 0.0
+    spread = _spread(b - a, of=(a, b))
     return Difference(
         gap.value,
         gap.low,
@@ -80,26 +82,22 @@ def unpaired(first: Any, second: Any, *, level: float = 0.95) -> Difference:
     a, b = numbers(first), numbers(second)
     n = min(len(a), len(b))
     gap = float(np.mean(b) - np.mean(a)) if n else math.nan
-    if n < FEWEST or not (np.ptp(a) or np.ptp(b)):
+    if n < FEWEST:
         return Difference(gap, math.nan, math.nan, n, level, _NONE, math.nan, math.nan)
-    test = stats.ttest_ind(b, a, equal_var=False)
-    ends = test.confidence_interval(level)
-    ratio = _NONE
-    if (a > 0).all() and (b > 0).all():
-        logs = stats.ttest_ind(np.log(b), np.log(a), equal_var=False).confidence_interval(level)
-        centre = float(np.mean(np.log(b)) - np.mean(np.log(a)))
-        ratio = _exponential(Interval(centre, float(logs.low), float(logs.high), n, level))
-    return Difference(
-        gap, float(ends.low), float(ends.high), n, level, ratio, _hedges(a, b), p_value=float(test.pvalue)
-    )
+    found, p_value = _welch(a, b, level)
+    positive = bool((a > 0).all()) and bool((b > 0).all())
+    ratio = _exponential(_welch(np.log(a), np.log(b), level)[0]) if positive else _NONE
+    return Difference(gap, found.low, found.high, n, level, ratio, _hedges(a, b), p_value)
 
 
 def holm(p_values: Iterable[float]) -> npt.NDArray[np.float64]:
-    """p-values adjusted for being several, by Holm's method, in the order given."""
-    found = np.asarray(list(p_values), dtype=float)
-    order = np.argsort(found)
-    stepped = found[order] * np.arange(len(found), 0, -1)
-    adjusted = np.empty_like(found)
+    """p-values adjusted for being several, by Holm's method, in the order given; a missing one is no test."""
+    found = floats(list(p_values))
+    if ((found < 0) | (found > 1)).any():
+        raise ValueError(f"expected p-values, numbers from 0 to 1; got {found.min():g} to {found.max():g}")
+    order = np.argsort(found)[: np.count_nonzero(~np.isnan(found))]
+    stepped = found[order] * np.arange(len(order), 0, -1)
+    adjusted = np.full_like(found, math.nan)
     adjusted[order] = np.minimum(np.maximum.accumulate(stepped), 1.0)
     return adjusted
 
@@ -107,9 +105,9 @@ def holm(p_values: Iterable[float]) -> npt.NDArray[np.float64]:
 def _matched(first: Any, second: Any, by: Iterable[Any] | None) -> pd.DataFrame:
     """Both samples side by side, one row a prompt and repeat."""
     if by is None and isinstance(first, pd.Series) and isinstance(second, pd.Series):
-        sides = [side.astype("Float64").groupby(level=0).mean() for side in (first, second)]
+        sides = [pd.Series(floats(side), index=side.index).groupby(level=0).mean() for side in (first, second)]
         return pd.concat(sides, axis=1, keys=["first", "second"], join="inner")
-    a, b = list(first), list(second)
+    a, b = floats(first), floats(second)
     names = list(range(len(a))) if by is None else list(by)
     if not len(a) == len(b) == len(names):
         raise ValueError(
@@ -117,16 +115,37 @@ def _matched(first: Any, second: Any, by: Iterable[Any] | None) -> pd.DataFrame:
             + (f" for {len(names)} prompts" if by is not None else "")
             + "; Series with the prompt as their index are matched by it"
         )
-    table = pd.DataFrame({"first": a, "second": b}, index=pd.Index(names))
-    return table.astype("Float64").dropna()
+    return pd.DataFrame({"first": a, "second": b}, index=pd.Index(names)).dropna()
 
 
 def _exponential(logs: Interval) -> Interval:
     return Interval(math.exp(logs.value), math.exp(logs.low), math.exp(logs.high), logs.n, logs.level)
 
 
-def _hedges(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:
-    """Cohen's d with Hedges' correction for small samples."""
+def _spread(values: Values, *, of: tuple[Values, Values]) -> float:
+    """The standard deviation; 0 for a single value, and where it is only what rounding left of `of`."""
+    if len(values) < FEWEST:
+        return 0.0
+    spread = float(np.std(values, ddof=1))
+    return spread if spread > _ROUNDING * max(float(np.abs(side).max()) for side in of) else 0.0
+
+
+def _welch(a: Values, b: Values, level: float) -> tuple[Interval, float]:
+    """Welch's interval of mean(b) − mean(a) and its p-value; scipy's own warns where one side has no spread."""
+    errors = [_spread(side, of=(a, b)) ** 2 / len(side) for side in (a, b)]
+    gap, n, error = float(np.mean(b) - np.mean(a)), min(len(a), len(b)), math.sqrt(sum(errors))
+    if not error:
+        return Interval(gap, gap, gap, n, level), math.nan
+    free = sum(errors) ** 2 / sum(part**2 / (len(side) - 1) for part, side in zip(errors, (a, b), strict=True))
+    off = float(stats.t.ppf((1 + level) / 2, free)) * error
+    return Interval(gap, gap - off, gap + off, n, level), float(2 * stats.t.sf(abs(gap) / error, free))
+
+
+def _hedges(a: Values, b: Values) -> float:
+    """Cohen's d with Hedges' correction for small samples; NaN where neither side has a spread."""
+    spreads = [_spread(side, of=(a, b)) for side in (a, b)]
+    if not any(spreads):
+        return math.nan
     free = len(a) + len(b) - 2
-    pooled = math.sqrt(((len(a) - 1) * np.var(a, ddof=1) + (len(b) - 1) * np.var(b, ddof=1)) / free)
+    pooled = math.sqrt(((len(a) - 1) * spreads[0] ** 2 + (len(b) - 1) * spreads[1] ** 2) / free)
     return float((np.mean(b) - np.mean(a)) / pooled * (1 - 3 / (4 * free - 1)))

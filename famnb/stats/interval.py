@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Literal, assert_never
+import operator
+from typing import Any, Literal, assert_never, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,10 @@ Values = npt.NDArray[np.float64]
 Method = Literal["order", "bootstrap"]
 RESAMPLES = 2000
 """Samples that a bootstrap draws."""
+MOST_RESAMPLED = 10_000
+"""Values from which on a bootstrap takes seconds and more, and order statistics are as narrow."""
+_BATCH = 10_000_000
+"""Values that a bootstrap holds in memory at once."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -42,16 +47,29 @@ class Interval:
         return f"{self.value:.3g} ({self.level * 100:g} % interval {self.low:.3g} to {self.high:.3g}, n = {self.n})"
 
 
-def numbers(values: Any) -> Values:
-    """The values that are not missing, as floats; raises ValueError for what is no finite number."""
+def floats(values: Any) -> Values:
+    """The values as floats, NaN where missing; raises ValueError for what is no finite number."""
     try:
-        found: Values = pd.Series(values).to_numpy(dtype=float, na_value=math.nan)
+        series = pd.Series(values)
+        if series.dtype.kind not in "biufO" or any(isinstance(value, str) for value in _objects(series)):
+            raise ValueError(f"got {series.dtype}; texts, times and durations have to be made numbers of a unit first")
+        found: Values = series.to_numpy(dtype=float, na_value=math.nan)
     except (TypeError, ValueError) as error:
         raise ValueError(f"expected numbers: {error}") from None
-    found = found[~np.isnan(found)]
     if np.isinf(found).any():
         raise ValueError("expected finite numbers: there are infinite ones; leave them out, or mark them as missing")
     return found
+
+
+def _objects(series: pd.Series[Any]) -> pd.Series[Any]:
+    """The values where their type says nothing of each of them, else none."""
+    return series if series.dtype.kind == "O" else series.iloc[:0]
+
+
+def numbers(values: Any) -> Values:
+    """The values that are not missing, as floats; raises ValueError for what is no finite number."""
+    found = floats(values)
+    return found[~np.isnan(found)]
 
 
 def checked(name: str, share: float) -> float:
@@ -70,8 +88,11 @@ def percentile(values: Any, p: float, *, level: float = 0.95, method: Method = "
     """The p-quantile, 0 < p < 1; NaN where n does not carry it.
 
     "order" puts the interval between two of the values, by the binomial distribution, whatever the values' own; it
-    covers at least `level`. "bootstrap" is the bias-corrected accelerated bootstrap, narrower and approximate.
+    covers at least `level`. "bootstrap" is the bias-corrected accelerated bootstrap, narrower and approximate, of at
+    most 10,000 values; where so many are equal that it has no acceleration, the plain percentile bootstrap.
     """
+    if method not in get_args(Method):
+        raise ValueError(f"method: expected one of {', '.join(get_args(Method))}; got {method!r}")
     ascending = np.sort(numbers(values))
     n, p, level = len(ascending), checked("p", p), checked("level", level)
     if not carries(n, p):
@@ -108,13 +129,26 @@ def mean(values: Any, *, level: float = 0.95) -> Interval:
     return Interval(centre, centre - off, centre + off, n, level)
 
 
+def summary(values: Any, *, level: float = 0.95) -> pd.DataFrame:
+    """Mean, median and the 90th, 95th and 99th percentile, a row each with value, low, high and n; NaN as there."""
+    found = numbers(values)
+    each = {"mean": mean(found, level=level), "median": median(found, level=level)}
+    each |= {f"p{100 * p:.0f}": percentile(found, p, level=level) for p in (0.9, 0.95, 0.99)}
+    rows = [(row.value, row.low, row.high, row.n) for row in each.values()]
+    return pd.DataFrame(rows, index=pd.Index(each), columns=["value", "low", "high", "n"])
+
+
 def proportion(count: int, n: int, *, level: float = 0.95) -> Interval:
     """The share `count / n` with Wilson's interval (as scipy's `binomtest` has it)."""
+    try:
+        count, n, level = operator.index(count), operator.index(n), checked("level", level)
+    except TypeError:
+        raise ValueError(f"expected whole numbers, a count and the n that it is of; got {count!r} and {n!r}") from None
     if not 0 <= count <= n:
         raise ValueError(f"count: expected a number from 0 to n = {n}; got {count!r}")
     if n == 0:
         return Interval(math.nan, math.nan, math.nan, 0, level)
-    ends = stats.binomtest(int(count), int(n)).proportion_ci(checked("level", level), method="wilson")
+    ends = stats.binomtest(count, n).proportion_ci(level, method="wilson")
     return Interval(count / n, float(ends.low), float(ends.high), n, level)
 
 
@@ -129,14 +163,20 @@ def _between(ascending: Values, p: float, level: float) -> tuple[float, float]:
 
 
 def _resampled(ascending: Values, p: float, level: float, seed: int) -> tuple[float, float]:
+    n = len(ascending)
+    if n > MOST_RESAMPLED:
+        raise ValueError(f"bootstrap: expected at most {MOST_RESAMPLED:,} values, got {n:,}; use method='order'")
     if ascending[0] == ascending[-1]:
         return float(ascending[0]), float(ascending[0])
+    # Where leaving out either end changes nothing, leaving out any value does not, and BCa would divide by zero.
+    moves = np.quantile(ascending[1:], p) != np.quantile(ascending[:-1], p)
     ends = stats.bootstrap(
         (ascending,),
         lambda sample, axis: np.quantile(sample, p, axis=axis),
         n_resamples=RESAMPLES,
         confidence_level=level,
-        method="BCa",
+        batch=max(1, _BATCH // n),
+        method="BCa" if moves else "percentile",
         rng=np.random.default_rng(seed),
         vectorized=True,
     ).confidence_interval

@@ -53,7 +53,7 @@ def bradley_terry(votes: Iterable[Vote], *, level: float = 0.95) -> Ranking:
     Raises ValueError without votes, for a winner that did not take part, and for groups that were never compared.
     """
     checked("level", level)
-    found = list(votes)
+    found = list(map(_vote, votes))
     names = list(dict.fromkeys(name for first, second, _ in found for name in (first, second)))
     if not found:
         raise ValueError("there are no votes yet: vote on some pairs first")
@@ -79,6 +79,15 @@ def bradley_terry(votes: Iterable[Vote], *, level: float = 0.95) -> Ranking:
     )
     order = np.argsort(-strength, kind="stable")
     return Ranking(frame.iloc[order], len(found), level, bounded, covariance[np.ix_(order, order)])
+
+
+def _vote(vote: Any) -> Vote:
+    """A vote as it has to be; raises ValueError for anything else."""
+    match vote:
+        case (str(first), str(second), str() | None as winner):
+            return first, second, winner
+        case _:
+            raise ValueError(f"a vote is (first, second, the winner of the two or None for a tie), names; got {vote!r}")
 
 
 def _tables(votes: list[Vote], places: dict[str, int]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:

@@ -118,6 +118,13 @@ def test_a_price_must_be_a_number(book: PriceBook, wrong: object) -> None:
         book.set("m", input=1, output=wrong)
 
 
+@pytest.mark.parametrize("model", ["", "  ", None])
+def test_a_price_is_of_a_model(book: PriceBook, model: object) -> None:
+    """Without a name it would never hold."""
+    with pytest.raises(InvalidRequest, match="model: expected the name of a model"):
+        book.set(model, input=1, output=1)  # type: ignore[arg-type]
+
+
 def test_a_date_must_be_a_date(book: PriceBook) -> None:
     """The refusal shows how one is written."""
     with pytest.raises(InvalidRequest, match="expected a date such as '2026-01-31'; got 'soon'"):

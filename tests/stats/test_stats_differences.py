@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -104,6 +105,40 @@ def test_holm_adjusts_as_statsmodels_does() -> None:
     """In the order given."""
     raw = [0.04, 0.001, 0.03, 0.2]
     assert stats.holm(raw) == pytest.approx(multipletests(raw, method="holm")[1])
+
+
+def test_holm_counts_tests_not_gaps() -> None:
+    """A missing p-value stays missing and makes the others no larger; what is no probability is refused."""
+    assert stats.holm([0.01, math.nan, 0.04]) == pytest.approx([0.02, math.nan, 0.04], nan_ok=True)
+    with pytest.raises(ValueError, match="numbers from 0 to 1"):
+        stats.holm([0.5, 2.0])
+
+
+@pytest.mark.parametrize("compare", [stats.paired, stats.unpaired])
+def test_rounding_is_no_spread(compare: Callable[..., stats.Difference]) -> None:
+    """Equal differences have no effect size and no p-value, though floats make them differ in the last digit."""
+    first = [1.1, 2.1, 3.1] if compare is stats.paired else [0.1 + 0.2, 0.3, 0.3]
+    second = [1.2, 2.2, 3.2] if compare is stats.paired else [0.4, 0.4, 0.4]
+    found = compare(first, second)
+    assert (found.value, found.low, found.high) == pytest.approx((0.1,) * 3)
+    assert math.isnan(found.effect)
+    assert math.isnan(found.p_value)
+
+
+def test_one_side_without_spread_is_no_trouble() -> None:
+    """Welch's interval as scipy has it, without its warning."""
+    found = stats.unpaired([1, 1, 1], [1, 2, 3])
+    off = peer.t.ppf(0.975, 2) / math.sqrt(3)
+    assert (found.low, found.high) == pytest.approx((1 - off, 1 + off))
+
+
+@pytest.mark.parametrize("wrong", [["a", "b"], [1.0, math.inf]])
+def test_what_is_no_number_has_no_difference(wrong: list[object]) -> None:
+    """Refused on either side, before anything is averaged."""
+    with pytest.raises(ValueError, match="expected"):
+        stats.paired(wrong, [1.0, 2.0])
+    with pytest.raises(ValueError, match="expected"):
+        stats.paired(pd.Series([1.0, 2.0]), pd.Series(wrong))
 
 
 @pytest.mark.parametrize("effect", [0.2, 0.5, 1.0])

@@ -91,9 +91,46 @@ def test_equal_values_have_a_bootstrap_interval_of_no_width() -> None:
     assert (found.low, found.high) == (2.0, 2.0)
 
 
-@pytest.mark.parametrize("values", [["a"], [1.0, math.inf]])
-def test_what_is_no_number_is_refused(values: list[object]) -> None:
-    """With what was expected."""
+def test_mostly_equal_values_have_a_bootstrap_interval_without_acceleration() -> None:
+    """Leaving out any value changes nothing: no NaN and no warning, the plain percentile bootstrap."""
+    found = stats.percentile([1.0] * 40 + [2.0], 0.5, method="bootstrap")
+    assert (found.value, found.low, found.high) == (1.0, 1.0, 1.0)
+
+
+def test_a_bootstrap_of_very_many_values_is_refused() -> None:
+    """It would take the square of their number; order statistics serve as well."""
+    with pytest.raises(ValueError, match=r"at most 10,000 values, got 10,001; use method='order'"):
+        stats.percentile(range(10_001), 0.5, method="bootstrap")
+
+
+def test_a_method_that_is_none_is_refused_with_those_that_are() -> None:
+    """By name."""
+    with pytest.raises(ValueError, match="method: expected one of order, bootstrap; got 'exact'"):
+        stats.percentile([1, 2, 3], 0.5, method="exact")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("count", "n"), [(1.5, 3), (1, 3.0), (4, 3), (-1, 3)])
+def test_a_share_is_of_whole_numbers(count: float, n: float) -> None:
+    """Nothing is rounded in silence."""
+    with pytest.raises(ValueError, match="expected"):
+        stats.proportion(count, n)  # type: ignore[arg-type]
+
+
+def test_a_summary_has_each_figure_with_its_interval() -> None:
+    """Of 30 values the 99th percentile is not known."""
+    found = stats.summary([*range(30), None])
+    assert list(found.index) == ["mean", "median", "p90", "p95", "p99"]
+    middle = stats.median(range(30))
+    assert found.loc["median"].tolist() == [middle.value, middle.low, middle.high, 30]
+    assert math.isnan(found.loc["p99", "value"])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [["a"], ["1", "2"], [1.0, math.inf], pd.to_datetime(["2026-01-01"]), pd.to_timedelta(["1s"]), np.ones((2, 2))],
+)
+def test_what_is_no_number_is_refused(values: object) -> None:
+    """With what was expected; times and durations too, whose unit nobody said."""
     with pytest.raises(ValueError, match="expected"):
         stats.mean(values)
 

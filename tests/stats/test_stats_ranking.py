@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import special
@@ -76,9 +78,16 @@ def test_groups_that_never_met_are_named() -> None:
 
 @pytest.mark.parametrize(
     ("votes", "words"),
-    [([], "no votes yet"), ([("a", "b", "c")], "one of them"), ([("a", "a", "a")], "two that differ")],
+    [
+        ([], "no votes yet"),
+        ([("a", "b", "c")], "one of them"),
+        ([("a", "a", "a")], "two that differ"),
+        ([("a", "b")], "a vote is"),
+        ([("a", "b", float("nan"))], "a vote is"),
+        (["abc"], "a vote is"),
+    ],
 )
-def test_votes_that_make_no_sense_are_refused(votes: list[Vote], words: str) -> None:
+def test_votes_that_make_no_sense_are_refused(votes: list[Any], words: str) -> None:
     """With what was expected."""
     with pytest.raises(ValueError, match=words):
         stats.bradley_terry(votes)

@@ -1,0 +1,232 @@
+"""The dashboard: what the calls so far came to, kept up to date while they run, and the latest of them to open."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import ipywidgets as widgets
+import pandas as pd
+import psutil
+
+from famnb import stats
+from famnb.endpoints import ENDPOINTS
+from famnb.errors import FamnbError
+from famnb.frame import calls
+from famnb.frame.source import HasLedger, ledger_of
+from famnb.record import Ledger
+from famnb.record.price import dollars
+from famnb.widget import markup
+from famnb.widget.form import labelled
+from famnb.widget.inspector import Inspector, failed
+from famnb.widget.keys import CLASS, Keys
+from famnb.widget.words import duration
+
+PERIOD_S = 0.5
+"""Between two looks at the ledger, and never less than LAZY times what a look takes."""
+LAZY = 20
+LATEST = 100
+"""Calls in the table."""
+SCOPES = ("this session", "today", "all calls")
+ANY = "any"
+_NEEDED = (
+    *("call_id", "started_at", "endpoint", "model", "status", "error", "prompt", "simulated"),
+    *("ttft_s", "ttfa_s", "e2e_s", "input_tokens", "output_tokens", "cost_usd", "cost_low_usd", "cost_high_usd"),
+)
+_TILE = "display:inline-block;vertical-align:top;min-width:10em;margin:0 1.6em 0.6em 0"
+_LARGE = "font-size:1.5em;line-height:1.3"
+_SMALL = "font-size:0.86em;opacity:0.8"
+
+
+class Dashboard(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
+    """Live spend, calls, latency and errors, by model and endpoint; below, the latest calls, each of which opens.
+
+    It looks at the ledger, so it shows the calls of other kernels too; it stops looking when it is closed.
+    """
+
+    def __init__(self, client: Ledger | HasLedger | str | None = None) -> None:
+        """Watch a client's ledger, a ledger or its path, or the default one."""
+        self._ledger = ledger_of(client)
+        self._session = datetime.fromtimestamp(psutil.Process().create_time(), UTC)
+        self._guard = threading.RLock()
+        self._ended = threading.Event()
+        choose = {"layout": widgets.Layout(width="auto")}
+        self._scope = labelled(widgets.Dropdown, title="Calls of", help="Since when", options=SCOPES, **choose)
+        self._model = labelled(widgets.Dropdown, title="Model", help="Of one model", options=(ANY,), **choose)
+        self._endpoint = labelled(
+            widgets.Dropdown, title="Endpoint", help="Of one endpoint", options=(ANY, *ENDPOINTS), **choose
+        )
+        self._figures, self._trouble = widgets.HTML(), widgets.HTML()
+        self._calls = labelled(
+            widgets.Select,
+            title="Latest calls",
+            help="Choose one to open it",
+            options=(),
+            rows=8,
+            layout=widgets.Layout(width="auto", max_width="900px"),
+        )
+        self._renewing = False
+        """Whether the table changes by itself, so that nothing was chosen."""
+        self._opened = widgets.VBox()
+        self._inspector: Inspector | None = None
+        self._filters = (self._scope, self._model, self._endpoint)
+        for control in self._filters:
+            control.observe(lambda _: self.refresh(), "value")
+        self._calls.observe(lambda change: self._open(change["new"]), "value")
+        filters = widgets.HBox([*self._filters, Keys()])
+        super().__init__([filters, self._figures, self._calls, self._trouble, self._opened])
+        self.add_class(CLASS)
+        self.refresh()
+        threading.Thread(target=self._watch, name="famnb-dashboard", daemon=True).start()
+
+    def refresh(self) -> None:
+        """Look at the ledger now."""
+        with self._guard:
+            try:
+                frame = calls(self._ledger, since=self._since(), columns=_NEEDED)
+                self._show(frame)
+                self._trouble.value = ""
+            except Exception as error:
+                # On the watching thread there is nobody else to tell; the next look may succeed.
+                self._trouble.value = failed(error)
+
+    def close(self) -> None:
+        """Stop looking, and take the widget away."""
+        self._ended.set()
+        super().close()
+
+    def _watch(self) -> None:
+        pause = PERIOD_S
+        while not self._ended.wait(pause) and self.comm is not None:
+            began = time.monotonic()
+            self.refresh()
+            pause = max(PERIOD_S, LAZY * (time.monotonic() - began))
+
+    def _since(self) -> datetime | None:
+        match self._scope.value:
+            case "this session":
+                return self._session
+            case "today":
+                return datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+            case _:
+                return None
+
+    def _show(self, frame: pd.DataFrame) -> None:
+        models = (ANY, *sorted(frame["model"].dropna().unique()))
+        if tuple(self._model.options) != models:
+            chosen = self._model.value
+            self._model.options = models
+            self._model.value = chosen if chosen in models else ANY
+        for control, column in ((self._model, "model"), (self._endpoint, "endpoint")):
+            if control.value != ANY:
+                frame = frame[frame[column] == control.value]
+        self._figures.value = figures(frame)
+        latest = frame.tail(LATEST).iloc[::-1]
+        running = latest["status"] == "running"
+        ordered = pd.concat([latest[running], latest[~running]])
+        options = tuple((line(row), row["call_id"]) for _, row in ordered.iterrows())
+        if tuple(self._calls.options) != options:
+            self._renew(options)
+
+    def _renew(self, options: tuple[tuple[str, str], ...]) -> None:
+        """Give the table other rows; the call that is open stays chosen, and none is opened by that."""
+        chosen = self._calls.value
+        self._renewing = True
+        try:
+            self._calls.options = options
+            self._calls.value = chosen if chosen in {call_id for _, call_id in options} else None
+        finally:
+            self._renewing = False
+
+    def _open(self, call_id: str | None) -> None:
+        """Lay a call open below the table."""
+        if call_id is None or self._renewing:
+            return
+        with self._guard:
+            try:
+                call = self._ledger.call(call_id)
+                if self._inspector is None:
+                    self._inspector = Inspector(call)
+                    self._opened.children = (self._inspector,)
+                elif self._inspector.call.call_id != call_id:
+                    self._inspector.show(call)
+            except (FamnbError, KeyError) as error:
+                self._trouble.value = failed(error)
+
+    def __repr__(self) -> str:
+        return f"<Dashboard {self._ledger!r}>"
+
+
+def figures(frame: pd.DataFrame) -> str:
+    """What these calls came to, as HTML: spend, calls, latencies and tokens."""
+    if frame.empty:
+        return "<p>No calls yet. They appear here as soon as they start.</p>"
+    tiles = [_spend(frame), _count(frame)]
+    tiles += [_latency(frame, name, words) for name, words in (("ttft_s", "first token"), ("e2e_s", "whole reply"))]
+    tiles.append(_tokens(frame))
+    note = ""
+    if frame["simulated"].fillna(False).any():
+        note = f'<p style="{_SMALL}">Some of these calls were simulated: nothing was billed for them.</p>'
+    return f'<div role="status" aria-live="off">{"".join(tiles)}</div>{note}'
+
+
+def line(row: Any) -> str:
+    """A call as one line of the table."""
+    when = row["started_at"].tz_convert(None) + _local(row["started_at"])
+    taken = "" if pd.isna(row["e2e_s"]) else duration(row["e2e_s"])
+    cost = "" if pd.isna(row["cost_usd"]) else dollars(Decimal(str(row["cost_usd"])))
+    said = "" if pd.isna(row["prompt"]) else " ".join(markup.visible(row["prompt"]).split())
+    status = row["status"] if pd.isna(row["error"]) else f"{row['status']}: {row['error']}"
+    return f"{when:%H:%M:%S}  {row['endpoint']:<9} {row['model']:<13} {status:<12} {taken:>8} {cost:>9}  {said:.60}"
+
+
+def _local(moment: pd.Timestamp) -> timedelta:
+    return moment.to_pydatetime().astimezone().utcoffset() or timedelta()
+
+
+def _tile(title: str, large: str, small: str) -> str:
+    return (
+        f'<div style="{_TILE}"><div style="{_SMALL}">{title}</div><div style="{_LARGE}">{markup.escape(large)}</div>'
+        f'<div style="{_SMALL}">{markup.escape(small)}</div></div>'
+    )
+
+
+def _spend(frame: pd.DataFrame) -> str:
+    unpriced = int(frame["cost_usd"].isna().sum())
+    if unpriced == len(frame):
+        return _tile("spend", "not known", "no call has a known price")
+    low, best, high = (_sum(frame, f"cost_{end}usd") for end in ("low_", "", "high_"))
+    between = "exact" if low == high else f"{dollars(low)} to {dollars(high)}"
+    return _tile("spend", dollars(best), between + (f"; {unpriced:,} calls without a price" if unpriced else ""))
+
+
+def _sum(frame: pd.DataFrame, name: str) -> Decimal:
+    return Decimal(str(round(float(frame[name].sum()), 12)))
+
+
+def _count(frame: pd.DataFrame) -> str:
+    counts = frame["status"].value_counts()
+    parts = [f"{count:,} {status}" for status, count in counts.items() if count and status != "completed"]
+    over = int(len(frame) - counts.get("running", 0))
+    share = stats.proportion(int(counts.get("failed", 0)), over)
+    rate = f"{share.value:.1%} failed" if over else ""
+    return _tile("calls", f"{len(frame):,}", ", ".join([*parts, *([rate] if share.value else [])]) or "all completed")
+
+
+def _latency(frame: pd.DataFrame, name: str, words: str) -> str:
+    found = frame.loc[frame["status"].isin(["completed", "incomplete"]), name].dropna()
+    middle, high = stats.median(found), stats.percentile(found, 0.95)
+    if not middle.n:
+        return _tile(f"time to {words}", "–", "no completed call yet")
+    tail = f", 95% within {duration(high.value)}" if high.value == high.value else ""
+    return _tile(f"time to {words}", duration(middle.value), f"median of {middle.n:,}{tail}")
+
+
+def _tokens(frame: pd.DataFrame) -> str:
+    total = frame["output_tokens"].sum(min_count=1)
+    asked = frame["input_tokens"].sum(min_count=1)
+    known = "not known" if pd.isna(total) else f"{int(total):,} out"
+    return _tile("tokens", known, "" if pd.isna(asked) else f"{int(asked):,} in")

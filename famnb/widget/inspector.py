@@ -1,0 +1,180 @@
+"""One recorded call laid open: transcript, request, response, every event with its time, and the timeline."""
+
+from __future__ import annotations
+
+import io
+import json
+import traceback
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import ipywidgets as widgets
+
+from famnb import plot
+from famnb.record import Call, Ledger
+from famnb.reply import Reply
+from famnb.widget import markup, transcript
+from famnb.widget.form import labelled
+
+PAGE = 100
+"""Events shown at once."""
+TABS = ("Transcript", "Request", "Response", "Events", "Timeline")
+SCROLLED = "max-height:28em;overflow:auto;white-space:pre-wrap;overflow-wrap:anywhere;margin:0"
+CELL = "text-align:left;vertical-align:top;padding:1px 10px 1px 0"
+
+
+class Event(NamedTuple):
+    """One event as it came."""
+
+    number: int
+    t_s: float
+    """When the read came that completed it, in seconds from sending the request."""
+    text: str
+
+
+class Inspector(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
+    """What went over the wire in one call; give a reply, a recorded call, or a call's id."""
+
+    def __init__(self, call: Call | Reply | str, ledger: Ledger | None = None) -> None:
+        """Lay a call open; `ledger` is where it is recorded, the default ledger unless given.
+
+        Raises KeyError for a call that is not in the ledger, ValueError for a reply that was never recorded.
+        """
+        self._pages = {name: widgets.HTML() for name in TABS[:3]}
+        self._filter = labelled(
+            widgets.Text, title="Filter", help="Show the events that hold this text", placeholder="all events"
+        )
+        self._earlier = widgets.Button(description="Earlier", tooltip="The events before these")
+        self._later = widgets.Button(description="Later", tooltip="The events after these")
+        self._events, self._timeline = widgets.HTML(), widgets.VBox()
+        self._first = 0
+        events = widgets.VBox([widgets.HBox([self._filter, self._earlier, self._later]), self._events])
+        self._tabs = widgets.Tab([*self._pages.values(), events, self._timeline], titles=TABS)
+        self._filter.observe(lambda _: self._turn(-self._first), "value")
+        self._earlier.on_click(lambda _: self._turn(-PAGE))
+        self._later.on_click(lambda _: self._turn(PAGE))
+        self._tabs.observe(lambda _: self._draw_timeline(), "selected_index")
+        super().__init__([self._tabs])
+        self.show(recorded(call, ledger))
+
+    @property
+    def call(self) -> Call:
+        """The call that is laid open."""
+        return self._call
+
+    def show(self, call: Call) -> None:
+        """Lay another call open in the same place."""
+        self._call = call
+        self._all = _events(call)
+        self._pages["Transcript"].value = transcript.bundle(call.reply)["text/html"]
+        self._pages["Request"].value = _request(call)
+        self._pages["Response"].value = _response(call)
+        self._timeline.children = ()
+        self._turn(-self._first)
+        self._draw_timeline()
+
+    def _turn(self, by: int) -> None:
+        """Go some events on or back."""
+        wanted = self._filter.value.strip().lower()
+        found = [event for event in self._all if wanted in event.text.lower()]
+        self._first = min(max(self._first + by, 0), max(len(found) - 1, 0) // PAGE * PAGE)
+        self._earlier.disabled = self._first == 0
+        self._later.disabled = self._first + PAGE >= len(found)
+        self._events.value = _table(found[self._first : self._first + PAGE], found=len(found), of=len(self._all))
+
+    def _draw_timeline(self) -> None:
+        """Draw the timeline once it is looked at."""
+        if self._timeline.children or TABS[self._tabs.selected_index or 0] != "Timeline":
+            return
+        figure: Any = plot.timeline(self._call.reply)
+        image = io.BytesIO()
+        figure.savefig(image, format="png")
+        drawn = widgets.Image(value=image.getvalue(), format="png", width="760", alt=figure.alt)
+        self._timeline.children = (drawn,)
+
+    def __repr__(self) -> str:
+        return f"<Inspector {self._call!r}>"
+
+
+def recorded(call: Call | Reply | str, ledger: Ledger | None = None) -> Call:
+    """The call in the ledger that a reply or an id names."""
+    match call:
+        case Call():
+            return call
+        case Reply(call_id=str(call_id)) | str(call_id):
+            return (ledger or Ledger()).call(call_id)
+        case Reply():
+            raise ValueError("this reply was not recorded, so there is nothing to lay open; use a client with a ledger")
+        case _:
+            raise TypeError(f"expected a reply, a recorded call or a call's id; got {call!r}")
+
+
+def failed(error: Exception) -> str:
+    """What to show, as HTML, where a callback failed."""
+    words = "".join(traceback.format_exception_only(error)).strip()
+    return f'<p role="alert" style="color:var(--jp-error-color1,#d32f2f)">{markup.escape(words)}</p>'
+
+
+def _events(call: Call) -> list[Event]:
+    reads = call.reads if call.row["streamed"] else ()
+    pieces = [(read.t_ns, data) for read in reads for data in read.data]
+    return [Event(place, t_ns / 1e9, data.decode(errors="replace")) for place, (t_ns, data) in enumerate(pieces)]
+
+
+def _request(call: Call) -> str:
+    where = f"POST {call.row['url']}"
+    headers = [("authorization", "Bearer ••••••"), ("content-type", "application/json")]
+    facts = f"{call.row['attempts'] or 0} sent, started {call.started_at:%Y-%m-%d %H:%M:%S} UTC"
+    return _headed(where, facts, headers) + _block(json.dumps(call.body, indent=2, ensure_ascii=False), "request body")
+
+
+def _response(call: Call) -> str:
+    headers = json.loads(call.row["response_headers"] or "[]")
+    status = call.row["http_status"]
+    where = "No response came" if status is None else f"Status {status}"
+    said = "" if call.error is None else f"{type(call.error).__name__}: {call.error}"
+    if call.row["streamed"]:
+        return _headed(where, said or "An event stream: see Events.", headers)
+    body = b"".join(data for read in call.reads for data in read.data)
+    return _headed(where, said, headers) + _block(_pretty(body), "response body")
+
+
+def _pretty(body: bytes) -> str:
+    try:
+        return json.dumps(json.loads(body), indent=2, ensure_ascii=False)
+    except ValueError:
+        return body.decode(errors="replace") or "(no body)"
+
+
+def _headed(where: str, facts: str, headers: Sequence[Sequence[str]]) -> str:
+    rows = "".join(
+        f'<tr><th scope="row" style="{CELL}">{name}</th><td style="{CELL}">{value}</td></tr>'
+        for name, value in (map(markup.escape, header) for header in headers)
+    )
+    said = f"<p>{markup.escape(facts)}</p>" if facts else ""
+    return f"<p><strong>{markup.escape(where)}</strong></p>{said}<table>{rows}</table>"
+
+
+def _block(text: str, label: str) -> str:
+    return f'<pre tabindex="0" role="region" aria-label="{label}" style="{SCROLLED}">{markup.escape(text)}</pre>'
+
+
+def _table(events: Sequence[Event], *, found: int, of: int) -> str:
+    """The events of one page, each on a line of its own."""
+    if not of:
+        return "<p>No events: the reply was not an event stream, or nothing came.</p>"
+    if not found:
+        return f"<p>None of the {of:,} events holds that text.</p>"
+    shown = f"Events {events[0].number + 1:,} to {events[-1].number + 1:,}" + (
+        f" of {of:,}" if found == of else f"; {found:,} of {of:,} hold the text"
+    )
+    rows = "".join(
+        f'<tr><td style="{CELL}">{event.number + 1}</td><td style="{CELL}">{event.t_s:.3f} s</td>'
+        f'<td style="{CELL};overflow-wrap:anywhere"><code>{markup.escape(event.text)}</code></td></tr>'
+        for event in events
+    )
+    head = "".join(f'<th scope="col" style="{CELL}">{name}</th>' for name in ("event", "arrived", "data"))
+    return (
+        f'<p role="status">{shown}</p><div tabindex="0" role="region" aria-label="events" '
+        f'style="max-height:28em;overflow:auto"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    )
