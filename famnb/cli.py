@@ -131,6 +131,19 @@ def _serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--time-scale", type=float, default=usual.time_scale, help="1 is lifelike, 0 does not wait (default: 1)"
     )
+    parser.add_argument(
+        "--upstream", default=usual.upstream, metavar="URL", help="a server with /v1/chat/completions that answers"
+    )
+    parser.add_argument(
+        "--upstream-key", default=usual.upstream_key, metavar="ENV", help="the environment variable that has its key"
+    )
+    parser.add_argument(
+        "--upstream-model",
+        action="append",
+        default=[],
+        metavar="M",
+        help="its name of the model: M for all, or OURS=THEIRS, repeatable (default: the only one it lists)",
+    )
     parser.add_argument("--strict", action="store_true", help="answer 400 to unknown fields instead of ignoring them")
     parser.add_argument(
         "--fault",

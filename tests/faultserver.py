@@ -39,6 +39,7 @@ class Received:
     path: str
     headers: dict[str, str]
     body: bytes
+    method: str = "POST"
     at: float = field(default_factory=time.monotonic)
 
 
@@ -78,9 +79,13 @@ DONE = event(b"[DONE]")
 class FaultServer:
     """Serves scripts in order, the last one again and again; `requests` and `open` say what came and what is there."""
 
-    def __init__(self, *scripts: Script, choose: Callable[[Received], Script] | None = None) -> None:
+    def __init__(
+        self, *scripts: Script, choose: Callable[[Received], Script] | None = None, get: Script | None = None
+    ) -> None:
         self.scripts = list(scripts)
         self.choose = choose
+        self.get = get
+        """What a GET is answered with, without being counted; None closes the connection."""
         self.requests: list[Received] = []
         self.sent: list[float] = []
         """When each step of bytes was sent, on the monotonic clock."""
@@ -126,6 +131,8 @@ class FaultServer:
             self.open -= 1
 
     def _script(self, request: Received) -> Script:
+        if request.method == "GET":
+            return self.get or [Do.CLOSE]
         with self._lock:
             self.requests.append(request)
             if self.choose is not None:
@@ -167,10 +174,11 @@ class FaultServer:
 
 def _received(incoming: Any) -> Received | None:
     first = incoming.readline()
-    if not first.startswith(b"POST "):
+    if not first.startswith((b"POST ", b"GET ")):
         return None  # the peer has left, or speaks TLS
     headers: dict[str, str] = {}
     while (line := incoming.readline().decode("latin-1").strip()) != "":
         name, _, value = line.partition(":")
         headers[name.lower()] = value.strip()
-    return Received(first.split()[1].decode(), headers, incoming.read(int(headers.get("content-length", "0"))))
+    method, path, _ = first.decode().split()
+    return Received(path, headers, incoming.read(int(headers.get("content-length", "0"))), method=method)

@@ -18,6 +18,7 @@ from famnb.errors import InvalidRequest
 from famnb.service.access import Limits, caller
 from famnb.service.engines.engine import Engine
 from famnb.service.engines.sim import Sim
+from famnb.service.engines.upstream import Upstream
 from famnb.service.faults import faults_of
 from famnb.service.generation import Generation, House
 from famnb.service.openapi import description
@@ -27,12 +28,18 @@ from famnb.service.store import Store
 from famnb.wire import codec
 
 
-def create_app(options: Options, *, keys: tuple[str, ...], engine: Engine | None = None) -> ASGIApp:
-    """The service for these keys; its engine is the simulated one unless another is given.
+def engine_of(options: Options) -> Engine:
+    """The engine that these options ask for: the simulated one unless there is an upstream."""
+    if options.upstream:
+        return Upstream(options.upstream, key_variable=options.upstream_key, models=options.upstream_model)
+    return Sim(seed=options.seed, time_scale=options.time_scale)
+
+
+def create_app(options: Options, *, keys: tuple[str, ...], engine: Engine) -> ASGIApp:
+    """The service for these keys, with an engine that the caller closes.
 
     Raises InvalidRequest when `options.fault` asks for a fault that does not exist.
     """
-    engine = engine or Sim(seed=options.seed, time_scale=options.time_scale)
     try:
         faults = faults_of(options.fault)
     except Refusal as error:
@@ -86,7 +93,7 @@ async def _stored(house: House, request: Request) -> Response:
 
 
 async def _health(house: House, _: Request) -> Response:
-    return _json({"status": "ok", "engine": house.engine.name})
+    return _json({"status": "ok", "engine": house.engine.name, **await house.engine.state()})
 
 
 async def _openapi(_: Request) -> Response:

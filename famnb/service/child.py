@@ -62,7 +62,8 @@ def serve(*, start_timeout: float = 30.0, **options: Any) -> Server:
     """Start the local service in a child process that ends with this one; raises ConnectError when it cannot.
 
     `options` are the fields of `famnb.service.options.Options`, such as `port=0`, `key=None`, `seed=0`,
-    `time_scale=1.0`, `strict=False`, `fault=""`.
+    `time_scale=1.0`, `strict=False`, `fault=""`; `upstream="http://127.0.0.1:8000"` has a real engine answer, whose key
+    the child reads from the environment variable that `upstream_key` names.
     """
     chosen = Options(**options)
     arguments = {field.name: getattr(chosen, field.name) for field in dataclasses.fields(chosen) if field.name != "key"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import socket
@@ -13,21 +14,40 @@ import msgspec
 import uvicorn
 
 from famnb.errors import ConnectError
-from famnb.service.app import create_app
+from famnb.service.app import create_app, engine_of
+from famnb.service.engines.engine import Engine
 from famnb.service.options import Options, new_key
 
 
 class _Web(uvicorn.Server):
     """A web server that says where it is once it accepts connections."""
 
-    def __init__(self, config: uvicorn.Config, line: bytes) -> None:
+    def __init__(self, config: uvicorn.Config, line: bytes, engine: Engine) -> None:
         super().__init__(config)
         self._line = line
+        self._engine = engine
+        self._warned: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         sys.stdout.buffer.write(self._line + b"\n")
         sys.stdout.buffer.flush()
+        self._warned = asyncio.create_task(self._warn())
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        await self._engine.aclose()
+
+    async def _warn(self) -> None:
+        """Say on standard error what keeps the engine from answering; it is served all the same."""
+        match (await self._engine.state()).get("upstream"):
+            case "down":
+                said = "the upstream does not answer yet; calls fail until it does"
+            case "unauthorized":
+                said = "the upstream refuses the key; say with --upstream-key which variable has the right one"
+            case _:
+                return
+        print(f"famnb: {said}", file=sys.stderr, flush=True)  # noqa: T201 - whoever started it reads it
 
     def end_with_stdin(self) -> None:
         """Stop, without waiting for open streams, once whoever started the service has gone."""
@@ -47,7 +67,8 @@ def run(*, until_eof: bool = False, **options: Any) -> int:
     keys = chosen.keys() or (new_key(),)
     listening = _listening(chosen)
     line = {"url": _url(chosen.host, listening.getsockname()[1]), "key": keys[0], "pid": os.getpid()}
-    web = _Web(_config(chosen, keys), msgspec.json.encode(line))
+    engine = engine_of(chosen)
+    web = _Web(_config(chosen, keys, engine), msgspec.json.encode(line), engine)
     if until_eof:
         threading.Thread(target=web.end_with_stdin, name="famnb-stdin", daemon=True).start()
     with contextlib.suppress(KeyboardInterrupt):
@@ -55,9 +76,9 @@ def run(*, until_eof: bool = False, **options: Any) -> int:
     return 0
 
 
-def _config(options: Options, keys: tuple[str, ...]) -> uvicorn.Config:
+def _config(options: Options, keys: tuple[str, ...], engine: Engine) -> uvicorn.Config:
     return uvicorn.Config(
-        create_app(options, keys=keys),
+        create_app(options, keys=keys, engine=engine),
         http="httptools",
         ws="none",
         lifespan="off",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 import secrets
 from collections.abc import Sequence
 
@@ -24,6 +25,12 @@ class Options:
     """Another seed gives other answers."""
     time_scale: float = 1.0
     """How slow simulated time runs: 1 is lifelike, 0 does not wait at all."""
+    upstream: str = ""
+    """The address of a server with `POST /v1/chat/completions` that answers in place of the simulated engine."""
+    upstream_key: str = dataclasses.field(default="", repr=False)
+    """The name of the environment variable that holds the upstream's key; empty for an upstream without one."""
+    upstream_model: str | Sequence[str] = ()
+    """The upstream's name of a model, as `ours=theirs`, or alone for all others; one or several."""
     strict: bool = False
     """Whether unknown fields are answered with 400 rather than ignored."""
     fault: str = ""
@@ -48,6 +55,13 @@ class Options:
             value = getattr(self, name)
             if value is not None and value <= 0:
                 raise InvalidRequest(f"{name}: expected a number above 0, got {value!r}")
+        if not self.upstream and (self.upstream_key or self.upstream_model):
+            raise InvalidRequest("upstream: unset, but its key or model is given; say where the upstream is")
+        if self.upstream_key and not os.getenv(self.upstream_key):
+            raise CredentialError(
+                "upstream_key: expected the name of an environment variable that holds the upstream's key; "
+                "there is none of the given name, which is not shown here, should it be the key itself"
+            )
         for key in self.keys():
             if not key.isascii() or not key.isprintable() or " " in key or not key:
                 raise CredentialError("the service's key must be one word of printable ASCII; it is not shown here")

@@ -13,14 +13,34 @@ from famnb.request.web import Function, NamedTool
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Called:
+    """A tool call that an assistant's turn made."""
+
+    id: str
+    name: str
+    arguments: str
+    """JSON text, as the model wrote it."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Turn:
     """One message of the conversation."""
 
     role: Literal["system", "user", "assistant", "tool"]
     text: str
-    """What was said; an assistant's tool calls as `name(arguments)`, a line each."""
+    """What was said, tool calls apart."""
     images: tuple[str, ...] = ()
     """Addresses of images; never opened."""
+    calls: tuple[Called, ...] = ()
+    """The tool calls of an assistant's turn."""
+    answers: str = ""
+    """The id of the call whose result a tool's turn is."""
+
+    @property
+    def words(self) -> str:
+        """What was said, tool calls included as `name(arguments)`, a line each."""
+        called = [f"{call.name}({call.arguments})" for call in self.calls]
+        return "\n".join(filter(None, [self.text, *called])) if called else self.text
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -42,6 +62,10 @@ class Form:
     """The JSON Schema that the answer must satisfy; None for any JSON."""
     at: str = ""
     """The request field that holds the schema, for an error that names it."""
+    name: str = ""
+    """What the schema is called; empty when the request does not say."""
+    strict: bool | None = None
+    """Whether the schema must be followed exactly, where the request says."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +73,8 @@ class Prompt:
     """What is asked, whichever endpoint it came through."""
 
     model: str
+    streams: bool = False
+    """Whether the caller wants the answer as it comes."""
     system: str = ""
     """The system text; empty when there is none."""
     turns: tuple[Turn, ...]
@@ -96,6 +122,7 @@ def prompt_of(request: Request, earlier: Earlier = Earlier()) -> Prompt:
     return Prompt(
         turns=tuple(turn for turn in turns if turn.role != "system"),
         system=system,
+        streams=request.streams,
         asked=frozenset(
             neutral
             for neutral, field in {"cap": request.cap, "temperature": "temperature", "top_p": "top_p"}.items()
@@ -153,21 +180,24 @@ def _effort(reasoning: Reasoning | None) -> str | None:
 def _chat_form(form: ResponseFormat | None) -> Form:
     if form is None or form.type == "text":
         return Form()
-    schema = form.json_schema.schema_ if form.json_schema and form.type == "json_schema" else None
-    return Form(True, schema, "response_format.json_schema.schema")
+    at = "response_format.json_schema.schema"
+    if form.json_schema is None or form.type != "json_schema":
+        return Form(True, None, at)
+    return Form(True, form.json_schema.schema_, at, form.json_schema.name or "", form.json_schema.strict)
 
 
 def _text_form(form: TextFormat | None) -> Form:
     if form is None or form.type == "text":
         return Form()
-    return Form(True, form.schema_ if form.type == "json_schema" else None, "text.format.schema")
+    schema = form.schema_ if form.type == "json_schema" else None
+    return Form(True, schema, "text.format.schema", form.name or "", form.strict)
 
 
 def _chat_turn(message: ChatMessage) -> Turn:
-    calls = [f"{call.function.name}({call.function.arguments})" for call in message.tool_calls or ()]
-    text = "\n".join(filter(None, [plain_text(message.content), *calls]))
     role = "system" if message.role == "developer" else message.role
-    return Turn(role, text, images(message.content))
+    said = message.tool_calls or ()
+    calls = tuple(Called(call.id, call.function.name, call.function.arguments) for call in said)
+    return Turn(role, plain_text(message.content), images(message.content), calls, message.tool_call_id or "")
 
 
 def _input_turn(item: str | InputItem) -> Turn:

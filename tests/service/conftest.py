@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from faultserver import FaultServer
 from servicecalls import Caller
+from upstreams import answering, gateway
 
 from famnb.endpoints import ENDPOINTS
 from famnb.service import Server
@@ -36,3 +38,25 @@ def calling() -> Iterator[Callable[[Server], Caller]]:
     yield make
     for caller in made:
         caller.close()
+
+
+@pytest.fixture(scope="session")
+def fronted() -> Iterator[tuple[Caller, FaultServer]]:
+    """A service in front of a scripted server, shared by the tests that need nothing special of either."""
+    with FaultServer(choose=answering) as server, gateway(server) as caller:
+        yield caller, server
+
+
+@pytest.fixture
+def upstream(fronted: tuple[Caller, FaultServer]) -> Iterator[FaultServer]:
+    """The scripted server, which answers soundly unless a test says otherwise."""
+    server = fronted[1]
+    server.requests.clear()
+    yield server
+    server.choose = answering
+
+
+@pytest.fixture
+def through(fronted: tuple[Caller, FaultServer]) -> Caller:
+    """A caller of the service in front of it."""
+    return fronted[0]

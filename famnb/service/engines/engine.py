@@ -1,9 +1,9 @@
-"""What an engine is: the one method the app asks of whatever generates the text."""
+"""What an engine is: what the app asks of whatever generates the text."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from typing import Protocol
+from typing import Any, Protocol
 
 from famnb.events import Event
 from famnb.service.prompt import Prompt
@@ -21,3 +21,9 @@ class Engine(Protocol):
         A Refusal raised before `Started` becomes the error response; any exception after it, the stream's failure.
         Thinking is said only when the prompt shows it. The app fills in the reply's id.
         """
+
+    async def state(self) -> dict[str, Any]:
+        """What `/health` says of the engine beside its name; nothing secret."""
+
+    async def aclose(self) -> None:
+        """Let go of what the engine holds, once the service ends."""

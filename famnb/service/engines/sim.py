@@ -116,10 +116,16 @@ class Sim:
         )
         yield Done()
 
+    async def state(self) -> dict[str, Any]:
+        return {}
+
+    async def aclose(self) -> None:
+        pass
+
     def _planned(self, prompt: Prompt, read: int) -> tuple[int, list[Said]]:
         """How many tokens are thought, and the blocks that are said; raises Refusal where a schema leaves no way."""
         # The answer's variety follows from what is the same on every endpoint, whatever its defaults are.
-        turns = [(turn.role, turn.text, turn.images) for turn in prompt.turns]
+        turns = [(turn.role, turn.words, turn.images) for turn in prompt.turns]
         content = repr([self._seed, prompt.system, turns, prompt.verbosity, prompt.form.schema])
         digest = hashlib.sha256(content.encode()).hexdigest()
         blocks = list(_said(prompt, read, _seeded(f"{digest} answer")))
@@ -132,7 +138,7 @@ class Sim:
 
 async def _read(prompt: Prompt) -> tuple[int, int]:
     """The prompt's tokens and how many of them are cached; raises Refusal beyond the model's context window."""
-    large = sum(len(turn.text) for turn in prompt.turns) + len(prompt.system) > _LARGE
+    large = sum(len(turn.words) for turn in prompt.turns) + len(prompt.system) > _LARGE
     read, cached = await asyncio.to_thread(counted, prompt) if large else counted(prompt)
     if prompt.model in MINI_MODELS and read > MINI_CONTEXT_TOKENS:
         raise Refusal(
@@ -152,7 +158,7 @@ def counted(prompt: Prompt) -> tuple[int, int]:
     """The tokens of a prompt, and how many of them an earlier response had shown the engine already."""
 
     def cost(turns: Iterable[Turn]) -> int:
-        return sum(tokens.count(turn.text) + TURN_TOKENS + IMAGE_TOKENS * len(turn.images) for turn in turns)
+        return sum(tokens.count(turn.words) + TURN_TOKENS + IMAGE_TOKENS * len(turn.images) for turn in turns)
 
     system = tokens.count(prompt.system) + TURN_TOKENS if prompt.system else 0
     tools = sum(tokens.count(tool.model_dump_json(exclude_unset=True)) + TURN_TOKENS for tool in prompt.tools)

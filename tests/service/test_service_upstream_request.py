@@ -1,0 +1,213 @@
+"""What the upstream is asked: each endpoint's request in the field's chat dialect, less what the upstream refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from faultserver import FaultServer, Received, Script, whole
+from servicecalls import Caller, said
+from upstreams import MODEL, THINKING, answering, asked, completion, gateway, reply
+
+SCHEMA = {"type": "object", "properties": {"sky": {"type": "string"}}}
+
+
+def sent(fronted: tuple[Caller, FaultServer], endpoint: str, **fields: Any) -> dict[str, Any]:
+    """What the upstream is asked when the service is asked this."""
+    api, upstream = fronted
+    reply(api, endpoint, "Why?", **fields)
+    return asked(upstream.requests[-1])
+
+
+ALL: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    # what an endpoint leaves open is what its document says
+    ("chat", {}, {"model": MODEL, "stream": False, "messages": [{"role": "user", "content": "Why?"}]}),
+    ("web", {}, {"max_tokens": 2048, "temperature": 0.1, "top_p": 1.0}),
+    ("responses", {}, {"max_tokens": 512, "temperature": 0.1, "top_p": 1.0}),
+    ("messages", {}, {"max_tokens": 512, "temperature": 0.1, "top_p": 1.0}),
+    # the cap, by whichever name
+    ("chat", {"max_tokens": 9}, {"max_tokens": 9}),
+    ("web", {"max_new_tokens": 9}, {"max_tokens": 9}),
+    ("responses", {"max_output_tokens": 9}, {"max_tokens": 9}),
+    ("messages", {"max_tokens": 9, "temperature": 1.5}, {"max_tokens": 9, "temperature": 1.5}),
+    ("web", {"stream": True}, {"stream": True, "stream_options": {"include_usage": True}}),
+    # thinking and its effort
+    ("chat", {"reasoning": {"effort": "high"}}, {"reasoning_effort": "high"}),
+    ("responses", {"reasoning": {"effort": "none"}}, {"chat_template_kwargs": {"enable_thinking": False}}),
+    ("messages", {"thinking": {"type": "enabled", "budget_tokens": 480}}, {"reasoning_effort": "low"}),
+    ("responses", {"text": {"verbosity": "low"}}, {"verbosity": "low"}),
+    # the form of the answer
+    ("web", {"response_format": {"type": "json"}}, {"response_format": {"type": "json_object"}}),
+    (
+        "chat",
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "why", "schema": SCHEMA, "strict": True}}},
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "why", "schema": SCHEMA, "strict": True}}},
+    ),
+    (
+        "responses",
+        {"text": {"format": {"type": "json_schema", "schema": SCHEMA}}},
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA}}},
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("endpoint", "fields", "expected"), ALL)
+def test_fields_are_forwarded(
+    fronted: tuple[Caller, FaultServer], endpoint: str, fields: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    """Each in the words of the field's chat dialect."""
+    body = sent(fronted, endpoint, **fields)
+    assert {name: body.get(name) for name in expected} == expected
+
+
+def test_what_nobody_set_is_not_sent(fronted: tuple[Caller, FaultServer]) -> None:
+    """The first endpoint documents no defaults, so the upstream's own are in force."""
+    assert sent(fronted, "chat").keys() == {"model", "messages", "stream"}
+
+
+SYSTEMS: list[tuple[str, dict[str, Any]]] = [
+    ("responses", {"instructions": "Be brief."}),
+    ("messages", {"system": [{"type": "text", "text": "Be brief."}]}),
+    *(
+        (endpoint, {"messages": [{"role": role, "content": "Be brief."}, {"role": "user", "content": "Why?"}]})
+        for endpoint in ("chat", "web")
+        for role in ("system", "developer")
+    ),
+    ("responses", {"input": [{"role": "developer", "content": "Be brief."}, {"role": "user", "content": "Why?"}]}),
+]
+
+
+@pytest.mark.parametrize(("endpoint", "fields"), SYSTEMS)
+def test_system_text_is_one_system_message(
+    fronted: tuple[Caller, FaultServer], endpoint: str, fields: dict[str, Any]
+) -> None:
+    """Also a developer's, a role that many servers refuse."""
+    messages = sent(fronted, endpoint, **fields)["messages"]
+    assert messages == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]
+
+
+def test_images_are_forwarded(fronted: tuple[Caller, FaultServer], endpoint: str) -> None:
+    """By address, never opened, as parts of the message."""
+    url = "https://pictures.example/cat.png"
+    image = {"type": "image_url", "image_url": {"url": url}}
+    content = [{"type": "text", "text": "What is this?"}, image]
+    field = "input" if endpoint == "responses" else "messages"
+    body = sent(fronted, endpoint, **{field: [{"role": "user", "content": content}]})
+    assert body["messages"] == [{"role": "user", "content": content}]
+
+
+def test_tools_and_their_results_are_forwarded(fronted: tuple[Caller, FaultServer]) -> None:
+    """Calls keep their ids, so that results find them."""
+    tools = [
+        {"type": "function", "function": {"name": name, "description": "d", "parameters": SCHEMA}} for name in "ab"
+    ]
+    call = {"id": "call_7", "type": "function", "function": {"name": "a", "arguments": '{"sky":"blue"}'}}
+    messages = [
+        {"role": "user", "content": "Why?"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "content": "because", "tool_call_id": "call_7"},
+    ]
+    body = sent(fronted, "web", messages=messages, tools=tools)
+    assert (body["messages"], body["tools"], "tool_choice" in body) == (messages, tools, False)
+
+
+@pytest.mark.parametrize(
+    ("names", "choice", "expected"),
+    [
+        ("ab", "none", "none"),
+        ("ab", "required", "required"),
+        ("a", "required", {"type": "function", "function": {"name": "a"}}),
+        ("ab", {"type": "function", "function": {"name": "b"}}, {"type": "function", "function": {"name": "b"}}),
+    ],
+)
+def test_the_tool_choice_is_forwarded(
+    fronted: tuple[Caller, FaultServer], names: str, choice: Any, expected: Any
+) -> None:
+    """A tool that alone is required is named, which more servers understand."""
+    tools = [{"type": "function", "function": {"name": name}} for name in names]
+    assert sent(fronted, "web", tools=tools, tool_choice=choice)["tool_choice"] == expected
+
+
+def picky(*known: str, words: str = "each") -> Any:
+    """A server that answers 422 to fields it does not know: all at once, or naming only the first."""
+
+    def choose(request: Received) -> Script:
+        unknown = sorted(set(asked(request)) - {"model", "messages", "stream", *known})
+        if not unknown:
+            return answering(request)
+        if words == "first":
+            error = f"unknown field `{unknown[0]}`, expected one of `model`, `max_tokens`, `reasoning_effort`"
+            return whole({"detail": error}, 422)
+        detail = [
+            {"type": "extra_forbidden", "loc": ["body", name], "msg": "Extra inputs are not permitted"}
+            for name in unknown
+        ]
+        return whole({"detail": detail}, 422)
+
+    return choose
+
+
+@pytest.mark.parametrize("words", ["each", "first"])
+def test_fields_that_the_upstream_refuses_are_left_out(endpoint: str, words: str) -> None:
+    """The caller sees none of it, and the next call does not try again."""
+    known = ("max_tokens", "temperature", "top_p")
+    thinking = {"thinking": THINKING} if endpoint == "messages" else {"reasoning": {"effort": "high"}}
+    with FaultServer(choose=picky(*known, words=words)) as upstream, gateway(upstream) as api:
+        assert reply(api, endpoint, stream=True, **thinking).text == "Hello, world."
+        tries = len(upstream.requests)
+        assert tries == (2 if words == "each" else 4)
+        assert reply(api, endpoint, stream=True, **thinking).text == "Hello, world."
+        assert len(upstream.requests) == tries + 1
+
+
+def test_what_the_caller_set_is_not_left_out() -> None:
+    """A temperature that was asked for is refused in the upstream's words; the document's default is dropped."""
+    with FaultServer(choose=picky("max_tokens", "top_p")) as upstream, gateway(upstream) as api:
+        refused = api.ask("web", temperature=0.7)
+        assert (refused.status_code, "temperature" in said("web", refused.json())["message"]) == (400, True)
+        assert reply(api, "web").text == "Hello, world."
+        assert "temperature" not in asked(upstream.requests[-1])
+
+
+def test_a_cap_by_its_newer_name() -> None:
+    """Some models take `max_completion_tokens` alone."""
+
+    def newer(request: Received) -> Script:
+        if "max_tokens" not in asked(request):
+            return whole(completion())
+        words = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
+        return whole({"error": {"message": words, "type": "invalid_request_error", "param": "max_tokens"}}, 400)
+
+    with FaultServer(choose=newer) as upstream, gateway(upstream) as api:
+        for cap in (9, 10):
+            assert reply(api, "messages", max_tokens=cap).text == "Hello, world."
+            assert asked(upstream.requests[-1])["max_completion_tokens"] == cap
+        assert len(upstream.requests) == 3
+
+
+def test_a_schema_in_the_other_way() -> None:
+    """A server that knows no `json_schema` gets the schema beside `json_object`; one that dislikes it says so."""
+
+    def older(request: Received) -> Script:
+        form = asked(request)["response_format"]
+        if form["type"] == "json_object":
+            return whole(completion('{"sky": "blue"}'))
+        if "bad" in form["json_schema"]["schema"]:
+            return whole({"error": {"message": "Invalid schema for response_format 'answer'", "code": None}}, 400)
+        words = "1 validation error: ('body', 'response_format', 'type'): should be 'json_object', input: 'json_schema'"
+        return whole({"error": {"message": words}}, 500)
+
+    form = {"type": "json_schema", "json_schema": {"schema": SCHEMA}}
+    bad = {"type": "json_schema", "json_schema": {"schema": {"bad": 1}}}
+    with FaultServer(choose=older) as upstream, gateway(upstream) as api:
+        assert api.ask("chat", response_format=bad).status_code == 400
+        assert reply(api, "chat", response_format=form).text == '{"sky": "blue"}'
+        assert asked(upstream.requests[-1])["response_format"] == {"type": "json_object", "schema": SCHEMA}
+
+
+def test_an_error_is_not_taken_for_a_refused_field() -> None:
+    """A prompt that is too long stays so, whichever fields the words name; nothing is tried again."""
+    words = "'max_tokens' is too large: 2048. This model's maximum context length is 1024 tokens."
+    with FaultServer(whole({"error": {"message": words}}, 400)) as upstream, gateway(upstream) as api:
+        assert said("web", api.ask("web").json())["code"] == "context_length_exceeded"
+        assert len(upstream.requests) == 1

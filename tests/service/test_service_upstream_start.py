@@ -1,0 +1,215 @@
+"""The upstream's address, key and models: how they are told, and that nobody else ever sees the first two."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+from faultserver import FaultServer, Received, Script, chunked, event, whole
+from servicecalls import PATHS, Caller, eventually, minimal, said
+from upstreams import answering, asked, chunk, completion, gateway, reply
+from upstreams import said as stream_of
+
+from famnb.errors import ConnectError, CredentialError, InvalidRequest
+from famnb.service import Server, serve
+
+KEY = "the-upstreams-own-key"
+
+
+@pytest.fixture(autouse=True)
+def variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THEIR_KEY", KEY)
+
+
+def listing(*models: str) -> Script:
+    return whole({"object": "list", "data": [{"id": model, "object": "model"} for model in models]})
+
+
+@pytest.mark.parametrize(
+    ("suffix", "named", "header"),
+    [("", "THEIR_KEY", f"Bearer {KEY}"), ("/v1", "", None), ("/v1/", "THEIR_KEY", f"Bearer {KEY}"), ("/", "", None)],
+)
+def test_the_address_may_end_in_v1(suffix: str, named: str, header: str | None) -> None:
+    """Either way the same path is called, with the key if there is one and without any if there is none."""
+    with FaultServer(choose=answering) as upstream, gateway(upstream.url + suffix, upstream_key=named) as api:
+        reply(api, "web")
+    (request,) = upstream.requests
+    assert (request.path, request.headers.get("authorization")) == ("/v1/chat/completions", header)
+
+
+@pytest.mark.parametrize(
+    ("told", "listed", "called", "expected"),
+    [
+        ("theirs", [], "fam-2-5-pro", "theirs"),
+        (["fam-2-5-pro=big", "small"], [], "fam-2-5-pro", "big"),
+        (["fam-2-5-pro=big", "small"], [], "fam-2-5-mini", "small"),
+        ([], ["the-only-one"], "fam-2-5-pro", "the-only-one"),
+        ([], ["one", "other"], "fam-2-5-pro", "fam-2-5-pro"),
+        ([], ["one", "fam-2-5-pro"], "fam-2-5-pro", "fam-2-5-pro"),
+    ],
+)
+def test_models_by_the_upstreams_names(told: Any, listed: list[str], called: str, expected: str) -> None:
+    """As told; else our own name, unless the upstream lists one single other model."""
+    with (
+        FaultServer(choose=answering, get=listing(*listed)) as upstream,
+        gateway(upstream, upstream_model=told) as api,
+    ):
+        assert api.ask("web", model=called).json()["model"] == called
+    assert asked(upstream.requests[0])["model"] == expected
+
+
+def test_a_provider_prefixed_model_goes_through() -> None:
+    """What the first endpoint takes by any name, an upstream with many models may know."""
+    with (
+        FaultServer(choose=answering, get=listing("a/b", "c/d")) as upstream,
+        gateway(upstream, upstream_model=()) as api,
+    ):
+        reply(api, "chat", model="c/d")
+    assert asked(upstream.requests[0])["model"] == "c/d"
+
+
+def test_a_model_changed_at_the_upstream_is_found_again() -> None:
+    """The list is read again once the upstream no longer knows the model."""
+    with FaultServer(choose=answering, get=listing("old")) as upstream, gateway(upstream, upstream_model=()) as api:
+        reply(api, "web")
+        upstream.get = listing("new")
+        upstream.choose = lambda request: whole({"error": "no such model"}, 404)
+        assert api.ask("web").status_code == 500
+        upstream.choose = answering
+
+        def asks_for_the_new_one() -> bool:
+            reply(api, "web")
+            return bool(asked(upstream.requests[-1])["model"] == "new")
+
+        assert eventually(asks_for_the_new_one)
+
+
+def leaking(request: Received) -> Script:
+    """A server that says everything it knows, in whatever way the prompt asks for."""
+    host = request.headers["host"]
+    words = f"key {request.headers['authorization']} at http://{host}/v1/chat/completions ({host}), not good"
+    prompt = asked(request)["messages"][-1]["content"]
+    match prompt.split():
+        case ["status", status]:
+            return whole({"error": {"message": words, "code": words}}, int(status), x_upstream=host, location=words)
+        case ["html"]:
+            return whole(f"<html><title>{words}</title></html>".encode(), 502, content_type="text/html")
+        case ["stream"]:
+            return chunked(chunk({"content": "Hello"}), event({"error": {"message": words}}))
+        case ["garbage"]:
+            return chunked(chunk({"content": "Hello"}), event(words.encode()))
+        case _:
+            return whole(completion(words))
+
+
+@pytest.fixture(scope="module")
+def leaky() -> Iterator[tuple[FaultServer, Server]]:
+    """A service in front of a server that keeps nothing to itself."""
+    with pytest.MonkeyPatch.context() as patch, FaultServer(choose=leaking) as upstream:
+        patch.setenv("THEIR_KEY", KEY)
+        with serve(upstream=upstream.url, upstream_key="THEIR_KEY", upstream_model="m") as server:
+            yield upstream, server
+
+
+STATUSES = [f"status {code}" for code in (302, 400, 401, 404, 422, 429, 500)]
+
+
+@pytest.mark.parametrize("prompt", ["html", "stream", "garbage", *STATUSES])
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_upstreams_key_and_address_are_told_to_nobody(
+    leaky: tuple[FaultServer, Server], endpoint: str, prompt: str, stream: bool
+) -> None:
+    """Not in an error, a header, an event, `/health` or the service's own output, though the upstream repeats them."""
+    upstream, server = leaky
+    before = len(upstream.requests)
+    with Caller(server) as api:
+        answered = api.ask(endpoint, prompt, stream=stream)
+    told = f"{answered.headers} {answered.text} {httpx.get(f'{server.url}/health').text}"
+    server._log.seek(0)
+    told += server._log.read().decode()
+    assert len(upstream.requests) == before + 1
+    assert KEY not in told + " ".join(psutil.Process(server.pid).cmdline())
+    assert upstream.url.removeprefix("http://") not in told
+
+
+def test_a_key_that_the_answer_repeats_is_masked(leaky: tuple[FaultServer, Server], endpoint: str) -> None:
+    """A server may have been told to repeat everything."""
+    with Caller(leaky[1]) as api:
+        told = reply(api, endpoint, "repeat").text
+    assert KEY not in told
+    assert "[key]" in told
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"upstream": "not an address"}, ConnectError),
+        ({"upstream": "ftp://127.0.0.1"}, ConnectError),
+        ({"upstream": "http://user:secret@127.0.0.1"}, ConnectError),
+        ({"upstream_model": "m"}, InvalidRequest),
+        ({"upstream_key": "THEIR_KEY"}, InvalidRequest),
+        ({"upstream": "http://127.0.0.1:1", "upstream_key": KEY}, CredentialError),
+    ],
+)
+def test_a_wrong_setting_is_refused_without_showing_a_secret(options: dict[str, Any], error: type[Exception]) -> None:
+    """A key in place of its variable's name is a likely mistake."""
+    with pytest.raises(error, match="upstream") as refused:
+        serve(**options)
+    assert KEY not in str(refused.value)
+    assert "secret" not in str(refused.value)
+
+
+def test_health_says_whether_the_upstream_answers() -> None:
+    """It serves all the same: a call fails in shape while the upstream is down."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        gone = f"http://127.0.0.1:{free.getsockname()[1]}"
+    states = {}
+    with FaultServer(get=listing("m")) as good, FaultServer(get=whole(b"", 401)) as refusing:
+        for word, url in {"up": good.url, "unauthorized": refusing.url, "down": gone}.items():
+            with serve(upstream=url) as server:
+                states[word] = httpx.get(f"{server.url}/health").json()
+    assert states == {word: {"status": "ok", "engine": "upstream", "upstream": word} for word in states}
+
+
+def test_an_upstream_that_is_down_is_a_warning_and_a_500() -> None:
+    """One line on standard error at the start, without the address; then errors of each endpoint's own shape."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    command = [sys.executable, "-m", "famnb", "serve", "--upstream", f"http://{address}", "--key", "ours"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    url = json.loads(process.stdout.readline())["url"]
+    with httpx.Client(base_url=url, headers={"authorization": "Bearer ours"}) as client:
+        answers = {name: client.post(path, json=minimal(name, stream=True)) for name, path in PATHS.items()}
+    process.send_signal(signal.SIGINT)
+    printed = process.communicate(timeout=20)[1]
+    for name, answer in answers.items():
+        words = said(name, answer.json())["message"]
+        assert (answer.status_code, "does not answer" in words, address in answer.text) == (500, True, False)
+    assert printed == "famnb: the upstream does not answer yet; calls fail until it does\n"
+
+
+def test_the_command_line_takes_a_map_of_models() -> None:
+    """`--upstream-model` may be repeated; the key is read from the variable that is named."""
+    with FaultServer(choose=lambda _: chunked(*stream_of("Hello."))) as upstream:
+        command = [sys.executable, "-m", "famnb", "serve", "--upstream", upstream.url, "--key", "ours"]
+        command += ["--upstream-key", "THEIR_KEY", "--upstream-model", "fam-2-5-pro=big", "--upstream-model", "small"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        assert process.stdout is not None
+        url = json.loads(process.stdout.readline())["url"]
+        with httpx.Client(base_url=url, headers={"authorization": "Bearer ours"}) as client:
+            for model in ("fam-2-5-pro", "fam-2-5-mini"):
+                body = minimal("web", model=model, stream=True)
+                assert "Hello." in client.post("/v1/web/chat/completions", json=body).text
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+    assert [asked(request)["model"] for request in upstream.requests] == ["big", "small"]
+    assert {request.headers["authorization"] for request in upstream.requests} == {f"Bearer {KEY}"}
