@@ -9,7 +9,7 @@ CLASS = "famnb-keys"
 
 
 class Keys(anywidget.AnyWidget):
-    """Shows nothing; while it is on the page, lists in boxes of the class hear their own keys, in columns that align."""
+    """Shows nothing; while it is on the page, lists in boxes of the class hear their own keys, and align."""
 
     _esm = f"""
     export default {{
