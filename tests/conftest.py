@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +22,10 @@ _KEPT = {"FAMNB_REQUIRE_BROWSER"}
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Browser tests come last: Playwright leaves its event loop running, inside which `asyncio.run` refuses to work."""
     items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+
+
+# A shell that starts the tests in the background has interrupts ignored; tests that interrupt calls need them.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
