@@ -190,7 +190,9 @@ def test_a_read_only_folder_is_one_warning_and_can_be_read() -> None:
         path.chmod(0o444)
         path.parent.chmod(0o555)
         command = [sys.executable, "-c", READ_ONLY, str(path)]
-        done = subprocess.run(command, env={**os.environ, **HERE}, capture_output=True, text=True, timeout=60)
+        # The other user may not look into this user's folders for prices either.
+        env = {**os.environ, **HERE, "FAMNB_PRICES": str(path.with_name("prices.toml"))}
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
         path.parent.chmod(0o755)
     assert done.stdout == "1 1\n", done.stderr
 
