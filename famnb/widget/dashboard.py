@@ -180,7 +180,7 @@ def line(row: Any) -> str:
     cost = "" if pd.isna(row["cost_usd"]) else dollars(Decimal(str(row["cost_usd"])))
     said = "" if pd.isna(row["prompt"]) else " ".join(markup.visible(row["prompt"]).split())
     status = row["status"] if pd.isna(row["error"]) else f"{row['status']}: {row['error']}"
-    return f"{when:%H:%M:%S}  {row['endpoint']:<9} {row['model']:<13} {status:<12} {taken:>8} {cost:>9}  {said:.60}"
+    return f"{when:%H:%M:%S}  {row['endpoint']:<9} {row['model']:<12} {status:<10} {taken:>7} {cost:>9}  {said:.60}"
 
 
 def _local(moment: pd.Timestamp) -> timedelta:

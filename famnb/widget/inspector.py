@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import html
 import io
 import json
 import traceback
@@ -89,8 +91,9 @@ class Inspector(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
         figure: Any = plot.timeline(self._call.reply)
         image = io.BytesIO()
         figure.savefig(image, format="png")
-        drawn = widgets.Image(value=image.getvalue(), format="png", width="760", alt=figure.alt)
-        self._timeline.children = (drawn,)
+        drawn = base64.b64encode(image.getvalue()).decode()
+        shown = f'<img alt="{html.escape(figure.alt)}" style="width:100%;max-width:760px" src="data:image/png;base64,{drawn}">'
+        self._timeline.children = (widgets.HTML(shown),)
 
     def __repr__(self) -> str:
         return f"<Inspector {self._call!r}>"

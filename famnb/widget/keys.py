@@ -22,4 +22,4 @@ class Keys(anywidget.AnyWidget):
       }},
     }};
     """
-    _css = f".{CLASS} select[size] {{ font-family: var(--jp-code-font-family, monospace); }}"
+    _css = f".{CLASS} select[size] {{ font: 12px var(--jp-code-font-family, monospace); }}"
