@@ -92,8 +92,8 @@ class Inspector(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
         image = io.BytesIO()
         figure.savefig(image, format="png")
         drawn = base64.b64encode(image.getvalue()).decode()
-        shown = f'<img alt="{html.escape(figure.alt)}" style="width:100%;max-width:760px" src="data:image/png;base64,{drawn}">'
-        self._timeline.children = (widgets.HTML(shown),)
+        source = f'alt="{html.escape(figure.alt)}" src="data:image/png;base64,{drawn}"'
+        self._timeline.children = (widgets.HTML(f'<img style="width:100%;max-width:760px" {source}>'),)
 
     def __repr__(self) -> str:
         return f"<Inspector {self._call!r}>"
