@@ -22,9 +22,9 @@ from famnb.endpoints import ENDPOINTS, Endpoint, compose
 from famnb.errors import FamnbError
 from famnb.frame import calls
 from famnb.scrub import scrub
-from famnb.service.child import KEY_VARIABLE, spawned
+from famnb.service.child import KEY_VARIABLE, SERVICE_URL, spawned
 from famnb.service.options import Options
-from famnb.workbench import SERVICE_URL, connect
+from famnb.workbench import connect
 
 START = "01-start.ipynb"
 
@@ -122,10 +122,16 @@ def _shipped(folder: str, file: str) -> tuple[Path, bool]:
 
 
 def _serve(parser: argparse.ArgumentParser) -> None:
-    """The local service; its first line on standard output is one JSON object with url, key and pid."""
+    """The local service; its first line on standard output is one JSON object with url, key, pid and alt_url."""
     usual = Options()
     parser.add_argument("--host", default=usual.host, help="address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, default=usual.port, help="port to listen on (default: a free one)")
+    parser.add_argument(
+        "--alt-port",
+        type=int,
+        metavar="N",
+        help="serve responses, web chat and messages at this port, 0 for a free one (default: all four on one port)",
+    )
     parser.add_argument("--key", help=f"the API key to ask for (default: {KEY_VARIABLE}, else a random one)")
     parser.add_argument("--seed", type=int, default=usual.seed, help="another seed gives other answers (default: 0)")
     parser.add_argument(

@@ -17,10 +17,7 @@ from famnb.client.caller import CONNECTIONS, Caller, Viewer
 from famnb.client.credentials import Credential
 from famnb.errors import CredentialError
 from famnb.record import Ledger
-from famnb.service.child import KEY_VARIABLE
-
-SERVICE_URL = "FAMNB_SERVICE_URL"
-"""Environment variable by which `famnb lab` tells its kernels where the service is; its key is in KEY_VARIABLE."""
+from famnb.service.child import KEY_VARIABLE, SERVICE_URL
 
 _embedded: service.Server | None = None
 _embedding = threading.Lock()
@@ -120,6 +117,8 @@ def embedded() -> tuple[str, str]:
     with _embedding:
         if _embedded is None or not _answers(_embedded.url):
             _embedded = service.serve()
+            # For the processes that this one starts, and for code that reads them: they need no service of their own.
+            os.environ |= {SERVICE_URL: _embedded.url, KEY_VARIABLE: _embedded.key}
         return _embedded.url, _embedded.key
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import famnb
 from famnb import workbench
-from famnb.service.child import KEY_VARIABLE
+from famnb.service.child import KEY_VARIABLE, SERVICE_URL
 
 
 def test_without_a_key_the_embedded_service_answers(capsys: pytest.CaptureFixture[str]):
@@ -35,7 +35,7 @@ def test_the_service_that_lab_started_is_used(
     server: famnb.service.Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     """A kernel under `famnb lab` finds the running service in its environment."""
-    monkeypatch.setenv(workbench.SERVICE_URL, server.url)
+    monkeypatch.setenv(SERVICE_URL, server.url)
     monkeypatch.setenv(KEY_VARIABLE, server.key)
     with famnb.connect() as client:
         assert server.url in capsys.readouterr().out

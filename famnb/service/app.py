@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from famnb.endpoints import ENDPOINTS
+from famnb.endpoints import ENDPOINTS, Endpoint
 from famnb.errors import InvalidRequest
 from famnb.service.access import Limits, caller
 from famnb.service.engines.engine import Engine
@@ -35,10 +35,11 @@ def engine_of(options: Options) -> Engine:
     return Sim(seed=options.seed, time_scale=options.time_scale)
 
 
-def create_app(options: Options, *, keys: tuple[str, ...], engine: Engine) -> ASGIApp:
+def create_app(options: Options, *, keys: tuple[str, ...], engine: Engine, alt_port: int | None = None) -> ASGIApp:
     """The service for these keys, with an engine that the caller closes.
 
-    Raises InvalidRequest when `options.fault` asks for a fault that does not exist.
+    What comes in at `alt_port` finds the endpoints of the alternative address, everything else the others; without it
+    all are everywhere. Raises InvalidRequest when `options.fault` asks for a fault that does not exist.
     """
     try:
         faults = faults_of(options.fault)
@@ -54,15 +55,33 @@ def create_app(options: Options, *, keys: tuple[str, ...], engine: Engine) -> AS
         store=Store(),
         faults=faults,
     )
-    routes = [Route(endpoint.path, Generation(endpoint, house), methods=["POST"]) for endpoint in ENDPOINTS.values()]
+    every = tuple(ENDPOINTS.values())
+    if alt_port is None:
+        return _Marked(_address(house, every), engine.name)
+    first, alternative = (
+        _address(house, tuple(endpoint for endpoint in every if endpoint.alt == alt)) for alt in (False, True)
+    )
+
+    async def two(scope: Scope, receive: Receive, send: Send) -> None:
+        at_alternative = (scope.get("server") or ("", None))[1] == alt_port
+        await (alternative if at_alternative else first)(scope, receive, send)
+
+    return _Marked(two, engine.name)
+
+
+def _address(house: House, endpoints: tuple[Endpoint, ...]) -> ASGIApp:
+    """What is served at one address: some endpoints, and what every address has."""
+    routes = [Route(endpoint.path, Generation(endpoint, house), methods=["POST"]) for endpoint in endpoints]
+    if ENDPOINTS["responses"] in endpoints:
+        routes.append(Route("/v1/responses/{id}", functools.partial(_stored, house), methods=["GET", "DELETE"]))
     routes += [
-        Route("/v1/responses/{id}", functools.partial(_stored, house), methods=["GET", "DELETE"]),
-        Route("/openapi.json", _openapi, methods=["GET"]),
+        Route("/openapi.json", functools.partial(_openapi, endpoints), methods=["GET"]),
         Route("/health", functools.partial(_health, house), methods=["GET"]),
     ]
-    app = Starlette(routes=routes, exception_handlers={Refusal: _refused, HTTPException: _unrouted, Exception: _failed})
+    unrouted = functools.partial(_unrouted, endpoints)
+    app = Starlette(routes=routes, exception_handlers={Refusal: _refused, HTTPException: unrouted, Exception: _failed})
     app.router.redirect_slashes = False
-    return _Marked(app, engine.name)
+    return app
 
 
 class _Marked:
@@ -96,8 +115,8 @@ async def _health(house: House, _: Request) -> Response:
     return _json({"status": "ok", "engine": house.engine.name, **await house.engine.state()})
 
 
-async def _openapi(_: Request) -> Response:
-    return _json(description())
+async def _openapi(endpoints: tuple[Endpoint, ...], _: Request) -> Response:
+    return _json(description(endpoints))
 
 
 def _refused(request: Request, error: Exception) -> Response:
@@ -107,15 +126,19 @@ def _refused(request: Request, error: Exception) -> Response:
     return _json(endpoint.dialect.fault(error.fault(endpoint)), error.status, error.headers)
 
 
-def _unrouted(request: Request, error: Exception) -> Response:
-    """The answer to a path or method that does not exist."""
+def _unrouted(endpoints: tuple[Endpoint, ...], request: Request, error: Exception) -> Response:
+    """The answer to a path or method that does not exist at an address, or only at the other."""
     assert isinstance(error, HTTPException)
     path = request.url.path
     if error.status_code == 405:
         allowed = (error.headers or {}).get("Allow", "")
         said = f"{request.method} is not allowed at {path}; use {allowed}"
     else:
-        said = f"there is no {path}; the endpoints are {', '.join(endpoint.path for endpoint in ENDPOINTS.values())}"
+        here = f"there is no {path}; the endpoints are {', '.join(endpoint.path for endpoint in endpoints)}"
+        elsewhere = endpoint_at(path)
+        other = "alternative" if elsewhere.alt else "first"
+        misled = elsewhere not in endpoints and path.startswith(elsewhere.path)
+        said = f"{here}; {elsewhere.path} is served at the {other} address of this service" if misled else here
     return _refused(request, Refusal(error.status_code, said, headers=error.headers))
 
 

@@ -19,6 +19,8 @@ import msgspec
 from famnb.errors import ConnectError
 from famnb.service.options import Options
 
+SERVICE_URL = "FAMNB_SERVICE_URL"
+"""The environment variable by which `famnb lab` tells its kernels where the service is, and they their children."""
 KEY_VARIABLE = "FAMNB_SERVICE_KEY"
 """The environment variable that carries the keys to the child: never its arguments, which every user can list."""
 
@@ -26,9 +28,13 @@ KEY_VARIABLE = "FAMNB_SERVICE_KEY"
 class Server:
     """A running service; it ends with `close`, at the end of a `with` block, or when this process ends."""
 
-    def __init__(self, *, url: str, key: str, pid: int, process: subprocess.Popen[bytes], log: IO[bytes]) -> None:
+    def __init__(
+        self, *, url: str, alt_url: str, key: str, pid: int, process: subprocess.Popen[bytes], log: IO[bytes]
+    ) -> None:
         self.url = url
-        """Its address, the same for `base_url` and `alt_base_url`."""
+        """Its address, a client's `base_url`."""
+        self.alt_url = alt_url
+        """Its alternative address, a client's `alt_base_url`; the same as `url` without an `alt_port`."""
         self.key = key
         self.pid = pid
         self._process = process
@@ -61,8 +67,8 @@ class Server:
 def serve(*, start_timeout: float = 30.0, **options: Any) -> Server:
     """Start the local service in a child process that ends with this one; raises ConnectError when it cannot.
 
-    `options` are the fields of `famnb.service.options.Options`, such as `port=0`, `key=None`, `seed=0`,
-    `time_scale=1.0`, `strict=False`, `fault=""`; `upstream="http://127.0.0.1:8000"` has a real engine answer, whose key
+    `options` are the fields of `famnb.service.options.Options`, such as `port=0`, `alt_port=None`, `key=None`,
+    `seed=0`, `time_scale=1.0`, `strict=False`, `fault=""`; `upstream="http://127.0.0.1:8000"` has a real engine answer, whose key
     the child reads from the environment variable that `upstream_key` names.
     """
     chosen = Options(**options)
@@ -92,7 +98,8 @@ def serve(*, start_timeout: float = 30.0, **options: Any) -> Server:
         late.cancel()
     try:
         said = msgspec.json.decode(line)
-        return Server(url=said["url"], key=said["key"], pid=said["pid"], process=process, log=log)
+        where = {name: said[name] for name in ("url", "alt_url", "key", "pid")}
+        return Server(**where, process=process, log=log)
     except (msgspec.DecodeError, KeyError, TypeError):
         raise _not_started(process, log, start_timeout) from None
 

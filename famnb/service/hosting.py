@@ -61,24 +61,29 @@ def run(*, until_eof: bool = False, **options: Any) -> int:
     """Serve until interrupted, or until the end of standard input; returns the exit status.
 
     `options` are the fields of `famnb.service.options.Options`. The first line on standard output is one JSON
-    object `{"url", "key", "pid"}`, written once connections are accepted; everything else goes to standard error.
+    object `{"url", "key", "pid", "alt_url"}`, written once connections are accepted; everything else goes to standard
+    error. `alt_url` is the `url` unless there is an `alt_port`.
     """
     chosen = Options(**options)
     keys = chosen.keys() or (new_key(),)
-    listening = _listening(chosen)
-    line = {"url": _url(chosen.host, listening.getsockname()[1]), "key": keys[0], "pid": os.getpid()}
+    wanted = (chosen.port,) if chosen.alt_port is None else (chosen.port, chosen.alt_port)
+    sockets = [_listening(chosen.host, port) for port in wanted]
+    ports = [listening.getsockname()[1] for listening in sockets]
+    url, alt_url = _url(chosen.host, ports[0]), _url(chosen.host, ports[-1])
+    line = {"url": url, "key": keys[0], "pid": os.getpid(), "alt_url": alt_url}
     engine = engine_of(chosen)
-    web = _Web(_config(chosen, keys, engine), msgspec.json.encode(line), engine)
+    alt_port = None if chosen.alt_port is None else ports[-1]
+    web = _Web(_config(chosen, keys, engine, alt_port), msgspec.json.encode(line), engine)
     if until_eof:
         threading.Thread(target=web.end_with_stdin, name="famnb-stdin", daemon=True).start()
     with contextlib.suppress(KeyboardInterrupt):
-        web.run(sockets=[listening])
+        web.run(sockets=sockets)
     return 0
 
 
-def _config(options: Options, keys: tuple[str, ...], engine: Engine) -> uvicorn.Config:
+def _config(options: Options, keys: tuple[str, ...], engine: Engine, alt_port: int | None) -> uvicorn.Config:
     return uvicorn.Config(
-        create_app(options, keys=keys, engine=engine),
+        create_app(options, keys=keys, engine=engine, alt_port=alt_port),
         http="httptools",
         ws="none",
         lifespan="off",
@@ -93,14 +98,14 @@ def _config(options: Options, keys: tuple[str, ...], engine: Engine) -> uvicorn.
     )
 
 
-def _listening(options: Options) -> socket.socket:
+def _listening(host: str, port: int) -> socket.socket:
     """A socket that listens at the host and port; raises ConnectError when it cannot."""
-    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((options.host, options.port), family=family, backlog=2048)
+        return socket.create_server((host, port), family=family, backlog=2048)
     except (OSError, OverflowError) as error:
         raise ConnectError(
-            f"cannot listen at {options.host} port {options.port} ({error}); choose another port, or 0 for a free one"
+            f"cannot listen at {host} port {port} ({error}); choose another port, or 0 for a free one"
         ) from None
 
 

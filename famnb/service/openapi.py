@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
-from famnb.endpoints import ENDPOINTS, Endpoint
+from famnb.endpoints import Endpoint
 
 _STATUSES = {
     "400": "invalid request parameters or malformed JSON",
@@ -18,9 +18,9 @@ _STATUSES = {
 
 
 @functools.cache
-def description() -> dict[str, Any]:
-    """The OpenAPI document."""
-    models = [(endpoint.request, "validation") for endpoint in ENDPOINTS.values()]
+def description(endpoints: tuple[Endpoint, ...]) -> dict[str, Any]:
+    """The OpenAPI document of an address that serves these endpoints."""
+    models = [(endpoint.request, "validation") for endpoint in endpoints]
     _, schemas = models_json_schema(models, ref_template="#/components/schemas/{model}")  # type: ignore[arg-type]
     return {
         "openapi": "3.1.0",
@@ -30,7 +30,7 @@ def description() -> dict[str, Any]:
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{"key": []}],
-        "paths": {endpoint.path: {"post": _operation(endpoint)} for endpoint in ENDPOINTS.values()},
+        "paths": {endpoint.path: {"post": _operation(endpoint)} for endpoint in endpoints},
     }
 
 

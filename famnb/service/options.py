@@ -19,6 +19,8 @@ class Options:
     """Address to listen on."""
     port: int = 0
     """Port to listen on; 0 takes a free one."""
+    alt_port: int | None = None
+    """Port of the document's alternative address, 0 for a free one; None serves all endpoints on one port."""
     key: str | Sequence[str] | None = dataclasses.field(default=None, repr=False)
     """The API key that callers must send, or several; a random one when None."""
     seed: int = 0

@@ -1,0 +1,112 @@
+"""The code that repeats a call: it runs as it stands, says the same to the service, and holds no key."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from strategies import json_values
+
+import famnb
+from famnb.endpoints import ENDPOINTS, compose
+from famnb.errors import InvalidRequest
+from famnb.reply import fold
+from famnb.request import Request
+from famnb.service.child import KEY_VARIABLE, SERVICE_URL
+from famnb.widget.code import _literal, code, kinds
+
+PROMPT = "Say “hi” to O'Hara:\n\t\"twice\", it's 5 $HOME `ls` \\n \U0001f600\u2028"
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[famnb.service.Server]:
+    """A service that answers at once."""
+    with famnb.serve(time_scale=0) as server:
+        yield server
+
+
+@pytest.fixture
+def env(service: famnb.service.Server, monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    """What a notebook's kernel knows of the embedded service, with a proxy that nobody must use."""
+    monkeypatch.setenv(SERVICE_URL, service.url)
+    monkeypatch.setenv(KEY_VARIABLE, service.key)
+    monkeypatch.setenv("FAMNB_LEDGER", f"{tmp_path}/calls.sqlite")
+
+
+def asked(name: str, *, stream: bool) -> Request:
+    """A request of that endpoint with what is hard to quote."""
+    extra: dict[str, Any] = {"tools": [{"type": "function", "function": {"name": "look"}}]} if name == "web" else {}
+    return compose(name, PROMPT, system="Be brief.", max_tokens=40, thinking=16, stream=stream, **extra)
+
+
+def printed(cell: str) -> str:
+    """What a cell prints, its last expression included."""
+    if cell.startswith("%%bash\n"):
+        command = ["bash", "-euc", cell.removeprefix("%%bash\n")]
+    else:
+        tree = ast.parse(cell)
+        last = tree.body[-1]
+        if isinstance(last, ast.Expr):
+            tree.body[-1] = ast.parse(f"print({ast.unparse(last.value)})").body[0]
+        command = [sys.executable, "-c", ast.unparse(tree)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def said(wire: str, name: str) -> str:
+    """The text that a stream's bytes say."""
+    reader = ENDPOINTS[name].dialect.reader()
+    blocks = [line.removeprefix("data: ") for line in wire.split("\n") if line.startswith("data: ")]
+    return fold(event for block in blocks for event in reader.read(block.encode())).text
+
+
+@pytest.mark.usefixtures("env")
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("name", ENDPOINTS)
+def test_every_cell_runs_and_gets_the_same_answer(name: str, stream: bool, service: famnb.service.Server) -> None:
+    """famnb, httpx, curl and the SDK, whole and streamed: the simulated answer quotes what was asked."""
+    request = asked(name, stream=stream)
+    with famnb.Client(base_url=service.url, api_key=service.key) as client:
+        words = client.send(request).text.split()[:3]
+    for kind in kinds(request):
+        cell = code(request, kind=kind, base_url=service.url)
+        assert service.key not in cell
+        out = printed(cell)
+        if stream and kind in ("httpx", "curl"):
+            out = said(out, name)
+        assert all(word in out for word in words), (kind, out)
+
+
+@given(json_values.filter(lambda value: "inf" not in repr(value)))
+def test_a_value_is_written_as_python_that_means_the_same(value: object) -> None:
+    """Whatever the nesting, the quotes and the escapes."""
+    assert ast.literal_eval(_literal(value)) == value
+    assert ast.literal_eval(_literal([value] * 12, indent=4)) == [value] * 12
+
+
+def test_long_values_are_written_an_item_a_line() -> None:
+    """As a formatter would have it."""
+    assert _literal({"a": ["x" * 60, "y" * 60]}) == '{\n    "a": [\n        "' + "x" * 60 + '",\n        "' + (
+        "y" * 60 + '",\n    ],\n}'
+    )
+
+
+def test_an_address_of_no_environment_is_written_out() -> None:
+    """The key still comes from the environment."""
+    cell = code(asked("messages", stream=False), kind="famnb", base_url="https://api.example.com")
+    assert 'famnb.Client(base_url="https://api.example.com")' in cell
+    curl = code(asked("messages", stream=False), kind="curl", base_url="https://api.example.com")
+    assert "'https://api.example.com/v1/messages'" in curl
+    assert "$FAM_API_KEY" in curl
+
+
+def test_an_endpoint_has_no_cell_for_a_foreign_sdk() -> None:
+    """The error says which kinds there are."""
+    with pytest.raises(InvalidRequest, match="famnb, httpx, curl, anthropic"):
+        code(asked("messages", stream=False), kind="openai", base_url="https://api.example.com")
