@@ -76,6 +76,18 @@ class Request(Part):
         return bool(getattr(self, "stream", False))
 
 
+def choices(*ways: dict[str, dict[str, Any]]) -> ConfigDict:
+    """A part that has to be as one of these ways says, in its JSON Schema: fields that must be there, and as what.
+
+    A validator says the same with better words; the field `type` or `role` may be left out where it has a default.
+    """
+    described: list[Any] = [
+        {"properties": fields, "required": [name for name, field in fields.items() if "enum" not in field]}
+        for fields in ways
+    ]
+    return ConfigDict(json_schema_extra={"anyOf": described})
+
+
 def explain(model: type[BaseModel], error: pydantic.ValidationError) -> str:
     """A validation error in words: each field with what was wrong, what was given and what is expected."""
     lines = [

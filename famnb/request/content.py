@@ -15,11 +15,12 @@ from pydantic import (
     model_validator,
 )
 
-from famnb.request.base import Part
+from famnb.request.base import Part, choices
 from famnb.request.limits import SOME, Effort, Summary, Text
 
 TEXT_TYPES = ("text", "input_text", "output_text")
 IMAGE_TYPES = ("image_url", "input_image")
+THINKING_TYPES = ("thinking", "redacted_thinking")
 
 
 class ImageUrl(Part):
@@ -33,6 +34,12 @@ class ImageUrl(Part):
 
 class ContentPart(Part):
     """One part of a message: a text or an image."""
+
+    model_config = choices(
+        {"type": {"enum": [*TEXT_TYPES]}, "text": {"type": "string", "minLength": 1}},
+        {"type": {"enum": [*IMAGE_TYPES]}, "image_url": {"type": ["string", "object"], "minLength": 1}},
+        {"type": {"enum": [*THINKING_TYPES]}},
+    )
 
     type: Literal["text", "input_text", "output_text", "image_url", "input_image", "thinking", "redacted_thinking"]
     """What the part is; the three text types mean the same, so do the two image types."""
@@ -125,12 +132,26 @@ class ToolCall(Part):
     """What was called."""
 
 
+def _or_nothing(content: dict[str, Any]) -> None:
+    """An empty text is a content too, where `choices` lets it be."""
+    content["anyOf"].append({"const": ""})
+
+
 class ChatMessage(Part):
     """A message of the two chat endpoints."""
 
+    model_config = choices(
+        {
+            "role": {"enum": ["system", "developer", "user", "assistant"]},
+            "content": {"type": ["string", "object", "array"], "minLength": 1},
+        },
+        {"role": {"enum": ["assistant"]}, "tool_calls": {"type": "array", "minItems": 1}},
+        {"role": {"enum": ["tool"]}, "tool_call_id": {"type": "string", "minLength": 1}},
+    )
+
     role: Literal["system", "developer", "user", "assistant", "tool"]
     """Who speaks."""
-    content: Content | None = None
+    content: Annotated[Content | None, Field(json_schema_extra=_or_nothing)] = None
     """What is said; may be empty only beside `tool_calls` or as a tool's result."""
     name: str | None = None
     """The speaker's name, where several share a role."""
@@ -147,7 +168,7 @@ class ChatMessage(Part):
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
-        if not self.content and not self.tool_calls and self.role != "tool":
+        if not self.content and not (self.role == "assistant" and self.tool_calls) and self.role != "tool":
             raise ValueError("a message needs `content`")
         if self.role == "tool" and not self.tool_call_id:
             raise ValueError("a tool message needs the `tool_call_id` it answers")
@@ -181,6 +202,11 @@ class JsonSchemaFormat(Part):
 
 class ResponseFormat(Part):
     """The form of the reply on the chat endpoints."""
+
+    model_config = choices(
+        {"type": {"enum": ["text", "json", "json_object"]}},
+        {"type": {"enum": ["json_schema"]}, "json_schema": {"type": "object"}},
+    )
 
     type: Literal["text", "json", "json_object", "json_schema"] = "text"
     """`text`, any JSON (`json`, `json_object`), or JSON by a schema."""

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field, StringConstraints
+from pydantic import BeforeValidator, Field, StringConstraints
 
 Temperature: TypeAlias = Annotated[float, Field(ge=0.0, le=2.0)]
 TopP: TypeAlias = Annotated[float, Field(ge=0.0, le=1.0)]
-Tokens: TypeAlias = Annotated[int, Field(ge=1)]
+
+
+def _whole(value: Any) -> Any:
+    """JSON has one kind of number: to it 5.0 is an integer too."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Tokens: TypeAlias = Annotated[int, Field(ge=1), BeforeValidator(_whole)]
 
 MINI_OUTPUT_TOKENS = 16_384
 """The most tokens `fam-mini` generates."""
 MINI_CONTEXT_TOKENS = 256_000
 """The context window of `fam-mini`: 256K."""
-MiniTokens: TypeAlias = Annotated[int, Field(ge=1, le=MINI_OUTPUT_TOKENS)]
+MiniTokens: TypeAlias = Annotated[int, Field(ge=1, le=MINI_OUTPUT_TOKENS), BeforeValidator(_whole)]
 
 SOME = Field(min_length=1, fail_fast=True)
 """Of a list: not empty, and at fault once, however many of its items are."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from famnb.request.base import Part, Request
+from famnb.request.base import Part, Request, choices
 from famnb.request.content import Content, Reasoning
 from famnb.request.limits import SOME, Metadata, ProModel, Temperature, Text, Tokens, TopP
 
@@ -36,6 +36,11 @@ Input: TypeAlias = Annotated[
 
 class TextFormat(Part):
     """The form of the reply."""
+
+    model_config = choices(
+        {"type": {"enum": ["text", "json", "json_object"]}},
+        {"type": {"enum": ["json_schema"]}, "schema": {"type": "object"}},
+    )
 
     type: Literal["text", "json", "json_object", "json_schema"] = "text"
     """`text`, any JSON (`json`, `json_object`), or JSON by a schema."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import Discriminator, FailFast, Tag, ValidationInfo, field_validator
 
-from famnb.request.base import Part, Request
+from famnb.request.base import Part, Request, choices
 from famnb.request.chat import prompted
 from famnb.request.content import ChatMessage, Reasoning, ResponseFormat
 from famnb.request.limits import SOME, ProModel, Temperature, Tokens, ToolName, TopP
@@ -63,6 +63,11 @@ ToolChoice: TypeAlias = Annotated[
 
 class WebChatRequest(Request):
     """Chat completions with tools."""
+
+    model_config = choices(
+        {"tool_choice": {"enum": ["none", "auto"]}},
+        {"tools": {"type": "array", "minItems": 1}},
+    )
 
     endpoint: ClassVar[str] = "web"
     cap: ClassVar[str] = "max_new_tokens"

@@ -75,7 +75,7 @@ def _address(house: House, endpoints: tuple[Endpoint, ...]) -> ASGIApp:
     if ENDPOINTS["responses"] in endpoints:
         routes.append(Route("/v1/responses/{id}", functools.partial(_stored, house), methods=["GET", "DELETE"]))
     routes += [
-        Route("/openapi.json", functools.partial(_openapi, endpoints), methods=["GET"]),
+        Route("/openapi.json", functools.partial(_openapi, house, endpoints), methods=["GET"]),
         Route("/health", functools.partial(_health, house), methods=["GET"]),
     ]
     unrouted = functools.partial(_unrouted, endpoints)
@@ -115,8 +115,8 @@ async def _health(house: House, _: Request) -> Response:
     return _json({"status": "ok", "engine": house.engine.name, **await house.engine.state()})
 
 
-async def _openapi(endpoints: tuple[Endpoint, ...], _: Request) -> Response:
-    return _json(description(endpoints))
+async def _openapi(house: House, endpoints: tuple[Endpoint, ...], _: Request) -> Response:
+    return _json(description(endpoints, strict=house.options.strict))
 
 
 def _refused(request: Request, error: Exception) -> Response:

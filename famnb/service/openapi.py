@@ -18,15 +18,15 @@ _STATUSES = {
 
 
 @functools.cache
-def description(endpoints: tuple[Endpoint, ...]) -> dict[str, Any]:
-    """The OpenAPI document of an address that serves these endpoints."""
+def description(endpoints: tuple[Endpoint, ...], *, strict: bool = False) -> dict[str, Any]:
+    """The OpenAPI document of an address that serves these endpoints; unless `strict`, unknown fields are allowed."""
     models = [(endpoint.request, "validation") for endpoint in endpoints]
     _, schemas = models_json_schema(models, ref_template="#/components/schemas/{model}")  # type: ignore[arg-type]
     return {
         "openapi": "3.1.0",
         "info": {"title": "Text generation API", "version": "1"},
         "components": {
-            "schemas": schemas["$defs"],
+            "schemas": schemas["$defs"] if strict else _open(schemas["$defs"]),
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{"key": []}],
@@ -34,9 +34,22 @@ def description(endpoints: tuple[Endpoint, ...]) -> dict[str, Any]:
     }
 
 
+def _open(schema: Any) -> Any:
+    """A schema without its bans on unknown fields."""
+    match schema:
+        case dict():
+            return {
+                key: _open(value) for key, value in schema.items() if (key, value) != ("additionalProperties", False)
+            }
+        case list():
+            return [_open(item) for item in schema]
+        case _:
+            return schema
+
+
 def _operation(endpoint: Endpoint) -> dict[str, Any]:
     request = {"$ref": f"#/components/schemas/{endpoint.request.__name__}"}
-    reply = {"application/json": {"schema": {"type": "object"}}, "text/event-stream": {"schema": {"type": "string"}}}
+    reply = {"application/json": {"schema": {"type": "object"}}, "text/event-stream": {}}
     failure = {"application/json": {"schema": {"type": "object", "required": ["error"]}}}
     return {
         "operationId": endpoint.name,
