@@ -81,11 +81,12 @@ def choices(*ways: dict[str, dict[str, Any]]) -> ConfigDict:
 
     A validator says the same with better words; the field `type` or `role` may be left out where it has a default.
     """
-    described: list[Any] = [
+    described: Any = [
         {"properties": fields, "required": [name for name, field in fields.items() if "enum" not in field]}
         for fields in ways
     ]
-    return ConfigDict(json_schema_extra={"anyOf": described})
+    # Inside allOf, where it is a condition on the fields beside it rather than a choice of shapes.
+    return ConfigDict(json_schema_extra={"allOf": [{"anyOf": described}]})
 
 
 def explain(model: type[BaseModel], error: pydantic.ValidationError) -> str:
