@@ -35,9 +35,9 @@ MetadataKey: TypeAlias = Annotated[str, StringConstraints(max_length=64)]
 MetadataValue: TypeAlias = Annotated[str, StringConstraints(max_length=512)]
 Metadata: TypeAlias = Annotated[dict[MetadataKey, MetadataValue], Field(max_length=METADATA_PAIRS, fail_fast=True)]
 
-_MINI_MODEL = r"^(fam-mini|[^/\s]+/\S+)$"
+_MINI_MODEL = r"^(fam-mini|[!-.0-~]+/[!-~]+)$"
 MiniModel: TypeAlias = Annotated[str, StringConstraints(pattern=_MINI_MODEL)]
-"""`fam-mini` or `<provider>/<model>`."""
+"""`fam-mini` or `<provider>/<model>`, in printable ASCII: what counts as a space differs from one language to another."""
 ProModel: TypeAlias = Literal["fam-2-5-pro", "fam-2-5-mini"]
 MINI_MODELS = ("fam-mini",)
 PRO_MODELS = ("fam-2-5-pro", "fam-2-5-mini")

@@ -81,6 +81,31 @@ def test_the_stream_helper_of_chat_completions(server: Server) -> None:
     assert final.usage.completion_tokens > 0
 
 
+def test_a_tool_is_called_and_its_result_read(server: Server) -> None:
+    """A whole reply's call goes back beside the tool's result, as the SDK has both, and the answer comes."""
+    weather: openai.types.chat.ChatCompletionToolParam = {"type": "function", "function": {"name": "get_weather"}}
+    with openai.OpenAI(base_url=f"{server.url}/v1/web", api_key=server.key) as client:
+        asked: list[openai.types.chat.ChatCompletionMessageParam] = [{"role": "user", "content": "What weather?"}]
+        first = client.chat.completions.create(
+            model="fam-2-5-pro", messages=asked, tools=[weather], tool_choice="required"
+        )
+        message = first.choices[0].message
+        (call,) = message.tool_calls or ()
+        assert first.choices[0].finish_reason == "tool_calls"
+        back: openai.types.chat.ChatCompletionAssistantMessageParam = {
+            "role": "assistant",
+            "tool_calls": [{"id": call.id, "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}],
+        }
+        result: openai.types.chat.ChatCompletionToolMessageParam = {
+            "role": "tool",
+            "tool_call_id": call.id,
+            "content": "11 degrees",
+        }
+        second = client.chat.completions.create(model="fam-2-5-pro", messages=[*asked, back, result], tools=[weather])
+    assert second.choices[0].finish_reason == "stop"
+    assert "11 degrees" in (second.choices[0].message.content or "")
+
+
 def test_responses(responses: openai.OpenAI) -> None:
     """A whole response, and one that continues it."""
     first = responses.responses.create(model="fam-2-5-pro", input="My name is Ada.", instructions="Be kind.")
