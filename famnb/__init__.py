@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from famnb.errors import StreamError as StreamError
     from famnb.errors import StreamInterrupted as StreamInterrupted
     from famnb.errors import TotalTimeout as TotalTimeout
+    from famnb.experiment import grid as grid
+    from famnb.experiment import scorers as scorers
     from famnb.frame import calls as calls
     from famnb.frame import deltas as deltas
     from famnb.frame import runs as runs
@@ -57,7 +59,9 @@ if TYPE_CHECKING:
     from famnb.request import WebChatRequest as WebChatRequest
     from famnb.request import tool as tool
     from famnb.service import serve as serve
+    from famnb.study import Experiment as Experiment
     from famnb.widget import Composer as Composer
+    from famnb.widget.board import Board as Board
     from famnb.widget.dashboard import Dashboard as Dashboard
     from famnb.widget.inspector import Inspector as Inspector
     from famnb.workbench import AsyncClient as AsyncClient
@@ -96,13 +100,16 @@ _HOMES = {
         "StreamInterrupted",
         "TotalTimeout",
     ),
+    "experiment": ("grid", "scorers"),
     "frame": ("calls", "deltas", "runs", "spend"),
     "magic": ("load_ipython_extension",),
     "record": ("Ledger", "prices"),
     "reply": ("Block", "Reply", "fold"),
     "request": ("ChatRequest", "MessagesRequest", "ResponsesRequest", "WebChatRequest", "tool"),
     "service": ("serve",),
+    "study": ("Experiment",),
     "widget": ("Composer",),
+    "widget.board": ("Board",),
     "widget.dashboard": ("Dashboard",),
     "widget.inspector": ("Inspector",),
     "workbench": ("AsyncClient", "Client", "connect"),

@@ -23,7 +23,7 @@ from famnb.errors import FamnbError
 from famnb.frame import calls
 from famnb.scrub import scrub
 from famnb.service.child import KEY_VARIABLE, SERVICE_URL, spawned
-from famnb.service.options import Options
+from famnb.service.options import PROFILES, Options
 from famnb.workbench import connect
 
 START = "01-start.ipynb"
@@ -149,6 +149,15 @@ def _serve(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="M",
         help="its name of the model: M for all, or OURS=THEIRS, repeatable (default: the only one it lists)",
+    )
+    parser.add_argument(
+        "--profile",
+        choices=[name for name in PROFILES if name],
+        default=usual.profile,
+        help="answer on the responses endpoint with all that this specification wants (default: the document alone)",
+    )
+    parser.add_argument(
+        "--store", type=Path, default=usual.store, metavar="FILE", help="keep responses in a file (default: in memory)"
     )
     parser.add_argument("--strict", action="store_true", help="answer 400 to unknown fields instead of ignoring them")
     parser.add_argument(

@@ -199,3 +199,84 @@ requests: SearchStrategy[Request] = st.one_of(
     ),
 )
 """A valid request of any endpoint."""
+
+
+_any_text = texts | st.sampled_from(["", " ", " padded ", "{", "[1]", "true", "null", "famnb", "a\r\nb"])
+_pictures = st.sampled_from(["https://example.org/cat.png", "data:image/png;base64," + "iVBORw0KGgo" * 12 + "="])
+_effort = st.fixed_dictionaries(
+    {}, optional={"effort": st.sampled_from(["none", "low", "high"]), "summary": st.sampled_from(["none", "auto"])}
+)
+_schemas = st.fixed_dictionaries(
+    {"schema": st.dictionaries(words, json_values, max_size=2)},
+    optional={"name": _any_text, "strict": st.booleans()},
+)
+_form = st.fixed_dictionaries({}, optional={"type": st.sampled_from(["text", "json"])}) | _schemas.map(
+    lambda schema: {"type": "json_schema", "json_schema": schema}
+)
+_tools = st.lists(
+    st.fixed_dictionaries(
+        {"name": words},
+        optional={"description": texts, "parameters": st.dictionaries(words, json_values, max_size=2)},
+    ).map(lambda function: {"type": "function", "function": function}),
+    max_size=2,
+)
+
+
+def _parts(text: str, image: str) -> SearchStrategy[Any]:
+    """A message's content: a text, one part, or several, images among them."""
+    said = st.builds(lambda words: {"type": text, "text": words}, texts)
+    shown = st.builds(lambda url: {"type": image, "image_url": url}, _pictures)
+    shown |= st.builds(lambda url: {"type": image, "image_url": {"url": url}}, _pictures)
+    return texts | said | st.lists(said | shown, min_size=1, max_size=3)
+
+
+def _talk(text: str, image: str, *roles: str) -> SearchStrategy[Any]:
+    message = st.fixed_dictionaries({"role": st.sampled_from(roles), "content": _parts(text, image)})
+    return st.lists(message, min_size=1, max_size=3)
+
+
+_null = st.none()
+_chat_talk = _talk("text", "image_url", "system", "user", "assistant")
+_switch = st.sampled_from([{}, {"include_usage": True}, {"include_usage": False}])
+
+wide_requests: SearchStrategy[Request] = st.one_of(
+    _requests(
+        ChatRequest,
+        {"model": st.sampled_from(["fam-mini", "provider/model"]), "messages": _chat_talk},
+        {**_sampling, "stream": _null, "reasoning": _effort | _null, "response_format": _form | _null},
+    ),
+    _requests(
+        WebChatRequest,
+        {"model": _pro, "messages": _chat_talk},
+        {**_sampling, "reasoning": _effort, "response_format": _form, "tools": _tools, "stream_options": _switch},
+    ),
+    _requests(
+        MessagesRequest,
+        {"model": _pro, "messages": _talk("text", "image_url", "user", "assistant")},
+        {
+            **_sampling,
+            "system": _parts("text", "image_url") | _null,
+            "thinking": st.fixed_dictionaries(
+                {"type": st.sampled_from(["enabled", "disabled"])}, optional={"budget_tokens": _caps}
+            ),
+        },
+    ),
+    _requests(
+        ResponsesRequest,
+        {"model": _pro, "input": texts | _talk("input_text", "input_image", "user", "developer")},
+        {
+            **_sampling,
+            "instructions": _any_text | _null,
+            "previous_response_id": _any_text,
+            "reasoning": _effort,
+            "text": st.fixed_dictionaries(
+                {},
+                optional={
+                    "format": _schemas.map(lambda schema: {"type": "json_schema", **schema}) | _null,
+                    "verbosity": st.sampled_from(["low", "high"]),
+                },
+            ),
+        },
+    ),
+)
+"""A valid request of any endpoint that sets what may be set: texts that a form cannot hold, nulls, empty objects."""

@@ -62,6 +62,8 @@ class Caller:
         api_key.check()
         if isinstance(connections, bool) or not isinstance(connections, int) or connections < 1:
             raise InvalidRequest(f"connections: expected an integer of at least 1, got {connections!r}")
+        self.connections = connections
+        """How many connections to one service may be in use at once."""
         self._addresses = Addresses.found(base_url, alt_base_url)
         self._engine = Engine(
             credential=api_key,
@@ -84,9 +86,12 @@ class Caller:
         """Connections that carry a call just now."""
         return self._engine.in_use
 
-    def start(self, request: Request, *, labels: Labels | None = None) -> Stream:
-        """Send a request as it is, whole or streamed, and return at once with a handle on the call."""
-        return self._start(request, labels, None)
+    def start(self, request: Request, *, labels: Labels | None = None, gates: Gates | None = None) -> Stream:
+        """Send a request as it is, whole or streamed, and return at once with a handle on the call.
+
+        `gates` are those of a fan-out that it belongs to: then it waits for its turn, longer while a service throttles.
+        """
+        return self._start(request, labels, gates)
 
     def stream(self, request: Request, *, labels: Labels | None = None) -> Stream:
         """Send a request as a stream; a context manager, sync and async, that stops the call when it is left early."""

@@ -87,12 +87,12 @@ class FanOut:
 
     @contextlib.contextmanager
     def _bar(self) -> Iterator[tqdm[Any]]:
-        shown = len(self._streams) > FEW and _watched() if self._progress is None else self._progress
+        shown = len(self._streams) > FEW and watched() if self._progress is None else self._progress
         with tqdm(total=len(self._streams), unit="call", disable=not shown) as bar:
             yield bar
 
 
-def _watched() -> bool:
+def watched() -> bool:
     """Whether somebody is looking: a terminal, or a notebook, whose kernel is no terminal."""
     ipython = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return sys.stderr.isatty() or hasattr(ipython, "kernel")

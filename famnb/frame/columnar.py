@@ -1,10 +1,10 @@
-"""Rows of the ledger as NumPy columns, read in pieces so that cells do not stay Python objects; meaning is left out."""
+"""Calls of a ledger or of exported files as NumPy columns, read in pieces so that cells do not stay Python objects."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from famnb.frame.columns import Column
-from famnb.record import Ledger
-from famnb.record.ledger import STANDING
+from famnb.record import Ledger, ledger, parquet
+from famnb.record.parquet import Parquet
 
 CHUNK = 20_000
 """Rows that are Python objects at once."""
@@ -69,41 +69,82 @@ class Field:
 
     @property
     def expression(self) -> str:
-        """The SQL that gives a value NumPy can hold."""
+        """The SQL that gives SQLite's value as one that NumPy can hold."""
         return f"IFNULL({self.sql}, {ABSENT})" if self.kind == "integer" else self.sql
+
+    @property
+    def cast(self) -> str:
+        """The same for DuckDB, which keeps types apart."""
+        match self.kind:
+            case "integer":
+                return f"IFNULL(CAST({self.sql} AS BIGINT), {ABSENT})"
+            case "real":
+                return f"CAST({self.sql} AS DOUBLE)"
+            case _:
+                return self.sql
 
 
 Columns: TypeAlias = dict[str, Any]
 """By their SQL: float64 with NaN, int64 with ABSENT, `Coded`, or a pandas array of strings."""
 
 
-def read(ledger: Ledger, fields: Iterable[Field], condition: str, values: Sequence[Any], limit: int | None) -> Columns:
+def read(
+    source: Ledger | Parquet, fields: Iterable[Field], condition: str, values: Sequence[Any], limit: int | None
+) -> Columns:
     """These columns of the calls that a condition chooses, oldest first, at most the `limit` newest."""
     wanted = list({field.sql: field for field in fields}.values())
-    ledger.settle()
-    sql = f"SELECT {', '.join(field.expression for field in wanted)} FROM ({STANDING}) WHERE {condition}"  # noqa: S608 - values are bound
-    if limit is not None:
-        newest = f"SELECT id FROM ({STANDING}) WHERE {condition} ORDER BY started_us DESC, id DESC LIMIT ?"  # noqa: S608 - values are bound
-        sql += f" AND id IN ({newest})"
-        values = (*values, *values, limit)
-    order = "started_us" if limit is None else "+started_us"  # few rows are sorted, not searched for by time
-    storage = np.dtype([(f"c{place}", _STORAGE[field.kind]) for place, field in enumerate(wanted)])
     pieces: dict[str, list[Any]] = {field.sql: [] for field in wanted}
     words: dict[str, dict[str, int]] = {field.sql: {} for field in wanted if field.kind == "word"}
-    with ledger.reading() as connection:
+    chosen = wanted, condition, values, limit
+    for chunk in _stored(source, *chosen) if isinstance(source, Ledger) else _exported(source, *chosen):
+        for field, cells in zip(wanted, chunk, strict=True):
+            pieces[field.sql].append(_piece(cells, field.kind, words.get(field.sql)))
+    return {field.sql: _whole(pieces.pop(field.sql), field.kind, words.get(field.sql)) for field in wanted}
+
+
+def _query(
+    columns: str, calls: str, condition: str, values: Sequence[Any], limit: int | None
+) -> tuple[str, Sequence[Any]]:
+    """The SQL that chooses and orders, and its values."""
+    sql = f"SELECT {columns} FROM ({calls}) WHERE {condition}"  # noqa: S608 - values are bound
+    if limit is not None:
+        newest = f"SELECT id FROM ({calls}) WHERE {condition} ORDER BY started_us DESC, id DESC LIMIT ?"  # noqa: S608 - values are bound
+        sql, values = f"{sql} AND id IN ({newest})", (*values, *values, limit)
+    order = "started_us" if limit is None else "+started_us"  # few rows are sorted, not searched for by time
+    return f"{sql} ORDER BY {order}, id", values
+
+
+def _stored(
+    source: Ledger, wanted: Sequence[Field], condition: str, values: Sequence[Any], limit: int | None
+) -> Iterator[list[Numbers]]:
+    """The cells of a ledger, column by column, some rows at a time; at least once."""
+    source.settle()
+    columns = ", ".join(field.expression for field in wanted)
+    sql, values = _query(columns, ledger.STANDING, condition, values, limit)
+    storage = np.dtype([(f"c{place}", _STORAGE[field.kind]) for place, field in enumerate(wanted)])
+    with source.reading() as connection:
         rows: Iterable[Any] = ()
         if connection is not None:
             cursor = connection.cursor()
             cursor.row_factory = None
-            rows = cursor.execute(f"{sql} ORDER BY {order}, id", values)
+            rows = cursor.execute(sql, values)
         rows = iter(rows)
         while True:
             chunk = np.fromiter(itertools.islice(rows, CHUNK), dtype=storage)
-            for place, field in enumerate(wanted):
-                pieces[field.sql].append(_piece(chunk[f"c{place}"], field.kind, words.get(field.sql)))
+            yield [chunk[f"c{place}"] for place in range(len(wanted))]
             if len(chunk) < CHUNK:
                 break
-    return {field.sql: _whole(pieces.pop(field.sql), field.kind, words.get(field.sql)) for field in wanted}
+
+
+def _exported(
+    source: Parquet, wanted: Sequence[Field], condition: str, values: Sequence[Any], limit: int | None
+) -> Iterator[list[Numbers]]:
+    """The cells of exported files, column by column, some rows at a time; at least once."""
+    columns = ", ".join(f"{field.cast} AS c{place}" for place, field in enumerate(wanted))
+    sql, values = _query(columns, parquet.STANDING, condition, values, limit)
+    yield [np.empty(0, dtype=_STORAGE[field.kind]) for field in wanted]
+    for piece in source.pieces(sql, values):
+        yield [piece[f"c{place}"].to_numpy(_STORAGE[field.kind]) for place, field in enumerate(wanted)]
 
 
 def _piece(cells: Numbers, kind: Kind, words: dict[str, int] | None) -> Any:

@@ -120,7 +120,7 @@ CALLS: tuple[Column, ...] = (
         "boolean",
         "",
         "Whether a simulated engine answered; missing where nobody did.",
-        sql="CASE WHEN http_status IS NOT NULL THEN service IS 'sim' END",
+        sql="CASE WHEN http_status IS NOT NULL THEN IFNULL(service, '') = 'sim' END",
     ),
     Column("url", "string", "", "Where the request was sent."),
     Column("attempts", "Int64", "requests", "Requests sent, retries included."),

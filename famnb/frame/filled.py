@@ -11,6 +11,7 @@ import numpy.typing as npt
 from famnb.events import COUNTS
 from famnb.frame.columnar import ABSENT, Coded, Columns, Field
 from famnb.record import Ledger, estimate
+from famnb.record.parquet import Parquet
 
 Floats = npt.NDArray[np.float64]
 
@@ -26,7 +27,7 @@ FIELDS: tuple[Field, ...] = (
 Bounds = dict[str, tuple[Floats, Floats]]
 
 
-def fill(found: Columns, ledger: Ledger) -> Bounds:
+def fill(found: Columns, ledger: Ledger | Parquet) -> Bounds:
     """Estimate, in place, the counts missing of calls that ended with an answer; input and output at both ends.
 
     The ends are whole columns, NaN where the count is missing, and equal the count unless it was estimated here.
@@ -55,7 +56,7 @@ def _incomplete(found: Columns) -> npt.NDArray[np.bool_]:
     return missing
 
 
-def _estimated(found: Columns, where: npt.NDArray[np.intp], ledger: Ledger) -> Bounds:
+def _estimated(found: Columns, where: npt.NDArray[np.intp], ledger: Ledger | Parquet) -> Bounds:
     """Fill in these calls' counts; the ends of the input and the output of each."""
     some: dict[str, Floats] = {count: floats(found[count][where]) for count in COUNTS}
     chars = {name: floats(found[name][where]) for name in ("input_chars", "output_chars", "hidden_cap")}
@@ -108,7 +109,7 @@ def _size(mid: Floats, ends: tuple[Floats, Floats], where: Any, chars: Floats, r
     ends[1][where] = np.maximum(np.ceil(chars * high), 1)[where]
 
 
-def _fits(found: Columns, where: npt.NDArray[np.intp], ledger: Ledger) -> dict[str, list[Floats]]:
+def _fits(found: Columns, where: npt.NDArray[np.intp], ledger: Ledger | Parquet) -> dict[str, list[Floats]]:
     """Middle, low and high tokens per character for each of these calls, by what they are of."""
     models, services = found["model"], found["service"]
     pairs = np.stack([models.codes[where], services.codes[where]])

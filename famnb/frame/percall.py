@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, get_args
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
@@ -16,10 +16,11 @@ from famnb.frame.columnar import Columns, Field, array, read
 from famnb.frame.columns import CALLS, PEER, Column, listing
 from famnb.frame.definitions import Definition, Latencies, Peer, latencies
 from famnb.frame.filled import FIELDS, Bounds, fill, floats
-from famnb.frame.source import HasLedger, Moment, Words, ledger_of, where
+from famnb.frame.source import HasLedger, Moment, Words, source_of, where
 from famnb.record import Ledger, prices, reckoning
+from famnb.record.parquet import Parquet
 
-Row = sqlite3.Row
+Row: TypeAlias = sqlite3.Row | Mapping[str, Any]
 
 
 def calls(
@@ -39,7 +40,8 @@ def calls(
 ) -> pd.DataFrame:
     """One row a call, newest last; calls that failed, were stopped or cut off included.
 
-    `ledger` is a `Ledger`, a path, a `Client` that records, or None for the default ledger. `since` (included) and
+    `ledger` is a `Ledger`, a path, a `Client` that records, or None for the default ledger; or a Parquet file, or a
+    glob of them such as "folder/*.parquet", that `Ledger.export` wrote (extra `scale`). `since` (included) and
     `until` (excluded) are datetimes, dates or ISO texts, UTC where they name no zone, or timedeltas back from now. The
     other filters take a word or several; `limit` keeps the newest, `columns` names the columns wanted, in their order.
     `definition` is "famnb", or "vllm", "guidellm", "aiperf": then `ttft_s`, `tpot_s`, `e2e_s` and the added `itl_s`,
@@ -50,7 +52,7 @@ def calls(
     if limit is not None and limit < 0:
         raise ValueError(f"limit: expected a number of calls of at least 0, got {limit!r}")
     chosen = _chosen(columns)
-    source = ledger_of(ledger)
+    source = source_of(ledger)
     condition, values = where(
         since=since,
         until=until,
@@ -123,7 +125,7 @@ def _replaced(frame: pd.DataFrame, table: Mapping[str, Sequence[Any]], columns: 
     return frame.assign(**{name: known[name].series(table[name]) for name in shown})
 
 
-def _redefined(definition: Peer, found: Sequence[Row], ledger: Ledger) -> dict[str, Sequence[Any]]:
+def _redefined(definition: Peer, found: Sequence[Row], ledger: Ledger | Parquet) -> dict[str, Sequence[Any]]:
     """The latencies by another tool's definition; only calls that ended in order have any."""
     measured = {row["id"]: row for row in found if row["standing"] in ("completed", "incomplete")}
     seen: dict[str, Latencies] = {}

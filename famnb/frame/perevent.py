@@ -13,7 +13,7 @@ from famnb.endpoints import Endpoint
 from famnb.errors import FamnbError
 from famnb.events import Address, Closed, Delta, Done, Event, Opened
 from famnb.frame.columns import DELTAS, frame, listing
-from famnb.frame.source import HasLedger, ledger_of
+from famnb.frame.source import HasLedger, source_of
 from famnb.record import Call, Ledger
 from famnb.reply import Reply
 from famnb.timing import Read
@@ -125,7 +125,7 @@ def _streams(
             wanted.append(one.call_id)
     if which is not None and not wanted:
         return
-    ledger = ledger_of(source)
+    ledger = source_of(source)
     if which is None:
         wanted = [row["id"] for row in ledger.select()]
     for start in range(0, len(wanted), CHUNK):

@@ -1,15 +1,18 @@
-"""Which ledger a frame is read from, and which of its calls."""
+"""Which ledger or exported files a frame is read from, and which of their calls."""
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypedDict, get_args
 
 from famnb.endpoints import ENDPOINTS
 from famnb.events import Status
 from famnb.record import Ledger, rows
+from famnb.record.parquet import Parquet
 
 Moment: TypeAlias = datetime | date | timedelta | str
 """A time: a timedelta counts back from now; a text is ISO 8601; what names no zone is UTC."""
@@ -49,6 +52,21 @@ def ledger_of(source: Ledger | str | os.PathLike[str] | HasLedger | None) -> Led
             raise TypeError(f"ledger: expected a Ledger, a path, or a client that records; got {source!r}")
 
 
+def source_of(source: Ledger | str | os.PathLike[str] | HasLedger | None) -> Ledger | Parquet:
+    """What calls are read from: the ledger meant, or the exported files that a path or a glob names."""
+    match source:
+        case str() | os.PathLike() if _exported(source):
+            return Parquet(source)
+        case _:
+            return ledger_of(source)
+
+
+def _exported(path: str | os.PathLike[str]) -> bool:
+    """Whether a path names Parquet files rather than a ledger."""
+    text = os.fspath(path)
+    return text.endswith(".parquet") or (glob.has_magic(text) and not Path(text).expanduser().exists())
+
+
 def where(
     *,
     since: Moment | None,
@@ -61,7 +79,7 @@ def where(
     status: Words | None,
 ) -> tuple[str, list[Any]]:
     """The filters as an SQL condition and its values."""
-    conditions, values = ["1"], list[Any]()
+    conditions, values = ["TRUE"], list[Any]()
     for compare, moment in ((">=", since), ("<", until)):
         if moment is not None:
             conditions.append(f"started_us {compare} ?")
@@ -73,7 +91,7 @@ def where(
     for name, words in chosen.items():
         if words is not None:
             some = _listed(words)
-            conditions.append(f"{name} IN ({','.join('?' * len(some))})")
+            conditions.append(f"{name} IN ({','.join('?' * len(some)) or 'NULL'})")
             values += some
     return " AND ".join(conditions), values
 

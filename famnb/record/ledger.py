@@ -19,17 +19,16 @@ import platformdirs
 
 from famnb.client import Exchange, Stream, play
 from famnb.errors import LedgerError
-from famnb.record import archive, estimate, rows, schema, upkeep
+from famnb.record import archive, estimate, fitting, rows, schema, upkeep
 from famnb.record.call import Call
 from famnb.record.owner import Owner, this_process
 from famnb.record.price import Cost
 from famnb.record.pricebook import prices
 from famnb.record.writer import Prepare, Statement, writer
+from famnb.reply import Reply
 from famnb.request import Request
 from famnb.timing import Read
 
-FIT_REPLIES = 500
-"""The newest calls of a model that its tokens per character are fitted on."""
 FIT_S = 60.0
 """How long a fit serves for the cost of new calls before it is made again."""
 CHUNK = 500
@@ -39,14 +38,6 @@ STANDING = """
     SELECT calls.*, CASE WHEN status = 'running' THEN standing(owner_pid, owner_born, owner_host) ELSE status END
         AS standing FROM calls"""
 """The calls with one more column: how they stand, those of dead processes `interrupted`."""
-_RATIOS = """
-    SELECT service,
-        CASE WHEN input_tokens_source IN ('reported', 'derived') AND input_chars > 0
-            THEN CAST(input_tokens AS REAL) / input_chars END,
-        CASE WHEN output_tokens_source IN ('reported', 'derived') AND output_chars > 0
-            THEN CAST(output_tokens AS REAL) / output_chars END,
-        hidden_cap IS NOT NULL AND thinking_chars = 0
-    FROM calls WHERE model = ? AND complete = 1 ORDER BY started_us DESC LIMIT ?"""
 
 
 @dataclasses.dataclass(slots=True)
@@ -99,7 +90,7 @@ class Ledger:
         """The call is over: its reply gets its id, cost and service, and its final row is written."""
         self._open.pop(exchange.id, None)
         exchange.reply = dataclasses.replace(
-            exchange.reply, call_id=exchange.id, service=exchange.service, cost=self._cost(exchange)
+            exchange.reply, call_id=exchange.id, service=exchange.service, cost=self.cost(exchange, exchange.reply)
         )
         return self._submit(functools.partial(rows.closed, exchange, this_process()))
 
@@ -163,7 +154,7 @@ class Ledger:
 
     def fits(self, model: str) -> Mapping[str | None, estimate.Fit]:
         """A model's tokens per character, by the service that answered, fitted on its own replies."""
-        return _fitted(self._fetch(_RATIOS, (model, FIT_REPLIES)))
+        return fitting.fitted(self._fetch(fitting.RATIOS, (model, fitting.REPLIES)))
 
     def info(self) -> upkeep.Info:
         """What it holds: calls by status, model and endpoint, times and sizes; LedgerError if it cannot be read."""
@@ -278,9 +269,12 @@ class Ledger:
             load=lambda: next((reads for _, reads in self.reads([call_id])), ()),
         )
 
-    def _cost(self, exchange: Exchange) -> Cost | None:
-        """What a call cost by today's book, estimates by the latest fit included."""
-        reply, request = exchange.reply, exchange.request
+    def cost(self, exchange: Exchange, reply: Reply) -> Cost | None:
+        """What a call with this reply, finished or not, costs by today's book, estimates by the latest fit included.
+
+        None where no price, or nothing to estimate the tokens from, is known.
+        """
+        request = exchange.request
         model = getattr(request, "model", "")
         _, fits = self._fits.get(model, (0.0, {}))
         answered = estimate.answered(exchange.http_status)
@@ -294,7 +288,7 @@ class Ledger:
         return prices.cost(model, figures.usage, exchange.started_at, between=(figures.low, figures.high))
 
     def _refit(self, model: str) -> None:
-        """Have a recent fit at hand for `_cost`, which may not wait; on the writer's thread."""
+        """Have a recent fit at hand for `cost`, which may not wait; on the writer's thread."""
         made, _ = self._fits.get(model, (-FIT_S, {}))
         if time.monotonic() - made < FIT_S:
             return
@@ -302,7 +296,7 @@ class Ledger:
             connection = self._connect()
             if connection:
                 with contextlib.closing(connection):
-                    fits = _fitted(connection.execute(_RATIOS, (model, FIT_REPLIES)).fetchall())
+                    fits = fitting.fitted(connection.execute(fitting.RATIOS, (model, fitting.REPLIES)).fetchall())
                     self._fits[model] = time.monotonic(), fits
 
 
@@ -311,12 +305,3 @@ def _standing(pid: int | None, born: float | None, host: str | None) -> str:
     if pid is None or born is None or host is None:
         return "interrupted"
     return "running" if Owner(pid, born, host).alive else "interrupted"
-
-
-def _fitted(ratios: Iterable[sqlite3.Row]) -> dict[str | None, estimate.Fit]:
-    seen: dict[str | None, tuple[list[float], list[float], list[float]]] = {}
-    for service, of_input, of_output, hidden in ratios:
-        inputs, outputs, reasoned = seen.setdefault(service, ([], [], []))
-        inputs.extend([of_input] if of_input else [])
-        (reasoned if hidden else outputs).extend([of_output] if of_output else [])
-    return {service: estimate.Fit(*map(estimate.fitted, lists)) for service, lists in seen.items()}

@@ -199,15 +199,15 @@ def _forget(call_id: str) -> Statement:
 
 def _upsert(values: Mapping[str, Any]) -> Statement:
     sql = f"INSERT OR REPLACE INTO calls ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})"  # noqa: S608 - own names
-    return sql, tuple(map(_storable, values.values()))
+    return sql, tuple(map(storable, values.values()))
 
 
 def _update(call_id: str, values: Mapping[str, Any], *, only_if: str = "1") -> Statement:
     sql = f"UPDATE calls SET {', '.join(f'{name} = ?' for name in values)} WHERE id = ? AND {only_if}"  # noqa: S608 - own names
-    return sql, (*map(_storable, values.values()), call_id)
+    return sql, (*map(storable, values.values()), call_id)
 
 
-def _storable(value: Any) -> Any:
+def storable(value: Any) -> Any:
     """A value that SQLite can hold: no lone surrogates, and no integer beyond 64 bits, which is no real count."""
     match value:
         case str():

@@ -3,6 +3,8 @@
 calls     one row a call: what was asked in short, how it went, every metric
 requests  the bodies, each once however often it was sent
 pieces    what came from the socket and when, compressed; one piece a call once it is over
+scores    what a scorer made of a call
+votes     which of two planned cells somebody found better
 """
 
 from __future__ import annotations
@@ -68,7 +70,22 @@ def _planned(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE INDEX calls_by_cell ON calls (experiment, cell)")
 
 
-MIGRATIONS: tuple[Step, ...] = (_first, _hidden_cap, _planned)
+def _marks(connection: sqlite3.Connection) -> None:
+    """Scores of calls, and votes between planned cells."""
+    connection.execute("""
+        CREATE TABLE scores (
+            call_id TEXT NOT NULL, scorer TEXT NOT NULL, value REAL, detail TEXT, judge_call_id TEXT,
+            at_us INTEGER NOT NULL, PRIMARY KEY (call_id, scorer)
+        ) WITHOUT ROWID""")
+    connection.execute("""
+        CREATE TABLE votes (
+            experiment TEXT NOT NULL, voter TEXT NOT NULL, left_cell TEXT NOT NULL, right_cell TEXT NOT NULL,
+            winner TEXT NOT NULL, detail TEXT, judge_call_id TEXT, seed INTEGER, at_us INTEGER NOT NULL,
+            PRIMARY KEY (experiment, voter, left_cell, right_cell)
+        ) WITHOUT ROWID""")
+
+
+MIGRATIONS: tuple[Step, ...] = (_first, _hidden_cap, _planned, _marks)
 """Step n takes a file of version n to version n + 1; a step that was ever released is never changed."""
 
 

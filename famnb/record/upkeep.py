@@ -189,6 +189,7 @@ def _delete(connection: sqlite3.Connection, ids: list[str], *, payloads_only: bo
         keys = f"SELECT DISTINCT request_key FROM calls WHERE id IN ({marks})"  # noqa: S608 - marks
         found = [key for (key,) in connection.execute(keys, ids) if key is not None]
         connection.execute(f"DELETE FROM calls WHERE id IN ({marks})", ids)  # noqa: S608 - marks
+        connection.execute(f"DELETE FROM scores WHERE call_id IN ({marks})", ids)  # noqa: S608 - marks
         unused = "DELETE FROM requests WHERE key = ? AND NOT EXISTS (SELECT 1 FROM calls WHERE request_key = ?)"
         connection.executemany(unused, [(key, key) for key in found])
     connection.execute("COMMIT")

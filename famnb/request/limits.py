@@ -37,7 +37,7 @@ Metadata: TypeAlias = Annotated[dict[MetadataKey, MetadataValue], Field(max_leng
 
 _MINI_MODEL = r"^(fam-mini|[!-.0-~]+/[!-~]+)$"
 MiniModel: TypeAlias = Annotated[str, StringConstraints(pattern=_MINI_MODEL)]
-"""`fam-mini` or `<provider>/<model>`, in printable ASCII: what counts as a space differs from one language to another."""
+"""`fam-mini` or `<provider>/<model>`, in ASCII: what counts as a space elsewhere differs from language to language."""
 ProModel: TypeAlias = Literal["fam-2-5-pro", "fam-2-5-mini"]
 MINI_MODELS = ("fam-mini",)
 PRO_MODELS = ("fam-2-5-pro", "fam-2-5-mini")

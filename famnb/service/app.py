@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from famnb.endpoints import ENDPOINTS, Endpoint
 from famnb.errors import InvalidRequest
 from famnb.service.access import Limits, caller
+from famnb.service.ending import Ending
 from famnb.service.engines.engine import Engine
 from famnb.service.engines.sim import Sim
 from famnb.service.engines.upstream import Upstream
@@ -24,7 +25,9 @@ from famnb.service.generation import Generation, House
 from famnb.service.openapi import description
 from famnb.service.options import Options
 from famnb.service.refusal import Refusal, endpoint_at
-from famnb.service.store import Store
+from famnb.service.stores.file import FileStore
+from famnb.service.stores.memory import MemoryStore
+from famnb.service.stores.store import Store
 from famnb.wire import codec
 
 
@@ -35,8 +38,21 @@ def engine_of(options: Options) -> Engine:
     return Sim(seed=options.seed, time_scale=options.time_scale)
 
 
-def create_app(options: Options, *, keys: tuple[str, ...], engine: Engine, alt_port: int | None = None) -> ASGIApp:
-    """The service for these keys, with an engine that the caller closes.
+def store_of(options: Options) -> Store:
+    """The store that these options ask for: a file, else memory; raises InvalidRequest for a file that is unfit."""
+    return FileStore(options.store) if options.store else MemoryStore()
+
+
+def create_app(
+    options: Options,
+    *,
+    keys: tuple[str, ...],
+    engine: Engine,
+    store: Store,
+    ending: Ending,
+    alt_port: int | None = None,
+) -> ASGIApp:
+    """The service for these keys, with an engine and a store that the caller closes once it has begun its ending.
 
     What comes in at `alt_port` finds the endpoints of the alternative address, everything else the others; without it
     all are everywhere. Raises InvalidRequest when `options.fault` asks for a fault that does not exist.
@@ -52,7 +68,8 @@ def create_app(options: Options, *, keys: tuple[str, ...], engine: Engine, alt_p
         limits=Limits(
             requests_per_minute=options.requests_per_minute, burst=options.burst, concurrency=options.concurrency
         ),
-        store=Store(),
+        store=store,
+        ending=ending,
         faults=faults,
     )
     every = tuple(ENDPOINTS.values())
@@ -106,9 +123,9 @@ async def _stored(house: House, request: Request) -> Response:
     key = caller(request.headers, house.keys)
     id_ = request.path_params["id"]
     if request.method == "DELETE":
-        house.store.delete(key, id_)
+        await house.store.delete(key, id_)
         return _json({"id": id_, "object": "response", "deleted": True})
-    return _json(house.store.get(key, id_).body)
+    return Response(await house.store.get(key, id_), media_type="application/json")
 
 
 async def _health(house: House, _: Request) -> Response:

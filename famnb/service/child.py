@@ -47,7 +47,7 @@ class Server:
         return self._process.poll() is None
 
     def close(self) -> None:
-        """End the service and wait until it is gone; calling it again does nothing."""
+        """End the service, its open streams included, and wait until it is gone; calling it again does nothing."""
         atexit.unregister(self.close)
         _end(self._process)
         self._log.close()
@@ -68,14 +68,15 @@ def serve(*, start_timeout: float = 30.0, **options: Any) -> Server:
     """Start the local service in a child process that ends with this one; raises ConnectError when it cannot.
 
     `options` are the fields of `famnb.service.options.Options`, such as `port=0`, `alt_port=None`, `key=None`,
-    `seed=0`, `time_scale=1.0`, `strict=False`, `fault=""`; `upstream="http://127.0.0.1:8000"` has a real engine answer, whose key
-    the child reads from the environment variable that `upstream_key` names.
+    `seed=0`, `time_scale=1.0`, `strict=False`, `fault=""`; `upstream="http://127.0.0.1:8000"` has a real engine answer,
+    whose key the child reads from the environment variable that `upstream_key` names; `store="responses.sqlite"` keeps
+    responses in a file, so that conversations go on after a restart.
     """
     chosen = Options(**options)
     arguments = {field.name: getattr(chosen, field.name) for field in dataclasses.fields(chosen) if field.name != "key"}
     log = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the child
     process = spawned(
-        [sys.executable, "-m", "famnb.service", msgspec.json.encode(arguments).decode()],
+        [sys.executable, "-m", "famnb.service", msgspec.json.encode(arguments, enc_hook=str).decode()],
         {KEY_VARIABLE: " ".join(chosen.keys())},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -24,13 +24,18 @@ from famnb.reply import Folding
 from famnb.request import Request, ResponsesRequest, WebChatRequest
 from famnb.service import faults, upload, validation
 from famnb.service.access import Limits, caller
+from famnb.service.beside import beside
+from famnb.service.ending import Ending
 from famnb.service.engines.engine import Engine
 from famnb.service.faults import Cut, Faults
+from famnb.service.openresponses import dialect_of
 from famnb.service.options import Options
-from famnb.service.prompt import Prompt, conversation, prompt_of
+from famnb.service.prompt import Earlier, Prompt, conversation, prompt_of
 from famnb.service.refusal import Refusal
-from famnb.service.store import Store
+from famnb.service.stores.keeping import kept
+from famnb.service.stores.store import Store, Stored
 from famnb.wire import codec
+from famnb.wire.dialect import Dialect, Writer
 
 _log = logging.getLogger("famnb.service")
 _ID_PREFIXES = {"chat": "chatcmpl-", "web": "chatcmpl-", "responses": "resp_", "messages": "msg_"}
@@ -46,6 +51,7 @@ class House:
     options: Options
     limits: Limits
     store: Store
+    ending: Ending
     faults: Faults
     """Committed on every generation that does not ask for its own."""
 
@@ -64,36 +70,47 @@ class Generation:
         named = messages and "anthropic-version" in http.headers
         key = caller(http.headers, house.keys, named=messages)
         with house.limits.admitted(key), contextlib.suppress(ClientDisconnect):
-            body = await upload.body_of(http, limit=options.body_limit, within=options.upload_timeout)
-            request = validation.parsed(self._endpoint, body, strict=options.strict)
+            body = await house.ending.unless(
+                lambda: upload.body_of(http, limit=options.body_limit, within=options.upload_timeout)
+            )
+            request = await beside(
+                lambda: validation.parsed(self._endpoint, body, strict=options.strict), size=len(body)
+            )
             words = http.headers.get(faults.HEADER)
             asked = house.faults if words is None else faults.faults_of(words)
-            async with _attended(receive), aclosing(self._events(key, request, asked)) as events:
-                await asked.before()
+            dialect = dialect_of(self._endpoint, request, profile=options.profile)
+            opening = self._events(key, request, asked, dialect, size=len(body))
+            async with _attended(receive), aclosing(await opening) as events:
+                await house.ending.unless(asked.before)
                 if request.streams:
-                    await self._stream(request, events, asked, send, named=named)
+                    streaming = request.stream_options if isinstance(request, WebChatRequest) else None
+                    include_usage = bool(streaming and streaming.include_usage)
+                    await self._stream(dialect.writer(include_usage=include_usage, named=named), events, asked, send)
                 else:
-                    await self._whole(events, asked, send)
+                    await self._whole(dialect, events, asked, send)
 
-    def _events(self, key: str, request: Request, asked: Faults) -> AsyncGenerator[Event]:
+    async def _events(
+        self, key: str, request: Request, asked: Faults, dialect: Dialect, *, size: int
+    ) -> AsyncGenerator[Event]:
         """The events of the reply; of a response that is to be stored, kept as they pass."""
         if not isinstance(request, ResponsesRequest):
-            return self._told(prompt_of(request), asked, streams=request.streams)
-        store = self._house.store
-        earlier = store.continued(key, request.previous_response_id)
-        prompt = prompt_of(request, earlier)
+            prompt = await beside(lambda: prompt_of(request), size=size)
+            return self._told(prompt, asked, streams=request.streams)
+        store, previous = self._house.store, request.previous_response_id
+        earlier = Earlier() if previous is None else await store.continued(key, previous)
+        prompt, said = await beside(lambda: (prompt_of(request, earlier), conversation(request)), size=size)
         events = self._told(prompt, asked, streams=request.streams)
         if not request.store:
             return events
-        turns = (*earlier.turns, *conversation(request))
-        return store.kept(key, events, self._endpoint.dialect, turns=turns, system=prompt.system)
+        known = Stored(previous=previous, earlier=earlier, said=said, system=prompt.system)
+        return kept(store, key, events, dialect, asked=known, streams=request.streams)
 
     async def _told(self, prompt: Prompt, asked: Faults, *, streams: bool) -> AsyncGenerator[Event]:
         """What the engine says, with the reply's identity; a failure inside a stream becomes the stream's end."""
         started = False
         try:
             async with aclosing(self._house.engine.generate(prompt)) as source:
-                async for event in asked.failing(source):
+                async for event in self._house.ending.until(asked.failing(source)):
                     if type(event) is Started:
                         started = True
                         yield Started(_new_id(self._endpoint), prompt.model, int(time.time()))
@@ -108,12 +125,8 @@ class Generation:
             yield Ended("error", status="failed", fault=error.fault(self._endpoint))
             yield Done()
 
-    async def _stream(
-        self, request: Request, events: AsyncGenerator[Event], asked: Faults, send: Send, *, named: bool
-    ) -> None:
+    async def _stream(self, writer: Writer, events: AsyncGenerator[Event], asked: Faults, send: Send) -> None:
         """Send the reply as it comes: one block, one write; the body ends right after the last."""
-        options = request.stream_options if isinstance(request, WebChatRequest) else None
-        writer = self._endpoint.dialect.writer(include_usage=bool(options and options.include_usage), named=named)
         first = await anext(events)
         await send({"type": "http.response.start", "status": 200, "headers": [*_STREAM_HEADERS]})
         for block in writer.write(first):
@@ -123,7 +136,7 @@ class Generation:
                 await send({"type": "http.response.body", "body": block, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _whole(self, events: AsyncIterator[Event], asked: Faults, send: Send) -> None:
+    async def _whole(self, dialect: Dialect, events: AsyncIterator[Event], asked: Faults, send: Send) -> None:
         """Send the reply as one JSON object, once it is complete."""
         folding = Folding()
         async for event in events:
@@ -131,7 +144,7 @@ class Generation:
         reply = folding.reply()
         if reply.fault is not None:
             raise Refusal(500, reply.fault.message, code=reply.fault.code)
-        data = codec.encode(self._endpoint.dialect.write(reply))
+        data = codec.encode(dialect.write(reply))
         sent = asked.whole(data)
         length = len(data) if asked.cut is not None else len(sent)
         headers = [(b"content-type", b"application/json"), (b"content-length", str(length).encode())]

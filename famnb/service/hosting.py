@@ -12,20 +12,29 @@ from typing import Any
 
 import msgspec
 import uvicorn
+from starlette.types import ASGIApp
 
 from famnb.errors import ConnectError
-from famnb.service.app import create_app, engine_of
+from famnb.service.app import create_app, engine_of, store_of
+from famnb.service.beside import collect_rarely
+from famnb.service.ending import Ending
 from famnb.service.engines.engine import Engine
 from famnb.service.options import Options, new_key
+from famnb.service.stores.store import Store
+
+_GRACE_S = 1
+"""How long callers have to read the end of their streams, once the service ends."""
 
 
 class _Web(uvicorn.Server):
     """A web server that says where it is once it accepts connections."""
 
-    def __init__(self, config: uvicorn.Config, line: bytes, engine: Engine) -> None:
+    def __init__(self, config: uvicorn.Config, line: bytes, *, engine: Engine, store: Store, ending: Ending) -> None:
         super().__init__(config)
         self._line = line
         self._engine = engine
+        self._store = store
+        self._ending = ending
         self._warned: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -35,7 +44,13 @@ class _Web(uvicorn.Server):
         self._warned = asyncio.create_task(self._warn())
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End open streams properly, give callers slow to read their time, and close what is open."""
+        self._ending.begin()
         await super().shutdown(sockets)
+        if self.server_state.tasks:
+            # Those still there were cancelled just now; what they have to store, they do before they end.
+            await asyncio.wait(self.server_state.tasks, timeout=_GRACE_S)
+        await self._store.aclose()
         await self._engine.aclose()
 
     async def _warn(self) -> None:
@@ -50,11 +65,11 @@ class _Web(uvicorn.Server):
         print(f"famnb: {said}", file=sys.stderr, flush=True)  # noqa: T201 - whoever started it reads it
 
     def end_with_stdin(self) -> None:
-        """Stop, without waiting for open streams, once whoever started the service has gone."""
+        """Stop once whoever started the service has no more need of it, or is gone."""
         with contextlib.suppress(OSError):
             while os.read(0, 4096):
                 pass
-        self.force_exit = self.should_exit = True
+        self.should_exit = True
 
 
 def run(*, until_eof: bool = False, **options: Any) -> int:
@@ -71,19 +86,20 @@ def run(*, until_eof: bool = False, **options: Any) -> int:
     ports = [listening.getsockname()[1] for listening in sockets]
     url, alt_url = _url(chosen.host, ports[0]), _url(chosen.host, ports[-1])
     line = {"url": url, "key": keys[0], "pid": os.getpid(), "alt_url": alt_url}
-    engine = engine_of(chosen)
+    engine, store, ending = engine_of(chosen), store_of(chosen), Ending()
     alt_port = None if chosen.alt_port is None else ports[-1]
-    web = _Web(_config(chosen, keys, engine, alt_port), msgspec.json.encode(line), engine)
+    app = create_app(chosen, keys=keys, engine=engine, store=store, ending=ending, alt_port=alt_port)
+    web = _Web(_config(app), msgspec.json.encode(line), engine=engine, store=store, ending=ending)
     if until_eof:
         threading.Thread(target=web.end_with_stdin, name="famnb-stdin", daemon=True).start()
-    with contextlib.suppress(KeyboardInterrupt):
+    with contextlib.suppress(KeyboardInterrupt), collect_rarely():
         web.run(sockets=sockets)
     return 0
 
 
-def _config(options: Options, keys: tuple[str, ...], engine: Engine, alt_port: int | None) -> uvicorn.Config:
+def _config(app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
-        create_app(options, keys=keys, engine=engine, alt_port=alt_port),
+        app,
         http="httptools",
         ws="none",
         lifespan="off",
@@ -94,7 +110,7 @@ def _config(options: Options, keys: tuple[str, ...], engine: Engine, alt_port: i
         headers=[("server", "famnb")],
         # Longer than clients keep idle connections, so that it is they who close them.
         timeout_keep_alive=75,
-        timeout_graceful_shutdown=1,
+        timeout_graceful_shutdown=_GRACE_S,
     )
 
 

@@ -7,8 +7,12 @@ import math
 import os
 import secrets
 from collections.abc import Sequence
+from pathlib import Path
 
 from famnb.errors import CredentialError, InvalidRequest
+
+PROFILES = ("", "openresponses")
+"""What the service may conform to beyond the document."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +39,12 @@ class Options:
     """The upstream's name of a model, as `ours=theirs`, or alone for all others; one or several."""
     strict: bool = False
     """Whether unknown fields are answered with 400 rather than ignored."""
+    profile: str = ""
+    """`openresponses` adds to the responses endpoint what the Open Responses specification wants; empty does not."""
     fault: str = ""
     """A fault to commit on every generation, in the words of the `x-famnb-fault` header."""
+    store: Path | str = ""
+    """The file that keeps responses when the service ends, made if there is none; empty keeps them in memory."""
     requests_per_minute: float | None = None
     """How many requests a key may make each minute; None does not limit."""
     burst: int | None = None
@@ -57,6 +65,8 @@ class Options:
             value = getattr(self, name)
             if value is not None and value <= 0:
                 raise InvalidRequest(f"{name}: expected a number above 0, got {value!r}")
+        if self.profile not in PROFILES:
+            raise InvalidRequest(f"profile: expected one of {', '.join(map(repr, PROFILES))}, got {self.profile!r}")
         if not self.upstream and (self.upstream_key or self.upstream_model):
             raise InvalidRequest("upstream: unset, but its key or model is given; say where the upstream is")
         if self.upstream_key and not os.getenv(self.upstream_key):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Literal
 
+import msgspec
+
 from famnb.request import ChatRequest, MessagesRequest, Request, ResponsesRequest, WebChatRequest
 from famnb.request.content import ChatMessage, Reasoning, ResponseFormat, images, plain_text
 from famnb.request.limits import MINI_OUTPUT_TOKENS
@@ -12,8 +14,7 @@ from famnb.request.responses import InputItem, TextFormat
 from famnb.request.web import Function, NamedTool
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Called:
+class Called(msgspec.Struct, frozen=True):
     """A tool call that an assistant's turn made."""
 
     id: str
@@ -22,9 +23,8 @@ class Called:
     """JSON text, as the model wrote it."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Turn:
-    """One message of the conversation."""
+class Turn(msgspec.Struct, frozen=True):
+    """One message of the conversation; a struct, because a body may hold half a million."""
 
     role: Literal["system", "user", "assistant", "tool"]
     text: str

@@ -6,6 +6,7 @@ request model ── JSON Schema ── Field … ── raw texts ── body �
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ import pydantic
 
 from famnb.request import Request
 from famnb.request.base import expected, where
+from famnb.widget.groups import OTHER, group_of
 
 Path: TypeAlias = tuple[str, ...]
 """A field's place in the body: ("thinking", "budget_tokens")."""
@@ -39,6 +41,8 @@ class Field:
     """Default and limits in words; what an empty control shows."""
     bare: bool = False
     """Whether a `json` field also takes a text as it stands."""
+    group: str = OTHER
+    """The heading under which it stands."""
 
     @property
     def name(self) -> str:
@@ -64,6 +68,26 @@ class Field:
             case _:
                 assert_never(self.kind)
 
+    def fits(self, text: str) -> bool:
+        """Whether a control of this field can hold a text."""
+        match self.kind:
+            case "choice":
+                return text in self.choices
+            case "switch":
+                return text in _SWITCH
+            case _:
+                return bool(text)
+
+    def write(self, value: Any) -> str:
+        """The text that means a value, where there is one: what it means is for `read` to say."""
+        match value:
+            case str() if self.kind != "json" or (self.bare and value[:1] not in ("{", "[")):
+                return value
+            case bool() | int() | float() if self.kind != "json":
+                return json.dumps(value)
+            case _:
+                return json.dumps(value, indent=2, ensure_ascii=False)
+
     def _json(self, raw: str) -> Any:
         if self.bare and raw[:1] not in ("{", "["):
             return raw
@@ -73,10 +97,14 @@ class Field:
             raise ValueError(f"this is not JSON yet: {fault}") from None
 
 
+@functools.cache
 def fields(model: type[Request]) -> tuple[Field, ...]:
     """Every field that can be set, nested ones by their own place, in the order of the document."""
     schema = model.model_json_schema()
-    return tuple(_walk(schema, (), schema.get("$defs", {})))
+    return tuple(
+        dataclasses.replace(field, group=group_of(model, field.path[0]))
+        for field in _walk(schema, (), schema.get("$defs", {}))
+    )
 
 
 def _walk(schema: Mapping[str, Any], above: Path, definitions: Mapping[str, Any]) -> Iterator[Field]:

@@ -10,11 +10,11 @@ import ipywidgets as widgets
 
 from famnb.endpoints import Endpoint
 from famnb.widget import markup
-from famnb.widget.fields import Field, Path, Raw, fields
+from famnb.widget.draft import controls
+from famnb.widget.fields import Field, Path, Raw
+from famnb.widget.groups import FIRST, GROUPS
 
 MODEL: Path = ("model",)
-_EARLY = (MODEL, ("stream",), ("thinking", "type"), ("thinking", "budget_tokens"), ("reasoning", "effort"))
-"""What stands in the first row beside the token cap."""
 _IMPLIED: Mapping[Path, tuple[Path, str]] = {
     ("thinking", "budget_tokens"): (("thinking", "type"), "enabled"),
     ("response_format", "json_schema", "schema"): (("response_format", "type"), "json_schema"),
@@ -26,15 +26,14 @@ _IMPLIED: Mapping[Path, tuple[Path, str]] = {
 class Form:
     """The controls of an endpoint and the text in each; `changed` is called after each edit.
 
-    `raw` are texts to begin with, those that fit; `apart` names the fields that are drawn elsewhere.
+    `raw` are texts to begin with, those that fit.
     """
 
-    def __init__(self, endpoint: Endpoint, *, raw: Raw, apart: frozenset[Path], changed: Callable[[], object]) -> None:
+    def __init__(self, endpoint: Endpoint, *, raw: Raw, changed: Callable[[], object]) -> None:
         self.endpoint = endpoint
-        self.fields = tuple(field for field in fields(endpoint.request) if field.path not in apart)
-        given = {MODEL: endpoint.models[0], **raw}
+        self.fields = controls(endpoint)
         self.raw: dict[Path, str] = {
-            field.path: given[field.path] for field in self.fields if _fits(field, given.get(field.path, ""))
+            field.path: raw[field.path] for field in self.fields if field.fits(raw.get(field.path, ""))
         }
         if not self.raw.get(MODEL):
             self.raw[MODEL] = endpoint.models[0]
@@ -45,21 +44,36 @@ class Form:
         self._inferred: set[Path] = set()
         """What was set because another field implies it, and is unset with it."""
         self._faults: Mapping[Path, str] = {}
-        early = {(endpoint.request.cap,), *_EARLY}
-        self.first = [self._control(field, early=True) for field in self.fields if field.path in early]
-        self._later = [field for field in self.fields if field.path not in early]
-        self._rest: list[widgets.Widget] = []
+        self._drawn: dict[str, list[widgets.Widget]] = {}
 
-    def rest(self) -> list[widgets.Widget]:
-        """The controls that are not in the first row, drawn once they are asked for."""
-        if not self._rest:
-            self._rest = [self._control(field, early=False) for field in self._later]
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The headings that have fields here, in their order."""
+        here = {field.group for field in self.fields}
+        return tuple(group for group in GROUPS if group in here)
+
+    def drawn(self, group: str) -> list[widgets.Widget]:
+        """The controls under a heading, made when they are first asked for."""
+        if group not in self._drawn:
+            members = [field for field in self.fields if field.group == group]
+            self._drawn[group] = [self._control(field) for field in members]
             self.show(self._faults)
-        return self._rest
+        return self._drawn[group]
+
+    def filled(self, group: str) -> int:
+        """How many fields under a heading are set."""
+        return sum(bool(self.raw.get(field.path, "").strip()) for field in self.fields if field.group == group)
+
+    def write(self, path: Path, text: str) -> None:
+        """Have a field hold a text, as if it had been typed."""
+        if path in self._inputs:
+            self._inputs[path].value = text
+        elif self.raw.get(path, "") != text:
+            self._edited(path, text)
 
     def close(self) -> None:
         """Forget the controls, here and in the page, once others have taken their place."""
-        for box in (*self.first, *self._rest):
+        for box in (box for boxes in self._drawn.values() for box in boxes):
             for widget in box.children:
                 widget.style.close()
                 widget.close()
@@ -73,13 +87,15 @@ class Form:
             words = markup.escape(faults.get(path, ""))
             note.value = f'<span class="famnb-fault" role="alert">{words}</span>' if words else help
 
-    def _control(self, field: Field, *, early: bool) -> widgets.Widget:
+    def _control(self, field: Field) -> widgets.Widget:
         control = self._inputs[field.path] = self._input(field)
         control.observe(lambda change: self._edited(field.path, change["new"]), "value")
         words = field.help
         if field.path == (self.endpoint.request.prompt_field,):
             words += " When filled in, it is sent instead of the prompt."
-        help = "" if early else f'<span class="famnb-help">{markup.words(words)}</span>'
+        if field.path == ("system",):
+            words += " When filled in, it is sent instead of the system text above."
+        help = "" if field.group == FIRST else f'<span class="famnb-help">{markup.words(words)}</span>'
         note = widgets.HTML(help, layout=self._layout)
         self._notes[field.path] = (note, help)
         return boxed(control, note, kind=field.kind, layout=self._layout)
@@ -133,14 +149,3 @@ def boxed(control: widgets.Widget, *below: widgets.Widget, kind: str, **traits: 
     box.add_class("famnb-control")
     box.add_class(f"famnb-{kind}")
     return box
-
-
-def _fits(field: Field, text: str) -> bool:
-    """Whether a control of this field can hold a text."""
-    match field.kind:
-        case "choice":
-            return text in field.choices
-        case "switch":
-            return text in ("true", "false")
-        case _:
-            return bool(text)

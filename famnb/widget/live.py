@@ -16,7 +16,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from famnb.widget import shown, transcript
 from famnb.widget.pane import Pane, Streaming, known
 
 FRONT = Path(__file__).parent / "front"
-PERIOD_S = 0.05
+PERIOD_S = 0.055
 """Between two looks at the streams: the eye is content, and the server drops nothing."""
 UNHEARD_LOOKS = 20
 """How many looks apart everything is sent to a view that was never heard."""
@@ -50,6 +50,8 @@ class LiveView(anywidget.AnyWidget):
     """The server's id of this kernel, by which the page can have it interrupted; empty if unknown."""
     blocking = traitlets.Bool(False).tag(sync=True)
     """Whether a cell waits for the streams, so that the kernel may not hear that they shall stop."""
+    ends_whole = True
+    """Whether everything is sent when the last stream has ended; else `then` must see to it."""
     reloaded = traitlets.Bool(False)
     """Whether the page was reloaded since: it no longer follows changes to outputs that it had before."""
 
@@ -60,8 +62,10 @@ class LiveView(anywidget.AnyWidget):
         # Callbacks come on the main thread or on a subshell's, looks on the flusher's.
         self._guard = threading.RLock()
         self._panes: dict[str, Pane] = {}
-        self._running: dict[str, Callable[[], object]] = {}
-        """What to call when a pane's stream has ended."""
+        self._running: list[str] = []
+        """The panes whose stream has not ended, as far as anyone was told."""
+        self._then: Callable[[], object] = bool
+        """What to call when the last of them has ended."""
         self._sequence = 0
         self._looks = 0
         self._heard = False
@@ -72,10 +76,14 @@ class LiveView(anywidget.AnyWidget):
 
     def watch(self, stream: Streaming, *, stop: bool = True, then: Callable[[], object] = bool) -> None:
         """Show a stream until it ends, alone; `then` is called on the flusher's thread after its last message."""
+        self.follow([Pane(stream, id=f"pane{self._sequence}", stop=stop)], then=then)
+
+    def follow(self, panes: Sequence[Pane], *, then: Callable[[], object] = bool) -> None:
+        """Show these panes, alone, until their streams have ended; `then` is called after the last message of all."""
         with self._guard:
-            pane = Pane(stream, id=f"pane{self._sequence}", stop=stop)
-            self._panes = {pane.id: pane}
-            self._running = {pane.id: then}
+            self._panes = {pane.id: pane for pane in panes}
+            self._running = list(self._panes)
+            self._then = then
             self._hidden = False
             self._looks = 0
             self._everything()
@@ -97,13 +105,14 @@ class LiveView(anywidget.AnyWidget):
         with self._guard:
             over = [id for id in self._running if not self._panes[id].stream.running]
             try:
-                self._look(last=bool(over))
+                self._look(over)
             except Exception:  # a view that cannot be drawn must keep neither its stream from ending nor other views
                 if not self._broken:
                     _log.warning("famnb: a live view cannot be drawn; the call itself goes on", exc_info=True)
                 self._broken = True
-            ends = [self._running.pop(id) for id in over]
-        for end in ends:
+            self._running = [id for id in self._running if id not in over]
+            end = self._then if over and not self._running else None
+        if end is not None:
             end()
 
     def _send(self, msg: Any, buffers: Any = None) -> None:
@@ -114,15 +123,22 @@ class LiveView(anywidget.AnyWidget):
         if self.comm is not None:
             self.comm.__dict__.pop("_reply_subshell_id", None)
 
-    def _look(self, *, last: bool) -> None:
+    def _look(self, over: Sequence[str]) -> None:
+        """Send what streams have added, then what else is to be said of those that have ended, which takes longer."""
+        anew = [id for id in self._running if id in over or self._panes[id].outdated]
         made = {id: changes for id in self._running if (changes := self._panes[id].changes())}
         unheard = not self._heard and (self._looks < UNHEARD_LOOKS or self._looks % UNHEARD_LOOKS == 0)
         self._looks += 1
-        outdated = any(self._panes[id].outdated for id in self._running)
-        if last or outdated or (unheard and made):
+        if unheard and (made or anew):
             self._everything()
-        elif made:
+            return
+        if made:
             self._say({"kind": "changes", "panes": made})
+        if over and len(over) == len(self._running) and self.ends_whole:
+            self._everything()
+        elif anew:
+            made = {id: changes for id in anew if (changes := self._panes[id].changes())}
+            self._say({"kind": "changes", "panes": made, "anew": [self._panes[id].summary() for id in anew]})
 
     def _everything(self) -> None:
         panes = [] if self._hidden else [pane.snapshot() for pane in self._panes.values()]

@@ -5,6 +5,7 @@ A model's words are hostile until proven otherwise: they pass through here befor
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from html import escape as _escape
@@ -13,6 +14,8 @@ import nh3
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
+
+from famnb.widget import highlight
 
 _BIDI_MARKS = (0x061C, 0x200E, 0x200F)
 _BIDI_CONTROLS = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
@@ -29,11 +32,14 @@ _VISIBLE: dict[int, str | None] = {
 
 _TAGS = {"a", "blockquote", "br", "code", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre"}
 _TAGS |= {"s", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul"}
-_ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}, "td": {"style"}, "th": {"style"}}
+_ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}, "span": {"class"}, "td": {"style"}, "th": {"style"}}
 _CODE = (
     '<pre dir="ltr" style="margin:0.6em 0;padding:0.6em 0.8em;overflow:auto;border-radius:6px;'
     'background-color:rgba(128,128,128,0.1)"><code style="background-color:transparent">'
 )
+# Mixed with the colour of the text around it, each is readable on a light page and on a dark one, live and saved;
+# viewers that do not know the mixture, and sanitisers that drop it, show plain code.
+_TINTS = {"keyword": "#8b2fc9", "string": "#0a8a3a", "number": "#c2410c", "comment": "#808080", "name": "#0b5fd6"}
 # Viewers differ most in these. A heading inside a reply is smaller than the notebook's own; a wide table scrolls by
 # itself; each block runs in the direction of its own words, and code from left to right.
 _DRESSED = {
@@ -44,6 +50,10 @@ _DRESSED = {
     **{f"<{tag}": f'<{tag} dir="auto"' for tag in ("blockquote", "ol", "ul")},
     "<p>": '<p dir="auto" style="text-align:start">',
     "<pre><code>": _CODE,
+    **{
+        f'<span class="{kind}">': f'<span style="color:color-mix(in srgb,currentcolor 40%,{_TINTS[kind]})">'
+        for kind in highlight.KINDS
+    },
     "<table>": '<div style="overflow-x:auto"><table dir="auto" style="margin:0.6em 0">',
     "</table>": "</table></div>",
     "<th>": '<th style="text-align:left">',
@@ -86,8 +96,13 @@ def _text(
     )
 
 
+def _highlighted(code: str, language: str, _attributes: str) -> str:
+    return highlight.spans(code, language)
+
+
 # A line break of the model's is kept: so the text that streams and its Markdown have the same lines.
-_MARKDOWN = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
+_MARKDOWN = MarkdownIt("commonmark", {"html": False, "breaks": True, "highlight": _highlighted})
+_MARKDOWN.enable(["table", "strikethrough"])
 _MARKDOWN.add_render_rule("image", _image)
 _MARKDOWN.add_render_rule("text", _text)
 _BLOCKS = MarkdownIt("commonmark", {"html": False}).enable("table").disable("inline")
@@ -99,10 +114,14 @@ def _attribute(_tag: str, name: str, value: str) -> str | None:
             return value if value.lower().startswith(_SCHEMES) else None
         case "style":
             return value if _ALIGN.fullmatch(value) else None
+        case "class":
+            return value if value in highlight.KINDS else None
         case _:
             return value
 
 
+# A text that has ended is wanted several times at once: by its live view, and by what is saved.
+@functools.lru_cache(maxsize=64)
 def html(markdown: str) -> str:
     """Markdown as clean HTML: no raw HTML, no image, no style, only http, https and mailto links.
 

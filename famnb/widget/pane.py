@@ -58,6 +58,8 @@ class _Shown:
         self.fresh: list[str] = []
         self.looked = 0
         """The length of the tail when it was last searched for settled Markdown."""
+        self.closing = False
+        """Whether the wire has closed it and it was not rendered as a whole yet."""
         self.folded = False
         self.due = False
         """Whether the answer had begun at the last look, but not yet how long the thinking took."""
@@ -96,10 +98,17 @@ class _Shown:
 
     def close(self) -> list[Change]:
         """The changes that show the block as finished, rendered as a whole."""
-        self.grown()
+        self.closing = False
+        made = self.grown()
         whole = markup.visible("".join(self.text))
-        self.html, self.tail = ([], whole) if self.kind == "code" else ([markup.html(whole)], "")
-        return [["close", self.number, "".join(self.html), self.tail]]
+        if self.kind == "code":
+            self.tail = whole
+            return [*made, ["close", self.number, "", whole]]
+        rendered, rest = markup.html(whole), markup.html(self.tail)
+        kept = "".join(self.html) + rest == rendered
+        self.html, self.tail = [rendered], ""
+        # What was shown before is not sent again, unless the end has changed it.
+        return [*made, ["settle", self.number, rest, ""] if kept else ["close", self.number, rendered, ""]]
 
 
 class Pane:
@@ -122,10 +131,10 @@ class Pane:
         return self.stream.exchange.service != self._service
 
     def changes(self) -> list[Change]:
-        """What came since the last look."""
+        """What came since the last look; a closed block is rendered a look later, so that its last words come first."""
         events = self.stream.events
         end = len(events)
-        made: list[Change] = []
+        made = [change for block in self._blocks.values() if block.closing for change in block.close()]
         for event in events[self._seen : end]:
             match event:
                 case Opened(at=at, kind=kind, name=name):
@@ -138,7 +147,7 @@ class Pane:
                     block = self._block(at, "text", made)
                     if text is not None:
                         block.text = [text]
-                    made += block.close()
+                    block.closing = True
                 case _:
                     pass
         self._seen = end
@@ -170,6 +179,12 @@ class Pane:
                 block.label = words.thought(reply.timing, reply.usage, closed=True)
                 made.append(["fold", block.number, block.label])
         return made
+
+    def summary(self) -> dict[str, Any]:
+        """The same as `snapshot`, its blocks left out (None) where the changes have told them."""
+        whole = self.snapshot()
+        told = [block.snapshot() for block in self._blocks.values()]
+        return {**whole, "blocks": None} if [*map(_seen, whole["blocks"])] == [*map(_seen, told)] else whole
 
     def snapshot(self) -> dict[str, Any]:
         """All there is to show, in the front end's shape; once the stream has ended, from its reply alone."""
@@ -206,6 +221,11 @@ def known(stream: Streaming) -> Reply:
 
 def _text(pieces: list[Part], kind: str) -> str:
     return "".join(markup.visible(piece.text) for piece in pieces if piece.kind == kind)
+
+
+def _seen(block: dict[str, Any]) -> dict[str, Any]:
+    """A block as a reader sees it: only thinking can be folded."""
+    return {**block, "open": block["open"] and block["kind"] == "thinking"}
 
 
 def _final(piece: Part) -> dict[str, Any]:

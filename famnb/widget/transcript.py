@@ -47,10 +47,11 @@ class Part(NamedTuple):
 
 def bundle(reply: Reply) -> Bundle:
     """A reply, finished or not, as notebook output."""
-    return _bundle(parts(reply))
+    return written(parts(reply))
 
 
-def _bundle(pieces: Sequence[Part]) -> Bundle:
+def written(pieces: Sequence[Part]) -> Bundle:
+    """Pieces of a transcript as notebook output."""
     return {
         "text/html": f'<div style="{_CARD}">{"".join(map(_html, pieces))}</div>',
         "text/markdown": "\n\n".join(map(_markdown, pieces)),
@@ -76,7 +77,7 @@ def session(titled: Sequence[tuple[str, Bundle]]) -> Bundle:
 def talk(turns: Sequence[Turn]) -> Bundle:
     """The current branch of a conversation as one output: each turn with its tool calls and its answer."""
     pieces = [piece for turn in turns for piece in _of_turn(turn)] or [Part("note", "Nothing has been said yet.")]
-    return _bundle(pieces)
+    return written(pieces)
 
 
 def title(reply: Reply) -> str:

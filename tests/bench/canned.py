@@ -2,6 +2,7 @@
 
 POST /bulk/EVENTS/…             all events as fast as the socket takes them
 POST /live/EVENTS/PER_SECOND/…  each event by itself, its text the server's monotonic clock in nanoseconds
+POST /words/EVENTS/PER_SECOND/… each event by itself, its text a numbered word; the last is END and the time of day
 The end of the path chooses the dialect: `…/messages` has `event:` lines, everything else is chat completions.
 """
 
@@ -12,6 +13,7 @@ import functools
 import json
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import uvloop
@@ -81,6 +83,18 @@ def bulk(dialect: str, events: int) -> bytes:
     return b"".join([HEAD, *opening, event * events, *closing, END])
 
 
+def moment(_left: int) -> bytes:
+    """The text of a live event."""
+    return b"%019d" % time.monotonic_ns()
+
+
+def word(left: int) -> bytes:
+    """The text of an event with its number, counted down, as it stands in JSON; now and then a paragraph ends."""
+    if left == 1:
+        return b"END%019d" % time.time_ns()
+    return b"x%03X%s" % (left, b"\\n\\n" if left % 60 == 0 else b" ")
+
+
 class Connection(asyncio.Protocol):
     """Answers one request after the other."""
 
@@ -123,18 +137,23 @@ class Connection(asyncio.Protocol):
         gap = 1 / float(rest[0])
         # Streams that start together would else write together for ever.
         due = loop.time() + gap + (hash(self) // 16 % 997) / 997 * gap
-        self._timer = loop.call_at(due, self._tick, before, after, dialect, int(events), due, gap)
+        said = word if kind == "words" else moment
+        self._timer = loop.call_at(due, self._tick, (before, after), said, dialect, int(events), due, gap)
 
-    def _tick(self, before: bytes, after: bytes, dialect: str, left: int, due: float, gap: float) -> None:
+    def _tick(
+        self, around: tuple[bytes, bytes], said: Callable[[int], bytes], dialect: str, left: int, due: float, gap: float
+    ) -> None:
         if self._transport is None:
             return
         if left == 0:
             self._transport.write(b"".join([*DIALECTS[dialect][2], END]))
             return
-        self._transport.write(b"%b%019d%b" % (before, time.monotonic_ns(), after))
+        data = said(left).join(around)
+        # A text of another length than MARK makes another chunk.
+        self._transport.write(data if said is moment else _chunk(data.partition(b"\r\n")[2].removesuffix(b"\r\n")))
         due += gap
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_at(due, self._tick, before, after, dialect, left - 1, due, gap)
+        self._timer = loop.call_at(due, self._tick, around, said, dialect, left - 1, due, gap)
 
 
 async def main() -> None:

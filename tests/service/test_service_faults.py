@@ -13,10 +13,12 @@ from servicecalls import PATHS, Caller, decoded, minimal, said
 from famnb.events import Event, Started
 from famnb.service import Server, serve
 from famnb.service.app import create_app
+from famnb.service.ending import Ending
 from famnb.service.faults import HEADER, Faults, faults_of
 from famnb.service.options import Options
 from famnb.service.prompt import Prompt
 from famnb.service.refusal import Refusal
+from famnb.service.stores.memory import MemoryStore
 
 
 def asked(api: Caller, endpoint: str, fault: str, **fields: object) -> httpx.Response:
@@ -79,7 +81,7 @@ class Broken:
 @pytest.mark.parametrize("streamed", [True, False])
 def test_a_crash_is_a_500_in_shape_that_ends_the_connection(endpoint: str, streamed: bool) -> None:
     """The body tells nothing of the inside; the caller is told not to use the connection, which the server closes."""
-    app = create_app(Options(), keys=("key",), engine=Broken())
+    app = create_app(Options(), keys=("key",), engine=Broken(), store=MemoryStore(), ending=Ending())
 
     async def answered() -> httpx.Response:
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+import json
+from collections.abc import AsyncGenerator, Callable, Iterator
 
 import httpx
 import pytest
@@ -11,10 +12,20 @@ from servicecalls import PATHS, Caller, minimal, said
 
 from famnb.events import Delta, Done, Ended, Event, Started
 from famnb.service import Server, serve
-from famnb.service.store import Store
+from famnb.service.stores.keeping import kept
+from famnb.service.stores.memory import MemoryStore
+from famnb.service.stores.store import Stored
 from famnb.wire import responses
 
 PATH = PATHS["responses"]
+
+
+@pytest.fixture(scope="module", params=["memory", "file"])
+def api(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Caller]:
+    """A caller of a service with either kind of store."""
+    store = tmp_path_factory.mktemp("store") / "responses.sqlite" if request.param == "file" else ""
+    with serve(time_scale=0, store=store) as server, Caller(server) as caller:
+        yield caller
 
 
 def answered(caller: Caller, prompt: str, **fields: object) -> tuple[str, str]:
@@ -159,14 +170,14 @@ def test_items_and_a_text_mean_the_same(api: Caller) -> None:
 
 def test_a_response_is_complete_in_the_store_before_its_last_event_goes_out() -> None:
     """Whoever has read the terminal event can continue the response at once: there is no moment in between."""
-    store = Store()
+    store = MemoryStore()
 
     async def told() -> AsyncGenerator[Event]:
         for event in (Started("resp_1", "fam-2-5-pro", 1), Delta((0, 0), "text", "Hi"), Ended("stop"), Done()):
             yield event
 
     async def statuses() -> list[str]:
-        passing = store.kept("key", told(), responses, turns=(), system="")
-        return [store.get("key", "resp_1").body["status"] async for _ in passing]
+        passing = kept(store, "key", told(), responses, asked=Stored(), streams=True)
+        return [json.loads(await store.get("key", "resp_1"))["status"] async for _ in passing]
 
     assert asyncio.run(statuses()) == ["in_progress", "in_progress", "in_progress", "completed"]

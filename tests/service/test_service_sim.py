@@ -15,7 +15,8 @@ from famnb.events import Closed, Delta, Done, Ended, Event, Opened, Started, Usa
 from famnb.reply import Reply, fold
 from famnb.request import WebChatRequest
 from famnb.service.engines import tokens
-from famnb.service.engines.sim import IMAGE_TOKENS, Sim
+from famnb.service.engines.planning import IMAGE_TOKENS
+from famnb.service.engines.sim import Sim
 from famnb.service.prompt import Prompt, prompt_of
 from famnb.service.refusal import Refusal
 

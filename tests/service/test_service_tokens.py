@@ -51,10 +51,10 @@ def waits(model: str, scale: float, count: int = 400) -> list[float]:
         now[0] += seconds
 
     async def speak() -> None:
-        pace = Pace(PROFILES[model], scale=scale, rng=random.Random(1), clock=lambda: now[0], sleep=sleep)
-        await pace.first(10)
+        pace = Pace(scale=scale, rng=random.Random(1), clock=lambda: now[0], sleep=sleep)
+        await pace.token(PROFILES[model].ttft)
         for _ in range(count):
-            await pace.next()
+            await pace.token(PROFILES[model].gap)
 
     asyncio.run(speak())
     return slept
@@ -92,9 +92,9 @@ def test_being_late_once_does_not_slow_what_follows() -> None:
         now[0] += seconds + (5.0 if len(slept) == 1 else 0.0)
 
     async def speak() -> None:
-        pace = Pace(PROFILES["fam-mini"], scale=1, rng=random.Random(1), clock=lambda: now[0], sleep=sleep)
+        pace = Pace(scale=1, rng=random.Random(1), clock=lambda: now[0], sleep=sleep)
         for _ in range(10):
-            await pace.next()
+            await pace.token(PROFILES["fam-mini"].gap)
 
     asyncio.run(speak())
     assert slept[1:] == [0.0] * 9

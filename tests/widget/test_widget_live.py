@@ -119,7 +119,7 @@ def test_that_a_reply_is_simulated_is_said_as_soon_as_it_is_known(view: Recordin
     view.flush()
     view.flush()
     (message,) = view.sent
-    assert message["panes"][0]["badges"] == [["simulated", "plain"]]
+    assert message["anew"][0]["badges"] == [["simulated", "plain"]]
 
 
 def test_stop_is_acknowledged_and_stops(view: Recording, stream):

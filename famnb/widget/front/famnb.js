@@ -37,6 +37,18 @@ async function interrupt(kernel) {
   if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
 }
 
+// Keeps a box scrolled to its end while it is there. It is asked after all changes of a message, so that these are laid
+// out once.
+function following(box) {
+  let near = true;
+  box.addEventListener("scroll", () => {
+    near = box.scrollHeight - box.scrollTop - box.clientHeight < 24;
+  });
+  return () => {
+    if (near) box.scrollTop = 1e7;
+  };
+}
+
 // One block of a reply. `settled` holds finished Markdown as HTML, `tail` the text that is still growing.
 function drawBlock(block) {
   const settled = make("div", "famnb-settled");
@@ -56,19 +68,14 @@ function drawBlock(block) {
   }
   settled.innerHTML = block.html; // clean HTML made by markup.html
   tail.append(block.tail);
-  const following = (change) => {
-    const near = body.scrollHeight - body.scrollTop - body.clientHeight < 24;
-    change();
-    if (near) body.scrollTop = body.scrollHeight;
-  };
   return {
     element,
-    text: (words) => following(() => tail.append(words)),
-    settle: (html, rest) =>
-      following(() => {
-        settled.insertAdjacentHTML("beforeend", html); // clean HTML made by markup.html
-        tail.replaceChildren(rest);
-      }),
+    follow: block.kind === "thinking" ? following(body) : null,
+    text: (words) => tail.append(words),
+    settle: (html, rest) => {
+      settled.insertAdjacentHTML("beforeend", html); // clean HTML made by markup.html
+      tail.replaceChildren(rest);
+    },
     close: (html, rest) => {
       settled.innerHTML = html; // clean HTML made by markup.html
       tail.replaceChildren(rest);
@@ -80,16 +87,18 @@ function drawBlock(block) {
   };
 }
 
-function drawPane(pane, stop) {
+function drawPane(pane, stop, board) {
   const blocks = pane.blocks.map(drawBlock);
   const flow = make("div", "famnb-flow", ...blocks.map((block) => block.element));
+  const follow = board ? following(flow) : null;
   const state = make("span", "famnb-state");
   state.setAttribute("role", "status");
   const clock = make("span", "famnb-clock");
   const stopping = button("famnb-stop", "Stop", "", () => stop(pane.id));
   const marks = pane.badges.map(([words, tone]) => make("span", `famnb-badge famnb-${tone}`, words));
-  const head = make("div", "famnb-head", make("strong", "", pane.head), ...marks, state, clock);
+  const head = make("div", "famnb-head", make("strong", "", pane.label ?? pane.head), ...marks, state, clock);
   if (pane.running && pane.stop) head.append(stopping);
+  const beside = board?.draw(pane, head);
   const asked = pane.asked.map(([role, text]) =>
     make("div", "famnb-asked", role === "user" ? null : make("strong", "famnb-role", role), text),
   );
@@ -113,8 +122,10 @@ function drawPane(pane, stop) {
     if (state.textContent !== words) state.textContent = words;
     stopping.disabled = Boolean(pane.stopping || pane.lost);
     element.classList.toggle("famnb-running", pane.running && !pane.lost);
+    blocks.at(-1)?.follow?.();
+    follow?.();
   };
-  const element = make("article", "famnb-pane", head, ...asked, flow, ...after);
+  const element = make("article", "famnb-pane", head, beside?.element, ...asked, flow, ...after);
   tick();
   settle();
   return {
@@ -126,6 +137,7 @@ function drawPane(pane, stop) {
       flow.append(blocks.at(-1).element);
     },
     block: (number) => blocks[number],
+    beside,
     end: () => clearInterval(timer),
   };
 }
@@ -150,6 +162,10 @@ const changes = {
     pane.blocks[number].tail = rest;
     for (const view of drawn) view.block(number).close(html, rest);
   },
+  meters: (pane, drawn, _, figures) => {
+    for (const [index, figure] of figures.entries()) pane.meters[index][1] = figure;
+    for (const view of drawn) view.beside?.set(figures);
+  },
   fold: (pane, drawn, number, label) => {
     pane.blocks[number].label = label;
     pane.blocks[number].open = false;
@@ -157,26 +173,26 @@ const changes = {
   },
 };
 
-// The box where a prompt is written and sent; only the composer's model has a `prompt`.
-function drawPrompt(model, send, stop) {
+// The box where a prompt is written and sent; only the models of composer and board have a `prompt`.
+function drawPrompt(model, send, stop, board) {
   const area = make("textarea", "famnb-prompt");
   area.rows = 3;
   area.value = model.get("prompt");
   const label = make("label", "famnb-field", make("span", "famnb-label", "Prompt"), area);
-  const sending = button("famnb-send", "Send", "Ctrl+Enter", (event) => {
+  const sending = button("famnb-send", board ? "Send to all" : "Send", "Ctrl+Enter", (event) => {
     if (event.detail < 2) send(area.value); // the second click of a double click is no second wish
   });
-  const stopping = button("famnb-stop", "Stop", "Esc", stop);
+  const stopping = button("famnb-stop", board ? "Stop all" : "Stop", "Esc", stop);
   const hint = make("span", "famnb-hint");
   hint.setAttribute("role", "status");
-  const element = make("div", "famnb-ask", label, make("div", "famnb-bar", sending, stopping, hint));
+  const element = make("div", "famnb-ask", label, make("div", "famnb-bar", sending, stopping, board?.toggle, hint), board?.winners);
   area.addEventListener("input", () => {
     model.set("prompt", area.value);
     model.save_changes();
     waited = false;
     settle();
   });
-  element.addEventListener("keydown", (event) => {
+  const keys = (event) => {
     const sends = event.key === "Enter" && (event.ctrlKey || event.metaKey);
     const stops = event.key === "Escape" && model.get("busy");
     if (!sends && !stops) return;
@@ -184,7 +200,7 @@ function drawPrompt(model, send, stop) {
     event.stopPropagation();
     if (stops) stop();
     else if (!sending.disabled) send(area.value);
-  });
+  };
   let waited = false; // whether a reply was awaited and nothing was written since
   function settle() {
     const busy = model.get("busy");
@@ -193,7 +209,8 @@ function drawPrompt(model, send, stop) {
     area.placeholder = model.get("replaced") ? "The conversation in the form is sent instead" : "Ask something";
     sending.disabled = busy || Boolean(model.get("fault")) || empty;
     stopping.disabled = !busy;
-    const idle = waited ? "The reply has ended." : empty ? "Write a prompt to send." : "";
+    const over = board ? "All answers have ended." : "The reply has ended.";
+    const idle = waited ? over : empty ? "Write a prompt to send." : "";
     hint.textContent = busy ? "" : model.get("fault") || idle;
   }
   const changed = () => {
@@ -214,8 +231,72 @@ function drawPrompt(model, send, stop) {
     for (const name of names) model.off(name, changed);
   };
   settle();
-  return { element, settle, lock, lose, end };
+  return { element, settle, keys, lock, lose, end };
 }
+
+// ---- The board: panes side by side, each with its meters and a pin for the winner; only its model has `labels`.
+
+function drawBoard(model) {
+  const pins = new Map();
+  const drawn = new Set();
+  const pin = (label, words) => {
+    const element = button("famnb-pin", words, "", () => model.send({ kind: "pin", label }));
+    element.settle = () => {
+      const won = model.get("pinned") === label;
+      element.textContent = won ? `★ ${words === label ? label : "Winner"}` : words;
+      element.setAttribute("aria-pressed", won);
+      element.setAttribute("aria-label", `${label}: pin as winner`);
+      element.title = won ? "Take the mark away" : "Pin as winner";
+    };
+    element.settle();
+    return element;
+  };
+  const toggle = button("famnb-toggle", "Differences", "", () => model.send({ kind: "differences" }));
+  toggle.title = "Mark the words that differ from the pinned answer, or else from the first";
+  for (const label of model.get("labels")) pins.set(label, pin(label, label));
+  const winners = make("div", "famnb-bar famnb-winners", make("span", "famnb-hint", "Winner:"), ...pins.values());
+  winners.setAttribute("role", "group");
+  winners.setAttribute("aria-label", "Winner");
+  const settle = () => {
+    toggle.setAttribute("aria-pressed", model.get("differences"));
+    winners.hidden = !model.get("ended") || drawn.size > 0;
+    for (const each of pins.values()) each.settle();
+    for (const each of drawn) each.settle();
+  };
+  const names = ["change:pinned", "change:differences", "change:ended"];
+  for (const name of names) model.on(name, settle);
+  settle();
+  return {
+    toggle,
+    winners,
+    settle,
+    draw: (pane, head) => {
+      const figures = pane.meters.map(([, figure]) => make("dd", "", figure));
+      const tiles = pane.meters.map(([name], index) => make("div", "", make("dt", "", name), figures[index]));
+      const pinning = pin(pane.label, "Pin");
+      const set = (values) => values.forEach((value, index) => (figures[index].textContent = value));
+      head.firstChild.after(pinning);
+      const place = pane.label.includes(pane.head) ? null : make("div", "famnb-hint", pane.head);
+      const element = make("div", "", place, make("dl", "famnb-meters", ...tiles));
+      const each = {
+        element,
+        set,
+        settle: () => {
+          pinning.settle();
+          pinning.closest(".famnb-pane")?.classList.toggle("famnb-won", model.get("pinned") === pane.label);
+        },
+        end: () => drawn.delete(each),
+      };
+      drawn.add(each);
+      return each;
+    },
+    end: () => {
+      for (const name of names) model.off(name, settle);
+    },
+  };
+}
+
+// ---- End of the board.
 
 export default () => {
   let panes = []; // what is known, in the shape of a snapshot
@@ -231,10 +312,28 @@ export default () => {
     model.send({ kind: "ready", page: PAGE });
   };
 
+  const finish = (drawn) => {
+    drawn?.end();
+    drawn?.beside?.end();
+  };
+
   const draw = (view) => {
-    for (const drawn of view.drawn.values()) drawn.end();
-    view.drawn = new Map(panes.map((pane) => [pane.id, drawPane(pane, view.stop)]));
+    view.drawn.forEach(finish);
+    view.drawn = new Map(panes.map((pane) => [pane.id, drawPane(pane, view.stop, view.board)]));
     view.flow.replaceChildren(...[...view.drawn.values()].map((drawn) => drawn.element));
+    view.board?.settle();
+  };
+
+  // One pane among others has ended: the others are left alone, and the focus stays where it was.
+  const renew = (view, pane) => {
+    const before = view.drawn.get(pane.id);
+    const focused = before.element.contains(document.activeElement);
+    finish(before);
+    const drawn = drawPane(pane, view.stop, view.board);
+    view.drawn.set(pane.id, drawn);
+    before.element.replaceWith(drawn.element);
+    view.board?.settle();
+    if (focused) drawn.element.querySelector("button")?.focus();
   };
 
   const hear = (model, message) => {
@@ -254,10 +353,18 @@ export default () => {
         return;
       }
       sequence = message.seq;
+      const touched = [];
       for (const pane of panes.filter((pane) => pane.id in message.panes)) {
         const drawn = [...views].map((view) => view.drawn.get(pane.id));
         for (const [what, ...details] of message.panes[pane.id]) changes[what](pane, drawn, ...details);
-        for (const each of drawn) each.settle();
+        touched.push(...drawn);
+      }
+      for (const drawn of touched) drawn.settle();
+      for (const pane of message.anew ?? []) {
+        const place = panes.findIndex(({ id }) => id === pane.id);
+        pane.blocks ??= panes[place].blocks;
+        panes[place] = pane;
+        for (const view of views) renew(view, pane);
       }
     }
   };
@@ -296,22 +403,26 @@ export default () => {
     },
     render({ model, el }) {
       const flow = make("div", "famnb-panes");
-      const view = { flow, drawn: new Map(), stop: (id) => stop(model, [id]) };
+      const board = model.get("labels") ? drawBoard(model) : undefined;
+      const view = { flow, board, drawn: new Map(), stop: (id) => stop(model, [id]) };
       const running = () => panes.filter((pane) => pane.running).map((pane) => pane.id);
       const send = (prompt) => {
         view.box.lock();
         model.send({ kind: "send", prompt });
       };
       const composing = model.get("prompt") !== undefined;
-      view.box = composing ? drawPrompt(model, send, () => stop(model, running())) : null;
+      view.box = composing ? drawPrompt(model, send, () => stop(model, running()), board) : null;
+      (board ? el : view.box?.element)?.addEventListener("keydown", view.box.keys);
+      flow.classList.toggle("famnb-board", Boolean(board));
       el.classList.add("famnb");
       el.append(...(view.box ? [view.box.element, flow] : [flow]));
       views.add(view);
       draw(view);
       return () => {
         views.delete(view);
-        for (const drawn of view.drawn.values()) drawn.end();
+        view.drawn.forEach(finish);
         view.box?.end();
+        board?.end();
       };
     },
   };

@@ -1,0 +1,16 @@
+"""Experiments: prompts times variants times repeats, planned, run within a budget, resumed, and framed.
+
+prompts ┐
+        ├── plan (cells, each with its key) ── run (budget, resume, progress) ── ledger ── frame
+grid  ──┘
+"""
+
+from famnb.experiment import scorers
+from famnb.experiment.plan import Cell
+from famnb.experiment.progress import Progress, RunReport
+from famnb.experiment.prompts import Prompt
+from famnb.experiment.runner import Run
+from famnb.experiment.trial import Trial
+from famnb.experiment.variants import Variant, grid
+
+__all__ = ["Cell", "Progress", "Prompt", "Run", "RunReport", "Trial", "Variant", "grid", "scorers"]

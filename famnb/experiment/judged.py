@@ -1,0 +1,130 @@
+"""An experiment with its scores and votes: the machine of `trial`, and what is thought of its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pandas as pd
+
+from famnb import stats
+from famnb.client.caller import CONCURRENCY
+from famnb.errors import InvalidRequest
+from famnb.experiment import votes
+from famnb.experiment.judge import Judge
+from famnb.experiment.prompts import Source
+from famnb.experiment.scorers import Scorer, scorers_of
+from famnb.experiment.scoring import TAG, Answer, ScoreReport, Scoring, judge_calls, scores_of, voter_of
+from famnb.experiment.standing import ANSWERED
+from famnb.experiment.trial import Trial
+from famnb.experiment.variants import Variants
+from famnb.frame import calls
+from famnb.record import marks
+
+
+class Judged(Trial):
+    """A trial whose answers are scored as its scorers say, and voted on."""
+
+    def __init__(
+        self,
+        prompts: Source,
+        variants: Variants | None = None,
+        repeats: int = 1,
+        scorers: Iterable[Any] = (),
+        **options: Any,
+    ) -> None:
+        """See `famnb.Experiment`."""
+        super().__init__(prompts, variants, repeats, **options)
+        self.scorers: tuple[Scorer | Judge, ...] = scorers_of(scorers)
+
+    def score(
+        self, *, again: bool = False, concurrency: int = CONCURRENCY, progress: bool | None = None
+    ) -> ScoreReport:
+        """Score the answers that are recorded, with every scorer, judges included; says what it came to.
+
+        Each score is kept in the ledger and not made again; with `again` those that came to nothing are, such as a
+        verdict that could not be read. A judge's calls cost money: `judge_cost()` says how much so far, and a verdict
+        that was paid for is never paid for twice. Warm-up calls are not scored.
+        LedgerError if the ledger cannot be read, Interrupted after an interrupt, with what had come kept.
+        """
+        return self._scoring(again=again, concurrency=concurrency, progress=progress).score(self.scorers)
+
+    def frame(self) -> pd.DataFrame:
+        """One row a planned cell, in order: the plan's columns, `status`, the columns of `famnb.calls`, then scores.
+
+        `status` is `planned` where there is no call yet, else that of the cell's completed call, else of its latest.
+        `score_<name>` is a scorer's score, `score_votes` the share of its pairs that an answer won in people's votes;
+        missing where there is none. Scorers that need no call score what has come since; judges are asked by `score`.
+        LedgerError if the ledger cannot be read.
+        """
+        frame = super().frame()
+        answers = self._answers(frame)
+        plain = [one for one in self.scorers if not isinstance(one, Judge)]
+        if plain:
+            self._scoring(answers).score(plain)
+        for name, scores in scores_of(self.ledger, self.name, self.scorers, answers).items():
+            frame[f"score_{name}"] = pd.array([scores.get(cell) for cell in frame["cell"]], dtype="Float64")
+        return frame
+
+    def answers(self) -> tuple[Answer, ...]:
+        """The cells that are answered, each with the id of its call; without warm-ups."""
+        return self._answers(super().frame())
+
+    def votes(self) -> pd.DataFrame:
+        """One row a vote, oldest first, those of judges included.
+
+        The columns: voter (empty for a person who gave no name; `judge:…` for a model), prompt_id, repeat, left and
+        right (the variants as they were shown), winner (left, right, tie or skip), better (the variant that won;
+        missing for a tie), detail (a judge's reason), at (UTC), left_cell, right_cell, judge_call_id.
+        LedgerError if the ledger cannot be read.
+        """
+        return votes.table(marks.votes(self.ledger, self.name), self.cells)
+
+    def ranking(self, voter: str | None = None, *, level: float = 0.95) -> stats.Ranking:
+        """Bradley–Terry strengths of the variants with intervals, from people's votes; see `famnb.stats.Ranking`.
+
+        `voter` is one of the voters in `votes()`, or the name of a judge of pairs; None: all people.
+        ValueError where the votes do not suffice, saying what is missing.
+        """
+        judges = {one.name: voter_of(one) for one in self.scorers if isinstance(one, Judge) and one.pairwise}
+        chosen = voter if voter is None else judges.get(voter, voter)
+        return votes.ranking(votes.duels(marks.votes(self.ledger, self.name), self.cells, voter=chosen), level=level)
+
+    def judge_calls(self) -> pd.DataFrame:
+        """The calls of this experiment's judges, as `famnb.calls` has them; they are none of its cells."""
+        ids = judge_calls(self.ledger, self.name)
+        found = calls(self.ledger, tag=TAG)
+        return found[found["call_id"].isin(ids)].reset_index(drop=True)
+
+    def judge_cost(self) -> pd.Series[Any]:
+        """What its judges have cost: calls, cost_usd, cost_low_usd, cost_high_usd (USD), unpriced_calls.
+
+        A cost is missing where no call has one; `unpriced_calls` are in none of the sums.
+        """
+        found = self.judge_calls()
+        sums = {name: found[name].sum(min_count=1) for name in ("cost_usd", "cost_low_usd", "cost_high_usd")}
+        return pd.Series({"calls": len(found), **sums, "unpriced_calls": int(found["cost_usd"].isna().sum())})
+
+    def _answers(self, frame: pd.DataFrame) -> tuple[Answer, ...]:
+        rows = zip(self.cells, frame["status"], frame["call_id"], strict=True)
+        return tuple(Answer(cell, call_id) for cell, status, call_id in rows if status in ANSWERED and not cell.warmup)
+
+    def _scoring(
+        self,
+        answers: Sequence[Answer] | None = None,
+        *,
+        again: bool = False,
+        concurrency: int = CONCURRENCY,
+        progress: bool | None = None,
+    ) -> Scoring:
+        if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
+            raise InvalidRequest(f"concurrency: expected an integer of at least 1, got {concurrency!r}")
+        return Scoring(
+            self.answers() if answers is None else answers,
+            name=self.name,
+            ledger=self.ledger,
+            client=self.client,
+            again=again,
+            concurrency=concurrency,
+            progress=progress,
+        )

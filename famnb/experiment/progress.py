@@ -1,0 +1,154 @@
+"""How far a run is, how it went, and the bar that shows it; what runs is not known here."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+from decimal import Decimal
+from typing import Any, Literal, Protocol, TypeAlias
+
+from tqdm.auto import tqdm
+
+from famnb.record.price import dollars
+
+Ending: TypeAlias = Literal["budget", "stop", "interrupt"]
+TICK_S = 0.1
+"""How often a bar is brought up to date."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """A run at one moment."""
+
+    total: int
+    """Cells of the plan."""
+    before: int
+    """Of these, cells that this run leaves alone: answered earlier, or failed earlier."""
+    completed: int
+    """Cells answered in this run, whole or cut short by their token cap."""
+    failed: int
+    """Cells that failed in this run."""
+    cancelled: int
+    """Cells stopped in this run, or cut off; they are run again when it is resumed."""
+    running: int
+    """Calls under way."""
+    spent_usd: Decimal | None
+    """The high end of what this run's ended calls cost; None while no cost is known."""
+    elapsed_s: float
+    """Since the run began."""
+    eta_s: float | None
+    """Seconds that the rest may take at the pace so far; None before a call has ended, 0 once the run is over."""
+    over: bool
+    """Whether the run is over."""
+
+    @property
+    def done(self) -> int:
+        """Cells that are behind this run: answered or failed, now or before."""
+        return self.before + self.completed + self.failed
+
+    def __str__(self) -> str:
+        words = [f"{self.done:,} of {self.total:,}"]
+        words += [f"{self.failed:,} failed"] if self.failed else []
+        words += [dollars(self.spent_usd)] if self.spent_usd is not None else []
+        words += [f"{self.eta_s:,.0f} s left"] if self.eta_s else []
+        return " · ".join(words)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class RunReport:
+    """What a run came to."""
+
+    name: str
+    """The experiment."""
+    planned: int
+    """Cells of the plan."""
+    completed: int
+    """Cells answered in this run."""
+    failed: int
+    """Cells that failed in this run; they are run again only with `retry_failed=True`."""
+    cancelled: int
+    """Cells stopped or cut off in this run; they are run again when it is resumed."""
+    skipped: int
+    """Cells that this run left alone: answered earlier, or failed earlier."""
+    spent_usd: Decimal | None
+    """The high end of what this run's calls cost; None where no cost is known."""
+    counted_usd: Decimal | None
+    """What counts against the budget, earlier runs included: costs, and the worst case where a cost is not known.
+
+    None for a run without a budget.
+    """
+    budget_usd: Decimal | None
+    elapsed_s: float
+    stopped_by: Ending | None
+    """What ended the run before its plan was done; None where nothing did."""
+
+    @property
+    def left(self) -> int:
+        """Cells that the next run would run."""
+        return self.planned - self.completed - self.failed - self.skipped
+
+    def __str__(self) -> str:
+        return f"{self._head()}. {' '.join(self._notes())}".strip()
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<br>{html.escape(note)}" for note in self._notes())
+        return f"<p><b>{html.escape(self._head())}</b>{notes}</p>"
+
+    def _head(self) -> str:
+        words = [f"{self.completed:,} completed"]
+        words += [f"{self.failed:,} failed"] if self.failed else []
+        words += [f"{self.cancelled:,} stopped"] if self.cancelled else []
+        words += [f"{self.skipped:,} left alone"] if self.skipped else []
+        head = f"{self.name}: {', '.join(words)} of {self.planned:,} planned in {self.elapsed_s:,.1f} s"
+        if self.spent_usd is not None:
+            return f"{head}; spent {dollars(self.spent_usd)}"
+        return f"{head}; cost not known" if self.completed else head
+
+    def _notes(self) -> list[str]:
+        notes = []
+        if self.counted_usd is not None and self.budget_usd is not None:
+            notes.append(f"{dollars(self.counted_usd)} of the budget of {dollars(self.budget_usd)} are counted.")
+        match self.stopped_by:
+            case "budget":
+                notes.append("The next call could have passed the budget: run() with a higher one goes on.")
+            case "stop" | "interrupt":
+                notes.append("Stopped; all that had come is kept.")
+            case None:
+                pass
+        if self.left:
+            notes.append(f"{self.left:,} are left: run() again goes on with them.")
+        if self.failed:
+            notes.append("run(retry_failed=True) tries those that failed again.")
+        return notes
+
+
+class Running(Protocol):
+    """What a bar can follow."""
+
+    @property
+    def progress(self) -> Progress:
+        """How far it is."""
+
+    def over(self, timeout: float | None) -> bool:
+        """Wait; whether it is over."""
+
+
+def follow(run: Running, *, shown: bool) -> None:
+    """Wait until a run is over, under a bar with the money spent, the time left and the failures."""
+    start = run.progress
+    bar: tqdm[Any]
+    with tqdm(total=start.total, initial=start.before, unit="call", disable=not shown) as bar:
+        while True:
+            over = run.over(TICK_S if shown else None)
+            now = run.progress
+            bar.set_postfix_str(_beside(now), refresh=False)
+            bar.update(now.done - bar.n)
+            if over:
+                return
+
+
+def _beside(now: Progress) -> str:
+    spent = [dollars(now.spent_usd)] if now.spent_usd is not None else []
+    return ", ".join([*spent, *([f"{now.failed:,} failed"] if now.failed else [])])

@@ -1,0 +1,154 @@
+"""Prompts from a list, a frame or a file, their slots filled; what is asked of whom is left to the plan.
+
+    template "Name a dish of {city}."   row {"id": "l", "city": "Lyon"}   ->   Prompt("l", "Name a dish of Lyon.", ...)
+
+A slot is a name in braces. In a text without values to fill in, and wherever braces hold anything but a name, as in
+JSON, they are left alone. Values are filled in once: braces in a value are no slots.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import pandas as pd
+
+from famnb.errors import InvalidRequest
+
+Row: TypeAlias = Mapping[str, Any]
+Source: TypeAlias = "str | os.PathLike[str] | pd.DataFrame | Iterable[str | Row | Prompt]"
+"""A text, the path of a `.csv` or `.jsonl` file, a frame, or a list of texts or rows."""
+
+SLOT = re.compile(r"\{([^\W\d]\w*)\}")
+KEPT = "expected"
+"""The column that is never a slot by force: what a scorer compares an answer with."""
+_FILES = (".csv", ".jsonl")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Prompt:
+    """One prompt, its slots filled."""
+
+    id: str
+    """Its name in frames, unique in the experiment; its place, from `p1` on, where the row has none."""
+    text: str
+    """What is asked."""
+    slots: Row = dataclasses.field(default_factory=lambda: MappingProxyType({}))
+    """The row's other values: those filled in, and those kept for scorers."""
+
+
+def prompts_of(source: Source, *, template: str | None = None, keep: str | Iterable[str] = ()) -> tuple[Prompt, ...]:
+    """The prompts of a source; InvalidRequest, naming row and slot, where one cannot be made.
+
+    A row's text is its `prompt`, or the `template`. Every other value but `id` is to be used in that text, except
+    `expected` and the names in `keep`, which are kept on `slots` for scorers.
+    """
+    kept = {KEPT, keep} if isinstance(keep, str) else {KEPT, *keep}
+    made: list[Prompt] = []
+    places: dict[str, str] = {}
+    for number, (place, row) in enumerate(_rows(source), 1):
+        prompt = row if isinstance(row, Prompt) else _prompt(place, row, number, template, kept)
+        if prompt.id in places:
+            raise InvalidRequest(f"{place}: the id {prompt.id!r} is {places[prompt.id]}'s already; give each its own")
+        places[prompt.id] = place
+        made.append(prompt)
+    if not made:
+        raise InvalidRequest("prompts: there are none; give at least one text or row")
+    return tuple(made)
+
+
+def _rows(source: Source) -> Iterator[tuple[str, Row | Prompt]]:
+    """Each row, and what an error calls it."""
+    match source:
+        case pd.DataFrame():
+            for label, row in zip(source.index, source.to_dict("records"), strict=True):
+                yield f"prompts, row {label!r}", {str(name): value for name, value in row.items()}
+        case os.PathLike():
+            yield from _read(Path(source))
+        case str() if source.lower().endswith(_FILES) and "\n" not in source:
+            yield from _read(Path(source))
+        case str():
+            yield "prompts, row 1", {"prompt": source}
+        case Mapping():
+            raise InvalidRequest("prompts: expected a list of rows, got one mapping; put it in a list")
+        case _:
+            for number, each in enumerate(source, 1):
+                yield f"prompts, row {number}", _row(f"prompts, row {number}", each)
+
+
+def _row(place: str, each: Any) -> Row | Prompt:
+    match each:
+        case str():
+            return {"prompt": each}
+        case Mapping() | Prompt():
+            return each
+        case _:
+            raise InvalidRequest(f"{place}: expected a text or a mapping such as {{'prompt': …}}, got {each!r:.80}")
+
+
+def _read(path: Path) -> Iterator[tuple[str, Row | Prompt]]:
+    """The rows of a file, each with its line."""
+    path = path.expanduser()
+    if path.suffix.lower() not in _FILES:
+        raise InvalidRequest(f"prompts: {path.name} is no CSV or JSONL file; rename it, or read it into a frame")
+    with path.open(encoding="utf-8-sig", newline="") as lines:
+        if path.suffix.lower() == ".csv":
+            reader = csv.DictReader(lines)
+            for row in reader:
+                place = f"{path.name}, line {reader.line_num}"
+                if None in row or None in row.values():
+                    raise InvalidRequest(f"{place}: expected {len(reader.fieldnames or ())} values, as the head has")
+                yield place, row
+            return
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                place = f"{path.name}, line {number}"
+                try:
+                    value = json.loads(line)
+                except ValueError as error:
+                    raise InvalidRequest(f"{place}: not JSON ({error}); expected one object a line") from None
+                yield place, _row(place, value)
+
+
+def _prompt(place: str, row: Row, number: int, template: str | None, kept: set[str]) -> Prompt:
+    given = {name: value for name, value in row.items() if not _missing(value)}
+    name = str(given.pop("id", f"p{number}"))
+    text = template if template is not None else given.pop("prompt", None)
+    if text is None:
+        raise InvalidRequest(f"{place}: has no `prompt`, and there is no template=; its columns are {', '.join(row)}")
+    if not isinstance(text, str):
+        raise InvalidRequest(f"{place}: `prompt` should be a text, got {text!r:.80}")
+    to_fill = {slot for slot in row if slot not in ("id", *([] if template is not None else ["prompt"]))} - kept
+    if to_fill or template is not None:
+        text = _filled(place, text, given, to_fill)
+    if not text.strip():
+        raise InvalidRequest(f"{place}: the prompt is empty")
+    return Prompt(name, text, MappingProxyType(given))
+
+
+def _filled(place: str, text: str, given: Row, to_fill: set[str]) -> str:
+    """The text with its slots filled."""
+    used = set(SLOT.findall(text))
+    if missing := sorted(used - set(given)):
+        raise InvalidRequest(
+            f"{place}: no value for the slot {{{missing[0]}}}; it has {', '.join(given) or 'none'}. Add the value; if "
+            f"these braces are text, give the value {'{' + missing[0] + '}'!r}"
+        )
+    if unused := sorted((to_fill & set(given)) - used):
+        raise InvalidRequest(
+            f"{place}: the value {unused[0]!r} has no slot {{{unused[0]}}} in the prompt; add the slot, leave the "
+            f"value out, or keep it for scorers with keep=[{unused[0]!r}]"
+        )
+    return SLOT.sub(lambda slot: str(given[slot[1]]), text)
+
+
+def _missing(value: Any) -> bool:
+    """Whether a table has no value there."""
+    return value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and value != value)

@@ -1,0 +1,273 @@
+r"""What can be said of one answer: scorers that need no call; judging by a model is added from `judge`.
+
+A scorer is any object with a `name` and a `score(reply, prompt)`; those made here are small values:
+
+    famnb.scorers.exact()                   the answer is the prompt's `expected`
+    famnb.scorers.regex(r"\b42\b")            the answer holds a match
+    famnb.scorers.schema(Invoice)           the answer is JSON of that form
+    famnb.scorers.function(my_function)     whatever a Python function makes of it
+    famnb.scorers.judge("fam-2-5-pro")      a model grades it, or compares two
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol, runtime_checkable
+
+import jsonschema
+import pydantic
+import referencing
+
+from famnb.errors import InvalidRequest
+from famnb.experiment.fingerprint import fingerprint
+from famnb.experiment.judge import Judge, judge
+from famnb.experiment.prompts import KEPT, Prompt
+from famnb.experiment.score import Score
+from famnb.reply import Reply
+from famnb.request import schemas
+
+__all__ = ["Judge", "Score", "Scorer", "exact", "function", "judge", "regex", "schema"]
+
+HEAD = 80
+"""Characters of a text that a detail shows."""
+
+
+@runtime_checkable
+class Scorer(Protocol):
+    """What can score an answer; an object of your own needs no more than this.
+
+    A score is kept with the call and not made again. What makes two scorers different is their `key`, where they have
+    one, else their name: give yours another name when it scores differently from then on.
+    """
+
+    @property
+    def name(self) -> str:
+        """Its name, unique in the experiment: the scores are the column `score_<name>` of the frame."""
+
+    def score(self, reply: Reply, prompt: Prompt) -> Score:
+        """The score of a reply that ended in order; an exception is a score that is missing, with its words."""
+
+
+def exact(
+    expected: str | None = None,
+    *,
+    slot: str = KEPT,
+    strip: bool = True,
+    casefold: bool = False,
+    name: str = "exact",
+) -> Scorer:
+    """Score 1 for an answer that is the expected text, else 0: `expected`, or the prompt's own value of `slot`.
+
+    `strip` leaves white space at both ends out of account, `casefold` upper and lower case. A prompt without that
+    value has no score.
+    """
+    return Exact(name, expected, slot, strip, casefold)
+
+
+def regex(pattern: str | re.Pattern[str], *, flags: int = 0, name: str = "regex") -> Scorer:
+    """Score 1 for an answer that holds a match of a regular expression, else 0; InvalidRequest for one that is none."""
+    try:
+        compiled = re.compile(pattern, flags)
+    except (re.error, ValueError, TypeError) as error:
+        raise InvalidRequest(f"regex: {pattern!r:.80} is no regular expression: {error}") from None
+    return Regex(name, compiled)
+
+
+def schema(kind: Any, *, name: str = "schema") -> Scorer:
+    """Score 1 for an answer that is, as a whole, JSON of this form, else 0.
+
+    `kind` is a JSON Schema as a mapping, or a type such as a pydantic model; InvalidRequest for what is neither.
+    """
+    if not isinstance(kind, Mapping):
+        schemas.answer_format(kind)
+        return Typed(name, kind)
+    validator = jsonschema.validators.validator_for(kind, default=jsonschema.Draft202012Validator)
+    try:
+        validator.check_schema(kind)
+    except jsonschema.SchemaError as error:
+        raise InvalidRequest(f"schema: this is no JSON Schema: {error.message:.200}") from None
+    # A registry of its own: a reference is never fetched from the network.
+    return Valid(name, json.dumps(kind, sort_keys=True), validator(kind, registry=referencing.Registry()))
+
+
+def function(call: Callable[..., Any], *, name: str | None = None) -> Scorer:
+    """Score by a Python function of the `famnb.Reply`, or of the reply and the prompt.
+
+    It returns a number, a bool, a `Score`, or None for no score. Its exception is no score, with the error as detail.
+    """
+    chosen = name or str(getattr(call, "__name__", ""))
+    if name is None and not chosen.isidentifier():
+        raise InvalidRequest(f"function: {call!r:.80} has no name for the column of its scores; give name=")
+    return Function(chosen, call, _takes_prompt(call))
+
+
+def scorers_of(given: Iterable[Any]) -> tuple[Scorer | Judge, ...]:
+    """The scorers of an experiment, plain functions made scorers; InvalidRequest for what is none, or a name twice."""
+    made: list[Scorer | Judge] = []
+    for one in [given] if callable(given) or isinstance(given, Scorer | Judge) else given:
+        match one:
+            case Scorer() | Judge():
+                made.append(one)
+            case _ if callable(one):
+                made.append(function(one))
+            case _:
+                raise InvalidRequest(
+                    f"scorers: expected one of famnb.scorers, a function, or an object with `name` and `score`; "
+                    f"got {one!r:.80}"
+                )
+    names = [one.name for one in made]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise InvalidRequest(f"scorers: the name {min(twice)!r} occurs twice; give each its own name=")
+    return tuple(made)
+
+
+def scored(scorer: Scorer, reply: Reply, prompt: Prompt) -> Score:
+    """What a scorer says of a reply; whatever it does wrong is a score that is missing, and says so."""
+    try:
+        found: Any = scorer.score(reply, prompt)  # whatever it promises
+    except Exception as error:  # a scorer is foreign code, and one that fails must not end a run
+        return Score(None, f"{type(error).__name__}: {error}"[:1000])
+    return _as_score(found)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Exact:
+    """Whether the answer is the expected text."""
+
+    name: str
+    expected: str | None
+    slot: str
+    strip: bool
+    casefold: bool
+
+    @property
+    def key(self) -> str:
+        """What identifies it and how it scores."""
+        return f"{self.name}#{fingerprint(self.expected, self.slot, self.strip, self.casefold)}"
+
+    def score(self, reply: Reply, prompt: Prompt) -> Score:
+        """1 if it is, else 0."""
+        if self.expected is None and self.slot not in prompt.slots:
+            return Score(None, f"the prompt has no {self.slot!r}")
+        expected = str(prompt.slots[self.slot]) if self.expected is None else self.expected
+        alike = self._plain(reply.text) == self._plain(expected)
+        return Score(float(alike), "" if alike else f"expected {expected:.{HEAD}}")
+
+    def _plain(self, text: str) -> str:
+        text = text.strip() if self.strip else text
+        return text.casefold() if self.casefold else text
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Regex:
+    """Whether the answer holds a match."""
+
+    name: str
+    pattern: re.Pattern[str]
+
+    @property
+    def key(self) -> str:
+        """What identifies it and how it scores."""
+        return f"{self.name}#{fingerprint(self.pattern.pattern, self.pattern.flags)}"
+
+    def score(self, reply: Reply, prompt: Prompt) -> Score:  # noqa: ARG002 - as every scorer
+        """1 if it does, else 0."""
+        found = self.pattern.search(reply.text)
+        return Score(float(found is not None), f"found {found[0]:.{HEAD}}" if found else "no match")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Typed:
+    """Whether the answer is JSON of a type."""
+
+    name: str
+    kind: Any
+
+    @property
+    def key(self) -> str:
+        """What identifies it and how it scores."""
+        form = json.dumps(schemas.answer_format(self.kind)["schema"], sort_keys=True)
+        return f"{self.name}#{fingerprint(form)}"
+
+    def score(self, reply: Reply, prompt: Prompt) -> Score:  # noqa: ARG002 - as every scorer
+        """1 if it is, else 0."""
+        try:
+            schemas.read(reply.text, self.kind)
+        except pydantic.ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            place = ".".join(map(str, first["loc"]))
+            return Score(0.0, ": ".join(words for words in (place, first["msg"]) if words))
+        return Score(1.0)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Valid:
+    """Whether the answer is JSON that a JSON Schema allows."""
+
+    name: str
+    schema: str
+    """As canonical JSON."""
+    validator: Any = dataclasses.field(repr=False, compare=False)
+
+    @property
+    def key(self) -> str:
+        """What identifies it and how it scores."""
+        return f"{self.name}#{fingerprint(self.schema)}"
+
+    def score(self, reply: Reply, prompt: Prompt) -> Score:  # noqa: ARG002 - as every scorer
+        """1 if it is, else 0."""
+        try:
+            value = json.loads(reply.text)
+        except ValueError as error:
+            return Score(0.0, f"no JSON: {error}")
+        fault = jsonschema.exceptions.best_match(self.validator.iter_errors(value))
+        return Score(1.0) if fault is None else Score(0.0, f"{fault.json_path}: {fault.message:.200}")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Function:
+    """Whatever a Python function makes of the answer."""
+
+    name: str
+    call: Callable[..., Any]
+    takes_prompt: bool
+
+    @property
+    def key(self) -> str:
+        """What identifies it and how it scores: its code too, so that a changed function scores anew."""
+        return f"{self.name}#{fingerprint(getattr(self.call, '__code__', None))}"
+
+    def score(self, reply: Reply, prompt: Prompt) -> Score:
+        """What it returns."""
+        return _as_score(self.call(reply, prompt) if self.takes_prompt else self.call(reply))
+
+
+def _as_score(value: Any) -> Score:
+    """What a function returned, as a score."""
+    match value:
+        case Score():
+            return value
+        case None:
+            return Score(None, "no score was given")
+        case _:
+            try:
+                number = float(value)
+            except (TypeError, ValueError):
+                return Score(None, f"expected a number, got {value!r:.{HEAD}}")
+            return Score(number) if math.isfinite(number) else Score(None, f"expected a finite number, got {number}")
+
+
+def _takes_prompt(call: Callable[..., Any]) -> bool:
+    """Whether a function wants the prompt too."""
+    try:
+        parameters = inspect.signature(call).parameters.values()
+    except (TypeError, ValueError):  # a built-in that does not tell
+        return False
+    given = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    required = [one for one in given if one.default is one.empty]
+    return len(required) > 1 or any(one.kind is one.VAR_POSITIONAL for one in parameters)

@@ -1,0 +1,262 @@
+"""Scoring recorded answers: what is not scored yet is, each score is kept at once, and a judge is never paid twice."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from tqdm.auto import tqdm
+
+from famnb.client import Client
+from famnb.client.fanout import FEW, watched
+from famnb.experiment import votes
+from famnb.experiment.judge import Judge, Letter
+from famnb.experiment.plan import Cell
+from famnb.experiment.scorers import Scorer, scored
+from famnb.experiment.standing import ANSWERED
+from famnb.record import Ledger, marks
+from famnb.record.marks import Outcome, Scored, Voted
+from famnb.reply import Reply
+from famnb.request import Request
+
+TAG = "judge"
+"""What a judge's calls are tagged with."""
+BATCH = 200
+"""Scores that are kept in one go."""
+ROUNDS = 8
+"""Calls of a judge that are sent in one go, for each that may be in flight."""
+
+Sender: TypeAlias = Callable[[Judge, Sequence[Request]], Iterator[tuple[int, Reply]]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer of an experiment."""
+
+    cell: Cell
+    call_id: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreReport:
+    """What a round of scoring came to."""
+
+    scored: Mapping[str, int]
+    """For each scorer, the answers (for a judge of pairs the verdicts) that it scored in this round."""
+    missing: Mapping[str, int]
+    """Of these, those that came to nothing; `again=True` tries them again."""
+    trouble: Mapping[str, str]
+    """For each judge whose calls failed, why the last one did; the next round tries them again."""
+    consistency: Mapping[str, votes.Consistency]
+    """For each judge of pairs, how far its choices depend on the position."""
+
+    def __str__(self) -> str:
+        lines = [self._line(name) for name in self.scored] or ["there are no scorers"]
+        return "\n".join([*lines, *map(str, self.consistency.values())])
+
+    __repr__ = __str__
+
+    def _line(self, name: str) -> str:
+        lost = f", {self.missing[name]:,} of them came to nothing" if self.missing[name] else ""
+        why = f"; calls failed: {self.trouble[name]}" if name in self.trouble else ""
+        return f"{name}: {self.scored[name]:,} scored now{lost}{why}"
+
+
+class Scoring:
+    """One round of scoring of an experiment's answers."""
+
+    def __init__(
+        self,
+        answers: Sequence[Answer],
+        *,
+        name: str,
+        ledger: Ledger,
+        client: Client,
+        again: bool,
+        concurrency: int,
+        progress: bool | None,
+    ) -> None:
+        self._answers = answers
+        self._name = name
+        self._ledger = ledger
+        self._client = client
+        self._again = again
+        self._concurrency = concurrency
+        self._progress = progress
+        self._made: Counter[str] = Counter()
+        self._lost: Counter[str] = Counter()
+        self._trouble: dict[str, str] = {}
+
+    def score(self, scorers: Iterable[Scorer | Judge]) -> ScoreReport:
+        """Have every scorer score what it has not scored yet, with `again` also what came to nothing."""
+        given = tuple(scorers)
+        judges = [one for one in given if isinstance(one, Judge)]
+        self._plain([one for one in given if not isinstance(one, Judge)])
+        for judge in judges:
+            (self._compare if judge.pairwise else self._grade)(judge)
+        found = marks.votes(self._ledger, self._name) if judges else []
+        cells = [answer.cell for answer in self._answers]
+        return ScoreReport(
+            scored={one.name: self._made[one.name] for one in given},
+            missing={one.name: self._lost[one.name] for one in given},
+            trouble=self._trouble,
+            consistency={
+                one.name: votes.consistency(found, cells, voter=voter_of(one)) for one in judges if one.pairwise
+            },
+        )
+
+    def _plain(self, scorers: Sequence[Scorer]) -> None:
+        """Scorers that need no call: each reply is read once for all of them."""
+        todo = {one.name: {answer.call_id for answer in self._unscored(key_of(one))} for one in scorers}
+        kept: list[Scored] = []
+        for answer in self._answers:
+            wanted = [one for one in scorers if answer.call_id in todo[one.name]]
+            reply = self._reply(answer) if wanted else Reply()
+            for one in wanted:
+                score = scored(one, reply, answer.cell.prompt)
+                self._count(one.name, score.value is None)
+                kept.append(Scored(call_id=answer.call_id, scorer=key_of(one), value=score.value, detail=score.detail))
+            if len(kept) >= BATCH:
+                marks.keep(self._ledger, kept)
+                kept = []
+        marks.keep(self._ledger, kept)
+
+    def _grade(self, judge: Judge) -> None:
+        todo = self._unscored(judge.key)
+        requests = [judge.grading(answer.cell.prompt, self._reply(answer).text) for answer in todo]
+        for place, reply in self._sent(judge, requests):
+            score = judge.grade(reply)
+            self._count(judge.name, score.value is None)
+            if self._failed(judge, reply):
+                continue
+            mark = Scored(
+                call_id=todo[place].call_id,
+                scorer=judge.key,
+                value=score.value,
+                detail=score.detail,
+                judge_call_id=reply.call_id,
+            )
+            marks.keep(self._ledger, [mark])
+
+    def _compare(self, judge: Judge) -> None:
+        voter, by_key = voter_of(judge), {answer.cell.key: answer for answer in self._answers}
+        known = {
+            (vote.left_cell, vote.right_cell)
+            for vote in marks.votes(self._ledger, self._name)
+            if vote.voter == voter and not (self._again and vote.winner == "skip")
+        }
+        todo = [
+            (left, right)
+            for first, second in votes.pairs(answer.cell for answer in self._answers)
+            for left, right in ((first, second), (second, first))
+            if (left.key, right.key) not in known
+        ]
+        texts = {key: self._reply(by_key[key]).text for pair in todo for key in (pair[0].key, pair[1].key)}
+        requests = [judge.comparing(left.prompt, texts[left.key], texts[right.key]) for left, right in todo]
+        for place, reply in self._sent(judge, requests):
+            letter, reason = judge.choice(reply)
+            self._count(judge.name, letter is None)
+            if self._failed(judge, reply):
+                continue
+            left, right = todo[place]
+            vote = Voted(
+                experiment=self._name,
+                voter=voter,
+                left_cell=left.key,
+                right_cell=right.key,
+                winner=_outcome(letter),
+                detail=reason,
+                judge_call_id=reply.call_id,
+            )
+            marks.keep(self._ledger, [vote])
+
+    def _unscored(self, key: str) -> list[Answer]:
+        ids = [answer.call_id for answer in self._answers]
+        known = {
+            mark.call_id
+            for mark in marks.scores(self._ledger, ids)
+            if mark.scorer == key and not (self._again and mark.value is None)
+        }
+        return [answer for answer in self._answers if answer.call_id not in known]
+
+    def _reply(self, answer: Answer) -> Reply:
+        return self._ledger.call(answer.call_id).reply
+
+    def _count(self, name: str, lost: bool) -> None:
+        self._made[name] += 1
+        self._lost[name] += lost
+
+    def _failed(self, judge: Judge, reply: Reply) -> bool:
+        """Whether a judge's call came to no answer at all; that is no verdict to keep, and is tried the next time."""
+        if reply.status in ANSWERED:
+            return False
+        self._trouble[judge.name] = str(reply.error or reply.status)
+        return True
+
+    def _sent(self, judge: Judge, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
+        """A judge's replies with the places of their requests; one that was paid for earlier is not sent again."""
+        client = judge.client or self._client
+        labels = {"tag": TAG, "judge": judge.name, "judges": self._name}
+        shown = self._progress if self._progress is not None else len(requests) > FEW and watched()
+        waiting: list[int] = []
+        with tqdm(total=len(requests), unit="verdict", desc=judge.name, disable=not shown) as bar:
+            for place, request in enumerate(requests):
+                earlier = None if self._again else self._ledger.recall(request)
+                if earlier is not None:
+                    bar.update()
+                    yield place, dataclasses.replace(earlier.reply, call_id=earlier.id)
+                else:
+                    waiting.append(place)
+            size = ROUNDS * self._concurrency
+            for start in range(0, len(waiting), size):
+                some = waiting[start : start + size]
+                replies = client.send_many(
+                    [requests[place] for place in some],
+                    concurrency=self._concurrency,
+                    labels=labels,
+                    progress=False,
+                )
+                bar.update(len(some))
+                yield from zip(some, replies, strict=True)
+
+
+def scores_of(
+    ledger: Ledger, name: str, scorers: Iterable[Scorer | Judge], answers: Sequence[Answer]
+) -> dict[str, dict[str, float]]:
+    """For each scorer the scores by cell; under `votes` those that people's votes make, where there are any."""
+    given = tuple(scorers)
+    by_call = {answer.call_id: answer.cell.key for answer in answers}
+    found: dict[str, dict[str, float]] = {one.name: {} for one in given}
+    names = {key_of(one): one.name for one in given}
+    for mark in marks.scores(ledger, by_call):
+        if mark.scorer in names and mark.value is not None:
+            found[names[mark.scorer]][by_call[mark.call_id]] = mark.value
+    cast, cells = marks.votes(ledger, name), [answer.cell for answer in answers]
+    for one in given:
+        if isinstance(one, Judge) and one.pairwise:
+            found[one.name] = votes.shares(votes.duels(cast, cells, voter=voter_of(one)))
+    people = votes.shares(votes.duels(cast, cells))
+    return found | ({votes.PEOPLE: people} if people else {})
+
+
+def key_of(scorer: Scorer | Judge) -> str:
+    """What identifies a scorer and how it scores: its `key`, else its name."""
+    return str(getattr(scorer, "key", scorer.name))
+
+
+def voter_of(judge: Judge) -> str:
+    """The voter that a judge of pairs is."""
+    return f"{votes.JUDGE}{judge.key}"
+
+
+def judge_calls(ledger: Ledger, name: str) -> list[str]:
+    """The ids of the calls that judged an experiment, however they ended."""
+    where = "tag = ? AND json_valid(labels) AND json_extract(labels, '$.judges') = ?"
+    return [row["id"] for row in ledger.select(where, (TAG, name))]
+
+
+def _outcome(letter: Letter | None) -> Outcome:
+    outcomes: Mapping[Any, Outcome] = {"A": "left", "B": "right", "tie": "tie"}
+    return outcomes.get(letter, "skip")

@@ -1,0 +1,85 @@
+"""What the ledger has of an experiment already: which cells are answered, which failed, and what all of it cost.
+
+the cell's calls                    a run …
+── one completed or incomplete      leaves it alone
+── one running still                leaves it alone
+── none of these, one failed        leaves it alone, or runs it again with `retry_failed`
+── cancelled, interrupted or none   runs it
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sqlite3
+from collections.abc import Mapping
+from decimal import Decimal
+
+from famnb.errors import InvalidRequest
+from famnb.experiment.budget import Outcome, ceiling, counted
+from famnb.frame import calls
+from famnb.record import Ledger, schema
+
+ANSWERED = ("completed", "incomplete")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Standing:
+    """The recorded calls of an experiment."""
+
+    statuses: Mapping[str, frozenset[str]]
+    """For each cell that was ever called, how its calls stand."""
+    outcomes: tuple[tuple[str, Outcome], ...]
+    """Every call, with its cell."""
+
+    def settled(self, key: str, *, retry_failed: bool) -> bool:
+        """Whether a run leaves the cell alone."""
+        found = self.statuses.get(key, frozenset())
+        return not found.isdisjoint((*ANSWERED, "running")) or ("failed" in found and not retry_failed)
+
+    def counted(self, worst: Mapping[str, Decimal], ledger: Ledger) -> Decimal:
+        """What these calls count for against a budget."""
+        return sum((counted(each, _worst(key, each, worst, ledger)) for key, each in self.outcomes), Decimal())
+
+
+def standing(ledger: Ledger, name: str) -> Standing:
+    """How an experiment stands in a ledger; LedgerError if the file cannot be read."""
+    columns = ["cell", "status", "call_id", "cost_high_usd", "http_status", "attempts", "error"]
+    table = calls(ledger, experiment=name, columns=columns)
+    statuses: dict[str, set[str]] = {}
+    outcomes = []
+    rows = table.astype(object).where(table.notna(), None).itertuples(index=False)
+    for cell, status, call_id, high, http_status, attempts, error in rows:
+        key = cell or ""
+        statuses.setdefault(key, set()).add(status)
+        made = Outcome(
+            status=status,
+            call_id=call_id,
+            high=None if high is None else Decimal(str(high)),
+            http_status=http_status,
+            attempts=attempts or 0,
+            error=error,
+        )
+        outcomes.append((key, made))
+    return Standing({key: frozenset(found) for key, found in statuses.items()}, tuple(outcomes))
+
+
+def _worst(key: str, outcome: Outcome, worst: Mapping[str, Decimal], ledger: Ledger) -> Decimal:
+    """A recorded call's worst case; that of a cell which is planned no more follows from its recorded request."""
+    if key in worst:
+        return worst[key]
+    if counted(outcome, Decimal(1)) == counted(outcome, Decimal()) or outcome.call_id is None:
+        return Decimal()
+    found = ceiling(ledger.call(outcome.call_id).request)
+    if found.usd is None:
+        raise InvalidRequest(
+            f"budget_usd: what call {outcome.call_id} of an earlier run cost is not known: {found.why}"
+        )
+    return found.usd
+
+
+def writable(ledger: Ledger) -> None:
+    """Make sure that calls can be recorded: LedgerError if not, since what is not recorded is paid for again."""
+    try:
+        schema.open_to_write(ledger.path).close()
+    except (sqlite3.Error, OSError) as error:
+        raise schema.unreadable(ledger.path, error) from error

@@ -1,0 +1,237 @@
+"""The machine of an experiment: plan, run and frame; what needs widgets or figures is added above."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from famnb.client import Client
+from famnb.client.caller import CONCURRENCY
+from famnb.client.fanout import FEW, watched
+from famnb.errors import BudgetExceeded, InvalidRequest
+from famnb.experiment.alone import Alone
+from famnb.experiment.budget import Purse, amount, ceiling
+from famnb.experiment.executor import ByClient
+from famnb.experiment.forecast import Forecast, forecast
+from famnb.experiment.past import history
+from famnb.experiment.plan import Cell, cells_of, model_of, plan_frame
+from famnb.experiment.progress import RunReport, follow
+from famnb.experiment.prompts import Prompt, Source, prompts_of
+from famnb.experiment.results import joined
+from famnb.experiment.runner import Job, Run
+from famnb.experiment.standing import standing, writable
+from famnb.experiment.variants import Variant, Variants, checked, variants_of
+from famnb.record import Ledger
+from famnb.record.price import dollars
+
+
+class Trial:
+    """Prompts times variants times repeats; the name and the content identify it when it resumes."""
+
+    def __init__(
+        self,
+        prompts: Source,
+        variants: Variants | None = None,
+        repeats: int = 1,
+        scorers: Iterable[Any] = (),
+        *,
+        name: str,
+        client: Client | None,
+        seed: int = 0,
+        warmup: int = 0,
+        template: str | None = None,
+        keep: str | Iterable[str] = (),
+        **fields: Any,
+    ) -> None:
+        """See `famnb.Experiment`."""
+        self.name = _name(name)
+        self.prompts: tuple[Prompt, ...] = prompts_of(prompts, template=template, keep=keep)
+        self.fields = dict(fields)
+        """The fields of every request that its variant does not say otherwise."""
+        self.variants: tuple[Variant, ...] = variants_of(variants, shared=self.fields)
+        self.repeats = _count("repeats", repeats, 1)
+        self.warmup = _count("warmup", warmup, 0)
+        self.seed = _count("seed", seed, None)
+        self.scorers = tuple(scorers)
+        self._client = client
+        self._run: Run | None = None
+        self._replayed: dict[str, str] = {}
+        for loss in {loss: None for variant in self.variants for loss in checked(variant, self.fields).losses}:
+            warnings.warn(f"{self.name}: {loss}", stacklevel=3)
+
+    @property
+    def client(self) -> Client:
+        """The client that carries the calls; InvalidRequest without one."""
+        if self._client is None:
+            raise InvalidRequest("client: there is none; give the one that is to carry the calls")
+        return self._client
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger that its client records in; InvalidRequest for a client without one."""
+        found = getattr(self.client, "ledger", None)
+        if not isinstance(found, Ledger):
+            raise InvalidRequest("client: an experiment needs a client that records, such as famnb.connect() makes")
+        return found
+
+    @cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        """Every planned call, in its order."""
+        return cells_of(
+            self.prompts,
+            self.variants,
+            repeats=self.repeats,
+            warmup=self.warmup,
+            seed=self.seed,
+            shared=self.fields,
+        )
+
+    def plan(self) -> pd.DataFrame:
+        """One row a planned call, in order; nothing is sent.
+
+        The columns: order, cell (its key), prompt_id, prompt, variant, endpoint, model, each varied field, repeat (from
+        0), warmup.
+        """
+        return plan_frame(self.cells, shared=self.fields)
+
+    def forecast(self, *, concurrency: int = CONCURRENCY) -> Forecast:
+        """What the calls that a run would still make will take: tokens, USD and seconds, as 95 % intervals.
+
+        Made of the ledger's answered calls of the same model, endpoint and settings, or of those nearest to them: each
+        row says of which and of how many. The ceiling is caps times prices, whatever the answers are. What is not known
+        says so. Nothing is sent; LedgerError if the ledger cannot be read.
+        """
+        stands = standing(self.ledger, self.name)
+        settled = {cell.key for cell in self.cells if stands.settled(cell.key, retry_failed=False)}
+        past = history(self.ledger, {model_of(cell.request) for cell in self.cells})
+        return forecast(self.cells, past, done=settled | self._replayed.keys(), concurrency=concurrency)
+
+    def run(
+        self,
+        *,
+        concurrency: int = CONCURRENCY,
+        budget_usd: float | str | Decimal | None = None,
+        rate: float | None = None,
+        retry_failed: bool = False,
+        wait: bool = True,
+        progress: bool | None = None,
+    ) -> RunReport | Run:
+        """Run what is not answered yet, and say what it came to; with `wait=False` return the `Run` at once.
+
+        At most `concurrency` calls are in flight, fewer while a service throttles, never more than the client has
+        connections, and at most `rate` are started a
+        second. With `budget_usd` no call is started that could pass it, calls in flight at their worst case and all
+        earlier runs of this experiment counted. What failed is tried again only with `retry_failed`. `progress` shows a
+        bar; by default where somebody is looking. Running again resumes, also in another process or after a crash.
+        Raises BudgetExceeded where not even one call fits the budget, InvalidRequest for a budget where a price is not
+        known and while another run of this experiment is under way, LedgerError where calls cannot be recorded,
+        Interrupted after an interrupt has stopped the run.
+        """
+        run = self._started(concurrency, budget_usd, rate, retry_failed)
+        if not wait:
+            return run
+        shown = progress if progress is not None else len(self.cells) > FEW and watched()
+        try:
+            follow(run, shown=shown)
+        except KeyboardInterrupt:
+            raise run.interrupted() from None
+        return run.wait()
+
+    def stop(self) -> None:
+        """Stop the run under way, if there is one; from any thread. What had come is kept."""
+        if self._run is not None:
+            self._run.stop()
+
+    def frame(self) -> pd.DataFrame:
+        """One row a planned cell, in order: the plan's columns, `status`, then the columns of `famnb.calls`.
+
+        `status` is `planned` where there is no call yet, else that of the cell's completed call, else of its latest.
+        LedgerError if the ledger cannot be read.
+        """
+        if self._run is not None:
+            self._replayed |= self._run.replayed
+        return joined(self.plan(), ledger=self.ledger, name=self.name, replayed=self._replayed)
+
+    def _started(
+        self, concurrency: int, budget_usd: float | str | Decimal | None, rate: float | None, retry_failed: bool
+    ) -> Run:
+        if rate is not None and not (not isinstance(rate, bool) and math.isfinite(rate) and rate > 0):
+            raise InvalidRequest(f"rate: expected a number of calls a second above 0, got {rate!r}")
+        executor = ByClient(self.client, concurrency=concurrency)
+        if concurrency > self.client.connections:
+            warnings.warn(
+                f"concurrency: {concurrency}, but the client uses {self.client.connections} connections at most; make "
+                f"it with connections={concurrency}",
+                stacklevel=3,
+            )
+        limit = None if budget_usd is None else amount(budget_usd)
+        worst = {} if limit is None else _worst_cases(self.cells)
+        writable(self.ledger)
+        alone = Alone(self.ledger.path, self.name)
+        try:
+            stands = standing(self.ledger, self.name)
+            todo = [
+                cell
+                for cell in self.cells
+                if cell.key not in self._replayed and not stands.settled(cell.key, retry_failed=retry_failed)
+            ]
+            purse = None
+            if limit is not None:
+                purse = Purse(limit, worst=worst, spent=stands.counted(worst, self.ledger))
+                _affordable(purse, todo, worst)
+            job = Job(
+                name=self.name,
+                todo=todo,
+                planned=len(self.cells),
+                executor=executor,
+                concurrency=min(concurrency, self.client.connections),
+                rate=rate,
+                purse=purse,
+                finish=alone.release,
+            )
+        except BaseException:
+            alone.release()
+            raise
+        self._run = Run(job)
+        return self._run
+
+
+def _worst_cases(cells: Sequence[Cell]) -> dict[str, Decimal]:
+    """The most that each cell's call can cost; InvalidRequest, saying what to do, where that is not known."""
+    known: dict[int, Decimal] = {}
+    for cell in cells:
+        if id(cell.request) not in known:
+            found = ceiling(cell.request)
+            if found.usd is None:
+                raise InvalidRequest(f"budget_usd: variant {cell.variant.label!r} cannot be kept to one: {found.why}")
+            known[id(cell.request)] = found.usd
+    return {cell.key: known[id(cell.request)] for cell in cells}
+
+
+def _affordable(purse: Purse, todo: Sequence[Cell], worst: dict[str, Decimal]) -> None:
+    """Refuse a run that could not make its first call."""
+    if todo and not purse.fits(todo[0].key):
+        raise BudgetExceeded(
+            f"not even one more call fits: it may cost {dollars(worst[todo[0].key])}, and {dollars(purse.counted)} of "
+            f"{dollars(purse.limit)} are spent. Give a higher budget_usd, or a lower cap on the tokens of an answer"
+        )
+
+
+def _name(name: object) -> str:
+    if not isinstance(name, str) or not name.strip():
+        raise InvalidRequest(f"name: expected a name for the experiment, which finds it when it resumes; got {name!r}")
+    return name
+
+
+def _count(name: str, value: object, least: int | None) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or (least is not None and value < least):
+        raise InvalidRequest(
+            f"{name}: expected an integer{'' if least is None else f' of at least {least}'}, got {value!r}"
+        )
+    return value

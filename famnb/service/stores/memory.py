@@ -1,0 +1,44 @@
+"""Responses kept in memory, as long as the service runs."""
+
+from __future__ import annotations
+
+from famnb.service.prompt import Earlier
+from famnb.service.stores.store import MOST, Stored, not_continued, unknown
+
+
+class MemoryStore:
+    """A store without a file."""
+
+    def __init__(self, *, most: int = MOST) -> None:
+        self._most = most
+        self._shelves: dict[str, dict[str, Stored]] = {}
+
+    async def add(self, key: str, stored: Stored, /) -> None:
+        shelf = self._shelves.setdefault(key, {})
+        shelf[stored.id] = stored
+        if len(shelf) > self._most:
+            del shelf[next(iter(shelf))]
+
+    async def end(self, key: str, stored: Stored, /) -> None:
+        shelf = self._shelves.get(key, {})
+        if stored.id in shelf:
+            shelf[stored.id] = stored
+
+    async def get(self, key: str, id_: str, /) -> bytes:
+        found = self._shelves.get(key, {}).get(id_)
+        if found is None:
+            raise unknown(id_)
+        return found.body
+
+    async def delete(self, key: str, id_: str, /) -> None:
+        if self._shelves.get(key, {}).pop(id_, None) is None:
+            raise unknown(id_)
+
+    async def continued(self, key: str, id_: str, /) -> Earlier:
+        found = self._shelves.get(key, {}).get(id_)
+        if found is None or not found.continuable:
+            raise not_continued(id_, None if found is None else found.status)
+        return found.conversation
+
+    async def aclose(self) -> None:
+        pass

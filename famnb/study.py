@@ -1,0 +1,76 @@
+"""Experiments as users hold them: the machine of `experiment` with a client found where none is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from famnb.client import Client
+from famnb.experiment.judged import Judged
+from famnb.experiment.prompts import Source
+from famnb.experiment.variants import Variants
+from famnb.widget.ballot import Ballot
+from famnb.workbench import connect
+
+
+class Experiment(Judged):
+    """Prompts times variants times repeats, run within a budget, resumed wherever it stopped, and framed.
+
+    `prompts` is a list of texts, a list of rows, a frame, or a `.csv` or `.jsonl` file. A row has a `prompt`, or fills
+    the `template`; `{name}` in it is filled with the row's value of that name, and `id` names the row. Values that no
+    slot uses are an error unless they are `expected` or named in `keep`: those are for scorers.
+    `variants` is what `famnb.grid` makes, a list of mappings, or a mapping of labels to mappings. All other keyword
+    arguments are fields of every request, such as `system=` or `max_tokens=`; answers are streamed unless
+    `stream=False`. Each request is made `repeats` times; before them come `warmup` calls of every variant, marked as
+    such. `seed` decides the order. `name`, together with what is asked, finds earlier calls in the ledger, so that
+    running again resumes.
+    Without a `client`, `famnb.connect()` finds one when the first call is made or read.
+    Raises InvalidRequest, naming the row or the variant, before anything is sent.
+    """
+
+    def __init__(
+        self,
+        prompts: Source,
+        variants: Variants | None = None,
+        repeats: int = 1,
+        scorers: Iterable[Any] = (),
+        *,
+        name: str,
+        client: Client | None = None,
+        seed: int = 0,
+        warmup: int = 0,
+        template: str | None = None,
+        keep: str | Iterable[str] = (),
+        **fields: Any,
+    ) -> None:
+        super().__init__(
+            prompts,
+            variants,
+            repeats,
+            scorers,
+            name=name,
+            client=client,
+            seed=seed,
+            warmup=warmup,
+            template=template,
+            keep=keep,
+            **fields,
+        )
+
+    @property
+    def client(self) -> Client:
+        """The client that carries the calls."""
+        if self._client is None:
+            self._client = connect()
+        return super().client
+
+    def vote(self, n: int | None = None, *, voter: str = "", seed: int | None = None) -> Ballot:
+        """A ballot: `n` pairs of answers to the same prompt, or all, to be judged without knowing whose they are.
+
+        Buttons, or keys once the ballot has the focus: left and right arrow or 1 and 2 for the better one, T tie,
+        S skip, U undo, R results. Each vote is kept in the ledger at once, so that a ballot goes on where it was left;
+        `votes()` and `ranking()` read them, also for several people who give their name as `voter`. `seed` decides
+        which pairs, in which order, and which answer stands left; the experiment's own unless given.
+        InvalidRequest where there are no two answers to compare.
+        """
+        return Ballot(self, n=n, voter=voter, seed=seed)

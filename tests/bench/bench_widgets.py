@@ -1,0 +1,293 @@
+"""Streams in a real notebook: what a board costs websocket, kernel and page, beside the usual ways to show text.
+
+Every way shows the same streams of the same client in a JupyterLab page in Chromium; only the showing differs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import harness
+import psutil
+from harness import Goal, Result, Table, ratio
+
+NAME = "widgets"
+TITLE = "a board of streams in JupyterLab beside the usual ways to show them"
+FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking")
+SETTLE_S = 1.0
+"""After the last word is on screen, until the figures are taken: what still follows counts too."""
+PATIENCE_S = 45.0
+"""How long after the last delta a way may take to show it."""
+
+SETUP = """
+import os, pathlib, threading, famnb, ipywidgets
+from IPython.display import Markdown, display
+client = famnb.Client(base_url="{url}", api_key="benchmark-key", ledger="{ledger}")
+requests = [famnb.compose("messages", f"pane {{n}}", stream=True, max_tokens=10_000) for n in range({panes})]
+def follow(show):
+    def read(stream, show):
+        for event in stream:
+            if isinstance(event, famnb.events.Delta):
+                show(event.text)
+    for number, request in enumerate(requests):
+        threading.Thread(target=read, args=(client.stream(request), show(number)), daemon=True).start()
+pathlib.Path("{pid}").write_text(str(os.getpid()))
+"""
+WAYS: Mapping[str, tuple[str, str]] = {
+    "famnb.Board": (
+        "board = famnb.Board(client, {str(n): request for n, request in enumerate(requests)})\nboard",
+        "streams = board.send()",
+    ),
+    "HTML.value +=": (
+        "boxes = [ipywidgets.HTML() for _ in requests]\nipywidgets.VBox(boxes)",
+        "def show(n):\n  def add(text): boxes[n].value += text\n  return add\nfollow(show)",
+    ),
+    "Output.append_stdout": (
+        "boxes = [ipywidgets.Output() for _ in requests]\nipywidgets.VBox(boxes)",
+        "follow(lambda n: boxes[n].append_stdout)",
+    ),
+    "display().update()": (
+        "boxes = [display(Markdown(''), display_id=True) for _ in requests]\ntexts = [''] * len(requests)",
+        "def show(n):\n  def add(text):\n    texts[n] += text\n    boxes[n].update(Markdown(texts[n]))\n  return add\n"
+        "follow(show)",
+    ),
+    "nothing shown": ("None", "streams = [client.stream(request) for request in requests]"),
+}
+"""What shows the streams, and what starts them, each a cell."""
+
+PROBE = """([from]) => {
+  const cells = [...document.querySelectorAll(".jp-CodeCell .jp-OutputArea")];
+  const read = () => cells.map((cell) => cell.textContent).join(" ");
+  const probe = (window.probe = { lags: {}, shown: {}, longest: 0, tasks: 0, busy: 0, last: performance.now(), read });
+  new PerformanceObserver((list) => {
+    for (const task of list.getEntries()) {
+      probe.tasks += 1;
+      probe.busy = Math.max(probe.busy, task.duration);
+    }
+  }).observe({ type: "longtask" });
+  const frame = (now) => {
+    probe.longest = Math.max(probe.longest, now - probe.last);
+    probe.last = now;
+    requestAnimationFrame(frame);
+  };
+  requestAnimationFrame(frame);
+  setInterval(() => {
+    const now = performance.timeOrigin + performance.now();
+    if (now < from) return;
+    for (const [mark, at] of read().matchAll(/END(\\d{19})/g)) {
+      probe.lags[mark] ??= now - Number(at) / 1e6;
+      probe.shown[mark] ??= now;
+    }
+  }, 10);
+}"""
+DONE = "(panes) => Object.keys(window.probe.lags).length >= panes"
+FOUND = """() => {
+  const { lags, shown, longest, tasks, busy, read } = window.probe;
+  const words = read().match(/x[0-9A-F]{3}/g) ?? [];
+  return { lags: Object.values(lags), shown: Object.values(shown), longest, tasks, busy, words: words.length };
+}"""
+_IDLE = """() => {
+  const panel = window.jupyterapp?.shell?.currentWidget;
+  return panel?.sessionContext?.session?.kernel?.status === "idle" && panel.content.widgets.length > 0;
+}"""
+_RUN = """async number => {
+  const panel = window.jupyterapp.shell.currentWidget;
+  panel.content.deselectAll();
+  panel.content.activeCellIndex = number;
+  await window.jupyterapp.commands.execute("notebook:run-cell");
+}"""
+
+
+def run(quick: bool) -> Result:
+    """Measure every way in a fresh kernel and page; without Chromium or JupyterLab there are no figures."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        return Result(tables=[], goals=[], notes=["not measured: no `chromium` on the PATH"])
+    seconds = 1 if quick else 20
+    loads = {
+        f"8 panes, 100 deltas a second each, for {seconds} s": (8, 100 * seconds, 100, tuple(WAYS)),
+        f"one stream of {100 * seconds:,} deltas, 100 a second": (1, 100 * seconds, 100, () if quick else tuple(WAYS)),
+        "a burst: 8 panes, 16,000 deltas in 2 s": (8, 2_000, 1_000, () if quick else tuple(WAYS)[:2]),
+    }
+    served = harness.serving([sys.executable, str(harness.HERE / "canned.py")])
+    with _browser(chromium) as browser, _lab() as lab, served as (url, _):
+        found = {
+            title: {way: _measured(browser, lab, url, way, panes, events, pace) for way in ways}
+            for title, (panes, events, pace, ways) in loads.items()
+        }
+    board, single, burst = found.values()
+    return Result(
+        tables=[Table(title=title, rows=_rows(figures)) for title, figures in found.items() if figures],
+        goals=_goals(board, single, burst, seconds),
+        notes=[
+            "MB and messages: what the page gets on the kernel's websocket from the moment the streams start until the "
+            "last delta is on screen; MB at the end: with what follows, such as the board's table for the saved file.",
+            "Kernel CPU includes the client itself: reading, folding, recording. `nothing shown` is only that.",
+            "Late by: from the server's clock, read just before it writes the last delta, until the page has it.",
+            "Frames and tasks are those of the page's main thread; the machine's other load is in them.",
+        ],
+    )
+
+
+Figures = dict[str, float | None]
+
+
+def _measured(browser: Any, lab: tuple[str, Path], url: str, way: str, panes: int, events: int, pace: int) -> Figures:
+    """One way, once."""
+    address, home = lab
+    files = {name: home / f"{name}-{time.monotonic_ns()}" for name in ("ledger", "pid")}
+    setup = SETUP.format(url=f"{url}/words/{events}/{pace}", panes=panes, **files)
+    cells = [{"cell_type": "code", "source": text, "outputs": [], "metadata": {}} for text in (setup, *WAYS[way])]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    notebook = {"cells": [{**cell, "execution_count": None} for cell in cells], "metadata": kernel}
+    (home / "root" / "bench.ipynb").write_text(json.dumps({**notebook, "nbformat": 4, "nbformat_minor": 4}))
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    try:
+        page = context.new_page()
+        page.set_default_timeout(60_000)
+        frames: list[tuple[float, int]] = []
+        came = lambda data: frames.append((time.time(), len(data)))  # noqa: E731 - two arguments would not fit a def here
+        page.on("websocket", lambda socket: socket.on("framereceived", came))
+        page.goto(f"{address}/lab/tree/bench.ipynb?reset")
+        page.wait_for_function(_IDLE)
+        for number in (0, 1):
+            page.evaluate(_RUN, number)
+            page.wait_for_function(_IDLE)
+        page.wait_for_timeout(1000)
+        meter = context.new_cdp_session(page)
+        meter.send("Performance.enable")
+        process = psutil.Process(int(files["pid"].read_text()))
+        began = _spent(process), _main_s(meter), len(frames)
+        page.evaluate(PROBE, [1000 * (time.time() + max(events / pace - 1, 0))])
+        page.evaluate(_RUN, 2)
+        time_limit = 1000 * (events / pace + PATIENCE_S)
+        if way == "nothing shown":
+            page.wait_for_timeout(1000 * events / pace)
+        else:
+            with contextlib.suppress(Exception):  # late beyond patience is a finding, not a failure
+                page.wait_for_function(DONE, arg=panes, timeout=time_limit, polling=200)
+        page.wait_for_timeout(1000 * SETTLE_S)
+        seen = page.evaluate(FOUND)
+        shown = max(seen["shown"]) / 1000 if seen["shown"] else time.time()
+        counted = [(at, size) for at, size in frames[began[2] :] if at <= shown]
+        figures: Figures = {
+            "MB": sum(size for _, size in counted) / 1e6,
+            "messages": len(counted),
+            "MB at the end": sum(size for _, size in frames[began[2] :]) / 1e6,
+            "kernel CPU s": _spent(process) - began[0],
+            "page main s": _main_s(meter) - began[1],
+            "late by ms": max(seen["lags"]) if len(seen["lags"]) == panes else None,
+            "longest frame ms": seen["longest"],
+            "long tasks": seen["tasks"],
+            "text shown %": 100 * min(seen["words"] / (panes * (events - 1)), 1),
+        }
+        page.evaluate("() => window.jupyterapp.serviceManager.sessions.shutdownAll()")
+        return figures
+    finally:
+        context.close()
+
+
+def _spent(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def _main_s(meter: Any) -> float:
+    """Seconds that the page's main thread was busy so far."""
+    found = {each["name"]: each["value"] for each in meter.send("Performance.getMetrics")["metrics"]}
+    return float(found["TaskDuration"])
+
+
+def _rows(figures: Mapping[str, Figures]) -> list[dict[str, Any]]:
+    ours = figures["famnb.Board"]
+    compared = ("MB", "MB at the end", "messages", "kernel CPU s", "page main s")
+    return [
+        {"way": way, **each, **{f"{name} / famnb": ratio(each[name], ours[name]) for name in compared}}
+        for way, each in figures.items()
+    ]
+
+
+def _goals(
+    board: Mapping[str, Figures], single: Mapping[str, Figures], burst: Mapping[str, Figures], seconds: int
+) -> list[Goal]:
+    ours, html = board["famnb.Board"], board["HTML.value +="]
+    share = ratio(ours["kernel CPU s"], html["kernel CPU s"])
+    goals = [
+        Goal(claim=f"MB on the websocket, 8 panes, {seconds} s", limit=0.5, value=ours["MB"]),
+        Goal(claim=f"messages, 8 panes, {seconds} s", limit=600, value=ours["messages"]),
+        Goal(claim="kernel CPU as a share of HTML.value's", limit=1 / 3, value=share),
+        Goal(claim="last delta on screen after, ms", limit=100, value=ours["late by ms"]),
+        Goal(claim="longest frame of the page, ms", limit=100, value=ours["longest frame ms"]),
+        Goal(claim="text shown, %", limit=100, value=ours["text shown %"], at_least=True),
+    ]
+    if burst:
+        shown = burst["famnb.Board"]["text shown %"]
+        goals.append(Goal(claim="text shown of a burst, %", limit=100, value=shown, at_least=True))
+    if single:
+        late = single["famnb.Board"]["late by ms"]
+        goals.append(Goal(claim="last delta of a single stream on screen after, ms", limit=100, value=late))
+    return goals
+
+
+@contextlib.contextmanager
+def _browser(chromium: str) -> Iterator[Any]:
+    # An extra of the tests: without it the other benchmarks run all the same.
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+@contextlib.contextmanager
+def _lab() -> Iterator[tuple[str, Path]]:
+    """A JupyterLab whose every folder is its own: its address, and where they are."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        home = Path(folder)
+        places = {"CONFIG_DIR": "config", "DATA_DIR": "data", "RUNTIME_DIR": "runtime"}
+        places |= {"LAB_SETTINGS_DIR": "settings", "LAB_WORKSPACES_DIR": "workspaces"}
+        places = {name if name.startswith("JUPYTER") else f"JUPYTER_{name}": place for name, place in places.items()}
+        extra = {name.replace("JUPYTER_LAB", "JUPYTERLAB"): str(home / place) for name, place in places.items()}
+        for place in (*places.values(), "root", "ipython"):
+            (home / place).mkdir()
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        options = [
+            *("--no-browser", "--allow-root", f"--ServerApp.port={port}", "--ServerApp.port_retries=0"),
+            *(f"--ServerApp.root_dir={home / 'root'}", "--IdentityProvider.token=", "--expose-app-in-browser"),
+        ]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "jupyterlab", *options],
+            env=harness.environment({**extra, "IPYTHONDIR": str(home / "ipython")}),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            _wait_until_up(f"http://127.0.0.1:{port}", process)
+            yield f"http://127.0.0.1:{port}", home
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+def _wait_until_up(url: str, process: subprocess.Popen[bytes]) -> None:
+    due = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < due:
+        with contextlib.suppress(OSError):
+            urllib.request.urlopen(f"{url}/api", timeout=2).close()
+            return
+        time.sleep(0.1)
+    raise RuntimeError("JupyterLab did not start; `python -m jupyterlab` says why")

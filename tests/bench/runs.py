@@ -1,0 +1,115 @@
+"""Many calls in a process of its own, in one of three ways; prints what they cost, as JSON.
+
+usage: runs.py WAY URL KEY CALLS CONCURRENCY
+    experiment   famnb.Experiment.run: recorded, within a budget, no reply kept
+    send_many    famnb's client: recorded, every reply kept
+    httpx        a bare loop: a semaphore, and the bytes of each answer read and dropped; nothing decoded or recorded
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psutil
+
+import famnb
+
+MARKS = (0.1, 0.5, 1.0)
+"""The shares of the calls after which memory is looked at."""
+CAP = 16
+
+
+class Counting(famnb.Ledger):
+    """A ledger that counts the calls that are over."""
+
+    over = 0
+
+    def closed(self, exchange: Any) -> Any:
+        self.over += 1
+        return super().closed(exchange)
+
+
+def experiment(client: Any, calls: int) -> famnb.Experiment:
+    """One whose plan has that many cells, four to a prompt."""
+    famnb.prices.set("fam-2-5-pro", input=1, output=4)
+    prompts = [f"Question {number}: what is so special about this number?" for number in range(calls // 4)]
+    grid = famnb.grid(temperature=[0, 0.5])
+    made = famnb.Experiment(prompts, grid, 2, name="bench", client=client, endpoint="messages", max_tokens=CAP)
+    assert len(made.cells) == calls
+    return made
+
+
+@contextmanager
+def watched(calls: int, over: Callable[[], int]) -> Iterator[dict[str, Any]]:
+    """Processor and wall time of the block, and the memory when each share of the calls was over."""
+    process, ended = psutil.Process(), threading.Event()
+    found: dict[str, Any] = {"before_mb": process.memory_info().rss / (1 << 20), "marks_mb": []}
+
+    def look() -> None:
+        for share in MARKS:
+            while over() < share * calls and not ended.wait(0.005):
+                pass
+            found["marks_mb"].append(process.memory_info().rss / (1 << 20))
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    cpu, wall = time.process_time(), time.monotonic()
+    yield found
+    found |= {"cpu_s": time.process_time() - cpu, "wall_s": time.monotonic() - wall}
+    ended.set()
+    looking.join()
+
+
+def by_famnb(way: str, url: str, key: str, calls: int, concurrency: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = Counting(f"{folder}/ledger.sqlite")
+        with famnb.Client(base_url=url, api_key=key, ledger=ledger, connections=concurrency) as client:
+            plan = experiment(client, calls)
+            requests = [cell.request for cell in plan.cells]
+            with watched(calls, lambda: ledger.over) as found:
+                if way == "experiment":
+                    answered = plan.run(concurrency=concurrency, budget_usd=1000, progress=False).completed
+                else:
+                    replies = client.send_many(requests, concurrency=concurrency, progress=False)
+                    answered = sum(reply.error is None for reply in replies)
+        return {**found, "answered": answered, "recorded": len(ledger)}
+
+
+async def by_httpx(url: str, key: str, calls: int, concurrency: int) -> dict[str, Any]:
+    import httpx
+
+    bodies = [cell.request.body() for cell in experiment(None, calls).cells]
+    places, count = asyncio.Semaphore(concurrency), 0
+
+    async def call(client: httpx.AsyncClient, body: dict[str, Any]) -> None:
+        nonlocal count
+        async with places, client.stream("POST", f"{url}/v1/messages", json=body) as response:
+            response.raise_for_status()
+            async for _ in response.aiter_bytes():
+                pass
+        count += 1
+
+    limits = httpx.Limits(max_connections=concurrency, max_keepalive_connections=concurrency)
+    headers = {"Authorization": f"Bearer {key}"}
+    async with httpx.AsyncClient(limits=limits, headers=headers, timeout=60) as client:
+        with watched(calls, lambda: count) as found:
+            await asyncio.gather(*(call(client, body) for body in bodies))
+    return {**found, "answered": count, "recorded": 0}
+
+
+if __name__ == "__main__":
+    way, url, key, calls, concurrency = sys.argv[1:]
+    if way == "httpx":
+        import uvloop
+
+        print(json.dumps(uvloop.run(by_httpx(url, key, int(calls), int(concurrency)))))
+    else:
+        print(json.dumps(by_famnb(way, url, key, int(calls), int(concurrency))))

@@ -1,0 +1,214 @@
+"""The forecast: what it is made of, what it refuses to know, and how often its intervals hold."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import famnb
+from famnb.experiment.forecast import forecast
+from famnb.experiment.past import history, settings_of
+from famnb.experiment.plan import cells_of
+from famnb.experiment.prompts import prompts_of
+from famnb.experiment.variants import grid, variants_of
+from famnb.record.rows import input_chars
+
+FIELDS = {"endpoint": "messages", "max_tokens": 400}
+
+
+def cells(prompts=10, *, models=("fam-2-5-pro", "fam-2-5-mini"), repeats=1, **fields):
+    shared = {**FIELDS, **fields}
+    variants = variants_of(grid(model=list(models)), shared=shared)
+    texts = prompts_of([f"Question {number}" for number in range(prompts)], template=None, keep=())
+    return cells_of(texts, variants, repeats=repeats, warmup=0, seed=0, shared=shared)
+
+
+def past(n, *, model="fam-2-5-pro", endpoint="messages", settings="", simulated=False, seed=0, source="reported"):
+    """Calls of 30 input tokens for 120 characters, and of log-normal output and time."""
+    random = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "model": model,
+            "endpoint": endpoint,
+            "simulated": pd.array([simulated] * n, dtype="boolean"),
+            "e2e_s": random.lognormal(0, 0.4, n),
+            "input_tokens": 30,
+            "input_chars": 120,
+            "output_tokens": random.lognormal(5, 0.4, n).round(),
+            "input_tokens_source": "reported",
+            "output_tokens_source": source,
+            "settings": settings,
+        }
+    )
+
+
+def both(n, **options):
+    return pd.concat([past(n, model=model, **options) for model in ("fam-2-5-pro", "fam-2-5-mini")])
+
+
+def test_a_forecast_multiplies_what_past_calls_took(priced):
+    """Tokens, cost and time of ten calls are ten times those of one, and the interval is around that."""
+    plan = cells(models=["fam-2-5-pro"])
+    calls = past(200)
+    found = forecast(plan, calls, concurrency=1)
+    given = sum(input_chars(cell.request) for cell in plan) * 30 / 120
+    output = 10 * calls["output_tokens"].clip(upper=400).mean()
+    assert found.total.input_tokens.value == pytest.approx(given)
+    assert found.total.output_tokens.value == pytest.approx(output, rel=0.03)
+    assert found.total.cost_usd.value == pytest.approx(given * 1e-6 + output * 4e-6, rel=0.03)
+    assert found.wall_s.value == pytest.approx(10 * calls["e2e_s"].mean(), rel=0.03)
+    for each in (found.total.output_tokens, found.total.cost_usd, found.wall_s):
+        assert each.low < each.value < each.high
+    assert found.total.cost_usd.high < float(found.total.ceiling_usd)
+
+
+def test_the_history_is_that_of_the_same_settings_and_falls_back_step_by_step():
+    """The row says which past calls it is made of, and how many."""
+    plan = cells(models=["fam-2-5-pro"])
+    same = settings_of("messages", plan[0].request.body())
+    steps = [past(9, model="fam-2-5-mini"), past(8, endpoint="chat"), past(7), past(6, settings=same)]
+    told = []
+    for until in (1, 2, 3, 4):
+        line = forecast(plan, pd.concat(steps[:until]), concurrency=1).lines[0]
+        told.append((line.history, line.output_tokens.n))
+    assert told == [
+        ("any model", 9),
+        ("the same model", 8),
+        ("the same model and endpoint", 15),
+        ("the same model, endpoint and settings", 6),
+    ]
+
+
+def test_settings_leave_out_what_the_user_asks_and_nothing_else():
+    """Two questions under one system text are the same settings; another system text or cap is not."""
+    ask = [{"role": "system", "content": "Be brief"}, {"role": "user", "content": "one"}]
+    other = [{"role": "system", "content": "Be brief"}, {"role": "user", "content": "two"}]
+    long = [{"role": "system", "content": "Be long"}, {"role": "user", "content": "one"}]
+    key = settings_of("chat", {"model": "fam-mini", "messages": ask})
+    assert settings_of("chat", {"model": "fam-mini", "messages": other}) == key
+    assert settings_of("chat", {"model": "fam-mini", "messages": long}) != key
+    assert settings_of("chat", {"model": "fam-mini", "messages": ask, "max_tokens": 5}) != key
+    assert settings_of("responses", {"model": "fam-mini", "messages": ask}) != key
+
+
+def test_without_history_only_the_ceiling_is_known(priced):
+    """No figure is made up: the cost is somewhere from 0 to caps times prices, the time is not known."""
+    plan = cells(models=["fam-2-5-pro"])
+    found = forecast(plan, past(4), concurrency=4)
+    line = found.lines[0]
+    assert math.isnan(line.cost_usd.value)
+    assert math.isnan(line.output_tokens.value)
+    assert (line.cost_usd.low, line.cost_usd.high) == (0, float(line.ceiling_usd))
+    assert (line.output_tokens.low, line.output_tokens.high) == (0, 4000)
+    assert math.isnan(found.wall_s.value)
+    assert "fewer than 5 answered calls" in repr(found)
+
+
+def test_the_ceiling_is_every_byte_and_every_cap_at_its_price(priced):
+    """No answer, however long, can cost more."""
+    plan = cells(models=["fam-2-5-pro"])
+    found = forecast(plan, past(50), concurrency=4)
+    size = sum(len(cell.request.model_dump_json(exclude_unset=True).encode()) for cell in plan)
+    assert found.total.ceiling_usd == (size * Decimal(1) + 10 * 400 * Decimal(4)) / 1_000_000
+
+
+def test_what_has_no_price_says_so_and_how_to_set_one():
+    """Tokens and time are foreseen all the same."""
+    found = forecast(cells(), both(50), concurrency=4)
+    assert math.isnan(found.total.cost_usd.value)
+    assert math.isnan(found.total.cost_usd.high)
+    assert found.total.ceiling_usd is None
+    assert found.total.output_tokens.known
+    assert "No price is known for fam-2-5-" in repr(found)
+    assert "famnb.prices.set('fam-2-5-" in repr(found)
+
+
+def test_cells_that_are_done_are_not_counted_again(priced):
+    """A second forecast is of the rest."""
+    plan = cells()
+    found = forecast(plan, both(50), done={cell.key for cell in plan[:5]}, concurrency=4)
+    assert (found.planned, found.remaining) == (20, 15)
+    assert "15 of 20 calls remain, 5 are done" in repr(found)
+    nothing = forecast(plan, both(50), done={cell.key for cell in plan}, concurrency=4)
+    assert (nothing.remaining, nothing.total.cost_usd.value, nothing.total.ceiling_usd) == (0, 0, 0)
+    assert "nothing left to do" in repr(nothing)
+
+
+def test_simulated_and_real_calls_are_never_mixed():
+    """The newest call says which of them count, and a simulated history says that it is one."""
+    real, made_up = past(20), past(30, simulated=True)
+    plan = cells(models=["fam-2-5-pro"])
+    assert forecast(plan, pd.concat([made_up, real]), concurrency=1).lines[0].output_tokens.n == 20
+    found = forecast(plan, pd.concat([real, made_up]), concurrency=1)
+    assert found.lines[0].output_tokens.n == 30
+    assert "Simulated:" in repr(found)
+
+
+def test_more_calls_at_once_take_less_time():
+    """Never less than the longest call."""
+    plan, calls = cells(models=["fam-2-5-pro"]), past(100)
+    times = [forecast(plan, calls, concurrency=many).wall_s.value for many in (1, 4, 10, 64)]
+    assert times[0] > 2 * times[1] > 2 * times[2]
+    assert times[2] == times[3] >= calls["e2e_s"].mean()
+
+
+def test_counts_that_were_estimated_are_said_to_be():
+    """A history without reported usage is history still, and marked."""
+    assert "estimated from the length" in repr(forecast(cells(), both(20, source="estimated"), concurrency=1))
+    assert "estimated" not in repr(forecast(cells(), both(20), concurrency=1))
+
+
+def test_the_markup_is_a_table_in_which_names_are_text():
+    """A variant's label is no markup."""
+    shared = {"endpoint": "messages", "max_tokens": 50}
+    variants = variants_of({"<img src=x>": {}}, shared=shared)
+    plan = cells_of(prompts_of(["a"], template=None, keep=()), variants, repeats=1, warmup=0, seed=0, shared=shared)
+    markup = forecast(plan, past(9), concurrency=1)._repr_html_()
+    assert "<table" in markup
+    assert "&lt;img src=x&gt;" in markup
+    assert "<img" not in markup
+
+
+@pytest.mark.parametrize("n", [8, 40])
+def test_intervals_hold_the_truth_at_their_rate(n, priced):
+    """Of 200 plans forecast from n past calls each, the true sum of 30 calls is inside as often as is said."""
+    plan = cells(30, models=["fam-2-5-pro"], max_tokens=4000)
+    truth = np.random.default_rng(1)
+    inside = {"output": 0, "cost": 0, "wall": 0}
+    given = sum(input_chars(cell.request) for cell in plan) * 30 / 120
+    for run in range(200):
+        found = forecast(plan, past(n, seed=run), concurrency=1, seed=run)
+        output, took = truth.lognormal(5, 0.4, 30).round().sum(), truth.lognormal(0, 0.4, 30).sum()
+        cost = given * 1e-6 + output * 4e-6
+        for name, each, true in (
+            ("output", found.total.output_tokens, output),
+            ("cost", found.total.cost_usd, cost),
+            ("wall", found.wall_s, took),
+        ):
+            inside[name] += each.low <= true <= each.high
+    # 95 % of 200, less three standard errors of a count; few calls cannot show how skewed their kind is.
+    least = 200 * 0.95 - 3 * math.sqrt(200 * 0.95 * 0.05) - (6 if n < 10 else 0)
+    assert min(inside.values()) >= least, inside
+    assert max(inside.values()) <= 200
+
+
+def test_a_trial_forecasts_from_its_own_ledger(client, priced):
+    """After a run on the same service the rest is known, and the ledger says from what."""
+    texts = [f"Question {number}" for number in range(6)]
+    models = famnb.grid(model=["fam-2-5-pro", "fam-2-5-mini"], endpoint="messages")
+    first = famnb.Experiment(texts, models, name="first", client=client, max_tokens=16)
+    assert math.isnan(first.forecast().total.cost_usd.value)
+    first.run(progress=False)
+    again = famnb.Experiment(texts, models, 2, name="second", client=client, max_tokens=16)
+    found = again.forecast()
+    assert found.remaining == 24
+    assert set(found.frame["history"]) == {"the same model, endpoint and settings, simulated"}
+    assert found.frame["n"].tolist() == [6, 6]
+    spent = again.run(progress=False).spent_usd
+    assert found.total.cost_usd.low <= float(spent) <= found.total.cost_usd.high
+    assert again.forecast().remaining == 0
+    assert len(history(client.ledger, ["fam-mini"])) == 36

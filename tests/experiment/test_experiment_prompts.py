@@ -1,0 +1,84 @@
+"""Prompts from every source, their slots filled, and what is said of a row that cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from famnb.errors import InvalidRequest
+from famnb.experiment.prompts import prompts_of
+
+ROWS = [{"id": "f", "city": "Lyon", "n": 2}, {"id": "n", "city": "Oslo", "n": 3}]
+TEXTS = {"f": "Name 2 dishes of Lyon.", "n": "Name 3 dishes of Oslo."}
+TEMPLATE = "Name {n} dishes of {city}."
+
+
+def test_a_list_of_texts_is_taken_as_it_is():
+    """Each gets an id by its place, and no brace means anything."""
+    found = prompts_of(["Why?", 'Write {"a": 1} and {this}.'])
+    assert [(each.id, each.text) for each in found] == [("p1", "Why?"), ("p2", 'Write {"a": 1} and {this}.')]
+
+
+@pytest.mark.parametrize("kind", ["list", "frame", "csv", "csv path", "jsonl"])
+def test_rows_of_every_kind_fill_the_same_template(kind: str, tmp_path: Path):
+    """A list, a frame, a CSV file and a JSONL file of the same rows give the same prompts."""
+    table, file = pd.DataFrame(ROWS), tmp_path / "rows"
+    table.to_csv(file.with_suffix(".csv"), index=False)
+    table.to_json(file.with_suffix(".jsonl"), orient="records", lines=True)
+    csv, jsonl = file.with_suffix(".csv"), file.with_suffix(".jsonl")
+    source = {"list": ROWS, "frame": table, "csv": str(csv), "csv path": csv, "jsonl": jsonl}[kind]
+    found = prompts_of(source, template=TEMPLATE)
+    assert {each.id: each.text for each in found} == TEXTS
+    assert found[0].slots["city"] == "Lyon"
+
+
+def test_a_row_may_bring_its_own_text_with_slots():
+    """And braces around anything but a name stay, also inside a value."""
+    row = {"prompt": 'Is {word} in {"a": 1} or {}?', "word": "{word}"}
+    assert prompts_of([row])[0].text == 'Is {word} in {"a": 1} or {}?'
+
+
+def test_what_scorers_need_is_kept_and_not_asked():
+    """`expected` always, other values by name."""
+    row = {"prompt": "2 + 2?", "expected": "4", "level": 1}
+    (found,) = prompts_of([row], keep="level")
+    assert found.text == "2 + 2?"
+    assert found.slots == {"expected": "4", "level": 1}
+
+
+@pytest.mark.parametrize(
+    ("source", "template", "said"),
+    [
+        (ROWS, "Dishes of {town}, {n} in {city}", r"prompts, row 1: no value for the slot \{town\}; it has city, n"),
+        (ROWS, "Dishes of {city}", r"prompts, row 1: the value 'n' has no slot \{n\}.*keep=\['n'\]"),
+        (pd.DataFrame({"city": ["Lyon", None]}, index=[7, 9]), "In {city}?", r"row 9: no value for the slot \{city\}"),
+        ([{"city": "Lyon"}], None, "row 1: has no `prompt`, and there is no template="),
+        (["a", 5], None, "row 2: expected a text or a mapping"),
+        ([{"id": "x", "prompt": "a"}, {"id": "x", "prompt": "b"}], None, "row 2: the id 'x' is prompts, row 1's"),
+        (["a", "  "], None, "row 2: the prompt is empty"),
+        ([], None, "there are none"),
+        ({"prompt": "a"}, None, "put it in a list"),
+        (Path("prompts.txt"), None, "prompts.txt is no CSV or JSONL file"),
+    ],
+)
+def test_a_row_that_makes_no_prompt_is_named(source, template, said):
+    """With its slot, and what to do."""
+    with pytest.raises(InvalidRequest, match=said):
+        prompts_of(source, template=template)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("a.csv", "prompt,expected\nHi,1\nHo\n", "a.csv, line 3: expected 2 values"),
+        ("a.jsonl", '{"prompt": "Hi"}\n{"prompt": \n', "a.jsonl, line 2: not JSON"),
+        ("a.jsonl", '"Hi"\n[1]\n', "a.jsonl, line 2: expected a text or a mapping"),
+    ],
+)
+def test_a_line_of_a_file_that_makes_no_prompt_is_named(tmp_path: Path, name, text, said):
+    """By the file and the line."""
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InvalidRequest, match=said):
+        prompts_of(tmp_path / name)

@@ -1,0 +1,162 @@
+"""The schedule by itself, its calls carried by a script: order, concurrency, warm-ups, rate, and room in the budget."""
+
+from __future__ import annotations
+
+import threading
+import time
+from decimal import Decimal
+
+import pytest
+
+from famnb.experiment.budget import Outcome, Purse, counted
+from famnb.experiment.plan import cells_of
+from famnb.experiment.prompts import prompts_of
+from famnb.experiment.runner import Job, Run
+from famnb.experiment.variants import variants_of
+
+
+def ended(status="completed", *, high="1", http_status=200, attempts=1, error=None, replayed=False):
+    high = None if high is None else Decimal(high)
+    return Outcome(status, "call", high, http_status, attempts, error, replayed)
+
+
+class Scripted:
+    """Carries calls that end when the test says so, or at once with a given outcome."""
+
+    def __init__(self, outcome: Outcome | None = None) -> None:
+        self.outcome = outcome
+        self.started: list = []
+        self.times: list[float] = []
+        self.open: dict = {}
+        self.most = 0
+        self.grew = threading.Condition()
+
+    def start(self, cell, *, labels, over):
+        with self.grew:
+            self.times.append(time.monotonic())
+            self.started.append(cell)
+            self.open[cell.key] = over
+            self.most = max(self.most, len(self.open))
+            self.grew.notify_all()
+        if self.outcome is not None:
+            self.end(cell, self.outcome)
+        return lambda: self.end(cell, ended("cancelled", high=None))
+
+    def end(self, cell, outcome):
+        with self.grew:
+            over = self.open.pop(cell.key)
+        over(outcome)
+
+    def until(self, count):
+        with self.grew:
+            assert self.grew.wait_for(lambda: len(self.started) >= count, 10)
+
+
+@pytest.fixture
+def running():
+    """Starts a run of twelve cells, more with warm-ups, over a script; each may cost 2 at worst."""
+    runs = []
+
+    def start(executor, *, concurrency=4, rate=None, budget=None, warmup=0):
+        variants = variants_of([{}, {"top_p": 0.5}], shared={})
+        cells = cells_of(prompts_of(["a", "b", "c"]), variants, repeats=2, warmup=warmup, seed=0, shared={})
+        purse = None
+        if budget is not None:
+            purse = Purse(Decimal(budget), worst={cell.key: Decimal(2) for cell in cells}, spent=Decimal())
+        job = Job(
+            name="s",
+            todo=cells,
+            planned=len(cells),
+            executor=executor,
+            concurrency=concurrency,
+            rate=rate,
+            purse=purse,
+        )
+        runs.append(Run(job))
+        return runs[-1]
+
+    yield start
+    for run in runs:
+        run.stop()
+
+
+def test_cells_start_in_their_order_and_never_more_at_once_than_asked_for(running):
+    """A place that becomes free is taken by the next cell."""
+    script = Scripted()
+    run = running(script, concurrency=4)
+    for turn in range(12):
+        script.until(min(turn + 4, 12))
+        script.end(script.started[turn], ended())
+    assert run.wait().completed == 12
+    assert script.most == 4
+    assert [cell.order for cell in script.started] == list(range(12))
+
+
+def test_measured_calls_wait_until_the_warm_ups_are_over(running):
+    """However many places are free."""
+    script = Scripted()
+    run = running(script, concurrency=64, warmup=2)
+    script.until(4)
+    for cell in list(script.started)[:3]:
+        script.end(cell, ended())
+    assert not run.over(0.05)
+    assert [cell.warmup for cell in script.started] == [True] * 4
+    script.end(script.started[3], ended())
+    script.until(16)
+    assert [cell.warmup for cell in script.started] == [True] * 4 + [False] * 12
+
+
+def test_calls_start_no_faster_than_the_rate(running):
+    """Fifty a second: each start is 20 ms after the one before, or more."""
+    script = Scripted(ended())
+    assert running(script, rate=50, concurrency=64).wait().completed == 12
+    gaps = [after - before for before, after in zip(script.times, script.times[1:], strict=False)]
+    assert sum(gaps) >= 11 / 50 - 0.02
+
+
+def test_a_call_starts_only_when_all_in_flight_at_their_worst_leave_room(running):
+    """A limit of 6.5 takes three calls that may cost 2; once two have ended at 1, there is room for a fourth."""
+    script = Scripted()
+    run = running(script, concurrency=64, budget="6.5")
+    script.until(3)
+    for number, started in [(0, 3), (1, 4), (2, 4), (3, 5)]:
+        script.end(script.started[number], ended(high="1"))
+        script.until(started)
+        assert not run.over(0.05)
+        assert len(script.started) == started
+    script.end(script.started[4], ended(high="1.5"))
+    report = run.wait()
+    assert (report.completed, report.stopped_by, report.counted_usd) == (5, "budget", Decimal("5.5"))
+    assert report.left == 7
+
+
+@pytest.mark.parametrize(
+    ("outcome", "counts"),
+    [
+        (ended(high="1.5"), "1.5"),
+        (ended("incomplete", high="1.5"), "1.5"),
+        (ended(high=None), "2"),
+        (ended(high="1.5", replayed=True), "0"),
+        (ended("failed", high=None, http_status=429, error="RateLimitError"), "0"),
+        (ended("failed", high=None, http_status=None, error="ConnectError"), "0"),
+        (ended("failed", high=None, http_status=None, error="FirstEventTimeout"), "2"),
+        (ended("failed", high="0.5", error="StreamError"), "2"),
+        (ended("cancelled", high=None, http_status=None, attempts=0), "0"),
+        (ended("cancelled", high="0.5"), "2"),
+        (ended("interrupted", high=None, http_status=None, attempts=0), "2"),
+        (ended("running", high=None, http_status=None), "2"),
+    ],
+)
+def test_what_may_have_cost_something_unknown_counts_at_its_worst(outcome, counts):
+    """A known cost counts as it is, a refusal and a replay as nothing; all others as the 2 they may have cost."""
+    assert counted(outcome, Decimal(2)) == Decimal(counts)
+
+
+def test_a_stop_ends_what_is_in_flight_and_starts_nothing_more(running):
+    """Also while the schedule waits for the next call to be due."""
+    script = Scripted()
+    run = running(script, rate=1)
+    script.until(1)
+    run.stop()
+    report = run.wait()
+    assert (report.cancelled, report.left, report.stopped_by, len(script.started)) == (1, 12, "stop", 1)

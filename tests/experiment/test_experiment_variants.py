@@ -1,0 +1,95 @@
+"""Variants: what a grid makes, what it refuses, and in which words."""
+
+from __future__ import annotations
+
+import pytest
+
+import famnb
+from famnb.errors import InvalidRequest
+from famnb.experiment.variants import variants_of
+
+MODELS = ["fam-2-5-pro", "fam-mini"]
+
+
+def test_a_grid_is_every_combination_labelled_by_what_varies():
+    """What is the same in all is in no label."""
+    found = famnb.grid(model=["fam-2-5-pro", "fam-2-5-mini"], endpoint="messages", temperature=[0, 1])
+    assert [each.label for each in found] == [
+        "fam-2-5-pro, temperature=0",
+        "fam-2-5-pro, temperature=1",
+        "fam-2-5-mini, temperature=0",
+        "fam-2-5-mini, temperature=1",
+    ]
+    assert found[3].fields == {"model": "fam-2-5-mini", "endpoint": "messages", "temperature": 1}
+
+
+def test_long_values_that_look_alike_are_numbered():
+    """A label is short, and still tells two variants apart."""
+    first, second = famnb.grid(system=["You are a helpful assistant who likes cats.", "x" * 300])
+    assert len(first.label) < 60 > len(second.label)
+    labels = [each.label for each in famnb.grid(system=["x" * 300 + "a", "x" * 300 + "b"])]
+    assert labels[0] != labels[1]
+
+
+def test_combinations_can_be_dropped_by_a_rule_or_where_they_do_not_fit():
+    """`where` is asked for each; `skip` drops a model or a field that the endpoint does not take."""
+    chosen = famnb.grid(model=MODELS, temperature=[0, 1], where=lambda v: v["model"] == "fam-mini" or v["temperature"])
+    assert len(chosen) == 3
+    fitting = famnb.grid(model=MODELS, endpoint=["chat", "messages"], skip=True)
+    assert [dict(each.fields) for each in fitting] == [
+        {"model": "fam-2-5-pro", "endpoint": "messages"},
+        {"model": "fam-mini", "endpoint": "chat"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"temprature": [0]}, r"temprature: no endpoint .*'temperature' \(chat, responses, web, messages\)"),
+        ({"max_output_token": [9]}, r"near it are 'max_output_tokens' \(responses\)"),
+        ({"messages": ["hi"]}, "messages: the prompts fill it"),
+        ({"model": MODELS, "endpoint": "web"}, r"endpoint 'web' does not serve model 'fam-mini' \(only chat\)"),
+        ({"model": "gpt", "endpoint": "web"}, "no endpoint does; there are fam-mini, fam-2-5-pro, fam-2-5-mini"),
+        (
+            {"endpoint": ["web", "chat"], "tool_choice": "auto"},
+            r"tool_choice: endpoint 'chat' .*\(only web\).*skip=True",
+        ),
+        ({"endpoint": "mesages"}, "no endpoint 'mesages'; expected one of chat, responses, web, messages"),
+        ({"temperature": []}, "temperature has no values"),
+        ({"model": "fam-mini", "where": lambda _: False}, "no combination is left"),
+    ],
+)
+def test_a_grid_refuses_what_no_endpoint_would_take(fields, said):
+    """With the names that come near, and the endpoints that would take it."""
+    with pytest.raises(InvalidRequest, match=said):
+        famnb.grid(**fields)
+
+
+def test_a_value_out_of_range_is_refused_in_the_words_of_the_request():
+    """With the variant that has it, before anything is planned."""
+    with pytest.raises(InvalidRequest, match=r"variant 'hot': .*temperature: input should be less than or equal to 2"):
+        variants_of({"cold": {"temperature": 0}, "hot": {"temperature": 3}}, shared={})
+
+
+def test_the_fields_of_all_requests_count_when_variants_are_checked():
+    """A field that only `responses` takes is right once all requests go there, and wrong without."""
+    grid = famnb.grid(store=[True, False])
+    assert len(variants_of(grid, shared={"endpoint": "responses"})) == 2
+    with pytest.raises(InvalidRequest, match=r"store: endpoint 'messages' does not take it \(only responses\)"):
+        variants_of(grid, shared={})
+
+
+def test_a_label_may_not_occur_twice():
+    """Since frames are grouped by it."""
+    with pytest.raises(InvalidRequest, match="label 'a' occurs twice"):
+        variants_of([*variants_of({"a": {}}, shared={}), *variants_of({"a": {"top_p": 0.5}}, shared={})], shared={})
+
+
+def test_neutral_names_mean_the_same_on_every_endpoint(client):
+    """`max_tokens` and `system` become each endpoint's own fields."""
+    grid = famnb.grid(endpoint=["chat", "responses", "web", "messages"], max_tokens=32, system="Be brief.")
+    exp = famnb.Experiment("Hi", grid, name="neutral", client=client)
+    caps = {cell.request.endpoint: cell.request.body()[cell.request.cap] for cell in exp.cells}
+    assert caps == {"chat": 32, "responses": 32, "web": 32, "messages": 32}
+    bodies = [cell.request.body() for cell in exp.cells]
+    assert all("Be brief." in str(body) for body in bodies)

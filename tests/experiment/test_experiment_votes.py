@@ -1,0 +1,147 @@
+"""Votes: which pairs are drawn, what votes come to, and what may be claimed of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from faultserver import FaultServer
+from hypothesis import given
+from hypothesis import strategies as st
+from spoken import experiment, service
+
+import famnb
+from famnb import stats
+from famnb.experiment import votes
+from famnb.experiment.plan import Cell, cells_of
+from famnb.experiment.prompts import prompts_of
+from famnb.experiment.variants import variants_of
+from famnb.experiment.votes import JUDGE
+from famnb.record import marks
+from famnb.record.marks import Voted
+
+
+def planned(prompts: int, variants: int, repeats: int) -> tuple[Cell, ...]:
+    """The cells of a plan."""
+    return cells_of(
+        prompts_of([f"q{place}" for place in range(prompts)]),
+        variants_of({f"v{place}": {"temperature": place / 10} for place in range(variants)}, shared={}),
+        repeats=repeats,
+        warmup=1,
+        seed=0,
+        shared={},
+    )
+
+
+def vote(left: Cell, right: Cell, winner: str, voter: str = "") -> Voted:
+    return Voted(experiment="x", voter=voter, left_cell=left.key, right_cell=right.key, winner=winner)
+
+
+@given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), st.integers(0, 5))
+def test_every_pair_is_drawn_once_and_the_seed_decides_all(
+    prompts: int, variants: int, repeats: int, seed: int
+) -> None:
+    """Two variants, one prompt, one repeat; never a warm-up; the same however the cells come."""
+    cells = planned(prompts, variants, repeats)
+    drawn = votes.drawn(cells, seed=seed)
+    assert len(drawn) == prompts * repeats * variants * (variants - 1) // 2
+    assert len({frozenset((left.key, right.key)) for left, right in drawn}) == len(drawn)
+    for left, right in drawn:
+        assert (left.prompt, left.repeat, left.warmup) == (right.prompt, right.repeat, right.warmup)
+        assert left.variant is not right.variant
+        assert not left.warmup
+    assert votes.drawn(cells[::-1], seed=seed) == drawn
+
+
+def test_no_side_and_no_order_is_favoured() -> None:
+    """Over many pairs each variant stands left about half the time, and another seed gives another order."""
+    cells = planned(100, 2, 2)
+    left = Counter(pair[0].variant.label for pair in votes.drawn(cells, seed=1))
+    assert 70 < left["v0"] < 130
+    assert votes.drawn(cells, seed=1) != votes.drawn(cells, seed=2)
+
+
+def test_votes_of_people_count_as_given_and_skips_not_at_all() -> None:
+    """A tie is half; a vote on a cell that is planned no more does not count."""
+    first, second, *rest = planned(2, 2, 1)[2:]
+    given = [vote(first, second, "left"), vote(*rest, "tie"), vote(second, first, "skip", "ann")]
+    given.append(Voted(experiment="x", voter="", left_cell="gone", right_cell=first.key, winner="left"))
+    found = votes.duels(given, (first, second, *rest))
+    assert votes.shares(found) == {first.key: 1, second.key: 0, rest[0].key: 0.5, rest[1].key: 0.5}
+
+
+@pytest.mark.parametrize(
+    ("there", "back", "winner", "consistent"),
+    [
+        ("left", "right", 0, True),
+        ("right", "left", 1, True),
+        ("tie", "tie", None, True),
+        ("left", "left", None, False),
+        ("left", "tie", None, False),
+    ],
+)
+def test_a_judges_two_verdicts_are_one(there: str, back: str, winner: int | None, consistent: bool) -> None:
+    """The better answer where both name it, else a tie; half a pair is none."""
+    pair = planned(1, 2, 1)[2:]
+    both = [vote(*pair, there, f"{JUDGE}j"), vote(*pair[::-1], back, f"{JUDGE}j")]
+    (duel,) = votes.duels(both, pair, voter=f"{JUDGE}j")
+    assert (duel.winner, duel.consistent) == (None if winner is None else pair[winner], consistent)
+    assert votes.duels(both[:1], pair, voter=f"{JUDGE}j") == []
+    assert votes.duels(both, pair) == []
+
+
+def test_what_is_claimed_is_what_the_votes_carry() -> None:
+    """Two votes tell nothing apart; a hundred with a clear majority do, with an interval around the share."""
+    few = stats.bradley_terry([("a", "b", "a"), ("a", "b", "b")])
+    assert votes.claims(few) == ["The votes do not tell a and b apart (50%, 95 % interval 6% to 94%)."]
+    many = stats.bradley_terry([("a", "b", "a")] * 80 + [("a", "b", "b")] * 20)
+    assert votes.claims(many) == ["a is chosen over b in 80% of cases (95 % interval 71% to 87%)."]
+
+
+@pytest.fixture
+def server() -> Iterator[FaultServer]:
+    with service(lambda system, asked: f"{system}: {asked}") as running:
+        yield running
+
+
+@pytest.fixture
+def talker(server: FaultServer, tmp_path: Path) -> Iterator[famnb.Client]:
+    with famnb.Client(base_url=server.url, api_key="k" * 20, ledger=tmp_path / "voted.sqlite") as made:
+        yield made
+
+
+def test_votes_stand_in_frames_beside_cost_and_latency(talker: famnb.Client) -> None:
+    """One row a vote; a score a cell for the Pareto plot; a ranking of all people, or of one."""
+    exp = experiment(talker, ["a", "b", "c"], "good", "bad")
+    assert "score_votes" not in exp.frame()
+    assert list(exp.votes().dtypes.astype(str).unique()) == ["string", "Int64", "datetime64[us, UTC]"]
+    with pytest.raises(ValueError, match="there are no votes yet"):
+        exp.ranking()
+    cells = [answer.cell for answer in exp.answers()]
+    for left, right in votes.drawn(cells, seed=0):
+        for voter in ("ann", "bob"):
+            better = "left" if left.variant.label == "good" else "right"
+            marks.keep(
+                talker.ledger,
+                [
+                    Voted(
+                        experiment="spoken",
+                        voter=voter,
+                        left_cell=left.key,
+                        right_cell=right.key,
+                        winner=better if voter == "ann" else "tie",
+                    )
+                ],
+            )
+    table = exp.votes()
+    assert (len(table), set(table["voter"])) == (6, {"ann", "bob"})
+    assert set(table.loc[table["voter"] == "ann", "better"]) == {"good"}
+    assert table.loc[table["voter"] == "bob", "better"].isna().all()
+    frame = exp.frame()
+    assert frame.groupby("variant", observed=True)["score_votes"].mean().to_dict() == {"good": 0.75, "bad": 0.25}
+    assert (exp.ranking().n, exp.ranking("ann").n) == (6, 3)
+    alt = famnb.plot.pareto(frame, by="variant", score="score_votes").alt
+    assert alt.startswith("Score_votes against cost by variant")
+    assert all(f"{name} (n=3)" in alt for name in ("good", "bad"))

@@ -1,0 +1,223 @@
+"""The end of the service: open calls end properly, in their endpoint's own words, and nothing holds it up."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+from faultserver import Do, FaultServer, chunked
+from servicecalls import PATHS, Caller, decoded, eventually, minimal, said
+from upstreams import HELLO, MODEL
+
+from famnb.service import Server, serve
+
+KEY = "the-key-of-these-tests"
+CAP = {"chat": "max_tokens", "responses": "max_output_tokens", "web": "max_new_tokens", "messages": "max_tokens"}
+
+
+def endless(endpoint: str, **fields: Any) -> dict[str, Any]:
+    """A request whose answer takes minutes."""
+    return minimal(endpoint, "count to 99999", **{CAP[endpoint]: 16_000, **fields})
+
+
+class Call(threading.Thread):
+    """A call that is read to its end on a thread of its own."""
+
+    def __init__(self, server: Server, endpoint: str, **fields: Any) -> None:
+        super().__init__()
+        self.begun = threading.Event()
+        self.answer: httpx.Response | None = None
+        self.content = b""
+        self._request = (server, endpoint, fields)
+        self.start()
+
+    def run(self) -> None:
+        server, endpoint, fields = self._request
+        with Caller(server) as caller:
+            while self.answer is None or self.answer.status_code == 429:
+                with caller.stream("POST", PATHS[endpoint], json=endless(endpoint, **fields)) as self.answer:
+                    self.content = b""
+                    for chunk in self.answer.iter_bytes():
+                        self.content += chunk
+                        if self.content.count(b"data:") > 5:
+                            self.begun.set()
+
+
+def runs(other: Caller, endpoint: str) -> bool:
+    """Whether a call has the one place that there is; asked by a request that would hold it for a moment only."""
+    return other.post(PATHS[endpoint], content=b"no JSON").status_code == 429
+
+
+def terminated(server: Server) -> None:
+    psutil.Process(server.pid).terminate()
+
+
+def interrupted(server: Server) -> None:
+    psutil.Process(server.pid).send_signal(signal.SIGINT)
+
+
+def closed(server: Server) -> None:
+    server.close()
+
+
+def ended(server: Server) -> bool:
+    """Whether the process is gone, in its own time."""
+    return eventually(lambda: not server.running)
+
+
+def failure(endpoint: str, content: bytes) -> str:
+    """The message of the failure with which a stream ends, all that its endpoint wants around it checked."""
+    events = decoded(content)
+    match endpoint:
+        case "responses":
+            assert events[-1]["type"] == "response.failed"
+            assert events[-1]["response"]["status"] == "failed"
+            return str(events[-1]["response"]["error"]["message"])
+        case "messages":
+            assert (events[-2]["type"], events[-2]["error"]["type"], events[-1]) == ("error", "api_error", "[DONE]")
+            return str(events[-2]["error"]["message"])
+        case _:
+            assert events[-1] == "[DONE]"
+            assert not any(choice["finish_reason"] for event in events[:-2] for choice in event["choices"])
+            return str(events[-2]["error"]["message"])
+
+
+@pytest.mark.parametrize("end", [terminated, interrupted, closed])
+def test_open_streams_end_with_their_endpoints_own_failure(end: Callable[[Server], None]) -> None:
+    """All four at once, in whichever way the end comes: nobody takes what came for complete, nobody is cut off."""
+    with serve(time_scale=1) as server:
+        calls = {endpoint: Call(server, endpoint, stream=True) for endpoint in PATHS}
+        assert all(call.begun.wait(20) for call in calls.values())
+        end(server)
+        for endpoint, call in calls.items():
+            call.join(20)
+            assert "the service is ending" in failure(endpoint, call.content)
+        assert ended(server)
+
+
+def test_a_stream_of_an_engine_behind_ends_as_well() -> None:
+    """An upstream that has fallen silent, which would be waited for much longer, does not hold up the end."""
+    with FaultServer(chunked(*HELLO, Do.HOLD, end=False)) as upstream:
+        with serve(upstream=upstream.url, upstream_model=MODEL) as server:
+            call = Call(server, "messages", stream=True)
+            assert eventually(lambda: b"world" in call.content)
+            server.close()
+            call.join(20)
+        assert "the service is ending" in failure("messages", call.content)
+
+
+def test_whole_calls_are_answered_with_an_error() -> None:
+    """A call that waits for its whole answer gets a 500 in its endpoint's shape, and the connection is closed."""
+    with FaultServer([Do.HOLD]) as upstream:
+        with serve(upstream=upstream.url, upstream_model=MODEL) as server:
+            calls = {endpoint: Call(server, endpoint) for endpoint in PATHS}
+            assert eventually(lambda: sum(got.method == "POST" for got in upstream.requests) == len(calls))
+            server.close()
+        for endpoint, call in calls.items():
+            call.join(20)
+            assert call.answer is not None
+            assert (call.answer.status_code, call.answer.headers["connection"]) == (500, "close")
+            assert "the service is ending" in said(endpoint, json.loads(call.content))["message"]
+
+
+def test_uploads_under_way_are_answered() -> None:
+    """A caller who is still sending is told, in the endpoint's shape, and not waited for."""
+    with serve() as server, contextlib.ExitStack() as stack:
+        callers = {endpoint: stack.enter_context(connected(server)) for endpoint in PATHS}
+        for endpoint, caller in callers.items():
+            head = f"POST {PATHS[endpoint]} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {server.key}\r\n"
+            caller.sendall(f"{head}content-length: 1000\r\n\r\n{{".encode())
+        with Caller(server) as other:
+            assert [other.get("/health").status_code for _ in range(3)] == [200] * 3
+        terminated(server)
+        for endpoint, caller in callers.items():
+            head, _, body = b"".join(iter(lambda caller=caller: caller.recv(65536), b"")).partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 500")
+            assert "the service is ending" in said(endpoint, json.loads(body))["message"]
+        assert ended(server)
+
+
+def test_a_stored_response_that_was_cut_short_has_failed(tmp_path: Path) -> None:
+    """After the restart it has what was sent, and cannot be continued."""
+    with serve(time_scale=1, store=tmp_path / "store", key=KEY) as server:
+        call = Call(server, "responses", stream=True)
+        assert call.begun.wait(20)
+        server.close()
+        call.join(20)
+    last = decoded(call.content)[-1]["response"]
+    with serve(time_scale=1, store=tmp_path / "store", key=KEY) as server, Caller(server) as caller:
+        found = caller.get(f"{PATHS['responses']}/{last['id']}").json()
+        assert (found["status"], found["error"]) == ("failed", last["error"])
+        assert found["output"][0]["content"][0]["text"]
+        assert caller.ask("responses", previous_response_id=last["id"]).status_code == 400
+
+
+def connected(server: Server) -> socket.socket:
+    """A connection of one's own."""
+    host, port = server.url.removeprefix("http://").split(":")
+    return socket.create_connection((host, int(port)), timeout=20)
+
+
+def unread(server: Server, endpoint: str) -> socket.socket:
+    """A connection whose stream fills every buffer, since nobody reads it."""
+    made = connected(server)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    body = httpx.Request("POST", server.url, json=endless(endpoint, stream=True, **{CAP[endpoint]: 200_000})).content
+    head = f"POST {PATHS[endpoint]} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {server.key}\r\n"
+    made.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+    return made
+
+
+def refuses(server: Server) -> bool:
+    """Whether new connections are refused."""
+    try:
+        connected(server).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def test_a_caller_who_does_not_read_is_not_waited_for(tmp_path: Path) -> None:
+    """New calls are refused at once, the process ends, and the response it owed is stored as one without an end."""
+    with serve(time_scale=0, store=tmp_path / "store", key=KEY) as server, unread(server, "responses") as caller:
+        head = b""
+        while b'","object":"response"' not in head:
+            head += caller.recv(1024)
+        # Once it rests, every buffer is full, and the stream waits for its caller.
+        assert eventually(lambda: psutil.Process(server.pid).cpu_percent(interval=0.2) < 5)
+        terminated(server)
+        assert eventually(lambda: refuses(server))
+        assert ended(server)
+    with serve(time_scale=0, store=tmp_path / "store", key=KEY) as server, Caller(server) as caller:
+        id_ = head.partition(b'"id":"')[2].partition(b'"')[0].decode()
+        assert caller.get(f"{PATHS['responses']}/{id_}").json()["status"] in ("failed", "cancelled")
+
+
+def test_an_idle_connection_does_not_hold_up_the_end() -> None:
+    """One that is kept for a next call is closed at once, though its caller keeps it open."""
+    with serve() as server, Caller(server) as caller:
+        assert caller.get("/health").status_code == 200
+        terminated(server)
+        assert ended(server)
+
+
+def test_a_call_that_is_only_to_begin_is_refused() -> None:
+    """What is silent before its first event, here because it was asked to be late, gets an error instead."""
+    with serve(fault="delay=600", concurrency=1) as server:
+        call = Call(server, "web", stream=True)
+        with Caller(server) as other:
+            assert eventually(lambda: runs(other, "web"))
+        server.close()
+        call.join(20)
+    assert call.answer is not None
+    assert call.answer.status_code == 500
+    assert b"the service is ending" in call.content

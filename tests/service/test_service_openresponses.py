@@ -1,0 +1,303 @@
+"""`--profile openresponses`: each answer has what that specification's suite checks, and nothing changes without it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema
+import pytest
+from openai import OpenAI
+from servicecalls import PATHS, Caller, decoded
+
+from famnb.client import Client
+from famnb.endpoints import compose
+from famnb.errors import InvalidRequest
+from famnb.service import serve
+
+IMAGE = "data:image/png;base64,iVBORw0KGgo="
+CASES: dict[str, list[dict[str, Any]]] = {
+    "basic response": [{"role": "user", "content": "Say hello in three words."}],
+    "system prompt": [
+        {"role": "system", "content": "Speak like a pirate."},
+        {"role": "user", "content": "Say hello."},
+    ],
+    "image input": [
+        {
+            "role": "user",
+            "content": [
+                {"type": "input_text", "text": "What is in this image?"},
+                {"type": "input_image", "image_url": IMAGE},
+            ],
+        }
+    ],
+    "multi-turn": [
+        {"role": "user", "content": "My name is Ada."},
+        {"role": "assistant", "content": "Hello Ada."},
+        {"role": "user", "content": "What is my name?"},
+    ],
+    "labelled turns": [
+        {"role": "assistant", "content": "Thinking about it.", "phase": "commentary"},
+        {"role": "assistant", "content": "Four.", "phase": "final_answer"},
+        {"role": "user", "content": "Repeat the number."},
+    ],
+}
+"""What the suite asks for, in our words; its tool calling is not on this API's responses endpoint."""
+
+TEXT, WHOLE, NUMBER, TRUTH, LIST, OBJECT = (
+    {"type": name} for name in ("string", "integer", "number", "boolean", "array", "object")
+)
+
+
+def all_of(**fields: Any) -> dict[str, Any]:
+    """An object that must have all these fields."""
+    return {"type": "object", "required": list(fields), "properties": fields}
+
+
+def or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def listed(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": schema}
+
+
+PART = all_of(type={"const": "output_text"}, text=TEXT, annotations=LIST, logprobs=LIST)
+ITEM = all_of(
+    type={"const": "message"},
+    id=TEXT,
+    role={"const": "assistant"},
+    status={"enum": ["in_progress", "completed", "incomplete"]},
+    content=listed(PART),
+)
+USAGE = all_of(
+    input_tokens=WHOLE,
+    output_tokens=WHOLE,
+    total_tokens=WHOLE,
+    input_tokens_details=all_of(cached_tokens=WHOLE),
+    output_tokens_details=all_of(reasoning_tokens=WHOLE),
+)
+FORMATS = (
+    all_of(type={"enum": ["text", "json_object"]}),
+    all_of(type={"const": "json_schema"}, name=TEXT, description=or_null(TEXT), schema={"type": "null"}, strict=TRUTH),
+)
+REASONING = all_of(
+    effort={"enum": ["none", "low", "medium", "high", "xhigh", None]},
+    summary={"enum": ["concise", "detailed", "auto", None]},
+)
+RESPONSE = all_of(
+    id=TEXT,
+    object={"const": "response"},
+    created_at=WHOLE,
+    completed_at=or_null(WHOLE),
+    status=TEXT,
+    incomplete_details=or_null(all_of(reason=TEXT)),
+    model=TEXT,
+    previous_response_id=or_null(TEXT),
+    instructions=or_null(TEXT),
+    output=listed(ITEM),
+    error=or_null(all_of(code=TEXT, message=TEXT)),
+    tools=LIST,
+    tool_choice={"enum": ["none", "auto", "required"]},
+    truncation={"enum": ["auto", "disabled"]},
+    parallel_tool_calls=TRUTH,
+    text=all_of(format={"oneOf": list(FORMATS)}, verbosity={"enum": ["low", "medium", "high"]}),
+    top_p=NUMBER,
+    presence_penalty=NUMBER,
+    frequency_penalty=NUMBER,
+    top_logprobs=WHOLE,
+    temperature=NUMBER,
+    reasoning=or_null(REASONING),
+    usage=or_null(USAGE),
+    max_output_tokens=or_null(WHOLE),
+    max_tool_calls=or_null(WHOLE),
+    store=TRUTH,
+    background=TRUTH,
+    service_tier=TEXT,
+    metadata=OBJECT,
+    safety_identifier=or_null(TEXT),
+    prompt_cache_key=or_null(TEXT),
+)
+PLACE = {"output_index": WHOLE, "content_index": WHOLE, "item_id": TEXT}
+EVENTS = {
+    **{f"response.{word}": {"response": RESPONSE} for word in ("created", "in_progress", "completed")},
+    **{f"response.{word}": {"response": RESPONSE} for word in ("incomplete", "failed")},
+    **{f"response.output_item.{word}": {"output_index": WHOLE, "item": ITEM} for word in ("added", "done")},
+    **{f"response.content_part.{word}": {**PLACE, "part": PART} for word in ("added", "done")},
+    "response.output_text.delta": {**PLACE, "delta": TEXT, "logprobs": LIST},
+    "response.output_text.done": {**PLACE, "text": TEXT, "logprobs": LIST},
+}
+"""For each event of the specification that a text reply has, the fields it must have beside type and place."""
+
+
+def valid(value: Any, schema: dict[str, Any]) -> bool:
+    """True; raises ValidationError, which says what is missing."""
+    jsonschema.validate(value, schema)
+    return True
+
+
+@pytest.fixture(scope="module")
+def profiled() -> Iterator[Caller]:
+    """A caller of a service with the profile."""
+    with serve(time_scale=0, profile="openresponses") as server, Caller(server) as caller:
+        yield caller
+
+
+def events(caller: Caller, **fields: Any) -> list[Any]:
+    """The events of a streamed answer, each checked; the last line must have been `[DONE]`."""
+    stream = caller.ask("responses", stream=True, **fields).content
+    *said, last = decoded(stream)
+    assert last == "[DONE]"
+    named = [line.removeprefix("event: ") for line in stream.decode().splitlines() if line.startswith("event: ")]
+    assert named == [event["type"] for event in said]
+    for number, event in enumerate(said):
+        assert event["sequence_number"] == number
+        assert valid(event, all_of(type=TEXT, **EVENTS[event["type"]]))
+    return said
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_whole_response_has_every_field(profiled: Caller, case: str) -> None:
+    """It is complete, has an output, and every required field has its type."""
+    body = profiled.ask("responses", input=[{"type": "message", **item} for item in CASES[case]]).json()
+    assert valid(body, RESPONSE)
+    assert (body["status"], len(body["output"])) == ("completed", 1)
+    assert body["created_at"] <= body["completed_at"] <= body["created_at"] + 60
+    assert body["usage"]["total_tokens"] == body["usage"]["input_tokens"] + body["usage"]["output_tokens"] > 0
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_stream_has_every_event_and_field(profiled: Caller, case: str) -> None:
+    """Every event is valid and in its order, and the last one has the whole response."""
+    said = events(profiled, input=[{"type": "message", **item} for item in CASES[case]])
+    types = [event["type"] for event in said]
+    assert types[:4] == [
+        "response.created",
+        "response.in_progress",
+        "response.output_item.added",
+        "response.content_part.added",
+    ]
+    assert types[-4:] == [
+        "response.output_text.done",
+        "response.content_part.done",
+        "response.output_item.done",
+        "response.completed",
+    ]
+    final = said[-1]["response"]
+    text = "".join(event["delta"] for event in said if event["type"] == "response.output_text.delta")
+    assert final["output"][0]["content"][0]["text"] == said[-3]["part"]["text"] == text
+    assert (said[0]["response"]["completed_at"], final["status"]) == (None, "completed")
+
+
+def test_a_conversation_goes_on_by_id(profiled: Caller) -> None:
+    """The next response names the one it continues."""
+    first = profiled.ask("responses", "My name is Ada.").json()
+    second = profiled.ask("responses", "What is my name?", previous_response_id=first["id"]).json()
+    assert valid(second, RESPONSE)
+    assert second["previous_response_id"] == first["id"]
+    assert "My name is Ada." in second["output"][0]["content"][0]["text"]
+
+
+def test_what_was_asked_for_is_repeated(profiled: Caller) -> None:
+    """Each field as the request had it, the document's default where it had none."""
+    asked: dict[str, Any] = {
+        "instructions": "Be kind.",
+        "temperature": 0.7,
+        "top_p": 0.9,
+        "max_output_tokens": 99,
+        "reasoning": {"effort": "high", "summary": "auto"},
+        "store": False,
+        "metadata": {"a": "b"},
+    }
+    body = profiled.ask("responses", **asked, text={"verbosity": "low"}).json()
+    assert {name: body[name] for name in asked} == asked
+    assert body["text"] == {"format": {"type": "text"}, "verbosity": "low"}
+    usual = profiled.ask("responses").json()
+    assert [usual[name] for name in ("temperature", "top_p", "max_output_tokens", "store")] == [0.1, 1, 512, True]
+    assert (usual["reasoning"], usual["metadata"]) == (None, {})
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"text": {"format": {"type": "json"}}},
+        {"text": {"format": {"type": "json_schema", "name": "a", "schema": {"type": "object"}, "strict": True}}},
+        {"text": {"format": {"type": "json_schema", "schema": {"type": "object"}}}},
+        {"reasoning": {"effort": "minimal", "summary": "none"}},
+    ],
+)
+def test_what_the_specification_has_no_word_for_is_still_valid(profiled: Caller, fields: dict[str, Any]) -> None:
+    """Whole and streamed, whatever the document allows."""
+    assert valid(profiled.ask("responses", **fields).json(), RESPONSE)
+    assert events(profiled, **fields)
+
+
+def test_an_incomplete_response_says_why(profiled: Caller) -> None:
+    """It met its cap: no time of completion, and a reason; the stream's last event is `response.incomplete`."""
+    body = profiled.ask("responses", "count to 100", max_output_tokens=5).json()
+    assert valid(body, RESPONSE)
+    assert (body["status"], body["completed_at"]) == ("incomplete", None)
+    last = events(profiled, prompt="count to 100", max_output_tokens=5)[-1]
+    assert (last["type"], last["response"]["incomplete_details"]) == (
+        "response.incomplete",
+        {"reason": "max_output_tokens"},
+    )
+
+
+def test_a_failed_stream_ends_with_a_valid_response(profiled: Caller) -> None:
+    """`response.failed` with the error's code and message, then `[DONE]`."""
+    answer = profiled.post(
+        PATHS["responses"],
+        json={"model": "fam-2-5-pro", "input": "hello", "stream": True},
+        headers={"x-famnb-fault": "error=2"},
+    )
+    *_, failed, done = decoded(answer.content)
+    assert valid(failed, all_of(sequence_number=WHOLE, **EVENTS["response.failed"]))
+    assert (failed["type"], failed["response"]["status"], done) == ("response.failed", "failed", "[DONE]")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_stored_response_is_the_one_that_was_sent(profiled: Caller, stream: bool) -> None:
+    """Retrieved, it has the same fields and values, the time of completion included."""
+    sent = events(profiled)[-1]["response"] if stream else profiled.ask("responses").json()
+    assert profiled.get(f"{PATHS['responses']}/{sent['id']}").json() == sent
+
+
+def test_our_client_and_the_openai_sdk_read_it(profiled: Caller) -> None:
+    """Both read the stream to the same text."""
+    key = profiled.headers["authorization"].removeprefix("Bearer ")
+    url = str(profiled.base_url).rstrip("/")
+    with Client(base_url=url, api_key=key) as client:
+        reply = client.send(compose("responses", "Why is the sky blue?", stream=True))
+    sdk = OpenAI(base_url=f"{url}/v1", api_key=key)
+    with sdk.responses.stream(model="fam-2-5-pro", input="Why is the sky blue?") as stream:
+        final = stream.get_final_response()
+    assert reply.complete
+    assert reply.text == final.output_text
+    assert reply.warnings == ()
+    assert (final.usage and final.usage.output_tokens_details.reasoning_tokens) == 0
+
+
+def test_the_other_endpoints_do_not_change(profiled: Caller, api: Caller) -> None:
+    """Only the responses endpoint has a profile; the others answer as without it."""
+    for endpoint in ("chat", "web", "messages"):
+        assert set(profiled.ask(endpoint).json()) == set(api.ask(endpoint).json())
+        assert all("sequence_number" not in event for event in profiled.events(endpoint) if event != "[DONE]")
+
+
+def test_without_the_profile_the_document_alone_holds(api: Caller) -> None:
+    """None of the added fields, events or lines is there; the fixtures of the streams hold it to the byte."""
+    body = api.ask("responses").json()
+    assert set(body) == {"id", "object", "status", "created_at", "model", "output", "usage"}
+    stream = api.ask("responses", stream=True).text
+    assert not any(added in stream for added in ("event: ", "sequence_number", "logprobs", "part.done", "[DONE]"))
+
+
+def test_an_unknown_profile_is_refused() -> None:
+    """In Python as an error that lists what there is, on the command line with its usage."""
+    with pytest.raises(InvalidRequest, match="profile: expected one of '', 'openresponses', got 'closed'"):
+        serve(profile="closed")
+    command = [sys.executable, "-m", "famnb", "serve", "--profile", "closed"]
+    assert subprocess.run(command, capture_output=True, timeout=60).returncode == 2

@@ -1,0 +1,140 @@
+"""The pace of the simulated engine: log-normal with the parameters it says, slower with effort, and repeatable."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from famnb.endpoints import compose
+from famnb.events import Delta, Usage
+from famnb.request import Request
+from famnb.service.engines.pace import OTHER, PROFILES, LogNormal, profile
+from famnb.service.engines.sim import Sim
+from famnb.service.prompt import prompt_of
+
+REPLIES = 2_000
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+
+
+def moments(requests: Iterable[Request], *, seed: int = 0) -> list[list[float]]:
+    """When each delta of each reply is due, in seconds after its request, on a clock that only waiting moves."""
+    now = [0.0]
+
+    async def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    async def spoken() -> list[list[float]]:
+        engine = Sim(seed=seed, clock=lambda: now[0], sleep=sleep)
+        replies = []
+        for request in requests:
+            began = now[0]
+            replies.append(
+                [now[0] - began async for event in engine.generate(prompt_of(request)) if type(event) is Delta]
+            )
+        return replies
+
+    return asyncio.run(spoken())
+
+
+def read(request: Request) -> int:
+    """The tokens of a request's prompt."""
+
+    async def told() -> int:
+        usages = [event async for event in Sim(time_scale=0).generate(prompt_of(request)) if type(event) is Usage]
+        return usages[0].input_tokens or 0
+
+    return asyncio.run(told())
+
+
+def questions(endpoint: str, count: int = REPLIES, **fields: object) -> list[Request]:
+    """Requests that differ, and have equally many tokens."""
+    return [compose(endpoint, f"Question {number:04}: why is it so?", **fields) for number in range(count)]
+
+
+def follows(draws: np.ndarray, truth: LogNormal) -> bool:
+    """Whether draws have the quantiles of a distribution within sampling error, four standard deviations each way.
+
+    Below the true quantile of `p` lie `Binomial(n, p)` of n draws; scipy knows the distribution by itself.
+    """
+    expected = stats.lognorm(s=truth.sigma, scale=truth.median)
+    below = np.array([(draws < expected.ppf(level)).sum() for level in LEVELS])
+    levels = np.array(LEVELS)
+    error = 4 * np.sqrt(len(draws) * levels * (1 - levels))
+    return (
+        bool((np.abs(below - len(draws) * levels) <= error).all()) and stats.kstest(draws, expected.cdf).pvalue > 1e-4
+    )
+
+
+@pytest.mark.parametrize(
+    ("endpoint_", "fields", "effort"),
+    [
+        ("responses", {"model": "fam-2-5-pro"}, None),
+        ("web", {"model": "fam-2-5-mini", "reasoning": {"effort": "high"}}, "high"),
+        ("chat", {"model": "fam-mini", "reasoning": {"effort": "low"}}, "low"),
+        ("messages", {"model": "fam-2-5-pro", "thinking": 1024}, None),
+        ("chat", {"model": "some/model"}, None),
+    ],
+)
+def test_the_waits_follow_the_profile(endpoint_: str, fields: dict[str, object], effort: str | None) -> None:
+    """The first tokens of 2,000 replies, and all gaps after them, are drawn from the distributions that it names."""
+    requests = questions(endpoint_, max_tokens=256, **fields)
+    truth = profile(str(fields["model"]), effort, prompt_tokens=read(requests[0]))
+    replies = moments(requests)
+    assert follows(np.array([first for first, *_ in replies]), truth.ttft)
+    assert follows(np.concatenate([np.diff(reply) for reply in replies[:200]]), truth.gap)
+
+
+def test_the_check_would_see_a_wrong_profile() -> None:
+    """A median 5 % off, or a spread a tenth off, is not taken for the true one."""
+    requests = questions("responses", max_tokens=16)
+    truth = profile("fam-2-5-pro", prompt_tokens=read(requests[0])).ttft
+    draws = np.array([first for first, *_ in moments(requests)])
+    assert follows(draws, truth)
+    assert not follows(draws, LogNormal(truth.median * 1.05, truth.sigma))
+    assert not follows(draws, LogNormal(truth.median, truth.sigma * 1.1))
+
+
+@pytest.mark.parametrize("known", [*PROFILES.values(), OTHER])
+@pytest.mark.parametrize("name", ["ttft", "gap"])
+def test_a_distribution_knows_its_truths(known: object, name: str) -> None:
+    """Median, quantiles and mean are scipy's."""
+    found: LogNormal = getattr(known, name)
+    expected = stats.lognorm(s=found.sigma, scale=found.median)
+    assert found.median == pytest.approx(expected.median())
+    assert found.mean == pytest.approx(expected.mean())
+    assert [found.quantile(level) for level in LEVELS] == pytest.approx(expected.ppf(LEVELS).tolist())
+
+
+def test_more_effort_means_a_later_first_token() -> None:
+    """Each step up waits longer by its reasoning tokens; a small cap leaves less to reason; gaps stay as they are."""
+    efforts = [None, "minimal", "low", "medium", "high", "xhigh"]
+    medians = [profile("fam-2-5-pro", effort).ttft.median for effort in efforts]
+    assert medians == sorted(set(medians))
+    assert profile("fam-2-5-pro", "none") == profile("fam-2-5-pro")
+    assert profile("fam-2-5-pro", "high", cap=10).ttft.median == pytest.approx(0.45 + 9 * 0.021)
+    assert profile("fam-2-5-pro", "xhigh").gap == profile("fam-2-5-pro").gap
+    assert profile("fam-2-5-pro", prompt_tokens=100_000).ttft.median == pytest.approx(0.45 + 2.0)
+
+
+def test_a_larger_budget_means_a_later_answer() -> None:
+    """Thinking that is shown begins as early, and the end of the reply comes later."""
+    small, large = (moments(questions("messages", 50, thinking=budget, max_tokens=4096)) for budget in (64, 2048))
+    first = [float(np.median([reply[0] for reply in replies])) for replies in (small, large)]
+    end = [float(np.median([reply[-1] for reply in replies])) for replies in (small, large)]
+    assert first[0] == pytest.approx(first[1], rel=0.3)
+    assert end[1] > end[0] + 1
+
+
+def test_the_waits_repeat_with_the_request_and_the_seed() -> None:
+    """Two engines are equally fast, in whatever order they are asked; the second time and another seed differ."""
+    one, other = questions("web", 2, max_tokens=20)
+    first = moments([one, one, other])
+    assert first[0] != first[1]
+    again = moments([other, one, one])
+    assert [again[1], again[2], again[0]] == [pytest.approx(reply) for reply in first]
+    assert moments([one], seed=1)[0] != first[0]
+    assert moments([one.replace(model="fam-2-5-mini")])[0] != first[0]

@@ -1,0 +1,202 @@
+"""The ballot: blind, kept at once, taken up where it was left, its hostile answers harmless, its result ordinary output."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faultserver import FaultServer, Received, whole
+
+import famnb
+from famnb.errors import InvalidRequest
+from famnb.widget import standings
+from famnb.widget.ballot import Ballot
+
+Make = Callable[..., famnb.Experiment]
+
+
+def answered(answer: Callable[[str, str], str]) -> FaultServer:
+    """A service that answers as a function of the system text and the prompt says."""
+
+    def choose(request: Received) -> Any:
+        system, asked = (each["content"] for each in json.loads(request.body)["messages"])
+        choice = {
+            "index": 0,
+            "message": {"role": "assistant", "content": answer(system, asked)},
+            "finish_reason": "stop",
+        }
+        usage = {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}
+        return whole(
+            {
+                "id": "c",
+                "object": "chat.completion",
+                "created": 1,
+                "model": "fam-mini",
+                "choices": [choice],
+                "usage": usage,
+            }
+        )
+
+    return FaultServer(choose=choose)
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[Make]:
+    """Runs an experiment of two variants, `one` and `two`, told apart by their system text."""
+    with ExitStack() as stack:
+
+        def make(
+            prompts: list[str],
+            answer: Callable[[str, str], str] = lambda system, asked: f"{asked} by {system}",
+            **more: Any,
+        ) -> famnb.Experiment:
+            server = stack.enter_context(answered(answer))
+            client = famnb.Client(base_url=server.url, api_key="k" * 20, ledger=tmp_path / "ballot.sqlite")
+            stack.enter_context(client)
+            variants = {name: {"model": "fam-mini", "system": name} for name in ("one", "two")}
+            exp = famnb.Experiment(prompts, variants, name="ballot", client=client, stream=False, **more)
+            exp.run(progress=False)
+            return exp
+
+        yield make
+
+
+def press(ballot: Ballot, choice: str, *, turn: int | None = None) -> None:
+    """What the page sends for a key or a button."""
+    message = {"kind": "choose", "choice": choice, "turn": ballot.view.turn if turn is None else turn}
+    ballot._message(ballot.view, message, None)
+
+
+def seen(ballot: Ballot) -> str:
+    """All that the page is given."""
+    view = ballot.view
+    return json.dumps([view.status, view.pair, view.results, view.trouble])
+
+
+def test_a_pair_is_shown_without_a_word_on_whose_it_is(made: Make) -> None:
+    """Two answers to one prompt; no model, no variant, no time, no cost."""
+    ballot = made(["Why?"], lambda system, _: "sooner" if system == "one" else "later").vote()
+    assert ballot.view.status == "0 of 1 pairs voted on"
+    shown = {re.sub(r"<[^>]+>", "", ballot.view.pair[side]) for side in ("left", "right")}
+    assert shown == {"sooner", "later"}
+    assert "Why?" in ballot.view.pair["asked"]
+    assert not any(word in seen(ballot) for word in ("one", "two", "fam-mini", "$", "tokens", " s "))
+
+
+def test_every_vote_is_kept_at_once_and_a_ballot_goes_on_where_it_was_left(made: Make) -> None:
+    """Another ballot, as after a restart, shows the same pair; the last vote ends in the result."""
+    exp = made(["a", "b", "c"])
+    first = exp.vote(seed=3)
+    press(first, "left")
+    press(first, "tie")
+    assert list(exp.votes()["winner"]) == ["left", "tie"]
+    second = exp.vote(seed=3)
+    assert (second.progress, second.view.pair["left"]) == ((2, 3), first.view.pair["left"])
+    press(second, "skip")
+    assert second.view.status == "All 3 pairs are voted on"
+    assert second.view.pair["can"] == ["undo", "results"]
+    assert "2 votes count" in second._bundle["text/plain"]
+    assert exp.vote(seed=3, voter="ann").progress == (0, 3)
+    assert exp.vote(seed=4).progress == (3, 3)
+
+
+def test_undo_takes_the_latest_vote_back_and_shows_its_pair(made: Make) -> None:
+    """One after the other, also those of an earlier ballot, and from the end."""
+    exp = made(["a", "b"])
+    ballot = exp.vote()
+    pairs = [ballot.view.pair["left"]]
+    press(ballot, "left")
+    pairs.append(ballot.view.pair["left"])
+    press(ballot, "right")
+    again = exp.vote()
+    press(again, "undo")
+    assert again.view.pair["left"] == pairs[1]
+    press(again, "undo")
+    assert (again.view.pair["left"], again.progress, len(exp.votes())) == (pairs[0], (0, 2), 0)
+    assert "undo" not in again.view.pair["can"]
+    with pytest.raises(InvalidRequest, match="no vote to take back"):
+        again.undo()
+
+
+def test_a_choice_made_for_a_pair_that_is_gone_is_no_vote(made: Make) -> None:
+    """Two keys in a hurry: the second would judge what nobody has read."""
+    exp = made(["a", "b"])
+    ballot = exp.vote()
+    turn = ballot.view.turn
+    press(ballot, "left", turn=turn)
+    press(ballot, "left", turn=turn)
+    assert ballot.progress == (1, 2)
+
+
+def test_hostile_answers_are_shown_as_text(made: Make) -> None:
+    """No tag, no script and no image of a model's reaches the page, in the ballot or in its result."""
+    hostile = "<img src=x onerror=alert(1)><script>alert(2)</script> ![x](http://127.0.0.1/x.png)"
+    exp = made(["<b>bold?</b>"], lambda system, _: hostile + system)
+    ballot = exp.vote()
+    html = "".join(ballot.view.pair[name] for name in ("asked", "left", "right"))
+    assert not re.search(r"<(img|script|b)\b", html)
+    assert "&lt;img src=x" in html
+
+
+def test_equal_answers_are_not_voted_on_and_that_is_said(made: Make) -> None:
+    """There is nothing to choose between them."""
+    exp = made(["same", "other"], lambda system, asked: "same" if asked == "same" else system)
+    ballot = exp.vote()
+    press(ballot, "left")
+    assert ballot.view.status == "All 1 pairs are voted on; 1 pairs of equal answers are left out"
+
+
+def test_the_result_is_ordinary_output_beside_cost_and_latency(made: Make) -> None:
+    """A ranking in words and numbers, a figure with its words, and no widget is needed to read it."""
+    exp = made([f"q{place}" for place in range(12)])
+    ballot = exp.vote()
+    while ballot.progress[0] < 12:
+        press(ballot, "left" if "by one" in ballot.view.pair["left"] else "right")
+    bundle = ballot._bundle
+    assert set(bundle) == {"text/html", "text/markdown", "text/plain"}
+    for text in bundle.values():
+        assert "one is chosen over two in" in text
+        assert "median time" in text
+        assert "$0.00000525" in text.replace("<span>", "").replace("</span>", "").replace("\\", "")
+    assert re.search(r'<img [^>]*alt="[^"]+" src="data:image/png;base64,', bundle["text/html"])
+    assert "half a win both ways" in bundle["text/plain"]
+
+
+def test_a_result_without_votes_says_what_is_missing(made: Make) -> None:
+    """At any time, also before the first vote."""
+    exp = made(["a"])
+    press(ballot := exp.vote(), "results")
+    assert "No ranking yet: there are no votes yet" in ballot._bundle["text/plain"]
+    assert standings.bundle(exp, said="so far")["text/html"].startswith("<div")
+
+
+def test_what_cannot_be_voted_on_is_refused(made: Make) -> None:
+    """One variant, nothing run, a judge's name, no such winner: each says so."""
+    exp = made(["a"])
+    alone = famnb.Experiment(["a"], [{"model": "fam-mini"}], name="alone", client=exp.client)
+    with pytest.raises(InvalidRequest, match="there is no pair to vote on"):
+        alone.vote()
+    with pytest.raises(InvalidRequest, match="are those of judges"):
+        exp.vote(voter="judge:me")
+    with pytest.raises(InvalidRequest, match="n: expected a number of pairs"):
+        exp.vote(0)
+    ballot = exp.vote()
+    with pytest.raises(InvalidRequest, match="winner: expected one of left"):
+        ballot.vote("both")
+    ballot.vote("tie")
+    with pytest.raises(InvalidRequest, match="no pair left"):
+        ballot.vote("tie")
+
+
+def test_trouble_in_a_callback_is_shown_in_the_ballot(made: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a log would hide it."""
+    ballot = made(["a", "b"]).vote()
+    monkeypatch.setattr("famnb.widget.ballot.marks.keep", lambda *_: 1 / 0)
+    press(ballot, "left")
+    assert ballot.view.trouble == "ZeroDivisionError: division by zero"
+    assert ballot.progress == (0, 2)

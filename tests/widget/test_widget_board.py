@@ -1,0 +1,207 @@
+"""The board against the real client and the local service: checked before it sends, failing in place, saved."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import famnb
+from famnb.widget.board import Board
+
+WAIT_S = 20
+MIXED = [
+    {"model": "fam-mini"},
+    {"endpoint": "messages", "thinking": 64},
+    {"endpoint": "responses", "model": "fam-2-5-mini", "label": "small"},
+]
+
+
+@pytest.fixture
+def client(server: famnb.service.Server, tmp_path: Path) -> Iterator[famnb.Client]:
+    """A client of the local service with a ledger of its own."""
+    with famnb.Client(base_url=server.url, api_key=server.key, ledger=tmp_path / "ledger.sqlite") as client:
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def outputs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
+    """What boards put into their outputs, in order."""
+    made: list[dict[str, str]] = []
+    monkeypatch.setattr("famnb.widget.shown.Output.replace", lambda _self, bundle: made.append(bundle))
+    return made
+
+
+def ended(board: Board) -> Board:
+    """Wait until a round is over."""
+    due = time.monotonic() + WAIT_S
+    while board._view.busy:
+        assert time.monotonic() < due
+        time.sleep(0.01)
+    return board
+
+
+def heard(board: Board, **message: object) -> None:
+    """What the page says."""
+    board._view._message(board._view, message, [])
+
+
+def test_one_prompt_goes_to_every_pane(client: famnb.Client, outputs: list[dict[str, str]]):
+    """Each with its own settings; the table that is saved has a row a variant, in all three forms."""
+    board = Board(client, MIXED, prompt="Say hello.", system="Be kind.")
+    streams = board.send()
+    assert list(streams) == ["chat · fam-mini", "messages · thinking=64", "small"]
+    ended(board)
+    assert [reply.status for reply in board.replies.values()] == ["completed"] * 3
+    assert board.replies["messages · thinking=64"].request.body()["thinking"]["budget_tokens"] == 64
+    for form in ("text/html", "text/markdown", "text/plain"):
+        assert all(words in outputs[-1][form] for words in ("Say hello.", "Be kind.", "fam-mini", "small", "no price"))
+    assert outputs[-1]["text/html"].count('<th scope="row"') == 3
+
+
+def test_the_frame_has_the_latest_round_in_the_order_of_the_panes(client: famnb.Client):
+    """Rows are those of `famnb.calls`, and say which answer was pinned."""
+    board = Board(client, MIXED, prompt="Say hello.")
+    assert board.frame().empty
+    board.send()
+    ended(board).send()
+    ended(board).pin("small")
+    frame = board.frame()
+    assert list(frame["variant"]) == list(board.replies)
+    assert list(frame["winner"]) == [False, False, True]
+    assert list(frame["call_id"]) == [reply.call_id for reply in board.replies.values()]
+    assert len(famnb.calls(client)) == 6
+
+
+def test_a_pane_that_fails_leaves_the_others(server: famnb.service.Server, client: famnb.Client, outputs):
+    """Three results and one error, in its place, live and saved; nothing is raised."""
+    endless = "resp_" + "0" * 32
+    board = Board(
+        client, [*MIXED, {"endpoint": "responses", "previous_response_id": endless, "label": "lost"}], prompt="Hi"
+    )
+    board.send()
+    ended(board)
+    assert [reply.status for reply in board.replies.values()] == ["completed"] * 3 + ["failed"]
+    assert "previous_response_not_found" in outputs[-1]["text/plain"] or "BadRequestError" in outputs[-1]["text/plain"]
+    assert list(board.frame()["status"]) == ["completed"] * 3 + ["failed"]
+    assert board._trouble.value == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (
+            [{"endpoint": "messages"}, {"model": "fam-mini", "temprature": 1}],
+            "pane 'chat · fam-mini.*did you mean 'temp",
+        ),
+        ({"warm": {"model": "fam-mini", "temperature": 3.0}}, "pane 'warm'.*temperature.*less than or equal to 2"),
+        ([{"endpoint": "mesages"}], "pane 'mesages': endpoint: no endpoint 'mesages'"),
+        ([{"prompt": "x"}], "pane .*prompt: every pane is asked the board's own prompt"),
+        ([{"label": "a"}, {"label": "a"}], "'a' is the label of several panes"),
+        (["fam-mini"], r"variants\[0\]: expected fields of a request, or a request; got 'fam-mini'"),
+        ("fam-mini", "variants: expected a list"),
+        (7, "variants: expected a list"),
+        ([], "variants: there are none"),
+    ],
+)
+def test_settings_that_no_request_can_have_are_refused_before_any_call(given: object, words: str):
+    """The error names the pane, what was wrong and what to do."""
+    with pytest.raises(famnb.InvalidRequest, match=words):
+        Board(None, given)
+
+
+def test_whatever_has_a_label_and_fields_is_a_variant():
+    """So are requests, which keep their settings and take the board's prompt."""
+    grid = [SimpleNamespace(label="cold", fields={"model": "fam-mini", "temperature": 0.0})]
+    board = Board(None, [*grid, famnb.compose("messages", "Own?", system="Brief.", max_tokens=9)])
+    first, second = (variant.request("Asked?") for variant in board._variants)
+    assert (first.endpoint, first.temperature, first.stream) == ("chat", 0.0, True)
+    assert second.max_tokens == 9
+    assert "Asked?" in str(second.body()["messages"])
+    assert "Brief." in str(second.body()["system"])
+    assert "Own?" in str(board._variants[1].request("").body())
+
+
+def test_variants_are_named_by_what_tells_them_apart():
+    """Endpoint and model, and only the fields that differ; equals are numbered."""
+    mild, warm = ({"model": "fam-mini", "top_p": 0.5, "temperature": t} for t in (0.1, 0.9))
+    assert [v.label for v in Board(None, [mild, warm, warm])._variants] == [
+        "chat · fam-mini · temperature=0.1",
+        "chat · fam-mini · temperature=0.9",
+        "chat · fam-mini · temperature=0.9 (2)",
+    ]
+
+
+def test_a_second_send_while_streaming_sends_nothing(scripted):
+    """One wish, one round; stop reaches one pane or all of them."""
+    made = []
+
+    class Slow:
+        def start(self, request: famnb.MessagesRequest, *, labels: dict[str, str]) -> object:
+            made.append(scripted())
+            return made[-1]
+
+    board = Board(Slow(), {"a": {}, "b": {}}, prompt="Hi")
+    heard(board, kind="send", prompt="Hi")
+    heard(board, kind="send", prompt="Hi")
+    assert len(made) == 2
+    board.stop("b")
+    assert [stream.stopped for stream in made] == [False, True]
+    board.stop()
+    assert [stream.stopped for stream in made] == [True, True]
+    with pytest.raises(KeyError, match="there is no pane 'c'; there are 'a', 'b'"):
+        board.stop("c")
+    for stream in made:
+        stream.ends(status="cancelled")
+    ended(board)
+
+
+def test_the_winner_is_marked_and_its_words_are_the_measure(client: famnb.Client, outputs: list[dict[str, str]]):
+    """Pinning again takes the mark away; the next round begins without one, the last keeps its own."""
+    board = Board(client, {"small": {"model": "fam-2-5-mini"}, "large": {"model": "fam-2-5-pro"}}, prompt="Say hello.")
+    board.send()
+    ended(board)
+    heard(board, kind="differences")
+    assert "<ins" in outputs[-1]["text/html"]
+    assert "[-`fam-2-5-mini`-] [+`fam-2-5-pro`+]" in outputs[-1]["text/plain"]
+    heard(board, kind="pin", label="large")
+    assert board.winner == "large"
+    assert "[-`fam-2-5-pro`-] [+`fam-2-5-mini`+]" in outputs[-1]["text/plain"]
+    assert all("★ winner" in text for text in outputs[-1].values())
+    heard(board, kind="pin", label="large")
+    assert board.winner is None
+    assert not any("★ winner" in text for text in outputs[-1].values())
+    board.pin("small")
+    board.send()
+    ended(board)
+    assert board.winner is None
+    assert "winner small" in outputs[-1]["text/html"]
+
+
+def test_what_a_callback_raises_is_shown_under_the_board(client: famnb.Client):
+    """Nothing is sent without a prompt, and it is said where it can be seen."""
+    board = Board(client, MIXED)
+    with pytest.raises(famnb.InvalidRequest, match="write a prompt"):
+        board.send()
+    heard(board, kind="send", prompt=" ")
+    assert "write a prompt" in board._trouble.value
+    assert board.replies == {}
+
+
+def test_what_an_endpoint_cannot_carry_is_said_in_its_pane(client: famnb.Client, outputs: list[dict[str, str]]):
+    """A setting that one of the endpoints has not is left out there, in words."""
+    board = Board(client, [{"endpoint": name, "thinking": 64} for name in ("messages", "responses")], prompt="Hi")
+    board.send()
+    ended(board)
+    assert outputs[-1]["text/plain"].count("carried as the nearest reasoning effort") == 1
+
+
+def test_no_model_text_is_held_in_a_trait(client: famnb.Client):
+    """Widget state may be saved in the notebook; what was streamed is not in it."""
+    board = Board(client, MIXED, prompt="Hi")
+    board.send()
+    ended(board)
+    assert "simulated" not in str(board._view.get_state())
