@@ -157,7 +157,7 @@ def _serve(parser: argparse.ArgumentParser) -> None:
         help="answer on the responses endpoint with all that this specification wants (default: the document alone)",
     )
     parser.add_argument(
-        "--store", type=Path, default=usual.store, metavar="FILE", help="keep responses in a file (default: in memory)"
+        "--store", default=usual.store, metavar="FILE", help="keep responses in a file (default: in memory)"
     )
     parser.add_argument("--strict", action="store_true", help="answer 400 to unknown fields instead of ignoring them")
     parser.add_argument(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
+from famnb import endpoints
 from famnb.client import asking
 from famnb.client.addresses import Addresses
 from famnb.client.call import Call
@@ -85,6 +86,11 @@ class Caller:
     def in_use(self) -> int:
         """Connections that carry a call just now."""
         return self._engine.in_use
+
+    def base_url(self, endpoint: str) -> str:
+        """The address of the service that an endpoint's requests go to, without the endpoint's own path."""
+        at = endpoints.endpoint(endpoint)
+        return self._addresses.url(at).removesuffix(at.path)
 
     def start(self, request: Request, *, labels: Labels | None = None, gates: Gates | None = None) -> Stream:
         """Send a request as it is, whole or streamed, and return at once with a handle on the call.

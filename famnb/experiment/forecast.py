@@ -1,6 +1,6 @@
 """What a plan will take: calls, tokens, money and time as intervals, and the most that it can cost.
 
-past calls ── drawn again, 1,000 times ── a thousand possible runs ── the middle 95 % of them
+past calls ── drawn again, 400 times ── as many possible runs ── the middle 95 % of them
 caps × prices ── the ceiling, whatever the answers are
 
 How the runs are drawn is `possible`'s business; which past calls count is `past`'s.
@@ -19,9 +19,9 @@ import pandas as pd
 
 from famnb.experiment import tables
 from famnb.experiment.budget import Ceiling, ceiling
-from famnb.experiment.past import FEWEST, Pool, pool, settings_of
+from famnb.experiment.past import FEWEST, Floats, Pool, pool, settings_of
 from famnb.experiment.plan import Cell, model_of
-from famnb.experiment.possible import Floats, Rates, Slot, draws
+from famnb.experiment.possible import Rates, Slot, draws
 from famnb.record import prices
 from famnb.record.price import MILLION, dollars
 from famnb.record.rows import input_chars
@@ -130,7 +130,7 @@ def forecast(
         planned=len(cells),
         lines=tuple(lines),
         total=_line("all", made, np.sum(list(sums.values()), axis=0) if sums else None, level),
-        wall_s=_interval(wall_s, made, level, most=math.nan),
+        wall_s=_interval(np.stack([wall_s] * 3), made, level, most=math.nan),
         concurrency=concurrency,
         notes=tuple(_notes(made)),
     )
@@ -183,33 +183,29 @@ def _rates(model: str, context: int) -> Rates | None:
 
 def _line(label: str, made: Sequence[_Call], sums: Floats | None, level: float) -> Line:
     """What some of the calls take."""
-    rows = np.zeros((5, 1)) if sums is None else sums
+    given, output, paid = np.zeros((3, 3, 1)) if sums is None else sums
     caps = [each.most.output_tokens for each in made]
     tops = [each.most.usd for each in made]
     top = None if None in tops else sum((each for each in tops if each is not None), Decimal())
-    cost = _interval(rows[3], made, level, most=math.nan if top is None else float(top))
-    if math.isfinite(cost.value):
-        tail = (1 - level) / 2
-        low, high = float(np.quantile(rows[2], tail)), float(np.quantile(rows[4], 1 - tail))
-        cost = dataclasses.replace(cost, low=low, high=high)
     return Line(
         variant=label,
         calls=len(made),
         history=_told(made),
-        input_tokens=_interval(rows[0], made, level, most=sum(each.most.input_tokens for each in made)),
-        output_tokens=_interval(rows[1], made, level, most=math.nan if None in caps else sum(cap or 0 for cap in caps)),
-        cost_usd=cost,
+        input_tokens=_interval(given, made, level, most=sum(each.most.input_tokens for each in made)),
+        output_tokens=_interval(output, made, level, most=math.nan if None in caps else sum(cap or 0 for cap in caps)),
+        cost_usd=_interval(paid, made, level, most=math.nan if top is None else float(top)),
         ceiling_usd=top,
     )
 
 
 def _interval(sums: Floats, made: Sequence[_Call], level: float, *, most: float) -> Interval:
-    """The middle of the drawn sums; without history only that it lies between 0 and the ceiling."""
+    """The middle of the drawn sums, lowest, best and highest; without history it lies between 0 and the ceiling."""
     n = min((each.slot.pool.n if each.slot.pool else 0 for each in made), default=0)
     if np.isnan(sums).any():
         return Interval(math.nan, 0.0 if math.isfinite(most) else math.nan, most, n, level)
-    low, high = np.quantile(sums, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(float(np.mean(sums)), float(low), float(high), n, level)
+    low, high = np.quantile(sums[0], (1 - level) / 2), np.quantile(sums[2], (1 + level) / 2)
+    high = high if math.isnan(most) else min(high, most)
+    return Interval(float(np.mean(sums[1])), float(low), float(high), n, level)
 
 
 def _told(made: Sequence[_Call]) -> str:
@@ -239,11 +235,14 @@ def _notes(made: Sequence[_Call]) -> list[str]:
     endless = list(dict.fromkeys(each.model for each in made if each.most.output_tokens is None))
     if endless:
         notes.append(f"Nothing limits the answers of {', '.join(endless)}, so there is no ceiling: give max_tokens=.")
-    if any(each.slot.pool and "simulated" in each.slot.pool.told for each in made):
+    pools = {id(each.slot.pool): each.slot.pool for each in made if each.slot.pool}.values()
+    if any("simulated" in pool.told for pool in pools):
         notes.append("Simulated: the past calls were answered by a simulated engine, whose timings are made up.")
-    guessed = {id(each.slot.pool): each.slot.pool for each in made if each.slot.pool and each.slot.pool.estimated}
-    if guessed:
-        notes.append("Some past calls came without token counts; theirs are estimated from the length of the text.")
+    if any(pool.ratio_guessed.any() or pool.output_guessed.any() for pool in pools):
+        notes.append(
+            "Some past calls came without token counts. Theirs are estimated from the length of the text; "
+            "the intervals are as much wider."
+        )
     return notes
 
 

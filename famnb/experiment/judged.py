@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import Any
 
 import pandas as pd
@@ -11,10 +12,12 @@ from famnb import stats
 from famnb.client.caller import CONCURRENCY
 from famnb.errors import InvalidRequest
 from famnb.experiment import votes
+from famnb.experiment.budget import amount
 from famnb.experiment.judge import Judge
+from famnb.experiment.jury import TAG, Jury, judge_calls
 from famnb.experiment.prompts import Source
 from famnb.experiment.scorers import Scorer, scorers_of
-from famnb.experiment.scoring import TAG, Answer, ScoreReport, Scoring, judge_calls, scores_of, voter_of
+from famnb.experiment.scoring import Answer, ScoreReport, Scoring, scores_of, voter_of
 from famnb.experiment.standing import ANSWERED
 from famnb.experiment.trial import Trial
 from famnb.experiment.variants import Variants
@@ -38,16 +41,25 @@ class Judged(Trial):
         self.scorers: tuple[Scorer | Judge, ...] = scorers_of(scorers)
 
     def score(
-        self, *, again: bool = False, concurrency: int = CONCURRENCY, progress: bool | None = None
+        self,
+        *,
+        again: bool = False,
+        budget_usd: float | str | Decimal | None = None,
+        concurrency: int = CONCURRENCY,
+        progress: bool | None = None,
     ) -> ScoreReport:
         """Score the answers that are recorded, with every scorer, judges included; says what it came to.
 
         Each score is kept in the ledger and not made again; with `again` those that came to nothing are, such as a
         verdict that could not be read. A judge's calls cost money: `judge_cost()` says how much so far, and a verdict
-        that was paid for is never paid for twice. Warm-up calls are not scored.
-        LedgerError if the ledger cannot be read, Interrupted after an interrupt, with what had come kept.
+        that was paid for is never paid for twice. With `budget_usd` none is sent that could pass it, all earlier
+        rounds of this experiment's judges counted, its own calls not. Warm-up calls are not scored.
+        LedgerError if the ledger cannot be read, InvalidRequest for a budget where a price is not known, Interrupted
+        after an interrupt, with what had come kept.
         """
-        return self._scoring(again=again, concurrency=concurrency, progress=progress).score(self.scorers)
+        budget = None if budget_usd is None else amount(budget_usd)
+        scoring = self._scoring(again=again, budget=budget, concurrency=concurrency, progress=progress)
+        return scoring.score(self.scorers)
 
     def frame(self) -> pd.DataFrame:
         """One row a planned cell, in order: the plan's columns, `status`, the columns of `famnb.calls`, then scores.
@@ -114,17 +126,20 @@ class Judged(Trial):
         answers: Sequence[Answer] | None = None,
         *,
         again: bool = False,
+        budget: Decimal | None = None,
         concurrency: int = CONCURRENCY,
         progress: bool | None = None,
     ) -> Scoring:
         if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
             raise InvalidRequest(f"concurrency: expected an integer of at least 1, got {concurrency!r}")
-        return Scoring(
-            self.answers() if answers is None else answers,
+        jury = Jury(
             name=self.name,
             ledger=self.ledger,
             client=self.client,
             again=again,
+            budget=budget,
             concurrency=concurrency,
             progress=progress,
         )
+        found = self.answers() if answers is None else answers
+        return Scoring(found, name=self.name, ledger=self.ledger, again=again, jury=jury)

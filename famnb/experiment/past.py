@@ -38,6 +38,7 @@ _COLUMNS = (
 )
 
 Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -52,8 +53,10 @@ class Pool:
     """Output tokens."""
     e2e_s: Floats
     """Time to the end of the reply."""
-    estimated: int
-    """How many of them have a token count that was estimated, not reported."""
+    ratio_guessed: Flags
+    """Whether the input tokens were estimated from the text's length."""
+    output_guessed: Flags
+    """Whether the output tokens were."""
 
     @property
     def n(self) -> int:
@@ -92,7 +95,8 @@ def settings_of(endpoint: str, body: Mapping[str, Any]) -> str:
 def pool(history: pd.DataFrame, *, model: str, endpoint: str, settings: str) -> Pool | None:
     """The calls most like a planned one, if they are enough; None where even all of them are too few.
 
-    Those of the same settings, else of the same model and endpoint, else of the same model, else all. Calls of a simulated engine and of real ones are never mixed: the newest call says which of them count.
+    Those of the same settings, else of the same model and endpoint, else of the same model, else all. Calls of a
+    simulated engine and of real ones are never mixed: the newest call says which of them count.
     """
     usable = history.dropna(subset=["e2e_s", "input_tokens", "output_tokens", "input_chars"])
     usable = usable[usable["input_chars"] > 0]
@@ -115,11 +119,13 @@ def pool(history: pd.DataFrame, *, model: str, endpoint: str, settings: str) -> 
 
 
 def _pool(rows: pd.DataFrame, told: str) -> Pool:
-    guessed = (rows["input_tokens_source"] == "estimated") | (rows["output_tokens_source"] == "estimated")
     given, chars, output, e2e_s = (
         rows[name].to_numpy(dtype=float) for name in ("input_tokens", "input_chars", "output_tokens", "e2e_s")
     )
-    return Pool(told, given / chars, output, e2e_s, int(guessed.sum()))
+    guessed = [
+        (rows[f"{name}_source"] == "estimated").to_numpy(dtype=bool) for name in ("input_tokens", "output_tokens")
+    ]
+    return Pool(told, given / chars, output, e2e_s, *guessed)
 
 
 def _asked(ledger: Ledger, call_ids: list[str]) -> dict[str, tuple[int | None, str | None]]:

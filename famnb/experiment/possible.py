@@ -1,6 +1,6 @@
 """Possible runs of a plan, drawn from past calls; what is read from them is the forecast's business.
 
-for each of 1,000 runs:  past calls ── drawn with replacement ── as many again: what may be true of such calls
+for each of 400 runs:    past calls ── drawn with replacement ── as many again: what may be true of such calls
                          each planned call ── one of those: its tokens, its time, hence its cost
                          the calls in their order, so many at once ── how long all of it takes
 """
@@ -12,17 +12,15 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
-from famnb.experiment.past import Pool
+from famnb.experiment.past import Flags, Floats, Pool
+from famnb.record.estimate import PRIOR
 
-RUNS = 1_000
+RUNS = 400
 """Runs that are drawn."""
-QUANTITIES = ("input_tokens", "output_tokens", "cost_low_usd", "cost_usd", "cost_high_usd")
-"""What is summed up for each variant; the costs are those with input at its lowest, plain and highest price."""
-
-Floats = npt.NDArray[np.float64]
+LOW, HIGH = PRIOR.low / PRIOR.mid, PRIOR.high / PRIOR.mid
+"""How far off, as a factor, a count may be that was estimated from the length of a text."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,24 +48,26 @@ class Slot:
 
 
 def draws(slots: Sequence[Slot], *, concurrency: int, seed: int) -> tuple[dict[str, Floats], Floats]:
-    """The sums of each variant, QUANTITIES × RUNS, and each run's seconds; NaN where a call has no history."""
+    """What each variant sums up to in each run, and each run's seconds; NaN where a call has no history.
+
+    The sums are input tokens, output tokens and USD × lowest, best and highest × RUNS: the ends differ from the best
+    where counts were estimated, and where input that is read from a cache has a price of its own.
+    """
     rng = np.random.default_rng(seed)
     again = {id(slot.pool): _Again(slot.pool, rng) for slot in slots if slot.pool is not None}
     sums: dict[str, Floats] = {}
     free = np.zeros((RUNS, min(concurrency, max(len(slots), 1))))
     every = np.arange(RUNS)
     for slot in slots:
-        total = sums.setdefault(slot.variant, np.zeros((len(QUANTITIES), RUNS)))
+        total = sums.setdefault(slot.variant, np.zeros((3, 3, RUNS)))
         if slot.pool is None or slot.chars is None:
             total += math.nan
             free += math.nan
             continue
         ratio, output, took = again[id(slot.pool)].call(rng)
-        output = output if slot.cap is None else np.minimum(output, slot.cap)
         given = slot.chars * ratio
-        total[0] += given
-        total[1] += output
-        total[2:] += _costs(given, output, slot.rates)
+        output = np.minimum(output, math.inf if slot.cap is None else slot.cap)
+        total += np.stack([given, output, _costs(given, output, slot.rates)])
         # The worker that is free first takes the next call.
         free[every, free.argmin(axis=1)] += took
     return sums, free.max(axis=1)
@@ -75,9 +75,9 @@ def draws(slots: Sequence[Slot], *, concurrency: int, seed: int) -> tuple[dict[s
 
 def _costs(given: Floats, output: Floats, rates: Rates | None) -> Floats:
     if rates is None:
-        return np.full((3, len(given)), math.nan)
-    spoken = output * rates.output
-    return np.stack([given * each + spoken for each in (rates.lowest, rates.input, rates.highest)])
+        return np.full_like(given, math.nan)
+    inputs: Floats = given * np.array([[rates.lowest], [rates.input], [rates.highest]])
+    return inputs + output * rates.output
 
 
 class _Again:
@@ -85,6 +85,7 @@ class _Again:
 
     def __init__(self, pool: Pool, rng: np.random.Generator) -> None:
         self._of = np.stack([pool.ratio, pool.output, pool.e2e_s])
+        self._ends = [_ends(pool.ratio_guessed), _ends(pool.output_guessed)]
         self._taken = rng.integers(pool.n, size=(RUNS, pool.n))
         # Means drawn again scatter less than means of new samples do, by what Student's t and n - 1 correct for.
         stretch = float(stats.t.ppf(0.975, pool.n - 1) / stats.norm.ppf(0.975)) * math.sqrt(pool.n / (pool.n - 1))
@@ -92,8 +93,13 @@ class _Again:
         self._shift = (stretch - 1) * (means - self._of.mean(axis=1, keepdims=True))
 
     def call(self, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
-        """One more call in every run: input tokens per character, output tokens, seconds."""
+        """One more call in every run: input tokens per character and output tokens at both ends, and seconds."""
         runs, n = self._taken.shape
         picked = self._taken[np.arange(runs), rng.integers(n, size=runs)]
         ratio, output, took = np.maximum(self._of[:, picked] + self._shift, 0.0)
-        return ratio, output, took
+        return ratio * self._ends[0][:, picked], output * self._ends[1][:, picked], took
+
+
+def _ends(guessed: Flags) -> Floats:
+    """Factors of the lowest, best and highest count of each call."""
+    return np.where(guessed, np.array([[LOW], [1.0], [HIGH]]), 1.0)

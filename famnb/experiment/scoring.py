@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from tqdm.auto import tqdm
-
-from famnb.client import Client
-from famnb.client.fanout import FEW, watched
 from famnb.experiment import votes
 from famnb.experiment.judge import Judge, Letter
+from famnb.experiment.jury import Jury
 from famnb.experiment.plan import Cell
 from famnb.experiment.scorers import Scorer, scored
 from famnb.experiment.standing import ANSWERED
 from famnb.record import Ledger, marks
-from famnb.record.marks import Outcome, Scored, Voted
+from famnb.record.marks import Scored, Voted
 from famnb.reply import Reply
-from famnb.request import Request
 
-TAG = "judge"
-"""What a judge's calls are tagged with."""
 BATCH = 200
 """Scores that are kept in one go."""
-ROUNDS = 8
-"""Calls of a judge that are sent in one go, for each that may be in flight."""
-
-Sender: TypeAlias = Callable[[Judge, Sequence[Request]], Iterator[tuple[int, Reply]]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,6 +39,8 @@ class ScoreReport:
     """Of these, those that came to nothing; `again=True` tries them again."""
     trouble: Mapping[str, str]
     """For each judge whose calls failed, why the last one did; the next round tries them again."""
+    unpaid: Mapping[str, int]
+    """For each judge, the verdicts that the budget left unasked."""
     consistency: Mapping[str, votes.Consistency]
     """For each judge of pairs, how far its choices depend on the position."""
 
@@ -61,7 +53,8 @@ class ScoreReport:
     def _line(self, name: str) -> str:
         lost = f", {self.missing[name]:,} of them came to nothing" if self.missing[name] else ""
         why = f"; calls failed: {self.trouble[name]}" if name in self.trouble else ""
-        return f"{name}: {self.scored[name]:,} scored now{lost}{why}"
+        left = f"; {self.unpaid[name]:,} more could pass the budget" if name in self.unpaid else ""
+        return f"{name}: {self.scored[name]:,} scored now{lost}{why}{left}"
 
 
 class Scoring:
@@ -73,18 +66,14 @@ class Scoring:
         *,
         name: str,
         ledger: Ledger,
-        client: Client,
         again: bool,
-        concurrency: int,
-        progress: bool | None,
+        jury: Jury,
     ) -> None:
         self._answers = answers
         self._name = name
         self._ledger = ledger
-        self._client = client
         self._again = again
-        self._concurrency = concurrency
-        self._progress = progress
+        self._jury = jury
         self._made: Counter[str] = Counter()
         self._lost: Counter[str] = Counter()
         self._trouble: dict[str, str] = {}
@@ -102,6 +91,7 @@ class Scoring:
             scored={one.name: self._made[one.name] for one in given},
             missing={one.name: self._lost[one.name] for one in given},
             trouble=self._trouble,
+            unpaid={name: count for name, count in self._jury.unpaid.items() if count},
             consistency={
                 one.name: votes.consistency(found, cells, voter=voter_of(one)) for one in judges if one.pairwise
             },
@@ -126,7 +116,7 @@ class Scoring:
     def _grade(self, judge: Judge) -> None:
         todo = self._unscored(judge.key)
         requests = [judge.grading(answer.cell.prompt, self._reply(answer).text) for answer in todo]
-        for place, reply in self._sent(judge, requests):
+        for place, reply in self._jury.ask(judge, requests):
             score = judge.grade(reply)
             self._count(judge.name, score.value is None)
             if self._failed(judge, reply):
@@ -155,7 +145,7 @@ class Scoring:
         ]
         texts = {key: self._reply(by_key[key]).text for pair in todo for key in (pair[0].key, pair[1].key)}
         requests = [judge.comparing(left.prompt, texts[left.key], texts[right.key]) for left, right in todo]
-        for place, reply in self._sent(judge, requests):
+        for place, reply in self._jury.ask(judge, requests):
             letter, reason = judge.choice(reply)
             self._count(judge.name, letter is None)
             if self._failed(judge, reply):
@@ -166,7 +156,7 @@ class Scoring:
                 voter=voter,
                 left_cell=left.key,
                 right_cell=right.key,
-                winner=_outcome(letter),
+                winner=_winner(letter),
                 detail=reason,
                 judge_call_id=reply.call_id,
             )
@@ -194,32 +184,6 @@ class Scoring:
             return False
         self._trouble[judge.name] = str(reply.error or reply.status)
         return True
-
-    def _sent(self, judge: Judge, requests: Sequence[Request]) -> Iterator[tuple[int, Reply]]:
-        """A judge's replies with the places of their requests; one that was paid for earlier is not sent again."""
-        client = judge.client or self._client
-        labels = {"tag": TAG, "judge": judge.name, "judges": self._name}
-        shown = self._progress if self._progress is not None else len(requests) > FEW and watched()
-        waiting: list[int] = []
-        with tqdm(total=len(requests), unit="verdict", desc=judge.name, disable=not shown) as bar:
-            for place, request in enumerate(requests):
-                earlier = None if self._again else self._ledger.recall(request)
-                if earlier is not None:
-                    bar.update()
-                    yield place, dataclasses.replace(earlier.reply, call_id=earlier.id)
-                else:
-                    waiting.append(place)
-            size = ROUNDS * self._concurrency
-            for start in range(0, len(waiting), size):
-                some = waiting[start : start + size]
-                replies = client.send_many(
-                    [requests[place] for place in some],
-                    concurrency=self._concurrency,
-                    labels=labels,
-                    progress=False,
-                )
-                bar.update(len(some))
-                yield from zip(some, replies, strict=True)
 
 
 def scores_of(
@@ -251,12 +215,6 @@ def voter_of(judge: Judge) -> str:
     return f"{votes.JUDGE}{judge.key}"
 
 
-def judge_calls(ledger: Ledger, name: str) -> list[str]:
-    """The ids of the calls that judged an experiment, however they ended."""
-    where = "tag = ? AND json_valid(labels) AND json_extract(labels, '$.judges') = ?"
-    return [row["id"] for row in ledger.select(where, (TAG, name))]
-
-
-def _outcome(letter: Letter | None) -> Outcome:
-    outcomes: Mapping[Any, Outcome] = {"A": "left", "B": "right", "tie": "tie"}
+def _winner(letter: Letter | None) -> marks.Outcome:
+    outcomes: Mapping[Any, marks.Outcome] = {"A": "left", "B": "right", "tie": "tie"}
     return outcomes.get(letter, "skip")

@@ -73,6 +73,11 @@ def usd(value: float) -> str:
     return dollars(Decimal(f"{abs(value):.3g}") if abs(value) < 1 else Decimal(f"{abs(value):.2f}"))
 
 
+def counted(n: int, noun: str) -> str:
+    """So many of something."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
 def whole(value: float) -> str:
     """A count."""
     return f"{abs(value):,.0f}"

@@ -26,6 +26,7 @@ from famnb.experiment.prompts import Prompt, Source, prompts_of
 from famnb.experiment.results import joined
 from famnb.experiment.runner import Job, Run
 from famnb.experiment.standing import standing, writable
+from famnb.experiment.summary import Summary, summary
 from famnb.experiment.variants import Variant, Variants, checked, variants_of
 from famnb.record import Ledger
 from famnb.record.price import dollars
@@ -157,6 +158,14 @@ class Trial:
         if self._run is not None:
             self._replayed |= self._run.replayed
         return joined(self.plan(), ledger=self.ledger, name=self.name, replayed=self._replayed)
+
+    def summary(self, *, level: float = 0.95) -> Summary:
+        """What has been answered so far shows: figures of each variant, paired comparisons, and both in plain words.
+
+        Intervals are of `level`. The words claim a difference only where n carries it, and where it stays clear when
+        all comparisons are allowed for. LedgerError if the ledger cannot be read.
+        """
+        return summary(self.frame(), level=level)
 
     def _started(
         self, concurrency: int, budget_usd: float | str | Decimal | None, rate: float | None, retry_failed: bool

@@ -191,10 +191,10 @@ class Ballot:
 
     def _said(self) -> str:
         done, total = self.progress
-        alike = f"; {self._alike:,} pairs of equal answers are left out" if self._alike else ""
+        alike = f"; pairs left out because their answers are equal: {self._alike:,}" if self._alike else ""
         if self._current is None:
-            return f"All {total:,} pairs are voted on{alike}"
-        return f"{done:,} of {total:,} pairs voted on{alike}"
+            return f"All {total:,} voted on{alike}"
+        return f"{done:,} of {total:,} voted on{alike}"
 
     def _latest(self) -> Voted | None:
         own = [vote for pair in self._pairs if (vote := self._votes.get(_key(*_keys(pair)))) is not None]

@@ -236,7 +236,8 @@ class Board:
 
     def _marked(self) -> None:
         """Show what was pinned or is to be compared, in the panes and in the table that is saved."""
-        self._view.redraw()
+        if self._streams:
+            self._view.redraw()
         if self._round is not None and not self._output.captured:
             self._output.replace(self._bundle())
 

@@ -11,8 +11,8 @@ from famnb.widget.meters import NAMES, Meters
 
 WINNER = "★ winner"
 _SHOWN = ("thinking", "text", "code", "failure", "note")
-_TABLE = "width:100%;border-collapse:collapse;margin:0.4em 0 1em;table-layout:fixed;font-size:1em;line-height:1.5"
-_LINE = "border-top:1px solid rgba(128,128,128,0.35);vertical-align:top;text-align:left;white-space:normal"
+_TABLE = "width:100%;border-collapse:collapse;margin:0.4em 0 1em;table-layout:fixed;font-size:1em"
+_LINE = "border-top:1px solid rgba(128,128,128,0.35);vertical-align:top;text-align:left;line-height:1.5"
 _HEAD = f"{_LINE};width:30%;padding:0.5em 0.8em 0.5em 0;font-weight:400;overflow-wrap:anywhere"
 _BODY = f"{_LINE};padding:0.5em 0;overflow-wrap:anywhere"
 _WON = "border:1px solid currentcolor;border-radius:9px;padding:0 0.6em;font-weight:600;white-space:nowrap"

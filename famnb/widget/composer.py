@@ -1,25 +1,38 @@
-"""The composer: choose an endpoint, fill in its form, send, watch, stop; what was said stays as ordinary output."""
+"""The composer: choose an endpoint, fill in its form, send, watch, stop; what was said stays as ordinary output.
+
+Composer ──┬── Editor   the form: what is asked, as a Draft
+           ├── Desk     the prompt box above the live view
+           └── panels   presets, history, code, JSON body: each has a `title` and a `box`, is told when it is `opened`
+                        and when the form has `changed`, and all else it needs when it is made
+"""
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import ipywidgets as widgets
-import pydantic
 
 from famnb.client import Client, Stream
-from famnb.endpoints import ENDPOINTS, compose, endpoint
+from famnb.client.asking import fitting
+from famnb.client.rounds import Tools
 from famnb.errors import FamnbError, InvalidRequest
+from famnb.record import Call, Ledger
 from famnb.reply import Reply
 from famnb.request import Request
-from famnb.widget import markup, notes, transcript
+from famnb.widget import markup, transcript
+from famnb.widget.bodybox import BodyBox
+from famnb.widget.codebox import CodeBox
 from famnb.widget.desk import Desk
-from famnb.widget.fields import Path, body, faults_of
-from famnb.widget.form import MODEL, Form, boxed, labelled
+from famnb.widget.draft import drafted
+from famnb.widget.editor import Editor, said
+from famnb.widget.folds import Folds
+from famnb.widget.given import Given
+from famnb.widget.keys import CLASS, Keys
 from famnb.widget.pane import known
+from famnb.widget.past import Past
+from famnb.widget.presetbox import PresetBox
 from famnb.widget.shown import Output
 
 _EMPTY = "Replies appear here and are saved with the notebook."
@@ -27,9 +40,23 @@ _RELOADED = (
     "This page was reloaded, and a reloaded page cannot change outputs it already has. To save this reply with the "
     "notebook, show the composer in a new cell."
 )
-_APART: frozenset[Path] = frozenset({("system",), ("instructions",)})
-"""Drawn once, as the system text, whichever the endpoint."""
-_STREAM: Path = ("stream",)
+
+
+class Panel(Protocol):
+    """Something beside the form that can be opened."""
+
+    title: str
+    """What it is called, on its button and above it."""
+    hint: str
+    """What it is for, on its button."""
+    box: widgets.Widget
+    """What it shows."""
+
+    def opened(self) -> None:
+        """It has come into view."""
+
+    def changed(self) -> None:
+        """The form was edited while it is in view."""
 
 
 class Composer:
@@ -38,7 +65,22 @@ class Composer:
     `reply`, `replies` and `request` are for the cells below; `send()` and `stop()` do what the buttons do.
     """
 
-    def __init__(self, client: Client, *, endpoint: str = "messages", prompt: str = "", system: str = "") -> None:
+    def __init__(
+        self,
+        client: Client,
+        *,
+        endpoint: str | None = None,
+        prompt: str = "",
+        system: str = "",
+        tools: Sequence[Callable[..., Any]] = (),
+        schema: Any = None,
+    ) -> None:
+        """Draw the form; nothing is sent yet.
+
+        `tools` are Python functions and `schema` is a type, such as a pydantic model, that the answer shall be JSON of:
+        each is a box to tick, and ticked at first where the endpoint can carry it. Without an `endpoint`, `messages`,
+        or the one that can carry these. Raises InvalidRequest for what is no tool, type or endpoint.
+        """
         self._client = client
         # Callbacks come on the main thread, on a subshell's, or on the flusher's.
         self._guard = threading.RLock()
@@ -46,21 +88,37 @@ class Composer:
         self._replies: list[Reply] = []
         self._transcripts: list[tuple[str, transcript.Bundle]] = []
         self._output = Output()
-        self._left: dict[str, dict[Path, str]] = {}
-        """What was filled in at the endpoints that were left."""
-        self._losses: tuple[str, ...] = ()
-        self._controls(endpoint, prompt, system)
-        self._arrange(self._drawn(endpoint, {_STREAM: "true"}))
+        self.tools = Tools.among(list(tools))
+        """The functions that the model may call."""
+        self._desk = Desk(sent=self._guarded(self.send), prompt=prompt)
+        self._editor = Editor(
+            self._desk,
+            endpoint=endpoint or fitting(None, self.tools, schema),
+            system=system,
+            given=Given(self.tools.functions, schema),
+            guarded=self._guarded,
+            changed=self._changed,
+        )
+        self._panels: dict[str, Panel] = {panel.title: panel for panel in self._beside()}
+        self._beside_form = Folds(draw=self._opened)
+        self._beside_form.arrange(tuple(self._panels), [panel.hint for panel in self._panels.values()])
+        self._trouble = widgets.HTML()
+        folds = [self._beside_form.bar, self._beside_form.box]
+        self._box = widgets.VBox([*self._editor.parts, *folds, self._editor.notes, self._desk, self._trouble, Keys()])
+        self._box.add_class("famnb-composer")
+        self._box.add_class(CLASS)
+        self._desk.observe(lambda change: change["new"] and self._guarded(self._reloaded)(), "reloaded")
+        self._editor.settle()
 
     @property
     def request(self) -> Request:
         """The request as the form has it now; raises InvalidRequest, naming the fields, when it is none."""
-        request, faults, _ = self._read()
-        if not self._desk.prompt.strip() and not self._desk.replaced:
+        reading = self._editor.reading
+        if not self._desk.prompt.strip() and not reading.replaced:
             raise InvalidRequest("prompt: nothing is asked yet; write a prompt")
-        if request is None:
-            raise InvalidRequest("; ".join(map(_said, faults.items())))
-        return request
+        if reading.request is None:
+            raise InvalidRequest("; ".join(map(said, reading.faults.items())))
+        return reading.request
 
     @property
     def reply(self) -> Reply | None:
@@ -93,6 +151,20 @@ class Composer:
         if stream is not None:
             stream.stop()
 
+    def open(self, asked: Request | Reply | Call | str) -> None:
+        """Have a request in the form, exactly: itself, or that of a reply, of a recorded call, or of a call's id.
+
+        Raises InvalidRequest where there is no request, KeyError for a call that is not in the client's ledger.
+        """
+        ledger = getattr(self._client, "ledger", None)
+        if isinstance(asked, str):
+            asked = (ledger if isinstance(ledger, Ledger) else Ledger()).call(asked)
+        request = asked if isinstance(asked, Request) else asked.request
+        if request is None:
+            raise InvalidRequest("request: this reply does not know what was asked; give its call's id")
+        with self._guard:
+            self._editor.fill(drafted(request))
+
     def _ipython_display_(self) -> None:
         self._desk.reloaded = False
         self._trouble.value = ""
@@ -103,7 +175,7 @@ class Composer:
             self._output.show(self._bundle())
 
     def __repr__(self) -> str:
-        return f"<Composer {self._form.endpoint.name}, {len(self._replies)} replies>"
+        return f"<Composer {self._editor.form.endpoint.name}, {len(self._replies)} replies>"
 
     # What was said
 
@@ -136,117 +208,24 @@ class Composer:
 
     # What is asked
 
-    def _read(self) -> tuple[Request | None, dict[Path, str], dict[str, Any]]:
-        """The request that the form holds, or the faults that keep it from being one; and the body as it stands."""
-        form, at = self._form, self._form.endpoint
-        made, faults = body(form.fields, form.raw)
-        system = self._system.value.strip() or None
-        asked = compose(at.name, self._desk.prompt.strip() or "…", system=system).body()
-        whole = {**asked, **made}
-        if faults:
-            return None, faults, whole
-        try:
-            request = at.request.model_validate(whole)
-        except pydantic.ValidationError as error:
-            return None, faults_of(form.fields, error), whole
-        return request, {}, request.body()
-
-    def _edited(self) -> None:
-        """Something was edited: say what is wrong, what may surprise, and what would be sent."""
-        request, faults, whole = self._read()
-        self._form.show(faults)
-        self._desk.replaced = bool(self._form.raw.get((self._form.endpoint.request.prompt_field,)))
-        self._desk.fault = next(map(_said, faults.items()), "")
-        remarks = list(self._losses)
-        if request is not None:
-            system = self._system.value.strip()
-            remarks += notes.unsent(request, system=system, replaced=self._desk.replaced) + notes.surprises(request)
-        self._notes.value = "".join(f'<p class="famnb-remark">{markup.words(remark)}</p>' for remark in remarks)
-        text = markup.escape(json.dumps(whole, indent=2, ensure_ascii=False))
-        said = f"POST {self._form.endpoint.path}" + (", not valid yet" if faults else "")
-        shown = f'<p>{said}</p><pre tabindex="0" role="region" aria-label="JSON body">{text}</pre>'
-        self._json.value = shown if self._show_json.value else ""
-
-    def _moved(self) -> None:
-        """Another endpoint was chosen: carry over what it can take, and say what it cannot."""
-        source, target = self._form.endpoint, endpoint(self._endpoint.value)
-        kept, self._losses = notes.carried(self._form.raw, source, target)
-        own = {field.path for field in self._form.fields} - {MODEL}
-        before = {path: text for path, text in self._left.get(target.name, {}).items() if path not in own}
-        left, self._left[source.name] = self._form, dict(self._form.raw)
-        self._arrange(self._drawn(target.name, {**before, **kept}))
-        left.close()
-
-    # How it looks
-
-    def _controls(self, name: str, prompt: str, system: str) -> None:
-        """Make the controls that all endpoints share."""
-        self._endpoint = labelled(
-            widgets.Dropdown,
-            title="Endpoint",
-            help="Where to send it",
-            options=tuple(ENDPOINTS),
-            value=endpoint(name).name,
-        )
-        self._where = widgets.HTML()
-        self._place = boxed(self._endpoint, self._where, kind="endpoint")
-        self._system = labelled(
-            widgets.Textarea,
-            title="System",
-            help="How the model shall behave",
-            value=system,
-            placeholder="not set",
-            rows=1,
-        )
-        self._show_all = widgets.ToggleButton(description="All fields", tooltip="Show every field of this endpoint")
-        self._show_json = widgets.ToggleButton(description="JSON body", tooltip="Show exactly what is sent")
-        self._first, self._all = widgets.HBox(), widgets.VBox()
-        self._json, self._notes, self._trouble = widgets.HTML(), widgets.HTML(), widgets.HTML()
-        self._desk = Desk(sent=self._guarded(self.send), prompt=prompt)
-        toggles = widgets.HBox([self._show_all, self._show_json])
-        for widget, style in (
-            (self._first, "row"),
-            (self._all, "all"),
-            (self._json, "body-json"),
-            (toggles, "toggles"),
-        ):
-            widget.add_class(f"famnb-{style}")
-        parts = [
-            self._first,
-            boxed(self._system, kind="system"),
-            toggles,
-            self._all,
-            self._json,
-            self._notes,
-            self._desk,
-            self._trouble,
+    def _beside(self) -> list[Panel]:
+        """The panels beside the form."""
+        ledger = getattr(self._client, "ledger", None)
+        return [
+            PresetBox(draft=lambda: self._editor.draft, load=self._editor.fill),
+            Past(ledger if isinstance(ledger, Ledger) else None, load=self.open),
+            CodeBox(self._client, request=lambda: self.request),
+            BodyBox(reading=lambda: self._editor.reading),
         ]
-        self._box = widgets.VBox(parts)
-        self._box.add_class("famnb-composer")
-        self._on(self._endpoint, self._moved)
-        self._on(self._show_all, self._unfolded)
-        self._on(self._show_json, self._edited)
-        self._on(self._system, self._edited)
-        self._desk.observe(lambda _: self._guarded(self._edited)(), "prompt")
-        self._desk.observe(lambda change: change["new"] and self._guarded(self._reloaded)(), "reloaded")
 
-    def _drawn(self, name: str, raw: dict[Path, str]) -> Form:
-        return Form(endpoint(name), raw=raw, apart=_APART, changed=self._guarded(self._edited))
+    def _opened(self, title: str) -> list[widgets.Widget]:
+        self._panels[title].opened()
+        return [self._panels[title].box]
 
-    def _arrange(self, form: Form) -> None:
-        """Put a form's controls in their places."""
-        self._form = form
-        at = form.endpoint
-        self._where.value = f'<span class="famnb-help">{at.title}: POST {at.path}</span>'
-        self._first.children = [self._place, *form.first]
-        self._unfolded()
-        self._edited()
-
-    def _unfolded(self) -> None:
-        self._all.children = self._form.rest() if self._show_all.value else []
-
-    def _on(self, control: Any, callback: Callable[[], object]) -> None:
-        control.observe(lambda _: self._guarded(callback)(), "value")
+    def _changed(self) -> None:
+        for title, panel in self._panels.items():
+            if self._beside_form.opened(title):
+                panel.changed()
 
     def _guarded(self, callback: Callable[[], object]) -> Callable[[], None]:
         """The callback with the guard held; what it raises is shown under the widget, where a log would hide it."""
@@ -260,9 +239,3 @@ class Composer:
                     self._trouble.value = f'<p class="famnb-failure" role="alert">{markup.escape(words)}</p>'
 
         return call
-
-
-def _said(fault: tuple[Path, str]) -> str:
-    path, words = fault
-    name = ".".join(path)
-    return words if not name or words.startswith(name) else f"{name}: {words}"

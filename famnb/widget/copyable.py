@@ -14,8 +14,11 @@ class Copyable(anywidget.AnyWidget):
     label = traitlets.Unicode("").tag(sync=True)
     """What the text is, for the button and for screen readers."""
 
-    def __init__(self, label: str) -> None:
-        super().__init__(label=label)
+    bare = traitlets.Bool(False).tag(sync=True)
+    """Whether there is only the button, the text being shown elsewhere."""
+
+    def __init__(self, label: str, *, bare: bool = False) -> None:
+        super().__init__(label=label, bare=bare)
         self._text = self._shown = ""
         self.on_msg(self._message)
 
@@ -30,7 +33,8 @@ class Copyable(anywidget.AnyWidget):
         return self._text
 
     def _say(self) -> None:
-        self.send({"kind": "text", "text": self._shown, "whole": self._shown == self._text})
+        whole = not self.bare and self._shown == self._text
+        self.send({"kind": "text", "text": "" if self.bare else self._shown, "whole": whole})
 
     def _message(self, _widget: object, message: dict[str, Any], _buffers: object) -> None:
         match message:
@@ -101,7 +105,8 @@ class Copyable(anywidget.AnyWidget):
         const bar = document.createElement("div");
         bar.append(button, state);
         el.classList.add("famnb", "famnb-copyable");
-        el.append(bar, text);
+        el.classList.toggle("famnb-bare", model.get("bare"));
+        el.append(bar, ...(model.get("bare") ? [] : [text]));
         model.on("msg:custom", hear);
         model.send({ kind: "ready" });
         return () => {
@@ -114,8 +119,10 @@ class Copyable(anywidget.AnyWidget):
     _css = """
     .famnb-copyable { position: relative; }
     .famnb-copyable > div {
-      position: absolute; top: 6px; right: 6px; display: flex; flex-direction: row-reverse; align-items: center; gap: 8px;
+      position: absolute; top: 6px; right: 6px; display: flex; flex-direction: row-reverse; align-items: center;
+      gap: 8px;
     }
+    .famnb-copyable.famnb-bare > div { position: static; flex-direction: row; min-height: 28px; }
     .famnb.famnb-copyable pre {
       max-height: 28em; min-height: 1.5em; margin: 0; padding: 8px 12px; padding-right: 5em; overflow: auto;
       border: 1px solid var(--jp-border-color2, rgba(128, 128, 128, 0.4)); border-radius: 6px;

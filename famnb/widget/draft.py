@@ -17,7 +17,7 @@ from famnb.request import Request
 from famnb.request.content import TEXT_TYPES
 from famnb.widget import pictures
 from famnb.widget.fields import Field, Path, Raw, body, faults_of, fields
-from famnb.widget.groups import EXACT, JSON
+from famnb.widget.groups import EXACT, OTHER
 from famnb.widget.pictures import Picture
 
 UNWRITTEN = "…"
@@ -29,7 +29,7 @@ _EXACT = Field(
     kind="json",
     help="An object of fields that are sent as they stand, in place of what their controls say; for what has none.",
     hint="JSON",
-    group=JSON,
+    group=OTHER,
 )
 
 
@@ -53,6 +53,8 @@ class Draft:
 class Reading:
     """What a draft comes to."""
 
+    path: str
+    """The endpoint's path."""
     request: Request | None
     """The request; None while there are faults."""
     faults: Mapping[Path, str]
@@ -84,7 +86,9 @@ def read(draft: Draft) -> Reading:
         except pydantic.ValidationError as error:
             faults = faults_of(known, error)
     replaced = at.request.prompt_field in made or at.request.prompt_field in exact
-    return Reading(request=request, faults=faults, body=request.body() if request else whole, replaced=replaced)
+    return Reading(
+        path=at.path, request=request, faults=faults, body=request.body() if request else whole, replaced=replaced
+    )
 
 
 def drafted(request: Request) -> Draft:
@@ -187,4 +191,3 @@ def _at(values: Any, path: Path) -> list[Any]:
 def _canonical(value: Any) -> str:
     """A JSON value as a text that tells 1 from 1.0 and from true; nothing equals what is missing."""
     return "missing" if value is ... else json.dumps(value, sort_keys=True)
-

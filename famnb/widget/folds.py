@@ -40,19 +40,11 @@ class Folds:
         """Whether a box is open."""
         return name in self._names and (self._buttons[name].value or bool(self._all and self._all.value))
 
-    def open(self, name: str) -> None:
-        """Open a box."""
-        self._buttons[name].value = True
-
     def mark(self, name: str, words: str) -> None:
         """Say something beside a button's name."""
         said = f"{name} · {words}" if words else name
         if self._buttons[name].description != said:
             self._buttons[name].description = said
-
-    def redraw(self) -> None:
-        """Draw what is open again."""
-        self._show()
 
     def _button(self, name: str, hint: str) -> widgets.ToggleButton:
         button = widgets.ToggleButton(description=name, tooltip=hint)
@@ -60,13 +52,15 @@ class Folds:
         return button
 
     def _show(self) -> None:
-        for name in self._names:
-            if not self.opened(name):
-                continue
+        shown = [name for name in self._names if self.opened(name)]
+        for name in set(self._boxes) - set(shown):
+            # What a folded box held may be closed by others meanwhile.
+            self._boxes[name].children = self._boxes[name].children[:1]
+        for name in shown:
             if name not in self._boxes:
                 head = f'<div class="famnb-composer-title" role="heading" aria-level="4">{markup.escape(name)}</div>'
                 self._boxes[name] = widgets.VBox([widgets.HTML(head)])
                 self._boxes[name].add_class("famnb-composer-fold")
             box = self._boxes[name]
             box.children = [box.children[0], *self._draw(name)]
-        self.box.children = [self._boxes[name] for name in self._names if self.opened(name)]
+        self.box.children = [self._boxes[name] for name in shown]

@@ -45,6 +45,7 @@ class Form:
         """What was set because another field implies it, and is unset with it."""
         self._faults: Mapping[Path, str] = {}
         self._drawn: dict[str, list[widgets.Widget]] = {}
+        self._sections: dict[str, widgets.Widget] = {}
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -59,6 +60,13 @@ class Form:
             self._drawn[group] = [self._control(field) for field in members]
             self.show(self._faults)
         return self._drawn[group]
+
+    def section(self, group: str) -> widgets.Widget:
+        """The controls under a heading as one box."""
+        if group not in self._sections:
+            self._sections[group] = widgets.VBox(self.drawn(group), layout=self._layout)
+            self._sections[group].add_class("famnb-all")
+        return self._sections[group]
 
     def filled(self, group: str) -> int:
         """How many fields under a heading are set."""
@@ -78,6 +86,8 @@ class Form:
                 widget.style.close()
                 widget.close()
             box.close()
+        for section in self._sections.values():
+            section.close()
         self._layout.close()
 
     def show(self, faults: Mapping[Path, str]) -> None:
@@ -115,6 +125,8 @@ class Form:
                 return make(widgets.Combobox, options=self.endpoint.models)
             case "integer" | "number" | "text":
                 return make(widgets.Text, placeholder=unset)
+            case "json" if field.bare and field.choices:
+                return make(widgets.Combobox, options=field.choices, placeholder=unset)
             case "json":
                 return make(widgets.Textarea, placeholder=unset, rows=2)
             case _:

@@ -12,9 +12,9 @@ FIRST: Final = ""
 IMAGES: Final = "Images"
 TOOLS: Final = "Tools"
 FORM: Final = "Output form"
-JSON: Final = "JSON"
 OTHER: Final = "More"
-GROUPS = ("Sampling", "Reasoning", FORM, TOOLS, IMAGES, "Conversation", "Stream", "Metadata", OTHER, JSON)
+"""What has no heading of its own."""
+GROUPS = ("Sampling", "Reasoning", FORM, TOOLS, IMAGES, "Conversation", "Stream", "Metadata", OTHER)
 """The headings in the order in which they stand."""
 EXACT = ("fields as JSON",)
 """The place of fields that are sent as they stand, whatever the controls say."""
@@ -35,7 +35,6 @@ _BY_NAME: Mapping[str, str] = {
     "stream_options": "Stream",
     "store": "Metadata",
     "metadata": "Metadata",
-    EXACT[0]: JSON,
 }
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import functools
+import re
 from html import escape
 
 from pygments import lex
 from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Keyword, Name, Number, String, _TokenType
 
-LONGEST = 20_000
+LONGEST = 8_000
 """Characters; a longer program stays plain, so that one block never holds the kernel up."""
 KINDS = ("keyword", "string", "number", "comment", "name")
-# Only languages whose lexers stay fast on whatever text claims to be theirs: a regular expression cannot be interrupted.
+# A lexer's regular expression cannot be interrupted, and some take the square of a long line's or gap's length.
+_UNUSUAL = re.compile(r"[^\n]{500}|\s{200}")
 LANGUAGES = frozenset(
-    "bash c c++ console cpp cs csharp css diff docker dockerfile go html ini java javascript js json jsx julia kotlin "
+    "bash c c++ console cpp cs csharp css diff docker dockerfile go html ini javascript js json jsx julia kotlin "
     "lua php powershell pycon py python python3 r rb ruby rs rust scala sh shell sql swift toml ts tsx typescript xml "
     "yaml yml zsh".split()
 )
@@ -34,8 +36,8 @@ _KIND_OF: dict[_TokenType, str] = {
 # A block is rendered when it closes, and again with the whole reply.
 @functools.lru_cache(maxsize=64)
 def spans(code: str, language: str) -> str:
-    """The code as HTML with a `<span class="…">` of one of KINDS around what has a kind; plain if not known or long."""
-    if language.lower() not in LANGUAGES or len(code) > LONGEST:
+    """The code as HTML with a `<span class="…">` of one of KINDS around what has a kind; plain if unknown or unusual."""
+    if language.lower() not in LANGUAGES or len(code) > LONGEST or _UNUSUAL.search(code):
         return escape(code)
     lexer = get_lexer_by_name(language.lower(), stripnl=False, ensurenl=False)
     runs: list[tuple[str, list[str]]] = []

@@ -1,4 +1,4 @@
-"""One recorded call laid open: transcript, request, response, every event with its time, and the timeline."""
+"""One recorded call laid open: transcript, raw request and response, every event with its time beside the timeline."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ import ipywidgets as widgets
 from famnb import plot
 from famnb.record import Call, Ledger
 from famnb.reply import Reply
-from famnb.widget import markup, transcript
+from famnb.widget import markup, pictures, transcript
+from famnb.widget.copyable import Copyable
 from famnb.widget.form import labelled
 
 PAGE = 100
 """Events shown at once."""
-TABS = ("Transcript", "Request", "Response", "Events", "Timeline")
-SCROLLED = "max-height:28em;overflow:auto;white-space:pre-wrap;overflow-wrap:anywhere;margin:0"
+TABS = ("Transcript", "Request", "Response", "Events")
+_WRAPPED = widgets.Layout(flex_flow="row wrap", align_items="flex-start")
 CELL = "text-align:left;vertical-align:top;padding:1px 10px 1px 0"
 
 
@@ -42,7 +43,10 @@ class Inspector(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
 
         Raises KeyError for a call that is not in the ledger, ValueError for a reply that was never recorded.
         """
-        self._pages = {name: widgets.HTML() for name in TABS[:3]}
+        self._transcript = widgets.HTML()
+        self._heads = {name: widgets.HTML() for name in ("Request", "Response")}
+        self._raw = {name: Copyable(f"raw {name.lower()}") for name in self._heads}
+        self._copied = Copyable("events", bare=True)
         self._filter = labelled(
             widgets.Text, title="Filter", help="Show the events that hold this text", placeholder="all events"
         )
@@ -50,8 +54,11 @@ class Inspector(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
         self._later = widgets.Button(description="Later", tooltip="The events after these")
         self._events, self._timeline = widgets.HTML(), widgets.VBox()
         self._first = 0
-        events = widgets.VBox([widgets.HBox([self._filter, self._earlier, self._later]), self._events])
-        self._tabs = widgets.Tab([*self._pages.values(), events, self._timeline], titles=TABS)
+        bar = widgets.HBox([self._filter, self._earlier, self._later, self._copied], layout=_WRAPPED)
+        self._events.layout, self._timeline.layout = (widgets.Layout(flex=f"1 1 {width}em") for width in (30, 24))
+        events = widgets.VBox([bar, widgets.HBox([self._events, self._timeline], layout=_WRAPPED)])
+        pages = [widgets.VBox([self._heads[name], self._raw[name]]) for name in self._heads]
+        self._tabs = widgets.Tab([self._transcript, *pages, events], titles=TABS)
         self._filter.observe(lambda _: self._turn(-self._first), "value")
         self._earlier.on_click(lambda _: self._turn(-PAGE))
         self._later.on_click(lambda _: self._turn(PAGE))
@@ -68,9 +75,10 @@ class Inspector(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
         """Lay another call open in the same place."""
         self._call = call
         self._all = _events(call)
-        self._pages["Transcript"].value = transcript.bundle(call.reply)["text/html"]
-        self._pages["Request"].value = _request(call)
-        self._pages["Response"].value = _response(call)
+        self._transcript.value = transcript.bundle(call.reply)["text/html"]
+        for name, (said, raw) in {"Request": _request(call), "Response": _response(call)}.items():
+            self._heads[name].value = "".join(f"<p>{markup.escape(line)}</p>" for line in said if line)
+            self._raw[name].show(raw, shown=pictures.brief(raw))
         self._timeline.children = ()
         self._turn(-self._first)
         self._draw_timeline()
@@ -83,10 +91,11 @@ class Inspector(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
         self._earlier.disabled = self._first == 0
         self._later.disabled = self._first + PAGE >= len(found)
         self._events.value = _table(found[self._first : self._first + PAGE], found=len(found), of=len(self._all))
+        self._copied.show("".join(f"{event.t_s:.6f}\t{event.text}\n" for event in found))
 
     def _draw_timeline(self) -> None:
-        """Draw the timeline once it is looked at."""
-        if self._timeline.children or TABS[self._tabs.selected_index or 0] != "Timeline":
+        """Draw the timeline beside the events once they are looked at."""
+        if self._timeline.children or TABS[self._tabs.selected_index or 0] != "Events":
             return
         figure: Any = plot.timeline(self._call.reply)
         image = io.BytesIO()
@@ -124,42 +133,34 @@ def _events(call: Call) -> list[Event]:
     return [Event(place, t_ns / 1e9, data.decode(errors="replace")) for place, (t_ns, data) in enumerate(pieces)]
 
 
-def _request(call: Call) -> str:
-    where = f"POST {call.row['url']}"
-    headers = [("authorization", "Bearer ••••••"), ("content-type", "application/json")]
+def _request(call: Call) -> tuple[Sequence[str], str]:
+    """What to say about the request, and its head and body as they were sent, but for the key."""
     facts = f"{call.row['attempts'] or 0} sent, started {call.started_at:%Y-%m-%d %H:%M:%S} UTC"
-    return _headed(where, facts, headers) + _block(json.dumps(call.body, indent=2, ensure_ascii=False), "request body")
+    head = [f"POST {call.row['url']}", "authorization: Bearer ••••••", "content-type: application/json"]
+    return (facts,), _message(head, json.dumps(call.body, indent=2, ensure_ascii=False))
 
 
-def _response(call: Call) -> str:
-    headers = json.loads(call.row["response_headers"] or "[]")
+def _response(call: Call) -> tuple[Sequence[str], str]:
+    """What to say about the response, and its head and body as they came."""
     status = call.row["http_status"]
     where = "No response came" if status is None else f"Status {status}"
     said = "" if call.error is None else f"{type(call.error).__name__}: {call.error}"
+    head = [] if status is None else [f"HTTP {status}"]
+    head += [f"{name}: {value}" for name, value in json.loads(call.row["response_headers"] or "[]")]
     if call.row["streamed"]:
-        return _headed(where, said or "An event stream: see Events.", headers)
-    body = b"".join(data for read in call.reads for data in read.data)
-    return _headed(where, said, headers) + _block(_pretty(body), "response body")
+        return (where, said or "An event stream: see Events."), _message(head, "")
+    return (where, said), _message(head, _pretty(b"".join(data for read in call.reads for data in read.data)))
+
+
+def _message(head: Sequence[str], body: str) -> str:
+    return markup.visible("\n".join([*head, "", body] if body else head))
 
 
 def _pretty(body: bytes) -> str:
     try:
         return json.dumps(json.loads(body), indent=2, ensure_ascii=False)
     except ValueError:
-        return body.decode(errors="replace") or "(no body)"
-
-
-def _headed(where: str, facts: str, headers: Sequence[Sequence[str]]) -> str:
-    rows = "".join(
-        f'<tr><th scope="row" style="{CELL}">{name}</th><td style="{CELL}">{value}</td></tr>'
-        for name, value in (map(markup.escape, header) for header in headers)
-    )
-    said = f"<p>{markup.escape(facts)}</p>" if facts else ""
-    return f"<p><strong>{markup.escape(where)}</strong></p>{said}<table>{rows}</table>"
-
-
-def _block(text: str, label: str) -> str:
-    return f'<pre tabindex="0" role="region" aria-label="{label}" style="{SCROLLED}">{markup.escape(text)}</pre>'
+        return body.decode(errors="replace")
 
 
 def _table(events: Sequence[Event], *, found: int, of: int) -> str:

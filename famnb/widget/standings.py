@@ -18,10 +18,11 @@ from famnb.record.price import dollars
 from famnb.widget import markup, transcript
 from famnb.widget.words import duration
 
-_HEAD = ("variant", "chosen over an average one", "strength (95% interval)", "won", "ties", "votes")
+_HEAD = ("variant", "chosen over an average one", "strength (95 % interval)", "won", "ties", "votes")
 _BESIDE = ("median time", "mean cost")
-_CELL = "text-align:left;padding:2px 14px 2px 0"
+_CELL = "text-align:left;white-space:nowrap;padding:2px 14px 2px 0"
 MISSING = "–"
+_WON = "share of votes won"
 
 
 def bundle(experiment: Judged, *, said: str) -> transcript.Bundle:
@@ -72,10 +73,10 @@ def _markdown(head: tuple[str, ...], rows: list[list[str]]) -> str:
 
 def _figure(frame: pd.DataFrame) -> str:
     """Score against cost, with latency, as an image; nothing where no variant can be placed."""
-    shown = frame[~frame["warmup"].astype(bool)]
-    if shown[[f"score_{PEOPLE}", "cost_usd", "e2e_s"]].dropna().empty:
+    shown = frame[~frame["warmup"].astype(bool)].rename(columns={f"score_{PEOPLE}": _WON})
+    if shown[[_WON, "cost_usd", "e2e_s"]].dropna().empty:
         return ""
-    figure: Any = plot.pareto(shown, by="variant", score=f"score_{PEOPLE}")
+    figure: Any = plot.pareto(shown, by="variant", score=_WON)
     image = io.BytesIO()
     figure.savefig(image, format="png", dpi=150)
     drawn = base64.b64encode(image.getvalue()).decode()

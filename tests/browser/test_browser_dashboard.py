@@ -42,6 +42,5 @@ def test_the_dashboard_follows_calls_and_opens_one_by_keyboard(lab: Lab):
     shown.get_by_role("tab", name="Events").click()
     shown.get_by_label("Filter").fill("message_start")
     expect(shown).to_contain_text("hold the text")
-    shown.get_by_role("tab", name="Timeline").click()
     expect(shown.locator("img")).to_be_visible()
     assert lab.dialogs == []

@@ -15,7 +15,9 @@ from spoken import experiment, service, shown
 
 import famnb
 from famnb import scorers
+from famnb.errors import InvalidRequest
 from famnb.experiment import Prompt
+from famnb.experiment.budget import ceiling
 from famnb.reply import Block, Reply
 
 Serve = Callable[..., tuple[famnb.Client, FaultServer]]
@@ -177,6 +179,28 @@ def test_a_verdict_that_was_paid_for_is_not_paid_for_again(serve: Serve, tmp_pat
     assert exp.score().scored["judge"] == 4
     assert len(server.requests) == asked
     assert exp.judge_cost()["calls"] == 4
+
+
+def test_judges_keep_to_their_budget_earlier_rounds_counted(serve: Serve) -> None:
+    """No verdict is asked for that could pass it; a higher one goes on, and what was had is not asked again."""
+    client, server = serve(answer, longer)
+    judge = scorers.judge("fam-mini", pairwise=True, max_tokens=100)
+    exp = experiment(client, list("abcdef"), "x", "xx", scorers=[judge])
+    cells = [one.cell for one in exp.answers()]
+    worst = float(ceiling(judge.comparing(cells[0].prompt, "a", "aa")).usd)
+    before = len(server.requests)
+    report = exp.score(budget_usd=1.3 * worst, concurrency=1)
+    made, cost = len(server.requests) - before, exp.judge_cost()["cost_usd"]
+    assert 1 < made < 12
+    assert cost <= 1.3 * worst < cost + 1.1 * worst
+    assert report.unpaid == {"judge": 12 - made}
+    assert f"{12 - made} more could pass the budget" in str(report)
+    assert exp.score(budget_usd=0).scored == {"judge": 0}
+    assert exp.score(budget_usd=1).scored == {"judge": 12 - made}
+    assert len(server.requests) - before == 12
+    unpriced = scorers.judge("fam-2-5-pro", max_tokens=100)
+    with pytest.raises(InvalidRequest, match="no price is known for 'fam-2-5-pro'"):
+        experiment(client, ["a"], "x", "xx", scorers=[unpriced]).score(budget_usd=1)
 
 
 @pytest.mark.parametrize(

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-import os
 import resource
 import sqlite3
-import threading
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import psutil
 import pytest
-from servicecalls import PATHS, Caller, decoded, minimal, said
+from servicecalls import PATHS, Caller, decoded, eventually, minimal, said
 
 from famnb.errors import ConnectError
 from famnb.service import Server, serve
-from famnb.service.prompt import Earlier, Turn
-from famnb.service.refusal import Refusal
 from famnb.service.stores.file import FileStore
-from famnb.service.stores.memory import MemoryStore
-from famnb.service.stores.store import Store, Stored
 
 PATH = PATHS["responses"]
 KEY = "the-key-of-these-tests"
@@ -36,13 +33,18 @@ def file(tmp_path: Path) -> Path:
 
 def started(file: Path, **options: object) -> Server:
     """A service that keeps its responses in a file."""
-    return serve(store=file, key=KEY, **{"time_scale": 0, **options})
+    return serve(**{"store": file, "key": KEY, "time_scale": 0, **options})
 
 
 def answered(caller: Caller, prompt: str, **fields: object) -> tuple[str, str]:
     """The id and the text of a response."""
     body = caller.ask("responses", prompt, **fields).json()
     return body["id"], body["output"][0]["content"][0]["text"]
+
+
+def first_id(texts: Iterator[str]) -> str:
+    """The id in the first event of a stream."""
+    return next(texts).partition('"id":"')[2].partition('"')[0]
 
 
 def refused(caller: Caller, id_: str) -> str:
@@ -53,15 +55,34 @@ def refused(caller: Caller, id_: str) -> str:
     return str(said("responses", answer.json())["message"])
 
 
-def test_a_conversation_goes_on_after_a_restart(file: Path) -> None:
-    """Whole or streamed, branch by branch; instructions are not carried over, a system message of the input is."""
+@pytest.fixture(scope="module")
+def restarted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Caller, dict[str, Any]]]:
+    """A caller of a service that was restarted and has a second key now, and the answers given before."""
+    file = tmp_path_factory.mktemp("store") / "responses.sqlite"
     items = [{"role": "system", "content": "Speak plainly."}, {"role": "user", "content": "The root."}]
     with started(file) as server, Caller(server) as caller:
-        root, _ = answered(caller, "", input=items, instructions="Be a pirate.")
-        left, _ = answered(caller, "The left branch.", previous_response_id=root)
-        right = caller.events("responses", "The right branch.", previous_response_id=root)[0]["response"]["id"]
-    with started(file) as server, Caller(server) as caller:
-        texts = [answered(caller, "And now?", previous_response_id=id_)[1] for id_ in (root, left, right)]
+        root = caller.ask("responses", "", input=items, instructions="Be a pirate.")
+        after = {"previous_response_id": root.json()["id"]}
+        left = caller.ask("responses", "The left branch.", **after)
+        right = caller.events("responses", "The right branch.", **after)[-1]["response"]
+        kind = caller.ask("responses", "My name is Ada.", instructions="Be kind.")
+        deleted, _ = answered(caller, "Delete this.")
+        beyond, _ = answered(caller, "Beyond it.", previous_response_id=deleted)
+        caller.delete(f"{PATH}/{deleted}").raise_for_status()
+    before = {"root": root, "left": left, "right": right, "kind": kind, "deleted": deleted, "beyond": beyond}
+    with started(file, key=["second-key", KEY]) as server, Caller(server) as caller:
+        caller.headers["authorization"] = f"Bearer {KEY}"
+        yield caller, before
+
+
+Restarted = tuple[Caller, dict[str, Any]]
+
+
+def test_a_conversation_goes_on_after_a_restart(restarted: Restarted) -> None:
+    """Whole or streamed, branch by branch; instructions are not carried over, a system message of the input is."""
+    caller, before = restarted
+    ids = before["root"].json()["id"], before["left"].json()["id"], before["right"]["id"]
+    texts = [answered(caller, "And now?", previous_response_id=id_)[1] for id_ in ids]
     words = ("The root.", "Speak plainly.", "Be a pirate.", "The left branch.", "The right branch.")
     assert [[word in text for word in words] for text in texts] == [
         [True, True, False, False, False],
@@ -70,34 +91,39 @@ def test_a_conversation_goes_on_after_a_restart(file: Path) -> None:
     ]
 
 
-def test_what_was_seen_before_the_restart_counts_as_cached(file: Path) -> None:
+def test_what_was_seen_before_the_restart_counts_as_cached(restarted: Restarted) -> None:
     """The system text under which a conversation stood is kept with it."""
-    with started(file) as server, Caller(server) as caller:
-        id_, _ = answered(caller, "My name is Ada.", instructions="Be kind.")
-    with started(file) as server, Caller(server) as caller:
-        usages = [
-            caller.ask("responses", previous_response_id=id_, instructions=words).json()["usage"]
-            for words in ("Be kind.", "Be terse.")
-        ]
+    caller, before = restarted
+    after = {"previous_response_id": before["kind"].json()["id"]}
+    usages = [caller.ask("responses", instructions=words, **after).json()["usage"] for words in ("Be kind.", "Hurry.")]
     cached = [usage["input_tokens_details"]["cached_tokens"] for usage in usages]
-    assert cached[0] > 0
-    assert cached[1] == 0
+    assert (cached[0] > 0, cached[1]) == (True, 0)
 
 
-def test_a_response_is_retrieved_after_a_restart_as_it_was(file: Path) -> None:
-    """`GET` gives the whole reply's own bytes; what was deleted stays so, and what went past it goes on."""
-    with started(file) as server, Caller(server) as caller:
-        whole = caller.ask("responses", "My name is Ada.")
-        first = whole.json()["id"]
-        second, _ = answered(caller, "Noted?", previous_response_id=first)
-    with started(file) as server, Caller(server) as caller:
-        assert caller.get(f"{PATH}/{first}").content == whole.content
-        assert caller.delete(f"{PATH}/{first}").json() == {"id": first, "object": "response", "deleted": True}
-    with started(file) as server, Caller(server) as caller:
-        assert caller.get(f"{PATH}/{first}").status_code == caller.delete(f"{PATH}/{first}").status_code == 404
-        assert "is not stored" in refused(caller, first)
-        _, text = answered(caller, "What is my name?", previous_response_id=second)
-        assert "My name is Ada." in text
+def test_a_response_is_retrieved_after_a_restart_as_it_was(restarted: Restarted) -> None:
+    """`GET` gives the whole reply's own bytes; of a streamed one, the same object."""
+    caller, before = restarted
+    assert caller.get(f"{PATH}/{before['left'].json()['id']}").content == before["left"].content
+    found = caller.get(f"{PATH}/{before['right']['id']}").json()
+    assert (found["status"], found["output"]) == ("completed", before["right"]["output"])
+
+
+def test_what_was_deleted_before_a_restart_stays_so(restarted: Restarted) -> None:
+    """It is 404 and cannot be continued, while the conversation that went past it is whole."""
+    caller, before = restarted
+    assert caller.get(f"{PATH}/{before['deleted']}").status_code == 404
+    assert "is not stored" in refused(caller, before["deleted"])
+    assert "Delete this." in answered(caller, "And now?", previous_response_id=before["beyond"])[1]
+
+
+def test_another_key_sees_nothing_after_a_restart(restarted: Restarted) -> None:
+    """Whoever else may call the restarted service has nothing of the first key's."""
+    caller, before = restarted
+    id_, second = before["kind"].json()["id"], {"authorization": "Bearer second-key"}
+    assert caller.get(f"{PATH}/{id_}", headers=second).status_code == 404
+    body = minimal("responses", previous_response_id=id_)
+    assert caller.post(PATH, json=body, headers=second).status_code == 400
+    assert caller.get(f"{PATH}/{id_}").status_code == 200
 
 
 def test_what_is_not_to_be_stored_never_reaches_the_file(file: Path) -> None:
@@ -115,85 +141,53 @@ def test_what_is_not_to_be_stored_never_reaches_the_file(file: Path) -> None:
     assert file.stat().st_mode & 0o077 == 0
 
 
-def test_another_key_sees_nothing_after_a_restart(file: Path) -> None:
-    """Whoever has the file's service under another key begins with nothing; the first key's owner loses nothing."""
-    with started(file) as server, Caller(server) as caller:
-        id_, _ = answered(caller, "A secret.")
-    with serve(store=file, time_scale=0, key=["another-key", KEY]) as server, Caller(server) as caller:
-        assert caller.get(f"{PATH}/{id_}").status_code == 404
-        assert "is not stored" in refused(caller, id_)
-        caller.headers["authorization"] = f"Bearer {KEY}"
-        assert caller.get(f"{PATH}/{id_}").status_code == 200
-
-
-def test_a_response_that_ran_when_the_service_was_killed_has_failed(file: Path) -> None:
-    """Whoever learned its id finds it as `failed` afterwards, with an error, and cannot continue it."""
+def test_what_had_no_end_is_kept_as_such(file: Path) -> None:
+    """A response whose caller left is `cancelled`, one that the kill interrupted `failed`; neither goes on."""
+    body = minimal("responses", "count to 99999", stream=True, max_output_tokens=9999)
     with started(file, time_scale=1) as server, Caller(server) as caller:
-        body = minimal("responses", "count to 99999", stream=True, max_output_tokens=9999)
+        with caller.stream("POST", PATH, json=body) as stream:
+            left = first_id(stream.iter_text())
+        assert eventually(lambda: caller.get(f"{PATH}/{left}").json()["status"] == "cancelled")
         with caller.stream("POST", PATH, json=body) as stream:
             texts = stream.iter_text()
-            id_ = next(texts).partition('"id":"')[2].partition('"')[0]
-            assert caller.get(f"{PATH}/{id_}").json()["status"] == "in_progress"
-            assert refused(caller, id_).endswith("it is in_progress; name a finished one, or send the whole input")
+            killed = first_id(texts)
+            assert caller.get(f"{PATH}/{killed}").json()["status"] == "in_progress"
+            assert "it is in_progress" in refused(caller, killed)
             psutil.Process(server.pid).kill()
     with started(file) as server, Caller(server) as caller:
-        found = caller.get(f"{PATH}/{id_}").json()
-        assert (found["status"], found["error"]["code"]) == ("failed", "server_error")
-        assert "it is failed" in refused(caller, id_)
+        found = [caller.get(f"{PATH}/{id_}").json() for id_ in (left, killed)]
+        assert [response["status"] for response in found] == ["cancelled", "failed"]
+        assert found[1]["error"]["code"] == "server_error"
+        assert "it is cancelled" in refused(caller, left)
+        assert "it is failed" in refused(caller, killed)
 
 
-def not_a_store(file: Path) -> None:
-    file.write_text("This is a letter, not a database. " * 200)
+def test_the_command_line_has_the_store(file: Path) -> None:
+    """`famnb serve --store FILE`, killed right after its answer, has left that answer in the file."""
+    command = [sys.executable, "-m", "famnb", "serve", "--key", KEY, "--time-scale", "0", "--store", str(file)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        url = json.loads(process.stdout.readline())["url"]
+        headers = {"authorization": f"Bearer {KEY}"}
+        answer = httpx.post(f"{url}{PATH}", json=minimal("responses"), headers=headers)
+        process.kill()
 
+    async def found() -> bytes:
+        store = FileStore(file)
+        try:
+            return await store.get(KEY, answer.json()["id"])
+        finally:
+            await store.aclose()
 
-def another_database(file: Path) -> None:
-    with contextlib.closing(sqlite3.connect(file)) as connection:
-        connection.execute("CREATE TABLE letters (words TEXT)")
-
-
-def of_the_future(file: Path) -> None:
-    started(file).close()
-    with contextlib.closing(sqlite3.connect(file)) as connection:
-        connection.execute("PRAGMA user_version = 99")
-
-
-@pytest.mark.parametrize(
-    ("prepare", "reason"),
-    [
-        (not_a_store, "no store of responses"),
-        (another_database, "no store of responses"),
-        (of_the_future, "version 99, this famnb knows up to 1: update famnb"),
-        (Path.mkdir, "Is a directory"),
-        (lambda file: file.parent.rmdir(), "No such file"),
-    ],
-)
-def test_a_file_that_cannot_be_a_store_is_refused_at_the_start(
-    file: Path, prepare: Callable[[Path], object], reason: str
-) -> None:
-    """In words, with the file's name and what to do; the file is as it was."""
-    prepare(file)
-    before = file.read_bytes() if file.is_file() else None
-    with pytest.raises(ConnectError, match=rf"store: .*{file.name} cannot be used .*{reason}.*another file"):
-        started(file)
-    assert (file.read_bytes() if file.is_file() else None) == before
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="no file is read-only to root")
-def test_a_read_only_file_is_refused_at_the_start(file: Path) -> None:
-    """What cannot be kept is not promised."""
-    started(file).close()
-    file.chmod(0o400)
-    with pytest.raises(ConnectError, match="ermission"):
-        started(file)
+    assert asyncio.run(found()) == answer.content
 
 
 def test_a_file_has_one_service(file: Path) -> None:
-    """A second one is refused in words, and disturbs the first as little as its end leaves the file taken."""
+    """A second one is refused in words, and does not disturb the first."""
     with started(file) as server, Caller(server) as caller:
-        with pytest.raises(ConnectError, match="another service uses it"):
+        with pytest.raises(ConnectError, match=r"store: .*another service uses it.*choose another file"):
             started(file)
         id_, _ = answered(caller, "Still there?")
-    with started(file) as server, Caller(server) as caller:
         assert caller.get(f"{PATH}/{id_}").status_code == 200
 
 
@@ -226,89 +220,3 @@ def test_a_stream_whose_end_cannot_be_kept_fails(file: Path) -> None:
         assert (events[-1]["type"], events[-1]["response"]["status"]) == ("response.failed", "failed")
         assert caller.get(f"{PATH}/{id_}").json()["status"] == "failed"
         assert "it is failed" in refused(caller, id_)
-
-
-@pytest.fixture(params=["memory", "file"])
-def make(request: pytest.FixtureRequest, file: Path) -> Callable[[int], Store]:
-    """Makes a store of either kind that holds so many responses a key."""
-    return lambda most: MemoryStore(most=most) if request.param == "memory" else FileStore(file, most=most)
-
-
-def response(id_: str, **fields: object) -> Stored:
-    """A finished response to one turn."""
-    return Stored(
-        id=id_, status="completed", body=json.dumps({"id": id_}).encode(), said=(Turn("user", id_),), **fields
-    )
-
-
-def test_the_oldest_response_of_a_key_makes_room(make: Callable[[int], Store]) -> None:
-    """Beyond the limit the first is gone, for that key alone; a conversation that went past it is whole."""
-
-    async def use(store: Store) -> tuple[list[bool], Earlier]:
-        await store.add("other", response("a"))
-        before = Earlier()
-        for previous, id_ in ((None, "a"), ("a", "b"), ("b", "c"), ("c", "d")):
-            await store.add("key", response(id_, previous=previous, earlier=before))
-            before = await store.continued("key", id_)
-        there = []
-        for key, id_ in (("key", "a"), ("key", "b"), ("key", "c"), ("key", "d"), ("other", "a")):
-            try:
-                there.append(await store.get(key, id_) == response(id_).body)
-            except Refusal:
-                there.append(False)
-        await store.aclose()
-        return there, before
-
-    there, before = asyncio.run(use(make(2)))
-    assert there == [False, False, True, True, True]
-    assert [turn.text for turn in before.turns] == ["a", "b", "c", "d"]
-
-
-def test_a_response_whose_predecessor_is_deleted_while_it_runs_keeps_the_conversation(
-    make: Callable[[int], Store],
-) -> None:
-    """It has read all of it and goes on from there; a response that is deleted itself while it runs stays so."""
-
-    async def use(store: Store) -> Earlier:
-        await store.add("key", response("a"))
-        earlier = await store.continued("key", "a")
-        await store.delete("key", "a")
-        await store.add("key", response("b", previous="a", earlier=earlier))
-        for id_ in ("c", "d"):
-            await store.add("key", Stored(id=id_, previous="b"))
-        await store.delete("key", "d")
-        for id_ in ("c", "d"):
-            await store.end("key", response(id_, previous="b", earlier=await store.continued("key", "b")))
-        with pytest.raises(Refusal, match="no response 'd'"):
-            await store.get("key", "d")
-        try:
-            return await store.continued("key", "c")
-        finally:
-            await store.aclose()
-
-    assert [turn.text for turn in asyncio.run(use(make(9))).turns] == ["a", "b", "c"]
-
-
-def test_all_that_wait_are_written_at_once_while_the_loop_goes_on(file: Path) -> None:
-    """While one commit is under way the loop is free, and what comes meanwhile shares the next."""
-    store, commits, begun, gate = FileStore(file), [], threading.Event(), threading.Event()
-
-    def traced(sql: str) -> None:
-        if sql == "COMMIT":
-            commits.append(sql)
-            begun.set()
-            gate.wait(10)
-
-    async def use() -> tuple[int, int]:
-        store._connection.set_trace_callback(traced)
-        first = asyncio.create_task(store.add("key", response("first")))
-        await asyncio.to_thread(begun.wait, 10)
-        more = [asyncio.create_task(store.add("key", response(str(n)))) for n in range(50)]
-        await asyncio.sleep(0.01)
-        done = sum(task.done() for task in (first, *more))
-        gate.set()
-        await asyncio.gather(first, *more)
-        await store.aclose()
-        return done, len(commits)
-
-    assert asyncio.run(use()) == (0, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,14 +31,19 @@ def outputs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
     return made
 
 
+def drawn(composer: Composer) -> list[Any]:
+    """Every widget that is in view."""
+    found = [composer._box]
+    for widget in found:
+        found += getattr(widget, "children", ())
+    return found
+
+
 def control(composer: Composer, name: str) -> Any:
-    """The control with a label, wherever it is drawn."""
-    waiting = [composer._box]
-    while waiting:
-        widget = waiting.pop()
-        if getattr(widget, "description", "") == name:
+    """The control with a label, wherever it is drawn; a button may say how many of its fields are set."""
+    for widget in drawn(composer):
+        if getattr(widget, "description", "").partition(" · ")[0] == name:
             return widget
-        waiting += getattr(widget, "children", ())
     raise LookupError(name)
 
 
@@ -88,7 +94,7 @@ def test_a_fault_stands_at_its_control_and_keeps_send_from_sending(client: Clien
     control(composer, "All fields").value = True
     control(composer, "temperature").value = "3"
     assert composer._desk.fault == "temperature: should be less than or equal to 2, got 3"
-    assert any("less than or equal to 2" in note.value for note, _ in composer._form._notes.values())
+    assert any("less than or equal to 2" in note.value for note, _ in composer._editor.form._notes.values())
     with pytest.raises(famnb.InvalidRequest, match="temperature"):
         composer.send()
     control(composer, "temperature").value = "0.3"
@@ -139,11 +145,12 @@ def test_the_prompt_comes_with_the_wish_to_send_it(client: Client):
 def test_another_endpoint_says_what_it_cannot_carry_and_gives_it_back(client: Client):
     """The loss is a note; back at the first endpoint everything is as it was left."""
     composer = Composer(client, prompt="Hi")
+    control(composer, "All fields").value = True
     control(composer, "thinking.type").value = "enabled"
     control(composer, "thinking.budget_tokens").value = "256"
     control(composer, "max_tokens").value = "700"
     control(composer, "Endpoint").value = "web"
-    assert "nearest reasoning effort" in composer._notes.value
+    assert "nearest reasoning effort" in composer._editor.notes.value
     assert composer.request.body()["max_new_tokens"] == 700
     assert composer.request.body()["reasoning"] == {"effort": "low"}
     control(composer, "Endpoint").value = "messages"
@@ -153,6 +160,7 @@ def test_another_endpoint_says_what_it_cannot_carry_and_gives_it_back(client: Cl
 def test_a_thinking_budget_turns_thinking_on(client: Client):
     """A budget without a type would be refused: the type is set, seen, and unset with the budget."""
     composer = Composer(client, prompt="Hi")
+    control(composer, "All fields").value = True
     control(composer, "thinking.budget_tokens").value = "256"
     assert control(composer, "thinking.type").value == "enabled"
     assert composer.request.body()["thinking"] == {"type": "enabled", "budget_tokens": 256}
@@ -163,6 +171,7 @@ def test_a_thinking_budget_turns_thinking_on(client: Client):
 def test_what_was_chosen_is_not_changed_by_what_it_implies(client: Client):
     """Thinking that was switched off or on stays so, whatever happens to its budget."""
     composer = Composer(client, prompt="Hi")
+    control(composer, "Reasoning").value = True
     for chosen in ("disabled", "enabled"):
         control(composer, "thinking.type").value = chosen
         for budget in ("256", ""):
@@ -222,13 +231,14 @@ def test_a_whole_conversation_replaces_the_prompt(client: Client):
 
 
 def test_the_json_body_is_shown_as_it_is_sent(client: Client):
-    """Escaped, since the prompt may hold anything."""
+    """To look at and to copy; it follows every edit while it is open."""
     composer = Composer(client, prompt="<img src=x>")
     control(composer, "JSON body").value = True
-    shown = composer._json.value
-    assert "POST /v1/messages" in shown
-    assert "&lt;img src=x&gt;" in shown
-    assert "<img" not in shown
+    panel = composer._panels["JSON body"]
+    assert "POST /v1/messages" in panel._said.value
+    assert json.loads(panel._body.text) == composer.request.body()
+    composer._desk.prompt = "Another"
+    assert json.loads(panel._body.text) == composer.request.body()
 
 
 def test_the_error_of_a_callback_is_shown_under_the_widget(server: famnb.service.Server):
@@ -265,12 +275,8 @@ def test_the_key_is_in_no_widget(client: Client, server: famnb.service.Server):
 def test_every_control_has_a_label_and_a_tooltip(client: Client, endpoint: str):
     """No control is without a name for a screen reader."""
     composer = Composer(client, endpoint=endpoint)
-    control(composer, "All fields").value = True
-    inputs = [
-        child
-        for box in [*composer._first.children, *composer._all.children]
-        for child in box.children
-        if not isinstance(child, widgets.HTML)
-    ]
-    assert len(inputs) > 8
-    assert all(child.description and child.tooltip for child in inputs)
+    for title in ("All fields", "Presets", "History", "Code", "JSON body"):
+        control(composer, title).value = True
+    inputs = [each for each in drawn(composer) if hasattr(each, "description") and not isinstance(each, widgets.HTML)]
+    assert len(inputs) > 20
+    assert all(each.description and each.tooltip for each in inputs)

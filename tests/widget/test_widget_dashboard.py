@@ -115,8 +115,8 @@ def test_an_inspector_lays_everything_open(client: famnb.Client) -> None:
     """Request without the key, status and headers, every event with its time."""
     reply = client.ask("Why is the sky blue?", model="fam-2-5-pro", endpoint="messages", thinking=64, max_tokens=300)
     shown = Inspector(reply, client.ledger)
-    pages = {name: page.value for name, page in shown._pages.items()}
-    assert "Why is the sky blue?" in pages["Transcript"]
+    pages = {name: f"{shown._heads[name].value}\n{raw.text}" for name, raw in shown._raw.items()}
+    assert "Why is the sky blue?" in shown._transcript.value
     assert "/v1/messages" in pages["Request"]
     assert "Bearer ••••••" in pages["Request"]
     assert client._engine._credential.authorization().split()[-1] not in "".join(pages.values())
@@ -125,7 +125,9 @@ def test_an_inspector_lays_everything_open(client: famnb.Client) -> None:
     assert f"Events 1 to {min(PAGE, len(reply.raw))} of {len(reply.raw)}" in shown._events.value
     shown._filter.value = "message_start"
     assert "1 of" in shown._events.value
-    shown._tabs.selected_index = 4
+    assert shown._copied.text.count("\n") == 1
+    assert "message_start" in shown._copied.text
+    shown._tabs.selected_index = 3
     assert 'src="data:image/png;base64,' in shown._timeline.children[0].value
 
 
@@ -154,5 +156,6 @@ def test_hostile_text_is_text_everywhere(dashboard: Dashboard, client: famnb.Cli
     reply = client.ask(HOSTILE, model="fam-2-5-pro", endpoint="messages", stream=False)
     dashboard.refresh()
     shown = Inspector(reply, client.ledger)
-    pages = [*(page.value for page in shown._pages.values()), shown._events.value, dashboard._figures.value]
+    heads = [head.value for head in shown._heads.values()]
+    pages = [shown._transcript.value, *heads, shown._events.value, dashboard._figures.value]
     assert not any("<img" in page or "<script" in page for page in pages)

@@ -8,8 +8,8 @@ from strategies import requests, wide_requests
 
 from famnb.endpoints import ENDPOINTS, compose
 from famnb.request import ChatRequest, MessagesRequest, Request, ResponsesRequest
-from famnb.widget.draft import Draft, drafted, read
-from famnb.widget.groups import EXACT, GROUPS, OTHER
+from famnb.widget.draft import Draft, controls, drafted, read
+from famnb.widget.groups import EXACT, FIRST, GROUPS, OTHER
 from famnb.widget.pictures import Picture
 
 PNG = "data:image/png;base64," + "iVBORw0KGgo" * 40
@@ -29,7 +29,9 @@ def test_every_request_opens_as_exactly_itself(request: Request):
 def test_a_plain_prompt_opens_in_the_plain_controls(name: str):
     """Nothing of a composed request needs JSON: prompt, system text and pictures are where they were written."""
     shown = (Picture("https://example.org/cat.png"), Picture(PNG))
-    draft = Draft(endpoint=name, prompt="What is it?\n", system="Be brief.", pictures=shown, raw={("model",): MODEL[name]})
+    draft = Draft(
+        endpoint=name, prompt="What is it?\n", system="Be brief.", pictures=shown, raw={("model",): MODEL[name]}
+    )
     request = read(draft).request
     assert request is not None
     assert drafted(request) == draft
@@ -75,11 +77,9 @@ def test_faults_name_their_field():
 
 def test_every_field_has_a_heading():
     """A field that the document gains without one would stand under the last."""
-    from famnb.widget.draft import controls
-
-    found = {field.group for at in ENDPOINTS.values() for field in controls(at)}
-    assert OTHER not in found
-    assert found - {""} <= set(GROUPS)
+    known = [field for at in ENDPOINTS.values() for field in controls(at)]
+    assert {field.group for field in known} <= {FIRST, *GROUPS}
+    assert {field.path for field in known if field.group == OTHER} == {EXACT}
 
 
 def test_an_unwritten_prompt_is_no_fault():

@@ -6,6 +6,7 @@ request ──> queue ──> reads, one by one; writes, one transaction for all
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import logging
 import queue
@@ -137,7 +138,7 @@ class FileStore:
             results = [job.work(self._connection) for job in jobs]
             self._connection.execute("COMMIT")
         except Exception as error:  # as above
-            if self._connection.in_transaction:
+            with contextlib.suppress(sqlite3.Error):  # some errors have rolled it back already
                 self._connection.execute("ROLLBACK")
             if len(jobs) == 1:
                 _fail(jobs[0], error)

@@ -24,6 +24,44 @@ function button(name, words, keys, press) {
   return element;
 }
 
+// Pages that are not served securely have no clipboard of their own: there the browser copies what is selected.
+async function copied(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const before = document.activeElement;
+    const area = make("textarea", "famnb-unseen");
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    before?.focus();
+    return done;
+  }
+}
+
+// A button that copies what `text()` says then, and tells so beside it.
+function copier(words, text) {
+  const said = make("span", "famnb-hint");
+  said.setAttribute("role", "status");
+  const press = button("famnb-copy", words, "", async () => {
+    said.textContent = (await copied(text())) ? "copied" : "could not be copied";
+    setTimeout(() => (said.textContent = ""), 2000);
+  });
+  return make("span", "famnb-copier", said, press);
+}
+
+// The text as it is shown, without the buttons in it.
+function shownText(elements) {
+  const hide = (hidden) => elements.forEach((element) => element.classList.toggle("famnb-copying", hidden));
+  hide(true);
+  const text = elements.map((element) => element.innerText.trim()).join("\n\n");
+  hide(false);
+  return text;
+}
+
 // What the kernel offers no other way: stopping a cell that runs blocking code. Jupyter servers take it by HTTP.
 async function interrupt(kernel) {
   const config = JSON.parse(document.getElementById("jupyter-config-data")?.textContent || "{}");
@@ -66,18 +104,30 @@ function drawBlock(block) {
     summary = make("div", "famnb-label", block.label);
     element = make("div", "", summary, body);
   }
+  const equip = () => {
+    for (const pre of settled.querySelectorAll(":not(.famnb-codebox) > pre")) {
+      const box = make("div", "famnb-codebox");
+      pre.replaceWith(box);
+      box.append(copier("Copy code", () => pre.textContent), pre);
+    }
+  };
+  if (block.kind === "code") element.prepend(copier("Copy code", () => tail.textContent));
   settled.innerHTML = block.html; // clean HTML made by markup.html
+  equip();
   tail.append(block.tail);
   return {
     element,
+    answer: block.kind === "text" ? body : null,
     follow: block.kind === "thinking" ? following(body) : null,
     text: (words) => tail.append(words),
     settle: (html, rest) => {
       settled.insertAdjacentHTML("beforeend", html); // clean HTML made by markup.html
+      equip();
       tail.replaceChildren(rest);
     },
     close: (html, rest) => {
       settled.innerHTML = html; // clean HTML made by markup.html
+      equip();
       tail.replaceChildren(rest);
     },
     fold: (label) => {
@@ -98,12 +148,14 @@ function drawPane(pane, stop, board) {
   const marks = pane.badges.map(([words, tone]) => make("span", `famnb-badge famnb-${tone}`, words));
   const head = make("div", "famnb-head", make("strong", "", pane.label ?? pane.head), ...marks, state, clock);
   if (pane.running && pane.stop) head.append(stopping);
-  const beside = board?.draw(pane, head);
+  const beside = board?.draw(pane, head, flow);
   const asked = pane.asked.map(([role, text]) =>
     make("div", "famnb-asked", role === "user" ? null : make("strong", "famnb-role", role), text),
   );
   for (const element of asked) element.dir = "auto";
+  const copy = copier("Copy answer", () => shownText(blocks.map(({ answer }) => answer).filter(Boolean)));
   const after = [
+    copy,
     pane.failure ? make("p", "famnb-failure", pane.failure) : null,
     ...pane.notes.map((note) => make("p", "famnb-note", note)),
     pane.figures ? make("p", "famnb-note", pane.figures) : null,
@@ -120,6 +172,7 @@ function drawPane(pane, stop, board) {
     const waiting = pane.lost ? LOST : pane.stopping ? "stopping …" : doing;
     const words = pane.running ? waiting : "";
     if (state.textContent !== words) state.textContent = words;
+    copy.hidden = !blocks.some(({ answer }) => answer);
     stopping.disabled = Boolean(pane.stopping || pane.lost);
     element.classList.toggle("famnb-running", pane.running && !pane.lost);
     blocks.at(-1)?.follow?.();
@@ -231,7 +284,7 @@ function drawPrompt(model, send, stop, board) {
     for (const name of names) model.off(name, changed);
   };
   settle();
-  return { element, settle, keys, lock, lose, end };
+  return { element, area, settle, keys, lock, lose, end };
 }
 
 // ---- The board: panes side by side, each with its meters and a pin for the winner; only its model has `labels`.
@@ -270,11 +323,19 @@ function drawBoard(model) {
     toggle,
     winners,
     settle,
-    draw: (pane, head) => {
-      const figures = pane.meters.map(([, figure]) => make("dd", "", figure));
-      const tiles = pane.meters.map(([name], index) => make("div", "", make("dt", "", name), figures[index]));
+    draw: (pane, head, flow) => {
+      flow.tabIndex = 0; // it scrolls by itself, so keys must reach it
+      flow.setAttribute("role", "region");
+      flow.setAttribute("aria-label", `${pane.label}: answer`);
+      const tiles = pane.meters.map(([name]) => make("div", "", make("dt", "", name), make("dd")));
       const pinning = pin(pane.label, "Pin");
-      const set = (values) => values.forEach((value, index) => (figures[index].textContent = value));
+      const set = (values) => {
+        for (const [index, value] of values.entries()) {
+          tiles[index].lastChild.textContent = value;
+          tiles[index].hidden = !value;
+        }
+      };
+      set(pane.meters.map(([, figure]) => figure));
       head.firstChild.after(pinning);
       const place = pane.label.includes(pane.head) ? null : make("div", "famnb-hint", pane.head);
       const element = make("div", "", place, make("dl", "famnb-meters", ...tiles));
@@ -317,24 +378,35 @@ export default () => {
     drawn?.beside?.end();
   };
 
-  const draw = (view) => {
-    view.drawn.forEach(finish);
-    view.drawn = new Map(panes.map((pane) => [pane.id, drawPane(pane, view.stop, view.board)]));
-    view.flow.replaceChildren(...[...view.drawn.values()].map((drawn) => drawn.element));
-    view.board?.settle();
+  // What is drawn anew in place of a pane's button that has the focus gets it.
+  const focusing = (view, change) => {
+    const active = document.activeElement;
+    const id = [...view.drawn.keys()].find((id) => view.drawn.get(id).element.contains(active));
+    change();
+    if (id === undefined) return;
+    const buttons = [...(view.drawn.get(id)?.element.querySelectorAll("button") ?? [])];
+    const target = buttons.find((each) => each.className === active.className) ?? buttons[0] ?? view.box?.area;
+    target?.focus({ preventScroll: true });
   };
 
-  // One pane among others has ended: the others are left alone, and the focus stays where it was.
-  const renew = (view, pane) => {
-    const before = view.drawn.get(pane.id);
-    const focused = before.element.contains(document.activeElement);
-    finish(before);
-    const drawn = drawPane(pane, view.stop, view.board);
-    view.drawn.set(pane.id, drawn);
-    before.element.replaceWith(drawn.element);
-    view.board?.settle();
-    if (focused) drawn.element.querySelector("button")?.focus();
-  };
+  const draw = (view) =>
+    focusing(view, () => {
+      view.drawn.forEach(finish);
+      view.drawn = new Map(panes.map((pane) => [pane.id, drawPane(pane, view.stop, view.board)]));
+      view.flow.replaceChildren(...[...view.drawn.values()].map((drawn) => drawn.element));
+      view.board?.settle();
+    });
+
+  // One pane among others has ended: the others are left alone.
+  const renew = (view, pane) =>
+    focusing(view, () => {
+      const before = view.drawn.get(pane.id);
+      finish(before);
+      const drawn = drawPane(pane, view.stop, view.board);
+      view.drawn.set(pane.id, drawn);
+      before.element.replaceWith(drawn.element);
+      view.board?.settle();
+    });
 
   const hear = (model, message) => {
     if (message.kind === "stopping") {

@@ -1,0 +1,144 @@
+"""What an experiment shows: each variant's figures with intervals, variants compared in pairs, and both in words.
+
+times                  over calls     medians with order-statistic intervals: of more calls with the same prompts
+tokens, costs, scores  over prompts   repeats averaged first, then Student's: of more prompts of the same kind
+comparisons            over prompts   paired, see `pairs`
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import math
+from typing import Any
+
+import pandas as pd
+
+from famnb import stats
+from famnb.experiment import tables
+from famnb.experiment.findings import findings, said
+from famnb.experiment.pairs import compared, metrics_of, scores_of
+from famnb.experiment.standing import ANSWERED
+
+TIMES = ("ttft_s", "ttfa_s", "e2e_s")
+_COSTS = ("cost_usd", "cost_low_usd", "cost_high_usd")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, repr=False)
+class Summary:
+    """The figures of an experiment; warm-up calls are in none of them."""
+
+    table: pd.DataFrame
+    """One row a variant.
+
+    planned, completed, incomplete (answers that did not come to an end), failed, left (calls); for ttft_s, ttfa_s and
+    e2e_s the `_median` with `_low`, `_high`, `_n`, and `_p95` where 20 calls or more carry it (s); the means of
+    output_tokens, cost_per_call_usd and every score with `_low`, `_high` and `_n` (prompts); cost_usd, cost_low_usd,
+    cost_high_usd (USD): the sums of what is known, of `cost_n` calls. Missing where n carries none.
+    """
+    pairs: pd.DataFrame
+    """One row a metric and pair of variants; see `famnb.experiment.pairs.compared`."""
+    lines: tuple[str, ...]
+    """What can be said, in plain words."""
+    level: float
+    """Of every interval by itself; words claim a difference only if all comparisons together leave it clear."""
+
+    def shown(self) -> tuple[list[str], list[list[str]]]:
+        """The table as one reads it: its head, and its rows."""
+        scores = [name.removesuffix("_mean") for name in self.table.columns if name.startswith("score_")]
+        scores = [name for name in scores if f"{name}_mean" in self.table]
+        head = ["variant", "answered", "failed", "first token", "end of answer", "output tokens", "cost a call", "cost"]
+        head += [name.removeprefix("score_") for name in scores]
+        return head, [self._cells(str(variant), row, scores) for variant, row in self.table.iterrows()]
+
+    def __repr__(self) -> str:
+        head, rows = self.shown()
+        return "\n".join([tables.text(head, rows), self._legend(), *self.lines])
+
+    def _repr_html_(self) -> str:
+        head, rows = self.shown()
+        legend = f'<p style="opacity:0.75;font-size:0.9em">{html.escape(self._legend())}</p>'
+        return f"<div>{tables.markup(head, rows)}{legend}{tables.paragraphs(self.lines)}</div>"
+
+    def _legend(self) -> str:
+        return f"Times are medians, the rest means, each with its {self.level * 100:g} % interval."
+
+    def _cells(self, variant: str, row: pd.Series[Any], scores: list[str]) -> list[str]:
+        def one(stem: str, middle: str, metric: str) -> str:
+            value, low, high = (
+                math.nan if pd.isna(row[f"{stem}_{end}"]) else float(row[f"{stem}_{end}"])
+                for end in (middle, "low", "high")
+            )
+            found = stats.Interval(value, low, high, int(row[f"{stem}_n"]), self.level)
+            return "–" if math.isnan(value) else tables.around(found, said(metric))
+
+        spent = "–" if pd.isna(row["cost_usd"]) else tables.usd(float(row["cost_usd"]))
+        if spent != "–" and row["cost_low_usd"] < row["cost_high_usd"]:
+            spent += f" ({tables.between(float(row['cost_low_usd']), float(row['cost_high_usd']), tables.usd)})"
+        return [
+            variant,
+            f"{row['completed'] + row['incomplete']:,} of {row['planned']:,}",
+            f"{row['failed']:,}",
+            one("ttft_s", "median", "ttft_s"),
+            one("e2e_s", "median", "e2e_s"),
+            one("output_tokens", "mean", "output_tokens"),
+            one("cost_per_call", "mean", "cost_usd"),
+            spent,
+            *(one(name, "mean", name) for name in scores),
+        ]
+
+
+def summary(frame: pd.DataFrame, *, level: float = 0.95) -> Summary:
+    """What a frame of an experiment shows, as `Experiment.frame` makes it."""
+    rows = frame[~frame["warmup"].fillna(False).astype(bool)]
+    if not isinstance(rows["variant"].dtype, pd.CategoricalDtype):
+        rows = rows.assign(variant=pd.Categorical(rows["variant"], categories=rows["variant"].unique()))
+    answered = rows[rows["status"].isin(ANSWERED)]
+    variants = [str(name) for name in rows["variant"].cat.categories]
+    scores = scores_of(answered)
+    table = pd.DataFrame(
+        [
+            _row(rows[rows["variant"] == name], answered[answered["variant"] == name], scores, level)
+            for name in variants
+        ],
+        index=pd.Index(variants, name="variant"),
+    ).convert_dtypes()
+    pairs = compared(answered, variants, metrics_of(answered), level=level)
+    lines = findings(rows, pairs, warmups=len(frame) - len(rows), level=level)
+    return Summary(table, pairs, lines, level)
+
+
+def _row(rows: pd.DataFrame, answered: pd.DataFrame, scores: list[str], level: float) -> dict[str, Any]:
+    """The figures of one variant."""
+    status = rows["status"].astype("string")
+    row: dict[str, Any] = {"planned": len(rows)}
+    row |= {name: int((status == name).sum()) for name in ("completed", "incomplete", "failed")}
+    row["left"] = len(rows) - row["completed"] - row["incomplete"] - row["failed"]
+    for name in TIMES:
+        found = stats.median(answered[name], level=level)
+        row |= {
+            f"{name}_median": found.value,
+            f"{name}_low": found.low,
+            f"{name}_high": found.high,
+            f"{name}_n": found.n,
+        }
+        row[f"{name}_p95"] = stats.percentile(answered[name], 0.95, level=level).value
+    prompts = answered["prompt_id"]
+    for stem, name in (
+        ("output_tokens", "output_tokens"),
+        ("cost_per_call", "cost_usd"),
+        *zip(scores, scores, strict=True),
+    ):
+        found = _over_prompts(answered[name], prompts, level)
+        row |= {f"{stem}_mean": found.value, f"{stem}_low": found.low, f"{stem}_high": found.high, f"{stem}_n": found.n}
+    row |= {name: rows[name].sum(min_count=1) for name in _COSTS}
+    row["cost_n"] = int(rows["cost_usd"].notna().sum())
+    return row
+
+
+def _over_prompts(values: pd.Series[Any], prompts: pd.Series[Any], level: float) -> stats.Interval:
+    """The mean over prompts, repeats averaged; of yes and no with Wilson's interval, which 20 of 20 have as well."""
+    means = values.astype("Float64").groupby(prompts, observed=True).mean().dropna()
+    if len(means) and means.isin((0.0, 1.0)).all():
+        return stats.proportion(int(means.sum()), len(means), level=level)
+    return stats.mean(means, level=level)

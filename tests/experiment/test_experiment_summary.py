@@ -1,0 +1,247 @@
+"""The summary: what it counts, what it claims, what it refuses to claim, and how often its intervals hold."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import famnb
+from famnb.experiment.summary import summary
+from famnb.service.engines.pace import Pace, profile
+
+PRO, MINI = "fam-2-5-pro", "fam-2-5-mini"
+
+
+def frame(prompts=60, *, repeats=1, variants=("A", "B"), **columns):
+    """An experiment's frame of answered calls; a column is given for each variant, as one value or one a call."""
+    count = prompts * repeats
+    parts = []
+    for place, variant in enumerate(variants):
+        values = {
+            "prompt_id": [f"p{number // repeats}" for number in range(count)],
+            "repeat": [number % repeats for number in range(count)],
+            "variant": variant,
+            "warmup": False,
+            "status": "completed",
+            "error": pd.NA,
+            "simulated": False,
+            "ttft_s": np.nan,
+            "ttfa_s": np.nan,
+            "e2e_s": np.nan,
+            "output_tokens": pd.NA,
+            "cost_usd": np.nan,
+            "cost_low_usd": np.nan,
+            "cost_high_usd": np.nan,
+        }
+        parts.append(pd.DataFrame({**values, **{name: each[place] for name, each in columns.items()}}))
+    table = pd.concat(parts, ignore_index=True)
+    numbers = [name for name in table if name.endswith(("_s", "_usd", "_tokens"))]
+    return table.astype(dict.fromkeys(numbers, "Float64") | {"warmup": "boolean", "simulated": "boolean"})
+
+
+def spread(n, around, sd, seed=0):
+    return np.random.default_rng(seed).normal(around, sd, n)
+
+
+def test_a_clear_difference_is_said_with_its_interval_and_n():
+    """B is sooner by what was put in, and dearer by a factor."""
+    cost = spread(60, 0.001, 0.0001, 3)
+    rows = frame(e2e_s=(spread(60, 2, 0.3), spread(60, 2, 0.3) - spread(60, 0.41, 0.1, 1)), cost_usd=(cost, cost * 2.1))
+    found = summary(rows)
+    assert found.lines == (
+        "B answers 0.41 s sooner than A (95 % interval 0.38–0.43 s, n = 60 pairs); costs 2.1 times as much (2.1–2.1).",
+    )
+    row = found.pairs.set_index("metric").loc["e2e_s"]
+    assert (row["first"], row["second"], row["n"], bool(row["clear"])) == ("A", "B", 60, True)
+    assert row["low"] < -0.41 < row["high"]
+
+
+def test_too_few_pairs_are_refused_with_how_many_would_do():
+    """Four pairs show nothing, however far apart they are."""
+    found = summary(frame(4, e2e_s=(spread(4, 2, 0.3), spread(4, 1, 0.3, 1))))
+    (line,) = found.lines
+    assert line.startswith("B and A: no difference can be claimed: n = 4 pairs; about ")
+    assert line.endswith(" would be needed to see 0.20 s in the time to the end of the answer.")
+    assert not found.pairs["clear"].any()
+
+
+def test_many_repeats_of_one_prompt_are_one_pair():
+    """Repeats say how one prompt varies, not how prompts do."""
+    found = summary(frame(1, repeats=50, e2e_s=(spread(50, 2, 0.1), spread(50, 1, 0.1, 1))))
+    assert found.pairs["n"].tolist() == [1]
+    assert found.lines == ("B and A: no difference can be claimed: n = 1 pair; 6 are the fewest that could show one.",)
+    assert found.table["e2e_s_n"].tolist() == [50, 50]
+
+
+def test_no_clear_difference_is_said_as_such():
+    """With the interval, and with how many pairs would show a tenth."""
+    (line,) = summary(frame(20, e2e_s=(spread(20, 2, 0.5), spread(20, 2, 0.5, 1)))).lines
+    assert line.startswith("B and A: no clear difference in time to the end of the answer (−")
+    assert "pairs would show 0.20 s); n = 20 pairs." in line
+
+
+def test_what_is_clear_alone_is_not_claimed_as_one_of_many():
+    """Four variants of one kind: by itself one of six pairs looks clear; Holm's adjustment claims none of them."""
+    found = summary(frame(20, variants="ABCD", e2e_s=[spread(20, 2, 0.5, seed) for seed in range(4, 8)]))
+    alone = (found.pairs["low"] > 0) | (found.pairs["high"] < 0)
+    assert alone.sum() == 1
+    assert not found.pairs["clear"].any()
+    assert ["not enough for one of 6 comparisons" in line for line in found.lines] == list(alone)
+
+
+def test_many_variants_are_compared_with_the_first_in_words_and_all_in_the_table():
+    """Of six, five lines and a sentence that says so."""
+    found = summary(frame(8, variants="ABCDEF", e2e_s=[spread(8, 2, 0.5, seed) for seed in range(6)]))
+    assert len(found.pairs) == 15
+    assert len(found.lines) == 6
+    assert "compared with A here" in found.lines[-1]
+
+
+def test_failed_calls_are_counted_named_and_left_out():
+    """A prompt that one side failed is no pair."""
+    rows = frame(30, e2e_s=(spread(30, 2, 0.2), spread(30, 1, 0.2, 1)))
+    failed = (rows["variant"] == "B") & rows["prompt_id"].isin(["p0", "p1"])
+    rows.loc[failed, ["status", "error"]] = ["failed", "RateLimitError"]
+    found = summary(rows)
+    assert found.table.loc["B", ["planned", "completed", "failed", "left"]].tolist() == [30, 28, 2, 0]
+    assert found.lines[0] == "2 of 30 calls of B failed (RateLimitError 2) and are in none of its figures."
+    assert found.pairs["n"].tolist() == [28]
+
+
+def test_warm_ups_and_planned_calls_are_in_no_figure():
+    """Both are said."""
+    rows = frame(10, e2e_s=(spread(10, 2, 0.2), spread(10, 2, 0.2, 1)))
+    rows.loc[[0, 10], "warmup"] = True
+    rows.loc[[1, 2], ["status", "e2e_s"]] = ["planned", pd.NA]
+    found = summary(rows)
+    assert found.table["planned"].tolist() == [9, 9]
+    assert found.table["left"].tolist() == [2, 0]
+    assert found.table["e2e_s_n"].tolist() == [7, 9]
+    assert found.lines[:2] == (
+        "2 warm-up calls left out.",
+        "2 of 18 planned calls are not answered yet; the figures are of the others.",
+    )
+
+
+def test_simulated_calls_are_marked():
+    """The first line says so."""
+    lines = summary(frame(10, e2e_s=(spread(10, 2, 0.2), spread(10, 2, 0.2)), simulated=(True, True))).lines
+    assert lines[0].startswith("Simulated: all calls were answered by a simulated engine")
+
+
+def test_scores_are_means_over_prompts_and_twenty_of_twenty_is_no_certainty():
+    """Repeats are averaged first; of yes and no the interval is Wilson's."""
+    found = summary(frame(20, e2e_s=(1.0, 1.0), score_exact=(1.0, 0.0))).table
+    assert found["score_exact_mean"].tolist() == [1, 0]
+    assert found["score_exact_low"].tolist() == pytest.approx([0.8389, 0], abs=1e-4)
+    uneven = summary(frame(2, repeats=2, e2e_s=(1.0, 1.0), score_exact=([1, 1, 0.5, 0], [0, 0, 0, 0])))
+    assert uneven.table.loc["A", ["score_exact_mean", "score_exact_n"]].tolist() == [0.625, 2]
+
+
+def test_percentiles_need_their_n():
+    """No 95th percentile of 19 calls, nor an interval of a median of five."""
+    few, enough = (summary(frame(n, ttft_s=(spread(n, 1, 0.1), 1.0))).table.loc["A"] for n in (5, 20))
+    assert pd.isna(few["ttft_s_p95"])
+    assert pd.isna(few["ttft_s_low"])
+    assert few["ttft_s_median"] > 0
+    assert enough["ttft_s_p95"] > enough["ttft_s_high"]
+
+
+def test_unsure_costs_keep_their_ends():
+    """Sums of the low and high ends stand beside the sum; calls without a price are not in it."""
+    rows = frame(
+        4, cost_usd=(0.01, np.nan), cost_low_usd=(0.008, np.nan), cost_high_usd=(0.02, np.nan), e2e_s=(1.0, 1.0)
+    )
+    table = summary(rows).table
+    assert table.loc["A", ["cost_usd", "cost_low_usd", "cost_high_usd"]].tolist() == pytest.approx([0.04, 0.032, 0.08])
+    assert pd.isna(table.loc["B", "cost_usd"])
+    assert table["cost_n"].tolist() == [4, 0]
+
+
+def test_equal_differences_are_judged_by_their_signs():
+    """A difference without spread has no t test: ten of ten the same way are clear, all zero are the same."""
+    found = summary(frame(10, output_tokens=(100, 90), cost_usd=(0.001, 0.001)))
+    assert found.pairs.set_index("metric")["p_value"].tolist() == [2**-9, 1]
+    assert found.lines[0].startswith("B writes 10 tokens fewer than A")
+    assert "no clear difference in cost (the same in every pair)" in found.lines[0]
+
+
+def test_an_experiment_without_an_answer_has_a_summary():
+    """Everything is missing, nothing fails."""
+    rows = frame(3, e2e_s=(pd.NA, pd.NA)).assign(status="planned")
+    found = summary(rows)
+    assert found.table["left"].tolist() == [3, 3]
+    assert found.pairs.empty
+    assert "6 of 6 planned calls" in repr(found)
+    assert "<table" in found._repr_html_()
+
+
+def test_names_are_text_in_the_markup():
+    """A variant's label and an error's name are no markup."""
+    rows = frame(8, variants=("<b>x</b>", "<script>"), e2e_s=(spread(8, 2, 0.1), spread(8, 1, 0.1)))
+    markup = summary(rows)._repr_html_()
+    assert "<b>x" not in markup
+    assert "<script>" not in markup
+
+
+def waits(model, prompts, *, seed):
+    """The simulated engine's own waits for the first token of `prompts` replies, without sleeping."""
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    async def replies() -> None:
+        rng = random.Random(seed)
+        for _ in range(prompts):
+            await Pace(scale=1, rng=rng, clock=lambda: 0.0, sleep=sleep).token(profile(model).ttft)
+
+    asyncio.run(replies())
+    return slept
+
+
+def test_intervals_hold_the_truth_over_200_simulated_experiments():
+    """Of 95 % intervals, 95 % hold what the simulated engine's latency truly is, within the error of such a count."""
+    runs, prompts = 200, 30
+    truth = {name: profile(name).ttft for name in (PRO, MINI)}
+    gap = truth[MINI].mean - truth[PRO].mean
+    inside = {"pro median": 0, "mini median": 0, "difference": 0}
+    for run in range(runs):
+        drawn = [waits(model, prompts, seed=f"{model} {run}") for model in (PRO, MINI)]
+        found = summary(frame(prompts, variants=(PRO, MINI), ttft_s=drawn))
+        for name, model in (("pro median", PRO), ("mini median", MINI)):
+            row = found.table.loc[model]
+            inside[name] += row["ttft_s_low"] <= truth[model].median <= row["ttft_s_high"]
+        pair = found.pairs.iloc[0]
+        inside["difference"] += pair["low"] <= gap <= pair["high"]
+    error = math.sqrt(runs * 0.95 * 0.05)
+    for name, count in inside.items():
+        # Order statistics cover at least their level, since they cannot cut between two values; Student's about it.
+        most = runs if "median" in name else runs * 0.95 + 3 * error
+        assert runs * 0.95 - 3 * error <= count <= most, inside
+
+
+def test_the_medians_of_a_run_over_sockets_are_near_the_simulators_own(connect):
+    """Twelve calls a model through the whole of the house: what is measured is what was waited, and a little more."""
+    scale = 0.2
+    with famnb.serve(time_scale=scale) as server:
+        client = connect(server)
+        exp = famnb.Experiment(
+            [f"Question {number}" for number in range(12)],
+            famnb.grid(model=[PRO, MINI], endpoint="messages"),
+            name="paced",
+            client=client,
+            max_tokens=1,
+        )
+        exp.run(concurrency=4, progress=False)
+        table = exp.summary().table
+    for model in (PRO, MINI):
+        true = profile(model).ttft
+        # Load makes waits longer, never shorter; of 12 waits, seven below the 10 % quantile do not happen.
+        assert table.loc[model, "ttft_s_median"] > scale * true.quantile(0.1)
+        assert table.loc[model, "ttft_s_n"] == 12
