@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from famnb.client import Client
 from famnb.experiment.judged import Judged
 from famnb.experiment.prompts import Source
 from famnb.experiment.variants import Variants
+from famnb.widget import report
 from famnb.widget.ballot import Ballot
 from famnb.workbench import connect
 
@@ -74,3 +77,12 @@ class Experiment(Judged):
         InvalidRequest where there are no two answers to compare.
         """
         return Ballot(self, n=n, voter=voter, seed=seed)
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write what there is of this experiment to one HTML file, in place of what it held; returns where it is.
+
+        Findings, tables, figures, plan, settings, forecast and outcome, sample answers, failures, prices and versions.
+        The file loads nothing and runs nothing, so that it can be sent, kept and printed; it is light or dark as its
+        reader's system is. Raises OSError where it cannot be written, LedgerError if the ledger cannot be read.
+        """
+        return report.save(self, path)

@@ -61,18 +61,18 @@ HOSTILE = [
     f"[click](vbscript:{PWN}) [click](file:///etc/passwd) [click](//far.example/x)",
     f"[click][ref]\n\n[ref]: javascript:{PWN}",
     f"<javascript:{PWN}>",
-    f"<https://good.example/\"onmouseover={PWN}>",
+    f'<https://good.example/"onmouseover={PWN}>',
     f"[a](https://good.example 'x\" onmouseover=\"{PWN}')",
     f'[a](https://good.example/"onclick="{PWN})',
     # Images, which would tell their host that the text was read.
     f"![pixel]({FAR}/pixel.png)",
     f"![pixel][far]\n\n[far]: {FAR}/pixel.svg",
     f"[![pixel]({FAR}/button.png)](javascript:{PWN})",
-    f"![x\" onerror=\"{PWN}]({FAR}/p.png)",
+    f'![x" onerror="{PWN}]({FAR}/p.png)',
     f"![]({FAR}/?q=`secret`)",
     # Markdown around HTML around Markdown.
     f"```html\n<script>{PWN}</script>\n```",
-    f"``` \"><img src=x onerror={PWN}>\ncode\n```",
+    f'``` "><img src=x onerror={PWN}>\ncode\n```',
     f"```python\n</code></pre><script>{PWN}</script>\n```",
     f"```\nnever closed <img src=x onerror={PWN}>",
     f"`<img src=x onerror={PWN}>` and ``</code><script>{PWN}</script>``",
@@ -84,7 +84,7 @@ HOSTILE = [
     f"$\\href{{javascript:{PWN}}}{{x}}$ and $$\\style{{background:url({FAR}/d.png)}}{{x}}$$",
     f"$\\htmlData{{x=y}}{{z}}$ $\\class{{evil}}{{x}}$ $\\cssId{{root}}{{x}}$ $\\includegraphics{{{FAR}/e.png}}$",
     f"\\(\\require{{HTML}}\\href{{javascript:{PWN}}}{{x}}\\) \\[\\unicode{{x3c}}script\\]",
-    f"```mermaid\ngraph TD; A[\"<img src=x onerror={PWN}>\"]; click A \"javascript:{PWN}\"\n```",
+    f'```mermaid\ngraph TD; A["<img src=x onerror={PWN}>"]; click A "javascript:{PWN}"\n```',
     f'{{"application/vnd.jupyter.widget-view+json": {{"model_id": "1"}}, "text/html": "<script>{PWN}</script>"}}',
     '<script type="application/vnd.jupyter.widget-state+json">{"state": {}}</script>',
     f'<div data-mime-type="application/javascript" class="jp-OutputArea-output">{PWN}</div>',
@@ -98,8 +98,24 @@ HOSTILE = [
     f"{'>' * 300} deep {'*' * 500} {'[' * 500} {'`' * 301}",
     "Z" + "\u0335\u0321\u0338" * 200,
 ]
-SAFE_TAGS = set("a blockquote br code del div em h1 h2 h3 h4 h5 h6 hr li ol p pre s span strong table tbody td th".split())
-SAFE_TAGS |= set("thead tr ul details summary".split())
+SAFE_TAGS = {"a", "blockquote", "br", "code", "del", "details", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr"}
+SAFE_TAGS |= {
+    "li",
+    "ol",
+    "p",
+    "pre",
+    "s",
+    "span",
+    "strong",
+    "summary",
+    "table",
+    "tbody",
+    "td",
+    "th",
+    "thead",
+    "tr",
+    "ul",
+}
 SAFE_ATTRIBUTES = {"href", "title", "start", "style", "dir", "rel", "target", "class", "align"}
 
 

@@ -8,13 +8,14 @@ import sqlite3
 from pathlib import Path
 
 from famnb.errors import InvalidRequest
+from famnb.record import schema
 
 
 class Alone:
     """A lock beside the ledger for one experiment; it goes with its process, however that ends."""
 
     def __init__(self, ledger: Path, name: str) -> None:
-        """Take it; InvalidRequest where another run has it."""
+        """Take it; InvalidRequest where another run has it, LedgerError where there can be none."""
         mark = hashlib.blake2b(name.encode(), digest_size=6).hexdigest()
         self._path = ledger.with_name(f"{ledger.name}-run-{mark}")
         while True:
@@ -24,6 +25,8 @@ class Alone:
                 self._connection.execute("BEGIN EXCLUSIVE")
             except sqlite3.OperationalError as error:
                 self._connection.close()
+                if "locked" not in str(error):
+                    raise schema.unreadable(self._path, error) from error
                 raise InvalidRequest(
                     f"{name} is running already, in this or another process, on {ledger}: wait for it, or stop it there"
                 ) from error

@@ -39,13 +39,7 @@ def name(metric: str) -> str:
     return _NAMES.get(metric, f"score {metric.removeprefix('score_')}")
 
 
-def findings(rows: pd.DataFrame, pairs: pd.DataFrame, *, warmups: int, level: float) -> tuple[str, ...]:
-    """Sentences about measured rows and their comparisons: what is missing first, then a line for each two variants."""
-    variants = [str(name) for name in rows["variant"].cat.categories]
-    return (*_standing(rows, warmups), *_compared(pairs, variants, level))
-
-
-def _standing(rows: pd.DataFrame, warmups: int) -> Iterator[str]:
+def standing(rows: pd.DataFrame, *, warmups: int) -> Iterator[str]:
     """What the figures are not made of, or are made of with a reservation."""
     made_up = int(rows["simulated"].fillna(False).sum()) if "simulated" in rows else 0
     if made_up:
@@ -63,7 +57,8 @@ def _standing(rows: pd.DataFrame, warmups: int) -> Iterator[str]:
         if len(failed):
             errors = failed["error"].astype("string").fillna("no error named").value_counts()
             named = ", ".join(f"{error} {count:,}" for error, count in errors.items())
-            yield f"{len(failed):,} of {len(own):,} calls of {variant} failed ({named}) and are in none of its figures."
+            shown = f"{len(failed):,} of {len(own):,} calls of {variant} failed ({named})"
+            yield f"{shown} and are in none of its medians and means."
     for variant, own in rows.groupby("variant", observed=True):
         cut = int((own["status"] == "incomplete").sum())
         if cut:
@@ -71,7 +66,8 @@ def _standing(rows: pd.DataFrame, warmups: int) -> Iterator[str]:
             yield f"{shown} of {variant} did not come to an end, such as at a token cap; they count as they are."
 
 
-def _compared(pairs: pd.DataFrame, variants: Sequence[str], level: float) -> Iterator[str]:
+def findings(pairs: pd.DataFrame, variants: Sequence[str], *, level: float) -> Iterator[str]:
+    """A line for each two variants: what is clear between them, what is not, and what n does not carry."""
     if pairs.empty:
         return
     shown = pairs if len(variants) <= FEW else pairs[pairs["first"] == variants[0]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any
@@ -19,10 +20,12 @@ from famnb.experiment.prompts import Source
 from famnb.experiment.scorers import Scorer, scorers_of
 from famnb.experiment.scoring import Answer, ScoreReport, Scoring, scores_of, voter_of
 from famnb.experiment.standing import ANSWERED
+from famnb.experiment.summary import Summary
 from famnb.experiment.trial import Trial
 from famnb.experiment.variants import Variants
 from famnb.frame import calls
 from famnb.record import marks
+from famnb.record.price import dollars
 
 
 class Judged(Trial):
@@ -82,6 +85,16 @@ class Judged(Trial):
         """The cells that are answered, each with the id of its call; without warm-ups."""
         return self._answers(super().frame())
 
+    def summary(self, *, level: float = 0.95) -> Summary:
+        """What has been answered so far shows: figures of each variant, paired comparisons, and both in plain words.
+
+        Intervals are of `level`. The words claim a difference only where n carries it, and where it stays clear when
+        all comparisons are allowed for; they end with how far judges may be trusted and what they cost, which is in
+        none of the figures. LedgerError if the ledger cannot be read.
+        """
+        found = super().summary(level=level)
+        return dataclasses.replace(found, findings=(*found.findings, *self._on_judges()))
+
     def votes(self) -> pd.DataFrame:
         """One row a vote, oldest first, those of judges included.
 
@@ -116,6 +129,22 @@ class Judged(Trial):
         found = self.judge_calls()
         sums = {name: found[name].sum(min_count=1) for name in ("cost_usd", "cost_low_usd", "cost_high_usd")}
         return pd.Series({"calls": len(found), **sums, "unpriced_calls": int(found["cost_usd"].isna().sum())})
+
+    def _on_judges(self) -> list[str]:
+        """How far judges may be trusted, and what they cost, a sentence each; none where no judge was asked."""
+        cast, cells = marks.votes(self.ledger, self.name), self.cells
+        pairwise = [one for one in self.scorers if isinstance(one, Judge) and one.pairwise]
+        found = [votes.consistency(cast, cells, voter=voter_of(one)) for one in pairwise]
+        made = self.judge_calls()
+        lines = [f"Judge {each}." for each in found if each.pairs]
+        if not len(made):
+            return lines
+        known = made["cost_usd"].dropna()
+        cost = dollars(Decimal(str(round(float(known.sum()), 12)))) if len(known) else "not known"
+        unpriced = f" ({len(made) - len(known):,} without a known price)" if 0 < len(known) < len(made) else ""
+        lines.append(f"Calls of judges: {len(made):,}; cost {cost}{unpriced}, in none of the figures above.")
+        simulated = made["simulated"].fillna(False).any()
+        return lines + (["Some verdicts were simulated: no model judged."] if simulated else [])
 
     def _answers(self, frame: pd.DataFrame) -> tuple[Answer, ...]:
         rows = zip(self.cells, frame["status"], frame["call_id"], strict=True)

@@ -85,11 +85,10 @@ def cells_of(
     return tuple(made)
 
 
-def plan_frame(cells: Sequence[Cell], *, shared: Fields) -> pd.DataFrame:
+def plan_frame(cells: Sequence[Cell], variants: Sequence[Variant], *, shared: Fields) -> pd.DataFrame:
     """The plan as a frame, one row a cell: order, cell, prompt_id, prompt, variant, endpoint, model, every varied
     field, repeat, warmup.
     """
-    variants = list({cell.variant.label: cell.variant for cell in cells}.values())
     fields = {variant.label: {**shared, **variant.fields} for variant in variants}
     columns: dict[str, Any] = {
         "order": pd.array([cell.order for cell in cells], dtype="Int64"),

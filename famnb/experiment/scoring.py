@@ -99,23 +99,28 @@ class Scoring:
 
     def _plain(self, scorers: Sequence[Scorer]) -> None:
         """Scorers that need no call: each reply is read once for all of them."""
-        todo = {one.name: {answer.call_id for answer in self._unscored(key_of(one))} for one in scorers}
+        todo = self._unscored(scorers)
+        answers = {answer.call_id: answer for answer in self._answers if any(answer in some for some in todo.values())}
         kept: list[Scored] = []
-        for answer in self._answers:
-            wanted = [one for one in scorers if answer.call_id in todo[one.name]]
-            reply = self._reply(answer) if wanted else Reply()
-            for one in wanted:
-                score = scored(one, reply, answer.cell.prompt)
-                self._count(one.name, score.value is None)
-                kept.append(Scored(call_id=answer.call_id, scorer=key_of(one), value=score.value, detail=score.detail))
+        for call in self._ledger.each(answers):
+            answer = answers[call.call_id]
+            for one in scorers:
+                if answer in todo[one.name]:
+                    score = scored(one, call.reply, answer.cell.prompt)
+                    self._count(one.name, score.value is None)
+                    kept.append(
+                        Scored(call_id=call.call_id, scorer=key_of(one), value=score.value, detail=score.detail)
+                    )
             if len(kept) >= BATCH:
                 marks.keep(self._ledger, kept)
                 kept = []
-        marks.keep(self._ledger, kept)
+        if kept:
+            marks.keep(self._ledger, kept)
 
     def _grade(self, judge: Judge) -> None:
-        todo = self._unscored(judge.key)
-        requests = [judge.grading(answer.cell.prompt, self._reply(answer).text) for answer in todo]
+        todo = list(self._unscored([judge])[judge.name])
+        texts = self._texts(todo)
+        requests = [judge.grading(answer.cell.prompt, texts[answer.call_id]) for answer in todo]
         for place, reply in self._jury.ask(judge, requests):
             score = judge.grade(reply)
             self._count(judge.name, score.value is None)
@@ -143,8 +148,9 @@ class Scoring:
             for left, right in ((first, second), (second, first))
             if (left.key, right.key) not in known
         ]
-        texts = {key: self._reply(by_key[key]).text for pair in todo for key in (pair[0].key, pair[1].key)}
-        requests = [judge.comparing(left.prompt, texts[left.key], texts[right.key]) for left, right in todo]
+        shown = [(by_key[left.key], by_key[right.key]) for left, right in todo]
+        texts = self._texts(answer for pair in shown for answer in pair)
+        requests = [judge.comparing(a.cell.prompt, texts[a.call_id], texts[b.call_id]) for a, b in shown]
         for place, reply in self._jury.ask(judge, requests):
             letter, reason = judge.choice(reply)
             self._count(judge.name, letter is None)
@@ -162,17 +168,22 @@ class Scoring:
             )
             marks.keep(self._ledger, [vote])
 
-    def _unscored(self, key: str) -> list[Answer]:
-        ids = [answer.call_id for answer in self._answers]
+    def _unscored(self, scorers: Sequence[Scorer | Judge]) -> dict[str, dict[Answer, None]]:
+        """For each scorer, by its name, the answers that it has not scored, in their order."""
         known = {
-            mark.call_id
-            for mark in marks.scores(self._ledger, ids)
-            if mark.scorer == key and not (self._again and mark.value is None)
+            (mark.scorer, mark.call_id)
+            for mark in marks.scores(self._ledger, [answer.call_id for answer in self._answers])
+            if not (self._again and mark.value is None)
         }
-        return [answer for answer in self._answers if answer.call_id not in known]
+        return {
+            one.name: {answer: None for answer in self._answers if (key_of(one), answer.call_id) not in known}
+            for one in scorers
+        }
 
-    def _reply(self, answer: Answer) -> Reply:
-        return self._ledger.call(answer.call_id).reply
+    def _texts(self, answers: Iterable[Answer]) -> dict[str, str]:
+        """The texts of answers, by their calls."""
+        wanted = dict.fromkeys(answer.call_id for answer in answers)
+        return {call.call_id: call.reply.text for call in self._ledger.each(wanted)}
 
     def _count(self, name: str, lost: bool) -> None:
         self._made[name] += 1

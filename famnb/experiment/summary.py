@@ -16,7 +16,7 @@ import pandas as pd
 
 from famnb import stats
 from famnb.experiment import tables
-from famnb.experiment.findings import findings, said
+from famnb.experiment.findings import findings, said, standing
 from famnb.experiment.pairs import compared, metrics_of, scores_of
 from famnb.experiment.standing import ANSWERED
 
@@ -38,10 +38,17 @@ class Summary:
     """
     pairs: pd.DataFrame
     """One row a metric and pair of variants; see `famnb.experiment.pairs.compared`."""
-    lines: tuple[str, ...]
-    """What can be said, in plain words."""
+    notes: tuple[str, ...]
+    """What the figures are not made of, or with what reservation."""
+    findings: tuple[str, ...]
+    """What can be said of each two variants, in plain words."""
     level: float
     """Of every interval by itself; words claim a difference only if all comparisons together leave it clear."""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The notes, then the findings."""
+        return *self.notes, *self.findings
 
     def shown(self) -> tuple[list[str], list[list[str]]]:
         """The table as one reads it: its head, and its rows."""
@@ -104,8 +111,8 @@ def summary(frame: pd.DataFrame, *, level: float = 0.95) -> Summary:
         index=pd.Index(variants, name="variant"),
     ).convert_dtypes()
     pairs = compared(answered, variants, metrics_of(answered), level=level)
-    lines = findings(rows, pairs, warmups=len(frame) - len(rows), level=level)
-    return Summary(table, pairs, lines, level)
+    notes = tuple(standing(rows, warmups=len(frame) - len(rows)))
+    return Summary(table, pairs, notes, tuple(findings(pairs, variants, level=level)), level)
 
 
 def _row(rows: pd.DataFrame, answered: pd.DataFrame, scores: list[str], level: float) -> dict[str, Any]:

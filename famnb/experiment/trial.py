@@ -99,7 +99,7 @@ class Trial:
         The columns: order, cell (its key), prompt_id, prompt, variant, endpoint, model, each varied field, repeat (from
         0), warmup.
         """
-        return plan_frame(self.cells, shared=self.fields)
+        return plan_frame(self.cells, self.variants, shared=self.fields)
 
     def forecast(self, *, concurrency: int = CONCURRENCY) -> Forecast:
         """What the calls that a run would still make will take: tokens, USD and seconds, as 95 % intervals.

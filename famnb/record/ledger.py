@@ -8,7 +8,7 @@ import functools
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -102,6 +102,21 @@ class Ledger:
             raise KeyError(f"no call {call_id!r} in {self.path}; famnb.calls() lists what is there")
         return self._call(found[0])
 
+    def each(self, call_ids: Iterable[str]) -> Iterator[Call]:
+        """Recorded calls in the order given, many at the price of few queries; ids that are not there are left out."""
+        wanted = list(call_ids)
+        self.settle()
+        for start in range(0, len(wanted), CHUNK):
+            some = wanted[start : start + CHUNK]
+            sql = f"SELECT * FROM ({STANDING}) WHERE id IN ({_marks(some)})"  # noqa: S608 - marks
+            found = {row["id"]: row for row in self._fetch(sql, some)}
+            keys = list({row["request_key"] for row in found.values()})
+            sql = f"SELECT key, body FROM requests WHERE key IN ({_marks(keys)})"  # noqa: S608 - marks
+            bodies = {row["key"]: row["body"] for row in self._fetch(sql, keys)}
+            reads = dict(self.reads(found))
+            for row in (found[call_id] for call_id in some if call_id in found):
+                yield _call(row, bodies.get(row["request_key"]), functools.partial(tuple, reads.get(row["id"], ())))
+
     def select(self, where: str = "1", values: Sequence[Any] = (), *, limit: int | None = None) -> list[sqlite3.Row]:
         """Rows of the calls table, newest last, at most the `limit` newest.
 
@@ -117,7 +132,7 @@ class Ledger:
         wanted = list(call_ids)
         for start in range(0, len(wanted), CHUNK):
             some = wanted[start : start + CHUNK]
-            sql = f"SELECT * FROM pieces WHERE call_id IN ({','.join('?' * len(some))}) ORDER BY seq"  # noqa: S608 - marks
+            sql = f"SELECT * FROM pieces WHERE call_id IN ({_marks(some)}) ORDER BY seq"  # noqa: S608 - marks
             pieces: dict[str, list[bytes]] = {}
             for piece in self._fetch(sql, some):
                 pieces.setdefault(piece["call_id"], []).append(piece["reads"])
@@ -261,12 +276,9 @@ class Ledger:
 
     def _call(self, row: sqlite3.Row) -> Call:
         call_id, key = row["id"], row["request_key"]
-        values = {name: row[name] for name in row.keys()} | {"status": row["standing"]}  # noqa: SIM118 - a Row iterates over values
         body = self._fetch("SELECT body FROM requests WHERE key = ?", (key,))
-        return Call(
-            row=values,
-            body=msgspec.json.decode(body[0]["body"]) if body else {},
-            load=lambda: next((reads for _, reads in self.reads([call_id])), ()),
+        return _call(
+            row, body[0]["body"] if body else None, lambda: next((reads for _, reads in self.reads([call_id])), ())
         )
 
     def cost(self, exchange: Exchange, reply: Reply) -> Cost | None:
@@ -298,6 +310,15 @@ class Ledger:
                 with contextlib.closing(connection):
                     fits = fitting.fitted(connection.execute(fitting.RATIOS, (model, fitting.REPLIES)).fetchall())
                     self._fits[model] = time.monotonic(), fits
+
+
+def _call(row: sqlite3.Row, body: str | None, load: Callable[[], tuple[Read, ...]]) -> Call:
+    values = {name: row[name] for name in row.keys()} | {"status": row["standing"]}  # noqa: SIM118 - a Row iterates over values
+    return Call(row=values, body=msgspec.json.decode(body) if body else {}, load=load)
+
+
+def _marks(values: Sequence[Any]) -> str:
+    return ",".join("?" * len(values))
 
 
 def _standing(pid: int | None, born: float | None, host: str | None) -> str:

@@ -184,7 +184,7 @@ class Board:
             self._output.show(self._bundle())
 
     def __repr__(self) -> str:
-        return f"<Board {', '.join(variant.label for variant in self._variants)}>"
+        return f"<Board {' | '.join(variant.label for variant in self._variants)}>"
 
     # A round
 

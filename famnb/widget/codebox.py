@@ -29,6 +29,8 @@ class CodeBox:
         self._said = widgets.HTML()
         self._code = Copyable("code")
         self.box = widgets.VBox([boxed(self._kind, kind="kind"), self._said, self._code])
+        self._renewing = False
+        """Whether the kinds change by themselves, so that nothing was chosen."""
         self._kind.observe(lambda _: self.changed(), "value")
 
     def opened(self) -> None:
@@ -36,7 +38,9 @@ class CodeBox:
         self.changed()
 
     def changed(self) -> None:
-        """The form was edited."""
+        """The form was edited, or another kind chosen."""
+        if self._renewing:
+            return
         try:
             request = self._request()
         except InvalidRequest as fault:
@@ -46,9 +50,9 @@ class CodeBox:
         if self._kind.options != there:
             # The last is the vendor's SDK, whichever fits.
             chosen = chosen if chosen in there else there[-1]
-            with self._kind.hold_trait_notifications():
-                self._kind.options = there
-                self._kind.value = chosen
+            self._renewing = True
+            self._kind.options, self._kind.value = there, chosen
+            self._renewing = False
         made = code(request, kind=chosen, base_url=self._client.base_url(request.endpoint))
         self._said.value = f'<span class="famnb-help">{_SAFE}</span>'
         self._code.show(made, shown=pictures.brief(made))

@@ -67,7 +67,12 @@ class Given:
 
     def _box(self, name: str, act: Callable[[str, bool], None], help: str) -> widgets.Checkbox:
         box = widgets.Checkbox(description=name, tooltip=help, indent=False)
-        box.observe(lambda change: self._reading or act(name, change["new"]), "value")
+
+        def ticked(change: Any) -> None:
+            if not self._reading:
+                act(name, change["new"])
+
+        box.observe(ticked, "value")
         return box
 
     def _about(self, name: str) -> str:
@@ -99,9 +104,10 @@ class Given:
                 form.write((*kind, "type"), "json_schema" if on else "")
 
     def _holds(self, inside: Path) -> bool:
-        text = self._form.raw.get((*inside, "schema"), "") if self._form else ""
+        if self._form is None or self._schema is None:
+            return False
         try:
-            return bool(text and self._schema) and json.loads(text) == self._schema["schema"]
+            return bool(json.loads(self._form.raw.get((*inside, "schema"), "null")) == self._schema["schema"])
         except ValueError:
             return False
 

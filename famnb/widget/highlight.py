@@ -11,15 +11,30 @@ from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Keyword, Name, Number, String, _TokenType
 
 LONGEST = 8_000
-"""Characters; a longer program stays plain, so that one block never holds the kernel up."""
+"""Characters; a longer program stays plain, so that no text holds the kernel up for more than a moment."""
 KINDS = ("keyword", "string", "number", "comment", "name")
+"""The classes of the spans, for whoever colours them."""
 # A lexer's regular expression cannot be interrupted, and some take the square of a long line's or gap's length.
 _UNUSUAL = re.compile(r"[^\n]{500}|\s{200}")
-LANGUAGES = frozenset(
-    "bash c c++ console cpp cs csharp css diff docker dockerfile go html ini javascript js json jsx julia kotlin "
-    "lua php powershell pycon py python python3 r rb ruby rs rust scala sh shell sql swift toml ts tsx typescript xml "
-    "yaml yml zsh".split()
-)
+LANGUAGES = {"bash", "c", "c++", "console", "cpp", "cs", "csharp", "css", "diff", "docker", "dockerfile", "go", "html"}
+LANGUAGES |= {"ini", "javascript", "js", "json", "jsx", "julia", "kotlin", "lua", "php", "powershell", "pycon", "py"}
+LANGUAGES |= {
+    "python",
+    "python3",
+    "r",
+    "rb",
+    "ruby",
+    "rs",
+    "rust",
+    "scala",
+    "sh",
+    "shell",
+    "sql",
+    "swift",
+    "toml",
+    "ts",
+}
+LANGUAGES |= {"tsx", "typescript", "xml", "yaml", "yml", "zsh"}
 _KIND_OF: dict[_TokenType, str] = {
     Comment: "comment",
     Keyword: "keyword",
@@ -36,7 +51,7 @@ _KIND_OF: dict[_TokenType, str] = {
 # A block is rendered when it closes, and again with the whole reply.
 @functools.lru_cache(maxsize=64)
 def spans(code: str, language: str) -> str:
-    """The code as HTML with a `<span class="…">` of one of KINDS around what has a kind; plain if unknown or unusual."""
+    """The code as HTML, a `<span class="…">` of KINDS around what has a kind; unknown and unusual code is plain."""
     if language.lower() not in LANGUAGES or len(code) > LONGEST or _UNUSUAL.search(code):
         return escape(code)
     lexer = get_lexer_by_name(language.lower(), stripnl=False, ensurenl=False)

@@ -175,8 +175,8 @@ def _of_form(request: Request) -> list[str]:
         case ResponsesRequest(text=TextOptions(format=form)) if form is not None:
             named, schema, kind = form.name, form.schema_, form.type
         case ChatRequest(response_format=form) | WebChatRequest(response_format=form) if form is not None:
-            inner = form.json_schema
-            named, schema, kind = inner and inner.name, inner and inner.schema_, form.type
+            inner, kind = form.json_schema, form.type
+            named, schema = (None, None) if inner is None else (inner.name, inner.schema_)
         case _:
             return []
     if kind != "json_schema":

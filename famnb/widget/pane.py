@@ -182,8 +182,8 @@ class Pane:
 
     def summary(self) -> dict[str, Any]:
         """The same as `snapshot`, its blocks left out (None) where the changes have told them."""
-        whole = self.snapshot()
         told = [block.snapshot() for block in self._blocks.values()]
+        whole = self.snapshot()
         return {**whole, "blocks": None} if [*map(_seen, whole["blocks"])] == [*map(_seen, told)] else whole
 
     def snapshot(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from famnb.endpoints import compose, endpoint_for
+from famnb.endpoints import ENDPOINTS, compose, endpoint, endpoint_for
 from famnb.errors import InvalidRequest
 from famnb.request import Request
 from famnb.widget import markup
@@ -30,7 +30,7 @@ class Variant:
     settings: Mapping[str, Any] | Request
 
     def request(self, prompt: str, *, system: str = "") -> Request:
-        """The request for a prompt; raises InvalidRequest, naming the pane.
+        """The request for a prompt, streamed unless the settings say otherwise; raises InvalidRequest, naming the pane.
 
         A whole request keeps all but its conversation, and without a prompt that too.
         """
@@ -123,8 +123,12 @@ def _composed(fields: dict[str, Any], prompt: str, system: str) -> Request:
     if "prompt" in fields:
         raise InvalidRequest("prompt: every pane is asked the board's own prompt; leave it out")
     model, name = fields.get("model"), fields.pop("endpoint", None)
-    where = name or (endpoint_for(model).name if model else "messages")
-    return compose(where, prompt, **{"system": system or None, "stream": True, **fields})
+    at = endpoint(name) if name else endpoint_for(model) if model else ENDPOINTS["messages"]
+    fields = {"system": system or None, "stream": True, **fields}
+    if fields["stream"] and "stream_options" in at.request.model_fields:
+        # Without being asked for it, these endpoints do not say what a stream used.
+        fields.setdefault("stream_options", {"include_usage": True})
+    return compose(at.name, prompt, **fields)
 
 
 def _asking(request: Request, prompt: str, system: str) -> Request:

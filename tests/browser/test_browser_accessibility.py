@@ -11,6 +11,8 @@ pytestmark = pytest.mark.browser
 
 CONNECT = "import famnb\nclient = famnb.connect()"
 COMPOSER = "composer = famnb.Composer(client)\ncomposer"
+BOARD = """variants = {"small": {"model": "fam-2-5-mini"}, "large": {"thinking": 64}}
+famnb.Board(client, {label: {"max_tokens": 90_000, **fields} for label, fields in variants.items()})"""
 DASHBOARD = 'reply = client.ask("Why?", max_tokens=64)\nfamnb.Dashboard(client)'
 ASKED = "```python\nreturn 'a' + str(1)  # so\n```\n\n|a|b|\n|-|-|\n|1|2|"
 SERIOUS = ("serious", "critical")
@@ -23,9 +25,20 @@ def send(lab: Lab) -> None:
     expect(lab.output(1)).to_contain_text("tokens out")
 
 
+def ask_all(lab: Lab, prompt: str, seen: str) -> None:
+    """Have every pane of a board answer, with one pinned and words compared, and wait for what is to be looked at."""
+    lab.output(1).get_by_label("Prompt").fill(prompt)
+    lab.output(1).get_by_role("button", name="Differences").click()
+    lab.output(1).get_by_label("Prompt").press("Control+Enter")
+    lab.output(1).get_by_role("button", name="large: pin as winner").click()
+    expect(lab.output(1).locator(seen).first).to_be_visible()
+
+
 WIDGETS = {
     "composer": (COMPOSER, send),
-    "dashboard": (DASHBOARD, lambda lab: expect(lab.output(1)).to_contain_text("completed")),
+    "board, streaming": (BOARD, lambda lab: ask_all(lab, "Count to 50000.", ".famnb-won .famnb-text")),
+    "board, ended": (BOARD, lambda lab: ask_all(lab, "Hello.", "ins")),
+    "dashboard": (DASHBOARD, lambda lab: expect(lab.output(1)).to_contain_text("time to first token")),
 }
 
 

@@ -113,3 +113,23 @@ def test_a_stop_that_the_kernel_does_not_hear_interrupts_it(page: Page):
         page.clock.fast_forward(400)
     assert asked.value.method == "POST"
     assert page.evaluate("window.said") == ["ready", "stop", "stop"]
+
+
+def test_a_pane_that_ends_among_others_is_drawn_anew_alone(page: Page):
+    """Its text is not sent again and stays; the others are left alone, and so is the focus."""
+    pane = {"id": "p", "running": True, "stop": True, "waiting": "", "elapsed": 0}
+    pane |= {"head": "", "badges": [], "asked": [], "failure": "", "notes": [], "figures": "", "blocks": []}
+    hears(page, "snapshot", 2, [pane, {**pane, "id": "q"}])
+    block = [["open", 0, "text", ""], ["text", 0, "said"]]
+    hears(page, "changes", 3, {"p": block, "q": block})
+    page.get_by_role("button", name="Stop").nth(1).focus()
+    ended = {**pane, "running": False, "blocks": None, "notes": ["it has ended"]}
+    page.evaluate(
+        "message => window.hear('msg:custom', message)", {"kind": "changes", "seq": 4, "panes": {}, "anew": [ended]}
+    )
+    expect(page.locator(".famnb-text")).to_have_text(["said", "said"])
+    expect(page.locator(".famnb-pane").first).to_contain_text("it has ended")
+    expect(page.get_by_role("button", name="Stop")).to_be_focused()
+    grows(page, 5, ", still")
+    hears(page, "changes", 6, {"q": [["text", 0, " more"]]})
+    expect(page.locator(".famnb-text")).to_have_text(["said, still", "said more"])

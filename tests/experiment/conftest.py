@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import multiprocessing
 from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
+import sharedrun
 
 import famnb
 from famnb.service import Server
 
-RUN = """
-import sys, famnb
-url, key, ledger, prompts, concurrency = sys.argv[1:]
-client = famnb.Client(base_url=url, api_key=key, ledger=ledger)
-exp = famnb.Experiment(
-    [f"Question {number}" for number in range(int(prompts))],
-    famnb.grid(model=["fam-2-5-pro", "fam-2-5-mini"], endpoint="messages"),
-    repeats=2, name="shared", client=client, max_tokens=16, stream=False,
-)
-print("started", flush=True)
-print(exp.run(concurrency=int(concurrency), progress=False).completed, flush=True)
-"""
-"""One process that runs an experiment of four cells a prompt, and says how many it completed."""
+CHILDREN = multiprocessing.get_context("forkserver")
+CHILDREN.set_forkserver_preload(["famnb.study"])
 
 
 @pytest.fixture(scope="session")
@@ -68,19 +58,23 @@ def priced() -> Iterator[None]:
 
 
 @pytest.fixture
-def child(server: Server, tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Starts processes that run one and the same experiment in this test's ledger."""
-    started: list[subprocess.Popen[str]] = []
+def child(server: Server, tmp_path: Path) -> Iterator[Callable[..., tuple[BaseProcess, Connection]]]:
+    """Starts processes that run one and the same experiment in this test's ledger; each with what it says."""
+    started: list[BaseProcess] = []
 
-    def start(*, prompts: int, concurrency: int = 16) -> subprocess.Popen[str]:
-        arguments = [server.url, server.key, str(tmp_path / "ledger.sqlite"), str(prompts), str(concurrency)]
-        command = [sys.executable, "-c", RUN, *arguments]
-        started.append(
-            subprocess.Popen(command, env=dict(os.environ), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    def start(*, prompts: int, concurrency: int = 16) -> tuple[BaseProcess, Connection]:
+        heard, say = CHILDREN.Pipe(duplex=False)
+        ledger = str(tmp_path / "ledger.sqlite")
+        process = CHILDREN.Process(
+            target=sharedrun.run, args=(server.url, server.key, ledger, prompts, concurrency, say)
         )
-        return started[-1]
+        started.append(process)
+        process.start()
+        say.close()
+        assert heard.recv() == "started"
+        return process, heard
 
     yield start
     for process in started:
         process.kill()
-        process.communicate()
+        process.join()

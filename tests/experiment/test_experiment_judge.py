@@ -78,6 +78,7 @@ def test_a_judge_that_goes_by_the_position_decides_nothing_and_is_found_out(serv
     found = exp.score().consistency["judge"]
     assert (found.pairs, found.inconsistent.value, found.first_wins, found.second_wins) == (2, 1, 4, 0)
     assert "verdicts that change with the position: 100%" in str(found)
+    assert "Calls of judges: 4; cost $0.00014, in none of the figures above." in exp.summary().lines
     assert list(exp.frame()["score_judge"]) == [0.5] * 4
     assert set(exp.ranking("judge").frame["strength"].round(9)) == {0}
 
@@ -234,3 +235,6 @@ def test_the_local_services_judge_answers_in_form(client: famnb.Client) -> None:
     exp.run(progress=False)
     assert exp.score().missing["judge"] == 0
     assert exp.judge_calls()["simulated"].all()
+    lines = exp.summary().lines
+    assert "Calls of judges: 2; cost not known, in none of the figures above." in lines
+    assert lines[-1] == "Some verdicts were simulated: no model judged."

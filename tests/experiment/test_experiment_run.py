@@ -194,6 +194,13 @@ def test_a_senseless_setting_is_refused_before_the_first_call(client, priced, wr
     assert len(client.ledger) == 0
 
 
+def test_more_at_once_than_the_client_has_connections_is_said(connect, server):
+    """Calls that wait for a connection would time out; it runs with as many as there are."""
+    exp = experiment(connect(server, connections=2))
+    with pytest.warns(UserWarning, match="concurrency: 64, but the client uses 2 connections at most"):
+        assert exp.run(concurrency=64).completed == 12
+
+
 def test_a_run_that_breaks_raises_what_broke_it(connect, server):
     """A client that was closed meanwhile ends the run with its own words."""
     client = connect(server)

@@ -109,7 +109,7 @@ def test_failed_calls_are_counted_named_and_left_out():
     rows.loc[failed, ["status", "error"]] = ["failed", "RateLimitError"]
     found = summary(rows)
     assert found.table.loc["B", ["planned", "completed", "failed", "left"]].tolist() == [30, 28, 2, 0]
-    assert found.lines[0] == "2 of 30 calls of B failed (RateLimitError 2) and are in none of its figures."
+    assert found.lines[0] == "2 of 30 calls of B failed (RateLimitError 2) and are in none of its medians and means."
     assert found.pairs["n"].tolist() == [28]
 
 

@@ -20,6 +20,7 @@ from famnb import endpoints
 from famnb.client import Client
 from famnb.errors import AuthenticationError, ConnectError, IdleTimeout, LedgerError
 from famnb.record import Ledger, schema
+from famnb.record.ledger import CHUNK
 from famnb.reply import Reply
 from famnb.service import Server
 from famnb.timing import Timing
@@ -243,6 +244,18 @@ def test_a_file_of_the_first_version_is_read_and_written(ledger: Ledger) -> None
     made = exchange(reasoning={"effort": "high"})
     ledger.closed(made).result()
     assert [(row["id"], row["hidden_cap"]) for row in ledger.select()] == [("call_1", None), (made.id, 16_384)]
+
+
+def test_many_calls_are_read_at_once_as_each_alone(ledger: Ledger) -> None:
+    """In the order given, more than one query's worth; what is not there is left out."""
+    made = [exchange(prompt=f"{place}") for place in range(CHUNK + 2)]
+    for one in made:
+        ledger.closed(one)
+    wanted = [made[-1].id, "call_missing", *(one.id for one in made[:-1])]
+    found = list(ledger.each(wanted))
+    assert [call.call_id for call in found] == [wanted[0], *wanted[2:]]
+    alone = ledger.call(wanted[0])
+    assert (found[0].row, found[0].request, found[0].reply) == (alone.row, alone.request, alone.reply)
 
 
 def test_a_file_from_the_future_is_left_alone(ledger: Ledger) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from famnb.events import Delta
 from famnb.widget.live import UNHEARD_LOOKS, Flusher, LiveView
+from famnb.widget.pane import Pane
 
 TEXT = (0, 1)
 
@@ -111,6 +112,26 @@ def test_the_last_message_is_everything_and_then_the_end_is_told(view: Recording
     assert not view.running
     assert [message["kind"] for message in ended] == ["snapshot"]
     assert ended[0]["panes"][0]["running"] is False
+
+
+def test_one_pane_of_several_ends_without_the_others(view: Recording, scripted):
+    """Its last words come first, then what else it says, its text not again; the end is told when all have ended."""
+    left, right = scripted(), scripted()
+    ended = []
+    view.follow([Pane(left, id="left"), Pane(right, id="right")], then=lambda: ended.append(view.sent[-1]))
+    view.sent.clear()
+    left.says(Delta(TEXT, "tool_call", "{}")).ends(status="completed")
+    right.says(Delta(TEXT, "text", "more"))
+    view.flush()
+    words, rest = view.sent
+    assert words["panes"]["left"][-1] == ["text", 0, "{}"]
+    assert words["panes"]["right"][-1] == ["text", 0, "more"]
+    (again,) = rest["anew"]
+    assert (again["id"], again["running"], again["blocks"]) == ("left", False, None)
+    assert not ended
+    right.ends(status="failed")
+    view.flush()
+    assert [pane["running"] for pane in ended[0]["panes"]] == [False, False]
 
 
 def test_that_a_reply_is_simulated_is_said_as_soon_as_it_is_known(view: Recording, stream):

@@ -6,12 +6,11 @@ import html as stdlib_html
 import re
 
 import pytest
+from hostile import HOSTILE, acts
 from hypothesis import given
 from hypothesis import strategies as st
-from hostile import HOSTILE, acts
 
 from famnb.widget import highlight, markup
-
 
 
 def links(html: str) -> list[str]:

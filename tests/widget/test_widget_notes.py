@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from famnb.endpoints import ENDPOINTS, compose
-from famnb.widget.notes import carried, surprises, unsent
+from famnb.widget.draft import Draft, read
+from famnb.widget.groups import EXACT
+from famnb.widget.notes import carried, hazards, surprises, unsent
+from famnb.widget.pictures import Picture
 
 
 def test_shared_fields_and_the_cap_move_along():
@@ -61,9 +66,15 @@ def test_a_chosen_model_that_is_not_served_there_is_named():
 
 def test_a_system_text_beside_a_whole_conversation_is_said_to_stay_behind():
     """Where it is a message of the conversation, there is no place for it; elsewhere it is sent."""
-    assert unsent(compose("web", "hi"), system="Be kind.", replaced=True) != []
-    assert unsent(compose("web", "hi"), system="Be kind.", replaced=False) == []
-    assert unsent(compose("messages", "hi"), system="Be kind.", replaced=True) == []
+    talk = {("messages",): '[{"role": "user", "content": "hi"}]'}
+
+    def said(endpoint: str, raw: dict[tuple[str, ...], str]) -> list[str]:
+        draft = Draft(endpoint=endpoint, system="Be kind.", raw={("model",): ENDPOINTS[endpoint].models[0], **raw})
+        return unsent(draft, read(draft))
+
+    assert said("web", talk) != []
+    assert said("web", {}) == []
+    assert said("messages", talk) == []
 
 
 @pytest.mark.parametrize(
@@ -72,11 +83,20 @@ def test_a_system_text_beside_a_whole_conversation_is_said_to_stay_behind():
         ("messages", {"thinking": 1024}, "not below max_tokens (512)"),
         ("responses", {"reasoning": {"effort": "high"}}, "default of 512"),
         ("web", {"stream": True}, "carries no usage"),
+        ("responses", {"previous_response_id": "r1"}, "does not carry the earlier instructions over"),
+        ("web", {"tool_choice": "auto"}, "no effect without `tools`"),
+        ("web", {"stream": False, "stream_options": {"include_usage": True}}, "unless the reply is streamed"),
+        ("responses", {"text": {"format": {"type": "json_schema", "schema": {}}}}, "schema has no name"),
+        ("chat", {"response_format": {"type": "text", "json_schema": {"schema": {}}}}, "schema has no effect"),
+        ("messages", {"thinking": {"type": "disabled", "budget_tokens": 9}}, "no effect while `thinking.type`"),
+        ("chat", {"temperature": 1.0, "top_p": 0.5}, "change one"),
     ],
 )
 def test_what_is_allowed_but_seldom_meant_is_said(endpoint: str, fields: dict[str, object], words: str):
     """The known traps of each endpoint."""
-    assert words in surprises(compose(endpoint, "hi", **fields))[0]
+    asked = compose(endpoint, "hi").body()
+    request = compose(endpoint, "hi", **fields) if fields.get("thinking") == 1024 else None
+    assert words in surprises(request or ENDPOINTS[endpoint].request(**{**asked, **fields}))[0]
 
 
 @pytest.mark.parametrize(
@@ -91,3 +111,53 @@ def test_what_is_allowed_but_seldom_meant_is_said(endpoint: str, fields: dict[st
 def test_a_request_without_a_trap_has_no_remark(endpoint: str, fields: dict[str, object]):
     """Remarks are worth reading because they are rare."""
     assert surprises(compose(endpoint, "hi", **fields)) == []
+
+
+def test_a_conversation_moves_along_without_the_roles_that_are_none_there():
+    """Written at one endpoint, it has its place at every other; a system message has none on messages."""
+    talk = '[{"role": "system", "content": "Be kind."}, {"role": "user", "content": "hi"}]'
+    kept, losses = carried({("messages",): talk}, ENDPOINTS["chat"], ENDPOINTS["responses"])
+    assert (kept, losses) == ({("input",): talk}, ())
+    kept, losses = carried({("input",): talk}, ENDPOINTS["responses"], ENDPOINTS["messages"])
+    assert json.loads(kept["messages",]) == [{"role": "user", "content": "hi"}]
+    assert losses == ("1 message of role system left out: messages has no such role",)
+
+
+def test_fields_as_json_move_along_field_by_field():
+    """Those of the other endpoint stay, the others are named, and what is no JSON yet stays as it is."""
+    raw = {EXACT: '{"reasoning": {}, "metadata": {"a": "b"}}'}
+    kept, losses = carried(raw, ENDPOINTS["responses"], ENDPOINTS["web"])
+    assert json.loads(kept[EXACT]) == {"reasoning": {}}
+    assert [loss.split()[0] for loss in losses] == ["`metadata`"]
+    assert carried({EXACT: "{"}, ENDPOINTS["web"], ENDPOINTS["chat"]) == ({EXACT: "{"}, ())
+
+
+@pytest.mark.parametrize(
+    ("source", "field", "path", "homes"),
+    [
+        ("web", "tools", ("tools",), "web"),
+        ("responses", "metadata", ("metadata",), "responses"),
+        ("responses", "text.verbosity", ("text", "verbosity"), "responses"),
+        ("responses", "previous_response_id", ("previous_response_id",), "responses"),
+        ("responses", "store", ("store",), "responses"),
+        ("web", "stream_options.include_usage", ("stream_options", "include_usage"), "web"),
+    ],
+)
+def test_what_only_one_endpoint_has_is_said_wherever_one_goes(
+    source: str, field: str, path: tuple[str, ...], homes: str
+):
+    """Every other endpoint names the field and where it is at home."""
+    for name, target in ENDPOINTS.items():
+        if name != source:
+            _, (loss,) = carried({path: "x"}, ENDPOINTS[source], target)
+            assert loss == f"`{field}` is left out: {name} cannot carry it (only {homes})"
+
+
+def test_images_where_the_document_names_none_are_remarked_on():
+    """They are sent, since many services take them; that one may not is said before it does."""
+    shown = (Picture("https://example.org/cat.png"),)
+    said = {}
+    for name, at in ENDPOINTS.items():
+        draft = Draft(endpoint=name, prompt="hi", pictures=shown, raw={("model",): at.models[0]})
+        said[name] = [remark for remark in hazards(draft, read(draft)) if "images" in remark]
+    assert {name for name, remarks in said.items() if remarks} == {"web", "messages"}

@@ -154,3 +154,15 @@ def test_the_last_snapshot_is_the_reply_itself(stream):
     assert shown["badges"] == [["cut off at the token cap", "warn"]]
     assert shown["blocks"][0]["html"] == '<p dir="auto" style="text-align:start"><em>x</em></p>\n'
     assert "3 tokens out" in shown["figures"]
+
+
+def test_what_changes_have_told_is_not_summed_up_again(stream):
+    """What they have not told is: a block whose last words were shown and that was not rendered since."""
+    pane = Pane(stream, id="p")
+    stream.says(Delta(TEXT, "text", "one\n\ntwo"), Closed(TEXT))
+    assert pane.changes()
+    assert [block["tail"] for block in pane.summary()["blocks"]] == [""]
+    assert pane.changes() == []
+    assert pane.summary()["blocks"] is None
+    stream.ends(status="completed")
+    assert pane.summary()["blocks"] is None

@@ -79,11 +79,16 @@ async function interrupt(kernel) {
 // out once.
 function following(box) {
   let near = true;
-  box.addEventListener("scroll", () => {
+  let placed = 0;
+  const look = () => {
     near = box.scrollHeight - box.scrollTop - box.clientHeight < 24;
-  });
+  };
+  box.addEventListener("scroll", look);
   return () => {
-    if (near) box.scrollTop = 1e7;
+    if (box.scrollTop < placed) look(); // the reader has scrolled up, and the event is still on its way
+    if (!near) return;
+    box.scrollTop = 1e7;
+    placed = box.scrollTop;
   };
 }
 
@@ -384,7 +389,7 @@ export default () => {
     const id = [...view.drawn.keys()].find((id) => view.drawn.get(id).element.contains(active));
     change();
     if (id === undefined) return;
-    const buttons = [...(view.drawn.get(id)?.element.querySelectorAll("button") ?? [])];
+    const buttons = [...(view.drawn.get(id)?.element.querySelectorAll("button, [tabindex]") ?? [])];
     const target = buttons.find((each) => each.className === active.className) ?? buttons[0] ?? view.box?.area;
     target?.focus({ preventScroll: true });
   };

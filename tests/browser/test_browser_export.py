@@ -1,0 +1,72 @@
+"""A saved notebook without a kernel, without scripts and without a network still tells the whole transcript."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import nbconvert
+import nbformat
+import pytest
+from playwright.sync_api import Browser
+
+from famnb.endpoints import compose
+from famnb.events import Usage
+from famnb.reply import Block, Reply
+from famnb.timing import Timing
+from famnb.widget import transcript
+
+pytestmark = pytest.mark.browser
+
+REPLY = Reply(
+    model="fam-2-5-pro",
+    endpoint="messages",
+    request=compose("messages", "Why is the sky blue?", system="Be brief."),
+    blocks=(
+        Block(at=(0, 0), kind="thinking", text="Scattering, surely.", closed=True),
+        Block(at=(0, 1), kind="text", text="It costs $5 or $6.\n\n```python\nsky = 'blue'\n```", closed=True),
+        Block(at=(0, 2), kind="tool_call", text='{"wavelength": 450}', name="look_up", closed=True),
+    ),
+    status="completed",
+    streamed=True,
+    complete=True,
+    usage=Usage(input_tokens=1204, output_tokens=452),
+    timing=Timing(ttft_s=0.42, e2e_s=3.1),
+)
+SAID = (
+    *("Be brief.", "Why is the sky blue?", "Scattering, surely.", "It costs $5 or $6.", "sky = 'blue'"),
+    *("calls look_up", '"wavelength": 450', "1,204 tokens in", "first token 0.42 s"),
+)
+
+
+@pytest.fixture
+def notebook(tmp_path: Path) -> Path:
+    """A notebook file with one reply in it, as a cell leaves it there."""
+    output = nbformat.v4.new_output("display_data", data=transcript.bundle(REPLY))
+    cell = nbformat.v4.new_code_cell("client.ask('Why is the sky blue?')", outputs=[output])
+    path = tmp_path / "saved.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), path)
+    return path
+
+
+def test_exported_html_tells_all_without_scripts_and_network(browser: Browser, notebook: Path):
+    """Everything that was said is on the page; the thinking is folded, and opens."""
+    exported = notebook.with_suffix(".html")
+    exported.write_text(nbconvert.HTMLExporter().from_filename(str(notebook))[0])
+    context = browser.new_context(java_script_enabled=False, offline=True)
+    page = context.new_page()
+    page.goto(exported.as_uri())
+    shown = page.locator(".jp-OutputArea-output")
+    thinking = shown.locator("summary")
+    assert not shown.get_by_text("Scattering, surely.").is_visible()
+    thinking.click()
+    text = shown.inner_text()
+    assert [words for words in SAID if words not in text] == []
+    context.close()
+
+
+def test_the_file_itself_can_be_read(notebook: Path):
+    """In the plain text of the notebook's JSON is the whole transcript."""
+    (output,) = json.loads(notebook.read_text())["cells"][0]["outputs"]
+    text = "".join(output["data"]["text/plain"])
+    assert [words for words in SAID if words not in text] == []

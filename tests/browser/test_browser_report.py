@@ -1,0 +1,49 @@
+"""A saved report in a real browser: without network and without script, light, dark and on paper."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Browser
+
+import famnb
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def saved(service, tmp_path_factory):
+    """The report of a small experiment whose prompt is hostile."""
+    folder = tmp_path_factory.mktemp("report")
+    with famnb.Client(base_url=service.url, api_key=service.key, ledger=folder / "ledger.sqlite") as client:
+        exp = famnb.Experiment(
+            ["One", "Two <script>document.title = 'owned'</script><img src='http://127.0.0.1:9/x.png'>"],
+            famnb.grid(model=["fam-2-5-pro", "fam-2-5-mini"], endpoint="messages"),
+            name="Seen",
+            client=client,
+            max_tokens=60,
+        )
+        exp.run(progress=False)
+        return exp.report(folder / "report.html")
+
+
+@pytest.mark.parametrize(("scheme", "dark"), [("light", False), ("dark", True)])
+def test_a_report_fits_its_reader_and_asks_for_nothing(browser: Browser, saved, scheme, dark):
+    """Ground, ink and pictures are those of the reader's system; nothing is requested but the file itself."""
+    context = browser.new_context(color_scheme=scheme, viewport={"width": 700, "height": 900})
+    page = context.new_page()
+    asked, said = list[str](), list[str]()
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: said.append(message.text))
+    page.goto(saved.as_uri())
+    assert page.title() == "Seen"
+    assert [url for url in asked if not url.startswith("data:")] == [saved.as_uri()]
+    assert said == []
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert ground == ("rgb(17, 20, 24)" if dark else "rgb(255, 255, 255)")
+    shown = page.evaluate("[...document.images].map(i => i.complete && i.naturalWidth > 0 && i.currentSrc === i.src)")
+    assert shown
+    assert set(shown) == {not dark}
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    context.close()

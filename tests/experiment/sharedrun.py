@@ -1,0 +1,30 @@
+"""One process's run of an experiment that several processes run, one after another or at once."""
+
+from __future__ import annotations
+
+from multiprocessing.connection import Connection
+
+import famnb
+
+CELLS_PER_PROMPT = 4
+
+
+def run(url: str, key: str, ledger: str, prompts: int, concurrency: int, say: Connection) -> None:
+    """Run what is left of it; says "started", then how many cells it completed or why it could not run."""
+    client = famnb.Client(base_url=url, api_key=key, ledger=ledger)
+    exp = famnb.Experiment(
+        [f"Question {number}" for number in range(prompts)],
+        famnb.grid(model=["fam-2-5-pro", "fam-2-5-mini"], endpoint="messages"),
+        repeats=2,
+        name="shared",
+        client=client,
+        max_tokens=16,
+        stream=False,
+    )
+    say.send("started")
+    try:
+        report = exp.run(concurrency=concurrency, progress=False)
+    except famnb.FamnbError as error:
+        say.send(str(error))
+    else:
+        say.send(report.completed)

@@ -1,0 +1,153 @@
+"""The saved report: one file that says everything, loads nothing, and in which nobody's text is markup."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import pytest
+
+import famnb
+
+GRID = famnb.grid(model=["fam-2-5-pro", "fam-2-5-mini"], endpoint="messages")
+EVIL = (
+    "</pre><script>alert(1)</script><img src=x onerror=alert(1)> [x](javascript:alert(1)) ![](http://evil.test/a.png)"
+)
+SECTIONS = [
+    "What it shows",
+    "Figures of each variant",
+    "Pictures",
+    "Plan and settings",
+    "Forecast and outcome",
+    "Answers",
+    "Failures",
+    "Prices",
+    "How to read it",
+    "Made with",
+]
+
+
+class Page(HTMLParser):
+    """What a browser would see of a page: its elements with their attributes, its headings and its text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.headings: list[str] = []
+        self.text = ""
+        self._heading = False
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self._heading = tag == "h2"
+
+    def handle_data(self, data):
+        self.text += data
+        if self._heading:
+            self.headings.append(data)
+            self._heading = False
+
+
+def reported(exp, path):
+    """The page that an experiment's report is."""
+    assert exp.report(path) == path
+    return Page(path.read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def experiment(client):
+    """An experiment of four cells on the service that does not wait."""
+
+    def make(prompts=("Why is the sky blue?", "What is a median?"), **options):
+        return famnb.Experiment(prompts, GRID, client=client, **{"name": "report", "max_tokens": 40, **options})
+
+    return make
+
+
+def test_a_report_says_what_was_asked_what_came_and_what_it_cost(experiment, tmp_path, priced):
+    """Every section is there, with the findings, the settings, the prices' source, the versions and the answers."""
+    experiment(name="pilot", prompts=[f"Question {number}" for number in range(6)]).run(progress=False)
+    exp = experiment(system="Answer briefly.", warmup=1)
+    exp.run(progress=False)
+    page = reported(exp, tmp_path / "report.html")
+    assert page.headings == SECTIONS
+    assert "6 of 6" in page.text
+    assert "Simulated." in page.text
+    assert "no difference can be claimed: n = 2 pairs" in page.text
+    assert "2 prompts × 2 variants × 1 repeat, after 1 warm-up call of each variant: 6 calls" in page.text
+    assert '"system": "Answer briefly."' in page.text
+    assert "older than these (the same model and endpoint, simulated)" in page.text
+    assert f"famnb{famnb.__version__}" in page.text
+    assert page.text.count("Why is the sky blue?") >= 3
+    alts = [attributes["alt"] for tag, attributes in page.elements if tag == "img"]
+    assert [alt.split(" by ")[0] for alt in alts] == [
+        "Time to first token",
+        "Time to the end of the reply",
+        "Time to the end of the reply against cost",
+        "Cost",
+    ]
+
+
+def test_a_report_loads_nothing_and_runs_nothing(experiment, tmp_path, priced):
+    """No script, no style sheet, no frame; every picture is in the file, and a policy forbids the rest."""
+    exp = experiment()
+    exp.run(progress=False)
+    page = reported(exp, tmp_path / "report.html")
+    assert {tag for tag, _ in page.elements}.isdisjoint({"script", "link", "iframe", "object", "embed", "base"})
+    sources = [
+        attributes.get("src") or attributes["srcset"] for tag, attributes in page.elements if tag in ("img", "source")
+    ]
+    assert len(sources) == 8
+    assert all(source.startswith("data:image/png;base64,") for source in sources)
+    policies = [each.get("content") for tag, each in page.elements if each.get("http-equiv")]
+    assert policies == [
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+    ]
+    assert "url(" not in (tmp_path / "report.html").read_text()
+
+
+def test_hostile_text_is_inert(client, tmp_path):
+    """A name, a label, a field and a prompt, which the answer repeats, are text wherever they stand."""
+    variants = {EVIL: {"model": "fam-2-5-pro"}, "plain": {"model": "fam-2-5-mini"}}
+    exp = famnb.Experiment([{"id": EVIL, "prompt": EVIL}], variants, name=EVIL, client=client, system=EVIL)
+    exp.run(progress=False)
+    page = reported(exp, tmp_path / "report.html")
+    assert "script" not in {tag for tag, _ in page.elements}
+    for tag, attributes in page.elements:
+        assert not [name for name in attributes if name.startswith("on")]
+        assert not (attributes.get("href") or "").startswith("javascript:")
+        assert tag != "img" or attributes["src"].startswith("data:")
+    assert page.text.count("<script>alert(1)</script>") > 4
+
+
+def test_failures_are_listed(connect, tmp_path):
+    """With the variant, the prompt, the status, the error and what the service said."""
+    with famnb.serve(time_scale=0, fault="status=400") as refusing:
+        exp = famnb.Experiment(["a", "b"], GRID, name="refused", client=connect(refusing), max_tokens=5)
+        exp.run(progress=False)
+        page = reported(exp, tmp_path / "report.html")
+    assert page.text.count("BadRequestError") >= 4
+    assert "2 of 2 calls of fam-2-5-pro failed (BadRequestError 2)" in page.text
+    assert "img" not in {tag for tag, _ in page.elements}
+
+
+def test_an_experiment_that_has_not_run_has_a_report(experiment, tmp_path):
+    """The plan is all there is, and what is missing says so."""
+    page = reported(experiment(), tmp_path / "new" / "report.html")
+    assert "0 of 4" in page.text
+    assert "not yet" in page.text
+    assert "No price is known for fam-2-5-" in page.text
+    assert "Forecast and outcome" not in page.headings
+
+
+def test_a_report_replaces_the_file_or_leaves_it(experiment, tmp_path):
+    """All of it or nothing, and nothing beside it."""
+    path = tmp_path / "reports" / "report.html"
+    path.parent.mkdir()
+    path.write_text("old")
+    experiment().report(path)
+    assert path.read_text().startswith("<!doctype html>")
+    (path.parent / "folder.html").mkdir()
+    with pytest.raises(OSError):
+        experiment().report(path.parent / "folder.html")
+    assert sorted(each.name for each in path.parent.iterdir()) == ["folder.html", "report.html"]

@@ -1,0 +1,117 @@
+"""Images of a prompt: taken by their content, sent as parts, and in no widget's state."""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, datetime
+from typing import Any
+
+import ipywidgets as widgets
+import pytest
+
+from famnb.errors import InvalidRequest
+from famnb.widget import pictures
+from famnb.widget.attachments import Attachments
+from famnb.widget.pictures import LIMIT_BYTES, Picture
+
+HEADS = {
+    "png": b"\x89PNG\r\n\x1a\n",
+    "jpeg": b"\xff\xd8\xff\xe0",
+    "gif": b"GIF89a",
+    "webp": b"RIFF\x00\x00\x00\x00WEBP",
+}
+DATA = HEADS["png"] + b"\x00" * 3000
+
+
+@pytest.mark.parametrize("kind", HEADS)
+def test_an_image_is_what_its_content_says(kind: str):
+    """Not what its name says; the data URL holds every byte."""
+    data = HEADS[kind] + bytes(range(256))
+    picture = pictures.uploaded("holiday.bmp", data)
+    assert picture.url.startswith(f"data:image/{kind};base64,")
+    assert base64.b64decode(picture.url.partition(",")[2]) == data
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"<svg/>", r"no PNG, JPEG, GIF or WebP image"),
+        (b"", r"no PNG"),
+        (b"RIFF\x00\x00\x00\x00WAVE", r"no PNG"),
+        (HEADS["png"] + b"\x00" * LIMIT_BYTES, r"5\.0 MB is too large; expected at most 5\.0 MB"),
+    ],
+)
+def test_anything_else_is_refused(data: bytes, words: str):
+    """With the name of the file, the limit and what to do."""
+    with pytest.raises(InvalidRequest, match=f"cat.png: .*{words}"):
+        pictures.uploaded("cat.png", data)
+
+
+@pytest.mark.parametrize("url", ["", "cat.png", "ftp://x/y.png", "https://", "javascript:alert(1)", "https://a b/c"])
+def test_an_address_is_http_or_data(url: str):
+    """Anything else is refused with an example."""
+    with pytest.raises(InvalidRequest, match="expected an address such as https://"):
+        pictures.linked(url)
+    assert pictures.linked(" https://example.org/cat.png ") == Picture("https://example.org/cat.png")
+    assert pictures.linked(pictures.uploaded("a", DATA).url).uploaded
+
+
+def test_texts_for_widgets_name_the_data_and_get_it_back():
+    """The name is short and stands for the data in this process alone."""
+    text = f'{{"url": "{pictures.uploaded("a", DATA).url}"}}'
+    named = pictures.shelved(text)
+    assert len(named) < 80
+    assert pictures.restored(named) == text
+    assert pictures.restored("famnb-image:" + "0" * 32) == "famnb-image:" + "0" * 32
+    assert pictures.holds_data(text)
+    assert pictures.holds_data(named)
+    assert pictures.brief(text).endswith('… (3 kB more)"}')
+
+
+def upload(box: Attachments, *files: tuple[str, bytes]) -> None:
+    """What the page does when files are chosen."""
+    box._upload.value = tuple(
+        {"name": name, "type": "image/png", "size": len(data), "last_modified": datetime.now(UTC), "content": memoryview(data)}
+        for name, data in files
+    )
+
+
+@pytest.fixture
+def edits() -> list[int]:
+    """One item for each time the box said that it changed."""
+    return []
+
+
+@pytest.fixture
+def box(edits: list[int]) -> Attachments:
+    """A box without images."""
+    return Attachments(changed=lambda: edits.append(1))
+
+
+def test_uploads_are_listed_removed_and_forgotten_by_the_widget(box: Attachments, edits: list[int]):
+    """The bytes stay on the Python side: no widget's state has them."""
+    upload(box, ("<b>a.png", DATA), ("notes.txt", b"text"))
+    (picture,) = box.pictures
+    assert picture.words == "<b>a.png, png, 3 kB"
+    assert box._upload.value == ()
+    assert "notes.txt" in box._trouble.value
+    state: Any = widgets.Widget.get_manager_state()
+    assert base64.b64encode(DATA).decode()[:200] not in str(state)
+    assert "AAAAAAAAAAAAAAAA" not in str(state)
+    (row,) = box._list.children
+    assert "&lt;b&gt;a.png" in row.children[0].value
+    row.children[1].click()
+    assert box.pictures == ()
+    assert edits == [1, 1]
+
+
+def test_addresses_are_added_beside_uploads(box: Attachments):
+    """In the order given; what is no address stays in its box with the reason."""
+    upload(box, ("a.png", DATA))
+    box._link.value = "https://example.org/cat.png"
+    box._add.click()
+    box._link.value = "cat"
+    box._add.click()
+    assert [picture.words for picture in box.pictures] == ["a.png, png, 3 kB", "https://example.org/cat.png"]
+    assert box._link.value == "cat"
+    assert "expected an address" in box._trouble.value

@@ -1,0 +1,128 @@
+"""Presets in a real file: saved, loaded, kept from keys and image data, read across versions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from strategies import requests
+
+from famnb.errors import InvalidRequest
+from famnb.request import Request
+from famnb.widget import presets
+from famnb.widget.draft import Draft, drafted, read
+from famnb.widget.pictures import Picture
+
+PNG = "data:image/png;base64," + "iVBORw0KGgo" * 40
+DRAFT = Draft(
+    endpoint="web",
+    prompt="What is a tide?",
+    system="Be brief.",
+    pictures=(Picture("https://example.org/cat.png"),),
+    raw={("model",): "fam-2-5-pro", ("reasoning", "effort"): "high", ("temperature",): "warm"},
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A file in a folder that is not there yet."""
+    return tmp_path / "config" / "presets.json"
+
+
+def test_a_preset_is_the_form_again(path: Path):
+    """Right or wrong, what was written comes back; another preset of the name takes its place."""
+    assert presets.names(path) == ()
+    assert presets.save(path, " tides ", DRAFT) == ()
+    presets.save(path, "other", Draft(endpoint="chat", raw={("model",): "fam-mini"}))
+    assert presets.load(path, "tides") == (DRAFT, ())
+    assert presets.names(path) == ("other", "tides")
+    presets.delete(path, "tides")
+    assert presets.names(path) == ("other",)
+    with pytest.raises(InvalidRequest, match=r"no 'tides'.*there are other"):
+        presets.load(path, "tides")
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(requests)
+def test_any_request_comes_back_from_a_preset(path: Path, request: Request):
+    """Whatever the form can hold, short of image data and keys."""
+    presets.save(path, "any", drafted(request))
+    assert read(presets.load(path, "any").draft).request == request
+
+
+def test_the_data_of_an_image_is_never_saved(path: Path):
+    """Neither of an upload nor inside a conversation; what is not saved is said."""
+    talk = json.dumps([{"role": "user", "content": [{"type": "image_url", "image_url": PNG}]}])
+    draft = Draft(endpoint="chat", prompt="x", pictures=(Picture(PNG, "cat.png"),), raw={("messages",): talk})
+    said = presets.save(path, "cat", draft)
+    assert "iVBOR" not in path.read_text()
+    assert ["image" in sentence for sentence in said] == [True, True]
+    assert presets.load(path, "cat").draft == Draft(endpoint="chat", prompt="x")
+
+
+@pytest.mark.parametrize("where", ["prompt", "system", "raw"])
+def test_a_key_is_never_saved(path: Path, monkeypatch: pytest.MonkeyPatch, where: str):
+    """The environment's own, wherever it was pasted; nothing is written at all."""
+    monkeypatch.setenv("FAM_API_KEY", "very-secret-0123456789")
+    words = "Bearer very-secret-0123456789"
+    draft = Draft(endpoint="chat", **{where: {("temperature",): words} if where == "raw" else words})
+    with pytest.raises(InvalidRequest, match="looks like a key"):
+        presets.save(path, "leak", draft)
+    assert not path.exists()
+
+
+def test_a_preset_of_a_newer_version_loads_as_far_as_it_is_known(path: Path):
+    """What is left out is said piece by piece; saving another one keeps all that is not understood."""
+    path.parent.mkdir()
+    entry = {
+        "endpoint": "messages",
+        "prompt": "hi",
+        "voice": "low",
+        "images": ["https://example.org/a.png", {"id": 3}, "ftp://x"],
+        "fields": {"temperature": "0.2", "mood": "good", "thinking.type": "sometimes", "top_p": 1},
+    }
+    path.write_text(json.dumps({"version": 9, "theme": "x", "presets": {"new": entry}}))
+    draft, left_out = presets.load(path, "new")
+    assert draft == Draft(
+        endpoint="messages",
+        prompt="hi",
+        pictures=(Picture("https://example.org/a.png"),),
+        raw={("temperature",): "0.2"},
+    )
+    assert "newer famnb (version 9" in left_out[0]
+    assert [sentence.split("`")[1] for sentence in left_out if "`" in sentence] == [
+        *("voice", "mood", "thinking.type", "top_p")
+    ]
+    assert sum("image" in sentence for sentence in left_out) == 2
+    presets.save(path, "mine", DRAFT)
+    after = json.loads(path.read_text())
+    assert (after["version"], after["theme"], after["presets"]["new"]) == (9, "x", entry)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"presets": []}', '{"presets": {"x": {"endpoint": "voice"}}}'])
+def test_a_file_that_is_none_is_refused_and_left_alone(path: Path, text: str):
+    """With the place and what was expected; nothing overwrites what somebody wrote."""
+    path.parent.mkdir()
+    path.write_text(text)
+    with pytest.raises(InvalidRequest, match="expected|this is not JSON"):
+        presets.load(path, "x")
+    if "voice" not in text:
+        with pytest.raises(InvalidRequest):
+            presets.save(path, "x", DRAFT)
+    assert path.read_text() == text
+
+
+@pytest.mark.parametrize("name", ["", "  ", "a\nb", "x" * 81])
+def test_a_name_says_something(path: Path, name: str):
+    """On one line, and short enough for a list."""
+    with pytest.raises(InvalidRequest, match="expected a name"):
+        presets.save(path, name, DRAFT)
+
+
+def test_the_environment_names_another_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Else it is in the user's configuration folder."""
+    assert presets.default_path().name == "presets.json"
+    monkeypatch.setenv("FAMNB_PRESETS", str(tmp_path / "mine.json"))
+    assert presets.default_path() == tmp_path / "mine.json"
