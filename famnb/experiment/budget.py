@@ -8,12 +8,14 @@ A try that the client makes again within one call had brought no content; it cou
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from famnb.errors import InvalidRequest
+from famnb.errors import BudgetExceeded, InvalidRequest
+from famnb.experiment.plan import Cell
 from famnb.record import prices
-from famnb.record.price import MILLION, Price
+from famnb.record.price import MILLION, Price, dollars
 from famnb.request import Request
 from famnb.request.limits import MINI_MODELS, MINI_OUTPUT_TOKENS
 from famnb.wire import codec
@@ -53,6 +55,20 @@ def ceiling(request: Request, *, size: int | None = None) -> Ceiling:
         return Ceiling(tokens_in, tokens_out, None, say)
     worst = max(tokens_in * _dearest_input(price) + tokens_out * price.output for price in found)
     return Ceiling(tokens_in, tokens_out, worst / MILLION)
+
+
+def worst_cases(cells: Iterable[Cell]) -> dict[str, Decimal]:
+    """The most that each cell's call can cost; InvalidRequest, saying what to do, where that is not known."""
+    known: dict[int, Decimal] = {}
+    worst: dict[str, Decimal] = {}
+    for cell in cells:
+        if id(cell.request) not in known:  # all repeats share one request
+            found = ceiling(cell.request)
+            if found.usd is None:
+                raise InvalidRequest(f"budget_usd: variant {cell.variant.label!r} cannot be kept to one: {found.why}")
+            known[id(cell.request)] = found.usd
+        worst[cell.key] = known[id(cell.request)]
+    return worst
 
 
 def _output_cap(request: Request, model: str) -> int | None:
@@ -120,6 +136,14 @@ class Purse:
     def fits(self, key: str) -> bool:
         """Whether a cell's call keeps the limit whatever the calls in flight cost."""
         return self.counted + self._reserved + self._worst[key] <= self.limit
+
+    def expect(self, key: str) -> None:
+        """BudgetExceeded where not even this cell's call fits."""
+        if not self.fits(key):
+            raise BudgetExceeded(
+                f"not even one more call fits: it may cost {dollars(self._worst[key])}, and {dollars(self.counted)} of "
+                f"{dollars(self.limit)} are spent. Give a higher budget_usd, or a lower cap on the tokens of an answer"
+            )
 
     def reserve(self, key: str) -> None:
         """A cell's call starts."""

@@ -1,6 +1,6 @@
 """What a plan will take: calls, tokens, money and time as intervals, and the most that it can cost.
 
-past calls ── drawn again, 400 times ── as many possible runs ── the middle 95 % of them
+past calls ── drawn again, 1,000 times ── as many possible runs ── the middle 95 % of them
 caps × prices ── the ceiling, whatever the answers are
 
 How the runs are drawn is `possible`'s business; which past calls count is `past`'s.

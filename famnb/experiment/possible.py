@@ -1,6 +1,6 @@
 """Possible runs of a plan, drawn from past calls; what is read from them is the forecast's business.
 
-for each of 400 runs:    past calls ── drawn with replacement ── as many again: what may be true of such calls
+for each of 1,000 runs:  past calls ── drawn with replacement ── as many again: what may be true of such calls
                          each planned call ── one of those: its tokens, its time, hence its cost
                          the calls in their order, so many at once ── how long all of it takes
 """
@@ -17,7 +17,7 @@ from scipy import stats
 from famnb.experiment.past import Flags, Floats, Pool
 from famnb.record.estimate import PRIOR
 
-RUNS = 400
+RUNS = 1_000
 """Runs that are drawn."""
 LOW, HIGH = PRIOR.low / PRIOR.mid, PRIOR.high / PRIOR.mid
 """How far off, as a factor, a count may be that was estimated from the length of a text."""
@@ -54,7 +54,8 @@ def draws(slots: Sequence[Slot], *, concurrency: int, seed: int) -> tuple[dict[s
     where counts were estimated, and where input that is read from a cache has a price of its own.
     """
     rng = np.random.default_rng(seed)
-    again = {id(slot.pool): _Again(slot.pool, rng) for slot in slots if slot.pool is not None}
+    pools = {id(slot.pool): slot.pool for slot in slots if slot.pool is not None}
+    again = {place: _Again(each, rng) for place, each in pools.items()}
     sums: dict[str, Floats] = {}
     free = np.zeros((RUNS, min(concurrency, max(len(slots), 1))))
     every = np.arange(RUNS)

@@ -13,7 +13,7 @@ import dataclasses
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from decimal import Decimal
 
 from famnb.errors import Interrupted
@@ -43,6 +43,8 @@ class Job:
     """Calls started a second at most; None does not limit."""
     purse: Purse | None
     """The budget; None does not limit."""
+    replayed: MutableMapping[str, str] = dataclasses.field(default_factory=dict)
+    """Where to note which recorded call answered a cell."""
     finish: Callable[[], object] = lambda: None
     """Called on the schedule's thread once nothing runs any more."""
 
@@ -80,8 +82,6 @@ class Run:
         self._cells: dict[str, Cell] = {}
         self._ended: queue.SimpleQueue[tuple[str, Outcome] | None] = queue.SimpleQueue()
         self._tally = _Tally(skipped=job.planned - len(job.todo))
-        self.replayed: dict[str, str] = {}
-        """Cells that recorded calls answered, and which; the ledger has no further row of these."""
         self._lock = threading.Lock()
         self._stopped_by: Ending | None = None
         self._due = self._began = time.monotonic()
@@ -242,7 +242,7 @@ class Run:
         cell = self._cells.pop(key)
         self._warming -= cell.warmup
         if outcome.replayed and outcome.call_id is not None:
-            self.replayed[key] = outcome.call_id
+            self._job.replayed[key] = outcome.call_id
         if self._job.purse is not None:
             self._job.purse.settle(key, outcome)
         with self._lock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
@@ -14,9 +14,9 @@ import pandas as pd
 from famnb.client import Client
 from famnb.client.caller import CONCURRENCY
 from famnb.client.fanout import FEW, watched
-from famnb.errors import BudgetExceeded, InvalidRequest
+from famnb.errors import InvalidRequest
 from famnb.experiment.alone import Alone
-from famnb.experiment.budget import Purse, amount, ceiling
+from famnb.experiment.budget import Purse, amount, worst_cases
 from famnb.experiment.executor import ByClient
 from famnb.experiment.forecast import Forecast, forecast
 from famnb.experiment.past import history
@@ -29,7 +29,6 @@ from famnb.experiment.standing import standing, writable
 from famnb.experiment.summary import Summary, summary
 from famnb.experiment.variants import Variant, Variants, checked, variants_of
 from famnb.record import Ledger
-from famnb.record.price import dollars
 
 
 class Trial:
@@ -63,6 +62,7 @@ class Trial:
         self._client = client
         self._run: Run | None = None
         self._replayed: dict[str, str] = {}
+        """Cells that recorded calls answered, and which; the ledger has no further row of these."""
         for loss in {loss: None for variant in self.variants for loss in checked(variant, self.fields).losses}:
             warnings.warn(f"{self.name}: {loss}", stacklevel=3)
 
@@ -108,10 +108,12 @@ class Trial:
         row says of which and of how many. The ceiling is caps times prices, whatever the answers are. What is not known
         says so. Nothing is sent; LedgerError if the ledger cannot be read.
         """
+        _count("concurrency", concurrency, 1)
         stands = standing(self.ledger, self.name)
         settled = {cell.key for cell in self.cells if stands.settled(cell.key, retry_failed=False)}
         past = history(self.ledger, {model_of(cell.request) for cell in self.cells})
-        return forecast(self.cells, past, done=settled | self._replayed.keys(), concurrency=concurrency)
+        at_once = min(concurrency, self.client.connections)
+        return forecast(self.cells, past, done=settled | self._replayed.keys(), concurrency=at_once)
 
     def run(
         self,
@@ -126,10 +128,10 @@ class Trial:
         """Run what is not answered yet, and say what it came to; with `wait=False` return the `Run` at once.
 
         At most `concurrency` calls are in flight, fewer while a service throttles, never more than the client has
-        connections, and at most `rate` are started a
-        second. With `budget_usd` no call is started that could pass it, calls in flight at their worst case and all
-        earlier runs of this experiment counted. What failed is tried again only with `retry_failed`. `progress` shows a
-        bar; by default where somebody is looking. Running again resumes, also in another process or after a crash.
+        connections; at most `rate` are started a second. With `budget_usd`, an amount for this experiment, no call is
+        started that could pass it: earlier runs count, calls in flight at their worst case. What failed is tried again
+        only with `retry_failed`. `progress` shows a bar; by default where somebody is looking. Running again resumes,
+        also in another process or after a crash.
         Raises BudgetExceeded where not even one call fits the budget, InvalidRequest for a budget where a price is not
         known and while another run of this experiment is under way, LedgerError where calls cannot be recorded,
         Interrupted after an interrupt has stopped the run.
@@ -155,9 +157,7 @@ class Trial:
         `status` is `planned` where there is no call yet, else that of the cell's completed call, else of its latest.
         LedgerError if the ledger cannot be read.
         """
-        if self._run is not None:
-            self._replayed |= self._run.replayed
-        return joined(self.plan(), ledger=self.ledger, name=self.name, replayed=self._replayed)
+        return joined(self.plan(), ledger=self.ledger, name=self.name, replayed=dict(self._replayed))
 
     def summary(self, *, level: float = 0.95) -> Summary:
         """What has been answered so far shows: figures of each variant, paired comparisons, and both in plain words.
@@ -173,35 +173,26 @@ class Trial:
         if rate is not None and not (not isinstance(rate, bool) and math.isfinite(rate) and rate > 0):
             raise InvalidRequest(f"rate: expected a number of calls a second above 0, got {rate!r}")
         executor = ByClient(self.client, concurrency=concurrency)
-        if concurrency > self.client.connections:
-            warnings.warn(
-                f"concurrency: {concurrency}, but the client uses {self.client.connections} connections at most; make "
-                f"it with connections={concurrency}",
-                stacklevel=3,
-            )
         limit = None if budget_usd is None else amount(budget_usd)
-        worst = {} if limit is None else _worst_cases(self.cells)
+        worst = {} if limit is None else worst_cases(self.cells)
         writable(self.ledger)
         alone = Alone(self.ledger.path, self.name)
         try:
             stands = standing(self.ledger, self.name)
-            todo = [
-                cell
-                for cell in self.cells
-                if cell.key not in self._replayed and not stands.settled(cell.key, retry_failed=retry_failed)
-            ]
-            purse = None
-            if limit is not None:
-                purse = Purse(limit, worst=worst, spent=stands.counted(worst, self.ledger))
-                _affordable(purse, todo, worst)
+            settled = {cell.key for cell in self.cells if stands.settled(cell.key, retry_failed=retry_failed)}
+            todo = [cell for cell in self.cells if cell.key not in settled | self._replayed.keys()]
+            purse = None if limit is None else Purse(limit, worst=worst, spent=stands.counted(worst, self.ledger))
+            if purse is not None and todo:
+                purse.expect(todo[0].key)
             job = Job(
                 name=self.name,
                 todo=todo,
                 planned=len(self.cells),
                 executor=executor,
-                concurrency=min(concurrency, self.client.connections),
+                concurrency=self._at_once(concurrency),
                 rate=rate,
                 purse=purse,
+                replayed=self._replayed,
                 finish=alone.release,
             )
         except BaseException:
@@ -210,26 +201,13 @@ class Trial:
         self._run = Run(job)
         return self._run
 
-
-def _worst_cases(cells: Sequence[Cell]) -> dict[str, Decimal]:
-    """The most that each cell's call can cost; InvalidRequest, saying what to do, where that is not known."""
-    known: dict[int, Decimal] = {}
-    for cell in cells:
-        if id(cell.request) not in known:
-            found = ceiling(cell.request)
-            if found.usd is None:
-                raise InvalidRequest(f"budget_usd: variant {cell.variant.label!r} cannot be kept to one: {found.why}")
-            known[id(cell.request)] = found.usd
-    return {cell.key: known[id(cell.request)] for cell in cells}
-
-
-def _affordable(purse: Purse, todo: Sequence[Cell], worst: dict[str, Decimal]) -> None:
-    """Refuse a run that could not make its first call."""
-    if todo and not purse.fits(todo[0].key):
-        raise BudgetExceeded(
-            f"not even one more call fits: it may cost {dollars(worst[todo[0].key])}, and {dollars(purse.counted)} of "
-            f"{dollars(purse.limit)} are spent. Give a higher budget_usd, or a lower cap on the tokens of an answer"
-        )
+    def _at_once(self, concurrency: int) -> int:
+        """As many as are asked for, but no more than there are connections, for which the others would only wait."""
+        most = self.client.connections
+        if concurrency > most:
+            said = f"concurrency: {concurrency}, but the client uses {most} connections at most"
+            warnings.warn(f"{said}; make it with connections={concurrency}", stacklevel=4)
+        return min(concurrency, most)
 
 
 def _name(name: object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import matplotlib.figure
@@ -18,6 +19,8 @@ from famnb.plot.sheet import Sheet
 from famnb.plot.words import NAMES, axis, capital, money, simulated, with_interval
 
 MARKERS = "oD"
+SHARES = ("score_votes",)
+"""Columns of shares: a mean of them is between 0 and 1, so its interval is too."""
 
 
 def pareto(
@@ -44,7 +47,7 @@ def pareto(
         found = [np.sort(values[name][(codes == place) & ~np.isnan(values[name])]) for name in columns]
         if all(map(len, found)):
             points[place] = [
-                (stats.median(v) if name == latency else stats.mean(v)) for name, v in zip(columns, found, strict=True)
+                (stats.median(v) if name == latency else _mean(name, v)) for name, v in zip(columns, found, strict=True)
             ]
     best = front(np.array([[p[0].value, p[1].value, *(-p.value for p in p[2:])] for p in points.values()]))
     on_front = {place for place, good in zip(points, best, strict=True) if good}
@@ -95,6 +98,14 @@ def front(losses: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     no_worse = (losses[:, None] <= losses[None]).all(axis=2)
     better = (losses[:, None] < losses[None]).any(axis=2)
     return np.asarray(~(no_worse & better).any(axis=0))
+
+
+def _mean(column: str, values: np.ndarray[Any, Any]) -> stats.Interval:
+    """The mean of a column, with its interval."""
+    found = stats.mean(values)
+    if column not in SHARES or not found.known:
+        return found
+    return dataclasses.replace(found, low=max(found.low, 0.0), high=min(found.high, 1.0))
 
 
 def _point(sheet: Sheet, place: int, x: stats.Interval, y: stats.Interval, scale: float, *, good: bool) -> Line2D:

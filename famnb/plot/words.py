@@ -25,6 +25,7 @@ NAMES = {
     "cost_usd": "cost",
     "input_tokens": "input tokens",
     "output_tokens": "output tokens",
+    "score_votes": "share of votes won",
 }
 UNITS = {column.name: column.unit for column in CALLS} | {"itl_s": "s"}
 

@@ -128,7 +128,7 @@ class Copyable(anywidget.AnyWidget):
       border: 1px solid var(--jp-border-color2, rgba(128, 128, 128, 0.4)); border-radius: 6px;
       background: var(--jp-cell-editor-background, rgba(128, 128, 128, 0.06)); color: inherit;
       font: var(--jp-code-font-size, 13px) / 1.45 var(--jp-code-font-family, monospace);
-      white-space: pre-wrap; overflow-wrap: anywhere; user-select: text;
+      white-space: pre-wrap; overflow-wrap: anywhere; word-break: normal; user-select: text;
     }
     .famnb-copyable .famnb-copy {
       padding: 1px 10px; border: 1px solid var(--jp-border-color2, rgba(128, 128, 128, 0.4)); border-radius: 6px;

@@ -29,8 +29,10 @@ class Desk(LiveView):
     def _message(self, widget: object, message: dict[str, Any], buffers: object) -> None:
         match message:
             case {"kind": "send", "prompt": str(prompt)}:
-                # The text comes with the wish to send it: the trait's own update may still be on its way.
-                self.prompt = prompt
+                # The text comes with the wish to send it: the trait's own update may still be on its way. A page knows
+                # one kind of line end, which is no reason to change those that are there.
+                if prompt != "\n".join(self.prompt.replace("\r\n", "\n").split("\r")):
+                    self.prompt = prompt
                 self._sent()
                 self.send({"kind": "taken"})
             case _:

@@ -64,6 +64,8 @@ _PLAIN_TAG = re.compile("|".join(_DRESSED))
 _MARK = r"\$(?=[^$]*\$)|\\(?=[(\[]|begin\b)"
 _FORMULA = r"(?P<marks>\$\$?)(?=[^\s$])[^$]*(?<=[^\s$])(?P=marks)(?![\d$])"
 _TYPESET = re.compile(f"(?P<formula>{_FORMULA})|{_MARK}")
+# What makes a formula more than a formula: links, attributes, files, extensions. It stays text, whatever the viewer.
+_ACTS = re.compile(r"\\(?:href|url|html|class|cssId|style|data|require|include|input|unicode|def|newcommand|let|bbox)")
 _SCHEMES = ("http://", "https://", "mailto:")
 _ALIGN = re.compile(r"text-align:(left|right|center)")
 
@@ -91,9 +93,13 @@ def _text(
     _self: RendererHTML, tokens: Sequence[Token], index: int, _options: object, _env: Mapping[str, object]
 ) -> str:
     """A text whose formulas are left to viewers that typeset them, and whose prices are kept from them."""
-    return _TYPESET.sub(
-        lambda mark: mark[0] if mark["formula"] else f"<span>{mark[0]}</span>", _escape(tokens[index].content)
-    )
+    return _TYPESET.sub(_typeset, _escape(tokens[index].content))
+
+
+def _typeset(mark: re.Match[str]) -> str:
+    if mark["formula"] and not _ACTS.search(mark[0]):
+        return mark[0]
+    return mark[0].replace("$", "<span>$</span>") if mark["formula"] else f"<span>{mark[0]}</span>"
 
 
 def _highlighted(code: str, language: str, _attributes: str) -> str:

@@ -35,8 +35,8 @@ a{color:var(--mark);text-decoration:none}a:hover{text-decoration:underline}
 .facts div{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:10px 14px}
 .facts dt{color:var(--soft);font-size:12.5px}
 .facts dd{margin:2px 0 0;font-size:18px;font-weight:600;overflow-wrap:anywhere}
-.banner.banner{color:var(--ink);background:var(--warn);border-left:4px solid var(--warn-line);border-radius:4px;padding:10px 14px;
-margin:22px 0 0}
+.banner.banner{color:var(--ink);background:var(--warn);border-left:4px solid var(--warn-line);
+border-radius:4px;padding:10px 14px;margin:22px 0 0}
 .lines{padding:0;list-style:none;margin:0}
 .lines li{border-left:3px solid var(--mark);padding:3px 0 3px 14px;margin:0 0 10px}
 .soft{color:var(--soft);font-size:13.5px}

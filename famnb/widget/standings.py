@@ -18,11 +18,10 @@ from famnb.record.price import dollars
 from famnb.widget import markup, transcript
 from famnb.widget.words import duration
 
-_HEAD = ("variant", "chosen over an average one", "strength (95 % interval)", "won", "ties", "votes")
+_HEAD = ("variant", "chosen over an average one", "strength (95 % interval)", "won", "tied", "votes")
 _BESIDE = ("median time", "mean cost")
-_CELL = "text-align:left;white-space:nowrap;padding:2px 14px 2px 0"
+_CELL = "text-align:left;padding:2px 14px 2px 0"
 MISSING = "–"
-_WON = "share of votes won"
 
 
 def bundle(experiment: Judged, *, said: str) -> transcript.Bundle:
@@ -59,9 +58,12 @@ def _row(name: Any, line: pd.Series[Any], frame: pd.DataFrame) -> list[str]:
 
 
 def _html(head: tuple[str, ...], rows: list[list[str]]) -> str:
-    names = "".join(f'<th scope="col" style="{_CELL}">{name}</th>' for name in head)
+    names = "".join(f'<th scope="col" style="{_CELL};white-space:normal">{name}</th>' for name in head)
     body = "".join(
-        "<tr>" + "".join(f'<td style="{_CELL}">{markup.escape(value)}</td>' for value in row) + "</tr>" for row in rows
+        "<tr>"
+        + "".join(f'<td style="{_CELL};white-space:nowrap">{markup.escape(value)}</td>' for value in row)
+        + "</tr>"
+        for row in rows
     )
     return f'<div style="overflow-x:auto"><table><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table></div>'
 
@@ -73,10 +75,10 @@ def _markdown(head: tuple[str, ...], rows: list[list[str]]) -> str:
 
 def _figure(frame: pd.DataFrame) -> str:
     """Score against cost, with latency, as an image; nothing where no variant can be placed."""
-    shown = frame[~frame["warmup"].astype(bool)].rename(columns={f"score_{PEOPLE}": _WON})
-    if shown[[_WON, "cost_usd", "e2e_s"]].dropna().empty:
+    shown, score = frame[~frame["warmup"].astype(bool)], f"score_{PEOPLE}"
+    if shown[[score, "cost_usd", "e2e_s"]].dropna().empty:
         return ""
-    figure: Any = plot.pareto(shown, by="variant", score=_WON)
+    figure: Any = plot.pareto(shown, by="variant", score=score)
     image = io.BytesIO()
     figure.savefig(image, format="png", dpi=150)
     drawn = base64.b64encode(image.getvalue()).decode()

@@ -242,8 +242,9 @@ def test_keys_do_what_the_buttons_do_and_the_theme_is_followed(lab: Lab):
         lab.page.keyboard.press("Tab")
         reached.append(lab.page.evaluate(FOCUSED))
     assert reached == [
-        *("model", "max_tokens", "stream", "thinking.type", "thinking.budget_tokens", "System"),
-        *("All fields", "JSON body", "Prompt"),
+        *("model", "max_tokens", "System"),
+        *("Sampling", "Reasoning", "Images", "Conversation", "Stream · 1 set", "More", "All fields"),
+        *("Presets", "History", "Code", "JSON body", "Prompt"),
     ]
     composer.get_by_label("max_tokens").fill(str(ENDLESS))
     composer.get_by_label("Prompt").focus()

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from faultserver import FaultServer
 from hypothesis import given
@@ -143,5 +144,18 @@ def test_votes_stand_in_frames_beside_cost_and_latency(talker: famnb.Client) -> 
     assert frame.groupby("variant", observed=True)["score_votes"].mean().to_dict() == {"good": 0.75, "bad": 0.25}
     assert (exp.ranking().n, exp.ranking("ann").n) == (6, 3)
     alt = famnb.plot.pareto(frame, by="variant", score="score_votes").alt
-    assert alt.startswith("Score_votes against cost by variant")
+    assert alt.startswith("Share of votes won against cost by variant")
     assert all(f"{name} (n=3)" in alt for name in ("good", "bad"))
+
+
+def test_the_interval_of_a_share_ends_where_shares_end() -> None:
+    """No variant wins more than all votes or fewer than none, however few there are."""
+    scores = {"score_votes": [1.0, 0.5, 0.0, 1.0], "cost_usd": [0.1] * 4, "e2e_s": [1.0] * 4, "variant": ["a"] * 4}
+    lines = famnb.plot.pareto(pd.DataFrame(scores), by="variant", score="score_votes").axes[0].lines
+    ends = [
+        end
+        for line in lines
+        if len(line.get_ydata()) == 2 and len(set(line.get_ydata())) == 2
+        for end in line.get_ydata()
+    ]
+    assert (min(ends), max(ends)) == (0, 1)

@@ -147,6 +147,13 @@ def test_prices_are_not_typeset_and_formulas_may_be(text: str, shown: str):
     assert shown in markup.html(text)
 
 
+@pytest.mark.parametrize("command", [r"\href{javascript:x}{y}", r"\htmlData{a=b}{y}", r"\style{color:red}{y}"])
+def test_a_formula_that_does_more_than_show_is_not_typeset(command: str):
+    """Links and attributes out of a formula: its signs are kept apart, so that every viewer shows it as text."""
+    assert markup.html(f"${command}$").count("<span>$</span>") == 2
+    assert markup.html(f"$${command}$$").count("<span>$</span>") == 4
+
+
 def test_an_escaped_text_is_never_typeset():
     """What shows exactly a text leaves no pair of signs of mathematics in one piece."""
     assert markup.escape(r"$5 to $6 \[x\]") == r"<span>$</span>5 to $6 <span>\</span>[x\]"

@@ -71,7 +71,13 @@ def test_texts_for_widgets_name_the_data_and_get_it_back():
 def upload(box: Attachments, *files: tuple[str, bytes]) -> None:
     """What the page does when files are chosen."""
     box._upload.value = tuple(
-        {"name": name, "type": "image/png", "size": len(data), "last_modified": datetime.now(UTC), "content": memoryview(data)}
+        {
+            "name": name,
+            "type": "image/png",
+            "size": len(data),
+            "last_modified": datetime.now(UTC),
+            "content": memoryview(data),
+        }
         for name, data in files
     )
 

@@ -106,7 +106,7 @@ def test_a_file_that_is_none_is_refused_and_left_alone(path: Path, text: str):
     """With the place and what was expected; nothing overwrites what somebody wrote."""
     path.parent.mkdir()
     path.write_text(text)
-    with pytest.raises(InvalidRequest, match="expected|this is not JSON"):
+    with pytest.raises(InvalidRequest, match=r"expected|this is not JSON"):
         presets.load(path, "x")
     if "voice" not in text:
         with pytest.raises(InvalidRequest):
