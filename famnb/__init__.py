@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from famnb.errors import StreamError as StreamError
     from famnb.errors import StreamInterrupted as StreamInterrupted
     from famnb.errors import TotalTimeout as TotalTimeout
+    from famnb.errors import WorkerLost as WorkerLost
     from famnb.experiment import grid as grid
     from famnb.experiment import scorers as scorers
     from famnb.frame import calls as calls
@@ -99,6 +100,7 @@ _HOMES = {
         "StreamError",
         "StreamInterrupted",
         "TotalTimeout",
+        "WorkerLost",
     ),
     "experiment": ("grid", "scorers"),
     "frame": ("calls", "deltas", "runs", "spend"),

@@ -16,6 +16,7 @@ FamnbError
 │   ├── IdleTimeout             the stream fell silent
 │   └── TotalTimeout            the whole call took too long
 ├── StreamInterrupted           the stream ended without evidence that the reply is complete
+│   └── WorkerLost              the worker of a cluster that carried the call is gone
 ├── StreamError                 the service reported a failure inside an open stream
 ├── StreamDecodeError           an event of the stream is not JSON
 ├── ResponseFormatError         a 200 whose body is not a reply
@@ -149,6 +150,10 @@ class TotalTimeout(DeadlineError):
 
 class StreamInterrupted(FamnbError):
     """The stream ended without a finish reason, a stop reason or a terminal event."""
+
+
+class WorkerLost(StreamInterrupted):
+    """The worker of a cluster that carried the call is gone; the service may have answered, and may bill it."""
 
 
 class StreamError(FamnbError):

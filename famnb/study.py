@@ -13,6 +13,7 @@ from famnb.experiment.prompts import Source
 from famnb.experiment.variants import Variants
 from famnb.widget import report
 from famnb.widget.ballot import Ballot
+from famnb.widget.runview import ShownRun
 from famnb.workbench import connect
 
 
@@ -27,9 +28,12 @@ class Experiment(Judged):
     `stream=False`. Each request is made `repeats` times; before them come `warmup` calls of every variant, marked as
     such. `seed` decides the order. `name`, together with what is asked, finds earlier calls in the ledger, so that
     running again resumes.
+    What `run(wait=False)` returns shows itself in a notebook as a bar with spend, times, failures and Stop.
     Without a `client`, `famnb.connect()` finds one when the first call is made or read.
     Raises InvalidRequest, naming the row or the variant, before anything is sent.
     """
+
+    _runs = ShownRun
 
     def __init__(
         self,

@@ -87,6 +87,21 @@ class Caller:
         """Connections that carry a call just now."""
         return self._engine.in_use
 
+    @property
+    def replays(self) -> bool:
+        """Whether it answers what it can from recorded calls."""
+        return self._engine.replays
+
+    def settings(self) -> dict[str, Any]:
+        """The arguments that make a caller like this one in another process; without key, recorder and replays."""
+        return {
+            "base_url": self._addresses.base_url,
+            "alt_base_url": self._addresses.alt_base_url,
+            "retries": self._engine.retries,
+            "deadlines": self._engine.deadlines,
+            "connections": self.connections,
+        }
+
     def base_url(self, endpoint: str) -> str:
         """The address of the service that an endpoint's requests go to, without the endpoint's own path."""
         at = endpoints.endpoint(endpoint)

@@ -82,6 +82,11 @@ class Engine:
         """Connections that carry a call just now."""
         return sum(service.slots.running for service in list(self._services.values()))
 
+    @property
+    def replays(self) -> bool:
+        """Whether some calls are answered from recorded ones."""
+        return self._replays is not None
+
     def start(self, call: Call) -> Stream:
         """Have a call carried, without waiting for any of it."""
         with self._lock:

@@ -29,13 +29,18 @@ class Recording:
         if self._recorder is not None:
             self._tried(self._recorder.opened, exchange)
 
+    def arrived(self, exchange: Exchange) -> None:
+        """More of its reads came."""
+        if self._recorder is not None:
+            self._tried(self._recorder.arrived, exchange)
+
     @contextlib.contextmanager
     def noting(self, exchange: Exchange) -> Iterator[None]:
         """While the call runs, its new reads are handed on about once a second."""
         if self._recorder is None:
             yield
             return
-        arrived, loop = self._recorder.arrived, asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
         noted = 0
         timer: asyncio.TimerHandle
 
@@ -43,7 +48,7 @@ class Recording:
             nonlocal noted, timer
             if len(exchange.reads) != noted:
                 noted = len(exchange.reads)
-                self._tried(arrived, exchange)
+                self.arrived(exchange)
             timer = loop.call_later(NOTE_S, note)
 
         timer = loop.call_later(NOTE_S, note)

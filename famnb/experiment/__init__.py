@@ -6,11 +6,25 @@ grid  ──┘
 """
 
 from famnb.experiment import scorers
+from famnb.experiment.forecast import Forecast
 from famnb.experiment.plan import Cell
 from famnb.experiment.progress import Progress, RunReport
 from famnb.experiment.prompts import Prompt
 from famnb.experiment.runner import Run
+from famnb.experiment.summary import Summary
 from famnb.experiment.trial import Trial
 from famnb.experiment.variants import Variant, grid
 
-__all__ = ["Cell", "Progress", "Prompt", "Run", "RunReport", "Trial", "Variant", "grid", "scorers"]
+__all__ = [
+    "Cell",
+    "Forecast",
+    "Progress",
+    "Prompt",
+    "Run",
+    "RunReport",
+    "Summary",
+    "Trial",
+    "Variant",
+    "grid",
+    "scorers",
+]

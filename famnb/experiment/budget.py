@@ -105,6 +105,10 @@ class Outcome:
     """The class of its error."""
     replayed: bool = False
     """Whether a recorded call answered; it costs nothing."""
+    simulated: bool = False
+    """Whether a simulated service answered; nothing is billed."""
+    ttft_s: float | None = None
+    """Its time to first token, in seconds."""
 
 
 def counted(outcome: Outcome, worst: Decimal) -> Decimal:

@@ -49,4 +49,6 @@ def outcome_of(stream: Stream) -> Outcome:
         attempts=exchange.attempts,
         error=None if reply.error is None else type(reply.error).__name__,
         replayed=reply.replayed,
+        simulated=reply.service == "sim",
+        ttft_s=reply.timing.ttft_s if reply.streamed else None,
     )

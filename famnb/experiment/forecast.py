@@ -54,7 +54,7 @@ class Forecast:
     """What the rest of an experiment will take, with 95 % prediction intervals.
 
     Each interval holds the sum over all calls still to be made in 95 of 100 runs, if calls go on as the past ones of
-    its history did. Failures and retries are not foreseen.
+    its history did; with fewer than 20 past calls and a long tail in 90. Failures and retries are not foreseen.
     """
 
     planned: int

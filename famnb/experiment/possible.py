@@ -85,19 +85,19 @@ class _Again:
     """A pool drawn again for each run, so that what few calls cannot tell shows as doubt."""
 
     def __init__(self, pool: Pool, rng: np.random.Generator) -> None:
-        self._of = np.stack([pool.ratio, pool.output, pool.e2e_s])
+        found = np.stack([pool.ratio, pool.output, pool.e2e_s])
+        middle = found.mean(axis=1, keepdims=True)
+        # Few calls look more alike than their kind is; by how much, Student's t and n - 1 say.
+        stretch = float(stats.t.ppf(0.975, pool.n - 1) / stats.norm.ppf(0.975)) * math.sqrt(pool.n / (pool.n - 1))
+        self._of = np.maximum(middle + stretch * (found - middle), 0.0)
         self._ends = [_ends(pool.ratio_guessed), _ends(pool.output_guessed)]
         self._taken = rng.integers(pool.n, size=(RUNS, pool.n))
-        # Means drawn again scatter less than means of new samples do, by what Student's t and n - 1 correct for.
-        stretch = float(stats.t.ppf(0.975, pool.n - 1) / stats.norm.ppf(0.975)) * math.sqrt(pool.n / (pool.n - 1))
-        means = self._of[:, self._taken].mean(axis=2)
-        self._shift = (stretch - 1) * (means - self._of.mean(axis=1, keepdims=True))
 
     def call(self, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
         """One more call in every run: input tokens per character and output tokens at both ends, and seconds."""
         runs, n = self._taken.shape
         picked = self._taken[np.arange(runs), rng.integers(n, size=runs)]
-        ratio, output, took = np.maximum(self._of[:, picked] + self._shift, 0.0)
+        ratio, output, took = self._of[:, picked]
         return ratio * self._ends[0][:, picked], output * self._ends[1][:, picked], took
 
 

@@ -34,6 +34,10 @@ class Progress:
     """Calls under way."""
     spent_usd: Decimal | None
     """The high end of what this run's ended calls cost; None while no cost is known."""
+    unpriced: int
+    """Answered cells of this run whose cost is not known."""
+    simulated: bool
+    """Whether a simulated service answered any of them, so that their costs are not billed."""
     elapsed_s: float
     """Since the run began."""
     eta_s: float | None
@@ -72,6 +76,8 @@ class RunReport:
     """Cells that this run left alone: answered earlier, or failed earlier."""
     spent_usd: Decimal | None
     """The high end of what this run's calls cost; None where no cost is known."""
+    unpriced: int
+    """Answered cells of this run whose cost is not known."""
     counted_usd: Decimal | None
     """What counts against the budget, earlier runs included: costs, and the worst case where a cost is not known.
 
@@ -88,25 +94,30 @@ class RunReport:
         return self.planned - self.completed - self.failed - self.skipped
 
     def __str__(self) -> str:
-        return f"{self._head()}. {' '.join(self._notes())}".strip()
+        return f"{self.head}. {' '.join(self.notes)}".strip()
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<br>{html.escape(note)}" for note in self._notes())
-        return f"<p><b>{html.escape(self._head())}</b>{notes}</p>"
+        notes = "".join(f"<br>{html.escape(note)}" for note in self.notes)
+        return f"<p><b>{html.escape(self.head)}</b>{notes}</p>"
 
-    def _head(self) -> str:
+    @property
+    def head(self) -> str:
+        """What came of the run, in one line."""
         words = [f"{self.completed:,} completed"]
         words += [f"{self.failed:,} failed"] if self.failed else []
         words += [f"{self.cancelled:,} stopped"] if self.cancelled else []
         words += [f"{self.skipped:,} left alone"] if self.skipped else []
         head = f"{self.name}: {', '.join(words)} of {self.planned:,} planned in {self.elapsed_s:,.1f} s"
         if self.spent_usd is not None:
-            return f"{head}; spent {dollars(self.spent_usd)}"
+            unpriced = f", and what {self.unpriced:,} calls without a known price cost" if self.unpriced else ""
+            return f"{head}; spent {dollars(self.spent_usd)}{unpriced}"
         return f"{head}; cost not known" if self.completed else head
 
-    def _notes(self) -> list[str]:
+    @property
+    def notes(self) -> list[str]:
+        """What else is to be said, such as what running again would do; a sentence each."""
         notes = []
         if self.counted_usd is not None and self.budget_usd is not None:
             notes.append(f"{dollars(self.counted_usd)} of the budget of {dollars(self.budget_usd)} are counted.")

@@ -9,18 +9,19 @@ What carries a call is the executor's business; nothing of a call stays here onc
 from __future__ import annotations
 
 import collections
+import copy
 import dataclasses
 import queue
 import threading
 import time
 from collections.abc import Callable, MutableMapping, Sequence
-from decimal import Decimal
 
 from famnb.errors import Interrupted
 from famnb.experiment.budget import Outcome, Purse
 from famnb.experiment.executor import Executor, Stop
 from famnb.experiment.plan import Cell
 from famnb.experiment.progress import Ending, Progress, RunReport
+from famnb.experiment.tally import Tally, VariantProgress
 
 GRACE_S = 20.0
 """How long an interrupt waits for stopped calls to be recorded."""
@@ -49,28 +50,6 @@ class Job:
     """Called on the schedule's thread once nothing runs any more."""
 
 
-@dataclasses.dataclass(slots=True)
-class _Tally:
-    """What has happened so far."""
-
-    completed: int = 0
-    failed: int = 0
-    cancelled: int = 0
-    skipped: int = 0
-    spent: Decimal | None = None
-
-    def add(self, outcome: Outcome) -> None:
-        match outcome.status:
-            case "completed" | "incomplete":
-                self.completed += 1
-            case "failed":
-                self.failed += 1
-            case _:
-                self.cancelled += 1
-        if outcome.high is not None and not outcome.replayed:
-            self.spent = (self.spent or Decimal()) + outcome.high
-
-
 class Run:
     """A run under way: `progress` at any time, `stop()` from any thread, `wait()` for its report."""
 
@@ -81,7 +60,8 @@ class Run:
         self._warming = 0
         self._cells: dict[str, Cell] = {}
         self._ended: queue.SimpleQueue[tuple[str, Outcome] | None] = queue.SimpleQueue()
-        self._tally = _Tally(skipped=job.planned - len(job.todo))
+        self._skipped = job.planned - len(job.todo)
+        self._tally = Tally(job.todo)
         self._lock = threading.Lock()
         self._stopped_by: Ending | None = None
         self._due = self._began = time.monotonic()
@@ -100,23 +80,41 @@ class Run:
     def progress(self) -> Progress:
         """How far it is; safe from any thread."""
         with self._lock:
-            tally, running = dataclasses.replace(self._tally), len(self._running)
+            tally, running = copy.copy(self._tally), len(self._running)
         elapsed = self._elapsed_s if self._elapsed_s is not None else time.monotonic() - self._began
-        ended = tally.completed + tally.failed + tally.cancelled
-        left = self._job.planned - tally.skipped - ended
+        left = self._job.planned - self._skipped - tally.ended
         over = self._over.is_set()
         return Progress(
             total=self._job.planned,
-            before=tally.skipped,
+            before=self._skipped,
             completed=tally.completed,
             failed=tally.failed,
             cancelled=tally.cancelled,
             running=running,
             spent_usd=tally.spent,
+            unpriced=tally.unpriced,
+            simulated=tally.simulated,
             elapsed_s=elapsed,
-            eta_s=0.0 if over else left * elapsed / ended if ended else None,
+            eta_s=0.0 if over else left * elapsed / tally.ended if tally.ended else None,
             over=over,
         )
+
+    @property
+    def variants(self) -> tuple[VariantProgress, ...]:
+        """What has come of each variant, by label; safe from any thread."""
+        with self._lock:
+            return self._tally.variants
+
+    @property
+    def errors(self) -> dict[str, int]:
+        """How often each class of error ended a call, the most frequent first; safe from any thread."""
+        with self._lock:
+            return dict(self._tally.errors.most_common())
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What broke it, which `wait` raises; None where nothing did."""
+        return self._failure
 
     @property
     def report(self) -> RunReport:
@@ -130,11 +128,15 @@ class Run:
             cancelled=now.cancelled,
             skipped=now.before,
             spent_usd=now.spent_usd,
+            unpriced=now.unpriced,
             counted_usd=None if purse is None else purse.counted,
             budget_usd=None if purse is None else purse.limit,
             elapsed_s=now.elapsed_s,
             stopped_by=self._stopped_by,
         )
+
+    def __repr__(self) -> str:
+        return f"<Run {self._job.name}: {self.progress}>"
 
     def stop(self) -> None:
         """Start no further call and end those in flight, which keep what had come; from any thread, at any time."""
@@ -247,4 +249,4 @@ class Run:
             self._job.purse.settle(key, outcome)
         with self._lock:
             del self._running[key]
-            self._tally.add(outcome)
+            self._tally.add(cell, outcome)

@@ -3,7 +3,7 @@ r"""What can be said of one answer: scorers that need no call; judging by a mode
 A scorer is any object with a `name` and a `score(reply, prompt)`; those made here are small values:
 
     famnb.scorers.exact()                   the answer is the prompt's `expected`
-    famnb.scorers.regex(r"\b42\b")            the answer holds a match
+    famnb.scorers.regex(r"\b42\b")          the answer holds a match
     famnb.scorers.schema(Invoice)           the answer is JSON of that form
     famnb.scorers.function(my_function)     whatever a Python function makes of it
     famnb.scorers.judge("fam-2-5-pro")      a model grades it, or compares two
@@ -11,30 +11,24 @@ A scorer is any object with a `name` and a `score(reply, prompt)`; those made he
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import json
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import jsonschema
-import pydantic
 import referencing
 
 from famnb.errors import InvalidRequest
-from famnb.experiment.fingerprint import fingerprint
 from famnb.experiment.judge import Judge, judge
+from famnb.experiment.measures import Exact, Function, Regex, Typed, Valid, as_score
 from famnb.experiment.prompts import KEPT, Prompt
 from famnb.experiment.score import Score
 from famnb.reply import Reply
 from famnb.request import schemas
 
 __all__ = ["Judge", "Score", "Scorer", "exact", "function", "judge", "regex", "schema"]
-
-HEAD = 80
-"""Characters of a text that a detail shows."""
 
 
 @runtime_checkable
@@ -132,134 +126,7 @@ def scored(scorer: Scorer, reply: Reply, prompt: Prompt) -> Score:
         found: Any = scorer.score(reply, prompt)  # whatever it promises
     except Exception as error:  # a scorer is foreign code, and one that fails must not end a run
         return Score(None, f"{type(error).__name__}: {error}"[:1000])
-    return _as_score(found)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Exact:
-    """Whether the answer is the expected text."""
-
-    name: str
-    expected: str | None
-    slot: str
-    strip: bool
-    casefold: bool
-
-    @property
-    def key(self) -> str:
-        """What identifies it and how it scores."""
-        return f"{self.name}#{fingerprint(self.expected, self.slot, self.strip, self.casefold)}"
-
-    def score(self, reply: Reply, prompt: Prompt) -> Score:
-        """1 if it is, else 0."""
-        if self.expected is None and self.slot not in prompt.slots:
-            return Score(None, f"the prompt has no {self.slot!r}")
-        expected = str(prompt.slots[self.slot]) if self.expected is None else self.expected
-        alike = self._plain(reply.text) == self._plain(expected)
-        return Score(float(alike), "" if alike else f"expected {expected:.{HEAD}}")
-
-    def _plain(self, text: str) -> str:
-        text = text.strip() if self.strip else text
-        return text.casefold() if self.casefold else text
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Regex:
-    """Whether the answer holds a match."""
-
-    name: str
-    pattern: re.Pattern[str]
-
-    @property
-    def key(self) -> str:
-        """What identifies it and how it scores."""
-        return f"{self.name}#{fingerprint(self.pattern.pattern, self.pattern.flags)}"
-
-    def score(self, reply: Reply, prompt: Prompt) -> Score:  # noqa: ARG002 - as every scorer
-        """1 if it does, else 0."""
-        found = self.pattern.search(reply.text)
-        return Score(float(found is not None), f"found {found[0]:.{HEAD}}" if found else "no match")
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Typed:
-    """Whether the answer is JSON of a type."""
-
-    name: str
-    kind: Any
-
-    @property
-    def key(self) -> str:
-        """What identifies it and how it scores."""
-        form = json.dumps(schemas.answer_format(self.kind)["schema"], sort_keys=True)
-        return f"{self.name}#{fingerprint(form)}"
-
-    def score(self, reply: Reply, prompt: Prompt) -> Score:  # noqa: ARG002 - as every scorer
-        """1 if it is, else 0."""
-        try:
-            schemas.read(reply.text, self.kind)
-        except pydantic.ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            place = ".".join(map(str, first["loc"]))
-            return Score(0.0, ": ".join(words for words in (place, first["msg"]) if words))
-        return Score(1.0)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Valid:
-    """Whether the answer is JSON that a JSON Schema allows."""
-
-    name: str
-    schema: str
-    """As canonical JSON."""
-    validator: Any = dataclasses.field(repr=False, compare=False)
-
-    @property
-    def key(self) -> str:
-        """What identifies it and how it scores."""
-        return f"{self.name}#{fingerprint(self.schema)}"
-
-    def score(self, reply: Reply, prompt: Prompt) -> Score:  # noqa: ARG002 - as every scorer
-        """1 if it is, else 0."""
-        try:
-            value = json.loads(reply.text)
-        except ValueError as error:
-            return Score(0.0, f"no JSON: {error}")
-        fault = jsonschema.exceptions.best_match(self.validator.iter_errors(value))
-        return Score(1.0) if fault is None else Score(0.0, f"{fault.json_path}: {fault.message:.200}")
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Function:
-    """Whatever a Python function makes of the answer."""
-
-    name: str
-    call: Callable[..., Any]
-    takes_prompt: bool
-
-    @property
-    def key(self) -> str:
-        """What identifies it and how it scores: its code too, so that a changed function scores anew."""
-        return f"{self.name}#{fingerprint(getattr(self.call, '__code__', None))}"
-
-    def score(self, reply: Reply, prompt: Prompt) -> Score:
-        """What it returns."""
-        return _as_score(self.call(reply, prompt) if self.takes_prompt else self.call(reply))
-
-
-def _as_score(value: Any) -> Score:
-    """What a function returned, as a score."""
-    match value:
-        case Score():
-            return value
-        case None:
-            return Score(None, "no score was given")
-        case _:
-            try:
-                number = float(value)
-            except (TypeError, ValueError):
-                return Score(None, f"expected a number, got {value!r:.{HEAD}}")
-            return Score(number) if math.isfinite(number) else Score(None, f"expected a finite number, got {number}")
+    return as_score(found)
 
 
 def _takes_prompt(call: Callable[..., Any]) -> bool:

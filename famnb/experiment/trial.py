@@ -34,6 +34,9 @@ from famnb.record import Ledger
 class Trial:
     """Prompts times variants times repeats; the name and the content identify it when it resumes."""
 
+    _runs: type[Run] = Run
+    """What a run under way is; a floor above can have it show itself."""
+
     def __init__(
         self,
         prompts: Source,
@@ -198,7 +201,7 @@ class Trial:
         except BaseException:
             alone.release()
             raise
-        self._run = Run(job)
+        self._run = self._runs(job)
         return self._run
 
     def _at_once(self, concurrency: int) -> int:

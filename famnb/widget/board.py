@@ -10,7 +10,6 @@ from typing import Any
 
 import ipywidgets as widgets
 import pandas as pd
-import traitlets
 
 from famnb.client import Client, Exchange, Stream
 from famnb.errors import FamnbError, InvalidRequest
@@ -20,7 +19,7 @@ from famnb.record import Cost, Ledger
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.widget import boardtable, contrast, markup, transcript
-from famnb.widget.desk import Desk
+from famnb.widget.boardview import BoardView
 from famnb.widget.meters import MeteredPane
 from famnb.widget.pane import known
 from famnb.widget.shown import Output
@@ -31,40 +30,6 @@ _RELOADED = (
     "This page was reloaded, and a reloaded page cannot change outputs it already has. To save these answers with the "
     "notebook, show the board in a new cell."
 )
-
-
-class BoardView(Desk):
-    """The prompt box of a board and its panes."""
-
-    labels = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    """The names of the panes."""
-    pinned = traitlets.Unicode("").tag(sync=True)
-    """The pane whose answer was chosen; empty before one is."""
-    differences = traitlets.Bool(False).tag(sync=True)
-    """Whether the words are marked in which answers differ."""
-    ended = traitlets.Bool(False).tag(sync=True)
-    """Whether a round is over, so that a winner can be chosen also where its panes are no longer shown."""
-
-    ends_whole = False
-
-    def __init__(self, *, picked: Callable[[str], object], compared: Callable[[], object], **traits: Any) -> None:
-        super().__init__(**traits)
-        self._picked = picked
-        self._compared = compared
-
-    def redraw(self) -> None:
-        """Send everything again."""
-        with self._guard:
-            self._everything()
-
-    def _message(self, widget: object, message: dict[str, Any], buffers: object) -> None:
-        match message:
-            case {"kind": "pin", "label": str(label)}:
-                self._picked(label)
-            case {"kind": "differences"}:
-                self._compared()
-            case _:
-                super()._message(widget, message, buffers)
 
 
 class Board:

@@ -25,7 +25,7 @@ from famnb.widget import markup, transcript
 from famnb.widget.bodybox import BodyBox
 from famnb.widget.codebox import CodeBox
 from famnb.widget.desk import Desk
-from famnb.widget.draft import drafted
+from famnb.widget.draft import Draft, drafted
 from famnb.widget.editor import Editor, said
 from famnb.widget.folds import Folds
 from famnb.widget.given import Given
@@ -90,6 +90,7 @@ class Composer:
         self._output = Output()
         self.tools = Tools.among(list(tools))
         """The functions that the model may call."""
+        self._trouble = widgets.HTML()
         self._desk = Desk(sent=self._guarded(self.send), prompt=prompt)
         self._editor = Editor(
             self._desk,
@@ -102,7 +103,6 @@ class Composer:
         self._panels: dict[str, Panel] = {panel.title: panel for panel in self._beside()}
         self._beside_form = Folds(draw=self._opened)
         self._beside_form.arrange(tuple(self._panels), [panel.hint for panel in self._panels.values()])
-        self._trouble = widgets.HTML()
         folds = [self._beside_form.bar, self._beside_form.box]
         self._box = widgets.VBox([*self._editor.parts, *folds, self._editor.notes, self._desk, self._trouble, Keys()])
         self._box.add_class("famnb-composer")
@@ -162,8 +162,7 @@ class Composer:
         request = asked if isinstance(asked, Request) else asked.request
         if request is None:
             raise InvalidRequest("request: this reply does not know what was asked; give its call's id")
-        with self._guard:
-            self._editor.fill(drafted(request))
+        self._fill(drafted(request))
 
     def _ipython_display_(self) -> None:
         self._desk.reloaded = False
@@ -212,11 +211,15 @@ class Composer:
         """The panels beside the form."""
         ledger = getattr(self._client, "ledger", None)
         return [
-            PresetBox(draft=lambda: self._editor.draft, load=self._editor.fill),
+            PresetBox(draft=lambda: self._editor.draft, load=self._fill),
             Past(ledger if isinstance(ledger, Ledger) else None, load=self.open),
             CodeBox(self._client, request=lambda: self.request),
             BodyBox(reading=lambda: self._editor.reading),
         ]
+
+    def _fill(self, draft: Draft) -> None:
+        with self._guard:
+            self._editor.fill(draft)
 
     def _opened(self, title: str) -> list[widgets.Widget]:
         self._panels[title].opened()

@@ -119,14 +119,6 @@ def _like(text: str) -> str:
     """A pattern for what holds a text."""
     for mark in "\\%_":
         text = text.replace(mark, f"\\{mark}")
-    return f"%{text}%"
-
-
-def _line(row: Any) -> str:
-    """A call as one line of the list."""
-    when = Call(row=row, body={}, load=tuple).started_at.astimezone()
-    taken = "" if row["e2e_s"] is None else duration(row["e2e_s"])
-    said = " ".join(markup.visible(row["prompt"] or "").split())
-    return (
-        f"{when:%d %b %H:%M:%S}  {row['endpoint']:<9} {row['model']:<12} {row['standing']:<11} {taken:>7}  {said:.60}"
-    )
+    # What tells calls apart comes first: on a narrow page the rest is cut off.
+    facts = f"{row['endpoint']:<9} {row['model']:<12} {row['standing']:<11} {taken:>7}"
+    return f"{when:%d %b %H:%M}  {said:<44.44}  {facts}"

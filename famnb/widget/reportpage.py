@@ -24,7 +24,7 @@ _STYLE = """
 --card:#1a1f25;--mark:#56b4e9;--warn:#2c2410;--warn-line:#e69f00}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--ground);color:var(--ink);font:15px/1.55 system-ui,-apple-system,"Segoe UI",sans-serif}
-main{max-width:980px;margin:0 auto;padding:40px 24px 64px}
+main{max-width:1020px;margin:0 auto;padding:40px 24px 64px}
 header p{color:var(--soft);margin:0}
 h1{font-size:30px;line-height:1.2;margin:2px 0 6px;letter-spacing:-0.01em;overflow-wrap:anywhere}
 h2{font-size:19px;margin:44px 0 10px;padding-top:14px;border-top:1px solid var(--line)}
@@ -45,8 +45,9 @@ border-radius:4px;padding:10px 14px;margin:22px 0 0}
 table{font-size:13.5px;width:100%;border-collapse:collapse;font-variant-numeric:tabular-nums}
 caption{text-align:left;color:var(--soft);font-size:13px;padding-bottom:4px}
 th{font-weight:600;color:var(--soft);text-align:left;border-bottom:1px solid var(--line)}
-td,th{padding:6px 14px 6px 0;vertical-align:top}td{border-bottom:1px solid var(--line)}
-.n{text-align:right;white-space:nowrap}td:first-child{min-width:8.5em;overflow-wrap:anywhere}
+td,th{padding:6px 12px 6px 0;vertical-align:top}td{border-bottom:1px solid var(--line)}
+.n{text-align:right;white-space:nowrap}th.n{white-space:normal}th{vertical-align:bottom}
+td:last-child,th:last-child{padding-right:0}td:first-child{min-width:7em;overflow-wrap:anywhere}
 .small dd{font-size:14px}td small{display:block;color:var(--soft);font-size:12px}
 figure{margin:16px 0;text-align:center}figure img{max-width:100%;height:auto}
 pre{white-space:pre-wrap;overflow-wrap:anywhere;font-size:13px}
@@ -54,9 +55,10 @@ details{border:1px solid var(--line);border-radius:8px;padding:8px 14px;margin:1
 summary{cursor:pointer;font-weight:600}
 .answers{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,400px),1fr));gap:12px;margin-top:10px}
 .answer{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:10px 14px;min-width:0}
-.answer h4{margin:0 0 4px;font-size:13.5px;color:var(--mark)}
+.answer>h4{margin:0 0 4px;font-size:13.5px;color:var(--mark)}
 footer{margin-top:48px;padding-top:14px;border-top:1px solid var(--line);color:var(--soft);font-size:13px}
-@media print{main{max-width:none;padding:0}nav{display:none}h2,h3{break-after:avoid}
+@media print{main{max-width:none;padding:0}table{font-size:11px}td small{font-size:10px}.wide{overflow:visible}
+nav{display:none}h2,h3{break-after:avoid}
 figure,.answer,tr,.facts div{break-inside:avoid}a{color:inherit}}
 """
 

@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 
 import pandas as pd
 
-from famnb.experiment import Trial, tables
+from famnb.experiment import Trial, Variant, tables
 from famnb.experiment.plan import model_of
+from famnb.experiment.variants import PLACE
 from famnb.record import prices, pricetable
 from famnb.widget import markup
 from famnb.widget.reportpage import facts, table
@@ -32,8 +33,8 @@ def setup(trial: Trial) -> str:
     )
     places = {cell.variant.label: cell.request for cell in trial.cells}
     variants = [
-        [label, request.endpoint, model_of(request), _fields(dict(_of(trial, label)))]
-        for label, request in places.items()
+        [variant.label, places[variant.label].endpoint, model_of(places[variant.label]), _fields(_own(variant))]
+        for variant in trial.variants
     ]
     head = ("variant", "endpoint", "model", "own fields")
     shared = f"<h3>Fields of every request</h3>{markup.code(_fields(trial.fields))}" if trial.fields else ""
@@ -51,7 +52,7 @@ def prices_used(trial: Trial) -> str:
     lost = [model for model in models if all(entry.model != model for entry in entries)]
     unknown = f"No price is known for {', '.join(lost)}; their costs are missing." if lost else ""
     told = f'<p class="soft">{markup.escape(unknown)}</p>' if lost else ""
-    return f"{pricetable.markup(entries) if entries else ''}{told}"
+    return f"<div class=wide>{pricetable.markup(entries) if entries else ''}</div>{told}"
 
 
 def environment(frame: pd.DataFrame) -> str:
@@ -65,10 +66,9 @@ def environment(frame: pd.DataFrame) -> str:
     return f'<div class="small">{facts(known)}</div>'
 
 
-def _of(trial: Trial, label: str) -> Mapping[str, Any]:
+def _own(variant: Variant) -> Mapping[str, Any]:
     """A variant's own fields, without what stands in columns of its own."""
-    own = next(variant.fields for variant in trial.variants if variant.label == label)
-    return {name: value for name, value in own.items() if name not in ("endpoint", "model")}
+    return {name: value for name, value in variant.fields.items() if name not in PLACE}
 
 
 def _fields(fields: Mapping[str, Any]) -> str:

@@ -158,8 +158,9 @@ def _measured(browser: Any, lab: tuple[str, Path], url: str, way: str, panes: in
         page = context.new_page()
         page.set_default_timeout(60_000)
         frames: list[tuple[float, int]] = []
-        came = lambda data: frames.append((time.time(), len(data)))  # noqa: E731 - two arguments would not fit a def here
-        page.on("websocket", lambda socket: socket.on("framereceived", came))
+        page.on(
+            "websocket", lambda socket: socket.on("framereceived", lambda data: frames.append((time.time(), len(data))))
+        )
         page.goto(f"{address}/lab/tree/bench.ipynb?reset")
         page.wait_for_function(_IDLE)
         for number in (0, 1):

@@ -13,7 +13,6 @@ CONNECT = "import famnb\nclient = famnb.connect()"
 COMPOSER = "composer = famnb.Composer(client)\ncomposer"
 BOARD = """variants = {"small": {"model": "fam-2-5-mini"}, "large": {"thinking": 64}}
 famnb.Board(client, {label: {"max_tokens": 90_000, **fields} for label, fields in variants.items()})"""
-BOARD = 'board = famnb.Board(client, [{"endpoint": "chat"}, {"endpoint": "messages", "thinking": 64}])\nboard'
 DASHBOARD = 'reply = client.ask("Why?", max_tokens=64)\nfamnb.Dashboard(client)'
 ASKED = "```python\nreturn 'a' + str(1)  # so\n```\n\n|a|b|\n|-|-|\n|1|2|"
 SERIOUS = ("serious", "critical")
@@ -35,15 +34,7 @@ def ask_all(lab: Lab, prompt: str, seen: str) -> None:
     expect(lab.output(1).locator(seen).first).to_be_visible()
 
 
-def send_to_all(lab: Lab) -> None:
-    """Have an answer in each pane."""
-    lab.output(1).get_by_label("Prompt").fill(ASKED)
-    lab.output(1).get_by_label("Prompt").press("Control+Enter")
-    expect(lab.output(1)).to_contain_text("All answers have ended.")
-
-
 WIDGETS = {
-    "board": (BOARD, send_to_all),
     "composer": (COMPOSER, send),
     "board, streaming": (BOARD, lambda lab: ask_all(lab, "Count to 50000.", ".famnb-won .famnb-text")),
     "board, ended": (BOARD, lambda lab: ask_all(lab, "Hello.", "ins")),

@@ -1,4 +1,4 @@
-"""The composer in a real JupyterLab: by keyboard alone, across endpoints, with an image, a preset, a past call, code."""
+"""The composer in a real JupyterLab: by keyboard alone, with an image, a preset, a past call, and its code."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def opened(lab: Lab, *sources: str) -> Locator:
 
 
 def test_the_keyboard_alone_composes_and_sends(lab: Lab):
-    """Tab, arrows, letters, Space and Enter: another endpoint, a folded field, a prompt; no key goes to the notebook."""
+    """Tab, arrows, letters and Enter: another endpoint, a folded field, a prompt; no key goes to the notebook."""
     form = opened(lab, "composer.replies[-1].request.body(), len(composer.replies)")
     form.get_by_label("Endpoint").focus()
     lab.page.keyboard.press("ArrowUp")

@@ -29,7 +29,7 @@ def saved(service, tmp_path_factory):
 @pytest.mark.parametrize(("scheme", "dark"), [("light", False), ("dark", True)])
 def test_a_report_fits_its_reader_and_asks_for_nothing(browser: Browser, saved, scheme, dark):
     """Ground, ink and pictures are those of the reader's system; nothing is requested but the file itself."""
-    context = browser.new_context(color_scheme=scheme, viewport={"width": 700, "height": 900})
+    context = browser.new_context(color_scheme=scheme, viewport={"width": 420, "height": 900})
     page = context.new_page()
     asked, said = list[str](), list[str]()
     page.on("request", lambda request: asked.append(request.url))

@@ -6,6 +6,7 @@ import collections
 import random
 import time
 
+import pytest
 from sharedrun import CELLS_PER_PROMPT
 
 import famnb
@@ -40,6 +41,7 @@ def killed(process):
     process.join()
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_five_times_pays_no_answered_cell_twice(child, tmp_path):
     """2,000 calls, SIGKILL at random moments: each cell is answered exactly once; all else was in flight at a kill."""
     chance, concurrency = random.Random(9), 16

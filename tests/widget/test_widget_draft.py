@@ -54,6 +54,9 @@ def test_several_turns_open_as_a_whole_conversation():
     draft = drafted(MessagesRequest(model="fam-2-5-pro", messages=talk, system=[{"type": "text", "text": "Be brief."}]))
     assert (draft.prompt, draft.system) == ("", "Be brief.")
     assert read(draft).replaced
+    spoken = [{"role": "system", "content": "Be brief."}, *talk]
+    assert drafted(ChatRequest(model="fam-mini", messages=spoken)).system == ""
+    assert drafted(MessagesRequest(model="fam-2-5-pro", messages=talk, system="Be brief.")).system == ""
 
 
 def test_no_text_for_a_control_holds_the_data_of_an_image():

@@ -1,0 +1,149 @@
+"""The values behind the scorers that need no call: each with its name, its key, and what it says of an answer."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import jsonschema
+import pydantic
+
+from famnb.experiment.fingerprint import fingerprint
+from famnb.experiment.prompts import Prompt
+from famnb.experiment.score import Score
+from famnb.reply import Reply
+from famnb.request import schemas
+
+HEAD = 80
+"""Characters of a text that a detail shows."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Exact:
+    """Whether the answer is the expected text."""
+
+    name: str
+    expected: str | None
+    slot: str
+    strip: bool
+    casefold: bool
+
+    @property
+    def key(self) -> str:
+        """What identifies it and how it scores."""
+        return f"{self.name}#{fingerprint(self.expected, self.slot, self.strip, self.casefold)}"
+
+    def score(self, reply: Reply, prompt: Prompt) -> Score:
+        """1 if it is, else 0."""
+        if self.expected is None and self.slot not in prompt.slots:
+            return Score(None, f"the prompt has no {self.slot!r}")
+        expected = str(prompt.slots[self.slot]) if self.expected is None else self.expected
+        alike = self._plain(reply.text) == self._plain(expected)
+        return Score(float(alike), "" if alike else f"expected {expected:.{HEAD}}")
+
+    def _plain(self, text: str) -> str:
+        text = text.strip() if self.strip else text
+        return text.casefold() if self.casefold else text
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Regex:
+    """Whether the answer holds a match."""
+
+    name: str
+    pattern: re.Pattern[str]
+
+    @property
+    def key(self) -> str:
+        """What identifies it and how it scores."""
+        return f"{self.name}#{fingerprint(self.pattern.pattern, self.pattern.flags)}"
+
+    def score(self, reply: Reply, prompt: Prompt) -> Score:  # noqa: ARG002 - as every scorer
+        """1 if it does, else 0."""
+        found = self.pattern.search(reply.text)
+        return Score(float(found is not None), f"found {found[0]:.{HEAD}}" if found else "no match")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Typed:
+    """Whether the answer is JSON of a type."""
+
+    name: str
+    kind: Any
+
+    @property
+    def key(self) -> str:
+        """What identifies it and how it scores."""
+        form = json.dumps(schemas.answer_format(self.kind)["schema"], sort_keys=True)
+        return f"{self.name}#{fingerprint(form)}"
+
+    def score(self, reply: Reply, prompt: Prompt) -> Score:  # noqa: ARG002 - as every scorer
+        """1 if it is, else 0."""
+        try:
+            schemas.read(reply.text, self.kind)
+        except pydantic.ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            place = ".".join(map(str, first["loc"]))
+            return Score(0.0, ": ".join(words for words in (place, first["msg"]) if words))
+        return Score(1.0)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Valid:
+    """Whether the answer is JSON that a JSON Schema allows."""
+
+    name: str
+    schema: str
+    """As canonical JSON."""
+    validator: Any = dataclasses.field(repr=False, compare=False)
+
+    @property
+    def key(self) -> str:
+        """What identifies it and how it scores."""
+        return f"{self.name}#{fingerprint(self.schema)}"
+
+    def score(self, reply: Reply, prompt: Prompt) -> Score:  # noqa: ARG002 - as every scorer
+        """1 if it is, else 0."""
+        try:
+            value = json.loads(reply.text)
+        except ValueError as error:
+            return Score(0.0, f"no JSON: {error}")
+        fault = jsonschema.exceptions.best_match(self.validator.iter_errors(value))
+        return Score(1.0) if fault is None else Score(0.0, f"{fault.json_path}: {fault.message:.200}")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Function:
+    """Whatever a Python function makes of the answer."""
+
+    name: str
+    call: Callable[..., Any]
+    takes_prompt: bool
+
+    @property
+    def key(self) -> str:
+        """What identifies it and how it scores: its code too, so that a changed function scores anew."""
+        return f"{self.name}#{fingerprint(getattr(self.call, '__code__', None))}"
+
+    def score(self, reply: Reply, prompt: Prompt) -> Score:
+        """What it returns."""
+        return as_score(self.call(reply, prompt) if self.takes_prompt else self.call(reply))
+
+
+def as_score(value: Any) -> Score:
+    """What a function returned, as a score."""
+    match value:
+        case Score():
+            return value
+        case None:
+            return Score(None, "no score was given")
+        case _:
+            try:
+                number = float(value)
+            except (TypeError, ValueError):
+                return Score(None, f"expected a number, got {value!r:.{HEAD}}")
+            return Score(number) if math.isfinite(number) else Score(None, f"expected a finite number, got {number}")
