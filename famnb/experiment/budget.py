@@ -105,6 +105,11 @@ class Outcome:
     """The class of its error."""
     replayed: bool = False
     """Whether a recorded call answered; it costs nothing."""
+
+    @property
+    def lost(self) -> bool:
+        """Whether the worker that carried it is gone, so that its cell is to be run again."""
+        return self.error == WorkerLost.__name__
     simulated: bool = False
     """Whether a simulated service answered; nothing is billed."""
     ttft_s: float | None = None

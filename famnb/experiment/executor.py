@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Protocol, TypeAlias
 
 from famnb.client.caller import Caller
+from famnb.client.exchange import Exchange
 from famnb.client.fanout import Gates
-from famnb.client.stream import Stream
 from famnb.experiment.budget import Outcome
 from famnb.experiment.plan import Cell
 
@@ -34,13 +34,13 @@ class ByClient:
 
     def start(self, cell: Cell, *, labels: Mapping[str, str], over: Over) -> Stop:
         stream = self._client.start(cell.request, labels=labels, gates=self._gates)
-        stream.add_done_callback(lambda ended: over(outcome_of(ended)))
+        stream.add_done_callback(lambda ended: over(outcome_of(ended.exchange)))
         return stream.stop
 
 
-def outcome_of(stream: Stream) -> Outcome:
+def outcome_of(exchange: Exchange) -> Outcome:
     """How a call that is over has ended."""
-    exchange, reply = stream.exchange, stream.reply
+    reply = exchange.reply
     return Outcome(
         status=reply.status,
         call_id=reply.call_id,

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import jsonschema
 import pydantic
 
 from famnb.experiment.fingerprint import fingerprint
@@ -112,8 +111,10 @@ class Valid:
             value = json.loads(reply.text)
         except ValueError as error:
             return Score(0.0, f"no JSON: {error}")
-        fault = jsonschema.exceptions.best_match(self.validator.iter_errors(value))
-        return Score(1.0) if fault is None else Score(0.0, f"{fault.json_path}: {fault.message:.200}")
+        fault = next(iter(self.validator.iter_errors(value)), None)
+        if fault is None:
+            return Score(1.0)
+        return Score(0.0, f"{'.'.join(map(str, ('$', *fault.instance_path)))}: {fault.message:.200}")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -119,6 +119,13 @@ def _like(text: str) -> str:
     """A pattern for what holds a text."""
     for mark in "\\%_":
         text = text.replace(mark, f"\\{mark}")
-    # What tells calls apart comes first: on a narrow page the rest is cut off.
+    return f"%{text}%"
+
+
+def _line(row: Any) -> str:
+    """A call as one line of the list; what tells calls apart comes first, since a narrow page cuts off the rest."""
+    when = Call(row=row, body={}, load=tuple).started_at.astimezone()
+    taken = "" if row["e2e_s"] is None else duration(row["e2e_s"])
+    said = " ".join(markup.visible(row["prompt"] or "").split())
     facts = f"{row['endpoint']:<9} {row['model']:<12} {row['standing']:<11} {taken:>7}"
     return f"{when:%d %b %H:%M}  {said:<44.44}  {facts}"

@@ -6,7 +6,6 @@ Run ── progress, twice a second ── RunView (bar, figures, Stop) ── o
 from __future__ import annotations
 
 import collections
-import contextlib
 import threading
 from pathlib import Path
 from typing import Any
@@ -106,9 +105,8 @@ class Display:
                 if not output.captured:
                     output.replace(made)
         _open.append(self.view)
-        with contextlib.suppress(IndexError):
-            while len(_open) > REMEMBERED:
-                _open.popleft().close()
+        while len(_open) > REMEMBERED:
+            _open.popleft().close()
 
     def _result(self, html: str) -> None:
         note = f"<p>{_RELOADED}</p>" if self._reloaded else ""
