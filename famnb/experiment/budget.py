@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from famnb.errors import BudgetExceeded, InvalidRequest
+from famnb.errors import BudgetExceeded, InvalidRequest, WorkerLost
 from famnb.experiment.plan import Cell
 from famnb.record import prices
 from famnb.record.price import MILLION, Price, dollars
@@ -105,15 +105,15 @@ class Outcome:
     """The class of its error."""
     replayed: bool = False
     """Whether a recorded call answered; it costs nothing."""
+    simulated: bool = False
+    """Whether a simulated service answered; nothing is billed."""
+    ttft_s: float | None = None
+    """Its time to first token, in seconds."""
 
     @property
     def lost(self) -> bool:
         """Whether the worker that carried it is gone, so that its cell is to be run again."""
         return self.error == WorkerLost.__name__
-    simulated: bool = False
-    """Whether a simulated service answered; nothing is billed."""
-    ttft_s: float | None = None
-    """Its time to first token, in seconds."""
 
 
 def counted(outcome: Outcome, worst: Decimal) -> Decimal:

@@ -25,7 +25,7 @@ from famnb.client.intake import replayed
 from famnb.client.loop import io_thread
 from famnb.client.recording import Recording
 from famnb.endpoints import ENDPOINTS
-from famnb.errors import FamnbError, InvalidRequest, WorkerLost
+from famnb.errors import CredentialError, FamnbError, InvalidRequest, WorkerLost
 from famnb.experiment.budget import Outcome
 from famnb.experiment.executor import Over, Stop, outcome_of
 from famnb.experiment.plan import Cell
@@ -36,8 +36,8 @@ WATCH_S = 0.5
 """How often the cluster is asked which workers it has."""
 GONE_S = 60.0
 """After so long without a worker, or without an answer from the scheduler, the run is given up."""
-OPEN_S = 60.0
-"""How long the start of a run waits for a worker to be ready."""
+REST_S = 60.0
+"""How long a worker that could not be used is let alone."""
 CLOSE_S = 10.0
 """How long its end waits for the workers to be left as they were."""
 
@@ -68,15 +68,14 @@ class OnDask:
         variable = KEY_VARIABLE if embedded else VARIABLE
         self._ready = ({**client.settings(), "connections": concurrency}, variable, key, concurrency)
         self._workers: dict[str, Worker] = {}
-        self._opening: dict[str, asyncio.Task[None]] = {}
-        self._refused: set[str] = set()
+        self._refused: dict[str, float] = {}
+        """Workers that are being opened or could not be used, until when."""
         self._waiting: collections.deque[Work] = collections.deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: FamnbError | None = None
-        self._closed = False
         self._io = io_thread()
         try:
-            self._io.submit(self._begin()).result(OPEN_S + GONE_S)
+            self._io.submit(self._begin()).result()
         except BaseException:
             self.close()
             raise
@@ -95,32 +94,26 @@ class OnDask:
             self._io.submit(self._end()).result(CLOSE_S)
 
     async def _begin(self) -> None:
-        """Open every worker that is there, and wait until some are ready; from then on, new ones are found."""
+        """Open every worker that is there; from then on, new ones are found."""
         try:
             there = await self._cluster.addresses()
         except OSError as error:
             raise FamnbError(f"on: the Dask scheduler does not answer: {error or type(error).__name__}") from error
         if not there:
             raise InvalidRequest("on: the cluster has no worker yet: dask_client.wait_for_workers(1)")
-        opening = [self._spawn(self._open(address)) for address in there]
-        await asyncio.wait(opening, timeout=OPEN_S)
-        for task in opening:
-            if task.done() and (fault := task.exception()) is not None:
+        opened = await asyncio.gather(*map(self._open, there), return_exceptions=True)
+        for fault in filter(None, opened):
+            if isinstance(fault, CredentialError) or not self._workers:
                 raise fault
-        if not self._workers:
-            raise FamnbError(f"on: no worker was ready within {OPEN_S:g} s; are all of them busy?")
+            warnings.warn(f"on: {fault}", stacklevel=2)
         self._spawn(self._watch())
 
     async def _open(self, address: str) -> None:
         worker = Worker(address, self._cluster)
-        self._refused.add(address)  # until it is ready, and for good where it cannot be
+        self._refused[address] = time.monotonic() + REST_S
         await worker.open(*self._ready)
-        if self._closed:
-            await worker.close()
-            return
-        self._refused.discard(address)
         self._workers[address] = worker
-        worker.tasks = [self._spawn(self._held(worker, each(worker))) for each in (self._feed, self._hear)]
+        worker.tasks = [self._spawn(self._held(worker, does(worker))) for does in (self._feed, self._hear)]
         while self._waiting:
             self._place(self._waiting.popleft())
 
@@ -128,7 +121,7 @@ class OnDask:
         try:
             await self._open(address)
         except Exception as fault:
-            warnings.warn(f"a new worker is not used: {fault}", stacklevel=2)
+            warnings.warn(f"on: {fault}", stacklevel=2)
 
     async def _watch(self) -> None:
         """Notice workers that come and go."""
@@ -141,10 +134,12 @@ class OnDask:
             else:
                 for worker in [each for address, each in self._workers.items() if address not in there]:
                     self._lose(worker)
-                for address in there - self._workers.keys() - self._refused:
-                    self._spawn(self._newcomer(address))
-                seen = time.monotonic() if self._workers else seen
-            if time.monotonic() - seen > GONE_S:
+                now = time.monotonic()
+                for address in there - self._workers.keys():
+                    if now > self._refused.get(address, 0.0):
+                        self._spawn(self._newcomer(address))
+                seen = now if self._workers else seen
+            if time.monotonic() - seen > GONE_S or self._cluster.client.status == "closed":
                 self._give_up()
                 return
             await asyncio.sleep(WATCH_S)
@@ -222,8 +217,7 @@ class OnDask:
         if self._workers.get(worker.address) is not worker:
             return
         del self._workers[worker.address]
-        if fault is not None:
-            self._refused.add(worker.address)
+        self._refused[worker.address] = 0.0 if fault is None else time.monotonic() + REST_S
         worker.forget()
         for work in worker.carried.values():
             self._cut_off(work, worker.address)
@@ -256,7 +250,6 @@ class OnDask:
             self._waiting.popleft().over(_never_sent())
 
     async def _end(self) -> None:
-        self._closed = True
         workers, self._workers = list(self._workers.values()), {}
         for task in list(self._tasks):
             task.cancel()

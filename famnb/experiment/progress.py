@@ -87,6 +87,8 @@ class RunReport:
     elapsed_s: float
     stopped_by: Ending | None
     """What ended the run before its plan was done; None where nothing did."""
+    lost: int = 0
+    """Calls of this run that were cut off because the worker that carried them was lost."""
 
     @property
     def left(self) -> int:
@@ -111,7 +113,7 @@ class RunReport:
         words += [f"{self.skipped:,} left alone"] if self.skipped else []
         head = f"{self.name}: {', '.join(words)} of {self.planned:,} planned in {self.elapsed_s:,.1f} s"
         if self.spent_usd is not None:
-            unpriced = f", and what {self.unpriced:,} calls without a known price cost" if self.unpriced else ""
+            unpriced = f" plus the unknown cost of {self.unpriced:,} others" if self.unpriced else ""
             return f"{head}; spent {dollars(self.spent_usd)}{unpriced}"
         return f"{head}; cost not known" if self.completed else head
 
@@ -121,6 +123,8 @@ class RunReport:
         notes = []
         if self.counted_usd is not None and self.budget_usd is not None:
             notes.append(f"{dollars(self.counted_usd)} of the budget of {dollars(self.budget_usd)} are counted.")
+        if self.lost:
+            notes.append(f"{self.lost:,} calls were lost with their workers; their cells were run again, and both count.")
         match self.stopped_by:
             case "budget":
                 notes.append("The next call could have passed the budget: run() with a higher one goes on.")

@@ -25,6 +25,8 @@ from famnb.experiment.tally import Tally, VariantProgress
 
 GRACE_S = 20.0
 """How long an interrupt waits for stopped calls to be recorded."""
+TRIES = 3
+"""How often a cell is run at most in one run when the workers that carry its calls are lost."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +61,7 @@ class Run:
         self._running: dict[str, Stop] = {}
         self._warming = 0
         self._cells: dict[str, Cell] = {}
+        self._lost: collections.Counter[str] = collections.Counter()
         self._ended: queue.SimpleQueue[tuple[str, Outcome] | None] = queue.SimpleQueue()
         self._skipped = job.planned - len(job.todo)
         self._tally = Tally(job.todo)
@@ -127,6 +130,7 @@ class Run:
             failed=now.failed,
             cancelled=now.cancelled,
             skipped=now.before,
+            lost=self._tally.lost,
             spent_usd=now.spent_usd,
             unpriced=now.unpriced,
             counted_usd=None if purse is None else purse.counted,
@@ -247,6 +251,10 @@ class Run:
             self._job.replayed[key] = outcome.call_id
         if self._job.purse is not None:
             self._job.purse.settle(key, outcome)
+        self._lost.update([key] * outcome.lost)
+        again = outcome.lost and self._lost[key] < TRIES and self._stopped_by is None
+        if again:
+            self._todo.appendleft(cell)
         with self._lock:
             del self._running[key]
-            self._tally.add(cell, outcome)
+            self._tally.add(cell, outcome, again=again)

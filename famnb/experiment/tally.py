@@ -46,6 +46,8 @@ class Tally:
         """Answered cells whose cost is not known."""
         self.spent: Decimal | None = None
         """The high end of what ended calls cost; None while no cost is known."""
+        self.lost = 0
+        """Calls cut off because the worker that carried them was lost."""
         self.simulated = False
         """Whether a simulated service answered any of them."""
         self.errors: collections.Counter[str] = collections.Counter()
@@ -73,10 +75,13 @@ class Tally:
             for label, own in sorted(self._variants.items())
         )
 
-    def add(self, cell: Cell, outcome: Outcome) -> None:
-        """A cell's call is over."""
+    def add(self, cell: Cell, outcome: Outcome, *, again: bool = False) -> None:
+        """A cell's call is over; `again` says that the cell is not, since it is run again."""
         own = self._variants[cell.variant.label]
+        self.lost += outcome.lost
         match outcome.status:
+            case _ if again:
+                pass
             case "completed" | "incomplete":
                 self.completed += 1
                 own.answered += 1

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
@@ -17,7 +18,8 @@ from famnb.client.fanout import FEW, watched
 from famnb.errors import InvalidRequest
 from famnb.experiment.alone import Alone
 from famnb.experiment.budget import Purse, amount, worst_cases
-from famnb.experiment.executor import ByClient
+from famnb.experiment.cluster import OnDask
+from famnb.experiment.executor import ByClient, Executor
 from famnb.experiment.forecast import Forecast, forecast
 from famnb.experiment.past import history
 from famnb.experiment.plan import Cell, cells_of, model_of, plan_frame
@@ -127,6 +129,8 @@ class Trial:
         retry_failed: bool = False,
         wait: bool = True,
         progress: bool | None = None,
+        on: Any = None,
+        worker_key: Callable[[], str] | None = None,
     ) -> RunReport | Run:
         """Run what is not answered yet, and say what it came to; with `wait=False` return the `Run` at once.
 
@@ -135,11 +139,15 @@ class Trial:
         started that could pass it: earlier runs count, calls in flight at their worst case. What failed is tried again
         only with `retry_failed`. `progress` shows a bar; by default where somebody is looking. Running again resumes,
         also in another process or after a crash.
+        `on` is a `dask.distributed.Client` whose workers carry the calls, `concurrency` of them in all; what decides,
+        counts and writes the ledger stays here. Workers use a key of their own: FAM_API_KEY in their environment (for
+        the embedded service its own key, which workers started after `famnb.connect()` on this machine inherit), or
+        what `worker_key()` returns there. A cell whose worker is lost is run again, twice at most.
         Raises BudgetExceeded where not even one call fits the budget, InvalidRequest for a budget where a price is not
-        known and while another run of this experiment is under way, LedgerError where calls cannot be recorded,
+        known, for `on` without the `scale` extra and while another run of this experiment is under way, LedgerError where calls cannot be recorded,
         Interrupted after an interrupt has stopped the run.
         """
-        run = self._started(concurrency, budget_usd, rate, retry_failed)
+        run = self._started(concurrency, budget_usd, rate, retry_failed, on, worker_key)
         if not wait:
             return run
         shown = progress if progress is not None else len(self.cells) > FEW and watched()
@@ -171,36 +179,50 @@ class Trial:
         return summary(self.frame(), level=level)
 
     def _started(
-        self, concurrency: int, budget_usd: float | str | Decimal | None, rate: float | None, retry_failed: bool
+        self,
+        concurrency: int,
+        budget_usd: float | str | Decimal | None,
+        rate: float | None,
+        retry_failed: bool,
+        on: Any,
+        worker_key: Callable[[], str] | None,
     ) -> Run:
         if rate is not None and not (not isinstance(rate, bool) and math.isfinite(rate) and rate > 0):
             raise InvalidRequest(f"rate: expected a number of calls a second above 0, got {rate!r}")
-        executor = ByClient(self.client, concurrency=concurrency)
+        _count("concurrency", concurrency, 1)
         limit = None if budget_usd is None else amount(budget_usd)
         worst = {} if limit is None else worst_cases(self.cells)
         writable(self.ledger)
         alone = Alone(self.ledger.path, self.name)
-        try:
+        with contextlib.ExitStack() as at_end:
+            at_end.callback(alone.release)
             stands = standing(self.ledger, self.name)
             settled = {cell.key for cell in self.cells if stands.settled(cell.key, retry_failed=retry_failed)}
             todo = [cell for cell in self.cells if cell.key not in settled | self._replayed.keys()]
             purse = None if limit is None else Purse(limit, worst=worst, spent=stands.counted(worst, self.ledger))
             if purse is not None and todo:
                 purse.expect(todo[0].key)
+            executor: Executor
+            if on is None:
+                at_once = self._at_once(concurrency)
+                executor = ByClient(self.client, concurrency=concurrency)
+            else:
+                at_once = concurrency
+                executor = OnDask(
+                    on, client=self.client, recorder=self.ledger, concurrency=concurrency, key=worker_key
+                )
+                at_end.callback(executor.close)
             job = Job(
                 name=self.name,
                 todo=todo,
                 planned=len(self.cells),
                 executor=executor,
-                concurrency=self._at_once(concurrency),
+                concurrency=at_once,
                 rate=rate,
                 purse=purse,
                 replayed=self._replayed,
-                finish=alone.release,
+                finish=at_end.pop_all().close,
             )
-        except BaseException:
-            alone.release()
-            raise
         self._run = self._runs(job)
         return self._run
 

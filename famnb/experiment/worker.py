@@ -88,7 +88,7 @@ class Worker:
         """Put a courier there; FamnbError, CredentialError where it has no key, for a worker that cannot carry calls."""
         dask = self._cluster.client
         # An actor rather than tasks: a task holds one of the worker's threads for as long as its call runs.
-        self._future = dask.submit(
+        self._future = self._cluster.client.submit(
             Courier,
             actor=True,
             workers=[self.address],
@@ -97,19 +97,25 @@ class Worker:
             key=f"famnb-courier-{secrets.token_hex(8)}",
         )
 
-        async def question() -> Any:
+        async def made() -> Any:
             return await self._future.exception()
 
-        fault = await self._cluster.asked(question())
-        if fault is not None:
-            raise FamnbError(
-                f"worker {self.address} cannot carry calls ({type(fault).__name__}: {fault}); it needs famnb "
-                f"{__version__}, as this process has it"
-            )
+        fault: Exception | None
         try:
-            await self._asked("open", *arguments)
-        except CredentialError as fault:
-            raise CredentialError(f"worker {self.address} has no key of its own: {fault}") from None
+            fault = await self._cluster.asked(made())
+            if fault is None:
+                await self._asked("open", *arguments)
+                return
+        except CredentialError as error:
+            self._future.release()
+            raise CredentialError(f"worker {self.address} has no key of its own: {error}") from None
+        except (OSError, RuntimeError) as error:
+            fault = error
+        self._future.release()
+        raise FamnbError(
+            f"worker {self.address} cannot carry calls ({type(fault).__name__}: {fault}); it needs a thread that is free, "
+            f"and famnb {__version__}, as this process has it"
+        )
 
     async def hand_over(self, errands: list[Errand]) -> None:
         """Have calls started there, and those in `stops` stopped."""

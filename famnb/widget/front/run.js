@@ -29,7 +29,7 @@ function render({ model, el }) {
   });
   const bar = made("div", "famnb-run-bar", live, { role: "progressbar", "aria-label": "cells done", "aria-valuemin": 0, "aria-valuemax": 100 });
   const parts = ["done", "failed", "running"].map(name => [name, made("span", `famnb-run-${name}`, bar)]);
-  const facts = made("dl", "famnb-run-facts", live);
+  const facts = made("div", "famnb-run-facts", live);
   const errors = made("p", "famnb-run-errors", live);
   const table = made("table", "", made("div", "famnb-run-table", live));
   const more = made("p", "famnb-run-note", live);
@@ -73,9 +73,9 @@ function render({ model, el }) {
     facts.replaceChildren();
     for (const [what, value, small] of state.facts) {
       const fact = made("div", "", facts);
-      made("dt", "", fact, {}, what);
-      made("dd", "famnb-run-value", fact, {}, value);
-      if (small) made("dd", "famnb-run-small", fact, {}, small);
+      made("div", "famnb-run-small", fact, {}, what);
+      made("div", "famnb-run-value", fact, {}, value);
+      if (small) made("div", "famnb-run-small", fact, {}, small);
     }
     errors.textContent = state.errors ? `Errors: ${state.errors}` : "";
     table.replaceChildren();
