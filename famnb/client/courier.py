@@ -114,8 +114,8 @@ class Courier:
             self._running[errand.id] = stream
             stream.add_done_callback(self._over)
         for each in stops:
-            if (stream := self._running.get(each)) is not None:
-                stream.stop()
+            if each in self._running:
+                self._running[each].stop()
 
     async def told(self, taken: int) -> list[News]:
         """The news after the first `taken`, waited for; none if there is none within some seconds."""
@@ -170,8 +170,8 @@ class _Notes:
         self._noted[name] = exchange.attempts, len(reads)
         self._note(News(name, _state(exchange), since, reads[since:], None))
 
-    def closed(self, exchange: Exchange) -> Future[None]:
-        """The record is the other side's business."""
+    def closed(self, exchange: Exchange) -> Future[None]:  # noqa: ARG002 - a recorder's method
+        """Nothing is to be done before the call is over; its record is the other side's business."""
         done: Future[None] = Future()
         done.set_result(None)
         return done

@@ -213,7 +213,7 @@ class OnDask:
             work.over(_never_sent())
 
     def _lose(self, worker: Worker, fault: Exception | None = None) -> None:
-        """Whoever carried these calls is gone: close their rows, and place those elsewhere that were not handed over."""
+        """Close the rows of the calls that a worker had, and place those elsewhere that it was not handed yet."""
         if self._workers.get(worker.address) is not worker:
             return
         del self._workers[worker.address]

@@ -124,7 +124,7 @@ class RunReport:
         if self.counted_usd is not None and self.budget_usd is not None:
             notes.append(f"{dollars(self.counted_usd)} of the budget of {dollars(self.budget_usd)} are counted.")
         if self.lost:
-            notes.append(f"{self.lost:,} calls were lost with their workers; their cells were run again, and both count.")
+            notes.append(f"{self.lost:,} calls were lost with their workers and made again; both are counted.")
         match self.stopped_by:
             case "budget":
                 notes.append("The next call could have passed the budget: run() with a higher one goes on.")

@@ -144,8 +144,9 @@ class Trial:
         the embedded service its own key, which workers started after `famnb.connect()` on this machine inherit), or
         what `worker_key()` returns there. A cell whose worker is lost is run again, twice at most.
         Raises BudgetExceeded where not even one call fits the budget, InvalidRequest for a budget where a price is not
-        known, for `on` without the `scale` extra and while another run of this experiment is under way, LedgerError where calls cannot be recorded,
-        Interrupted after an interrupt has stopped the run.
+        known, for `on` without the `scale` extra and while another run of this experiment is under way, CredentialError
+        where a worker has no key, LedgerError where calls cannot be recorded, Interrupted after an interrupt has
+        stopped the run.
         """
         run = self._started(concurrency, budget_usd, rate, retry_failed, on, worker_key)
         if not wait:
@@ -208,9 +209,7 @@ class Trial:
                 executor = ByClient(self.client, concurrency=concurrency)
             else:
                 at_once = concurrency
-                executor = OnDask(
-                    on, client=self.client, recorder=self.ledger, concurrency=concurrency, key=worker_key
-                )
+                executor = OnDask(on, client=self.client, recorder=self.ledger, concurrency=concurrency, key=worker_key)
                 at_end.callback(executor.close)
             job = Job(
                 name=self.name,

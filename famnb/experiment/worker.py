@@ -1,4 +1,4 @@
-"""One worker of a Dask cluster as the driver sees it: a courier there, asked in batches; where a call goes is not decided
+"""A worker of a Dask cluster as the driver sees it: a courier there, asked in batches; which call it gets is not decided
 here.
 """
 
@@ -19,6 +19,8 @@ from famnb.experiment.plan import Cell
 
 ANSWER_S = 30.0
 """How long a worker has for an answer, besides the time it may wait for news."""
+CLOSE_S = 5.0
+"""How long it has to end what it still does."""
 AGAIN_S = 0.2
 """The pause before a worker that did not answer is asked again."""
 GATHER_S = 0.002
@@ -43,14 +45,14 @@ class Cluster:
         self.client = dask_client
         self.distributed = distributed
 
-    async def asked(self, question: Coroutine[Any, Any, Any], *, timeout: float = ANSWER_S) -> Any:
+    async def asked(self, question: Coroutine[Any, Any, Any], *, seconds: float = ANSWER_S) -> Any:
         """The answer to a question that is awaited on Dask's own loop; TimeoutError without one in time."""
         try:
             future = asyncio.run_coroutine_threadsafe(question, self.client.loop.asyncio_loop)
         except RuntimeError:
             question.close()
             raise ConnectionError("the Dask client is closed") from None
-        return await asyncio.wait_for(asyncio.wrap_future(future), timeout)
+        return await asyncio.wait_for(asyncio.wrap_future(future), seconds)
 
     async def addresses(self) -> set[str]:
         """The workers that there are."""
@@ -85,8 +87,7 @@ class Worker:
         return len(self.todo) + len(self.carried)
 
     async def open(self, *arguments: Any) -> None:
-        """Put a courier there; FamnbError, CredentialError where it has no key, for a worker that cannot carry calls."""
-        dask = self._cluster.client
+        """Put a courier there; CredentialError where it has no key, FamnbError where it cannot carry calls."""
         # An actor rather than tasks: a task holds one of the worker's threads for as long as its call runs.
         self._future = self._cluster.client.submit(
             Courier,
@@ -113,8 +114,8 @@ class Worker:
             fault = error
         self._future.release()
         raise FamnbError(
-            f"worker {self.address} cannot carry calls ({type(fault).__name__}: {fault}); it needs a thread that is free, "
-            f"and famnb {__version__}, as this process has it"
+            f"worker {self.address} cannot carry calls ({type(fault).__name__}: {fault}); it needs a thread that is "
+            f"free, and famnb {__version__}, as this process has it"
         )
 
     async def hand_over(self, errands: list[Errand]) -> None:
@@ -135,7 +136,7 @@ class Worker:
             task.cancel()
         if self._future is not None:
             try:
-                await self._asked("close", timeout=5)
+                await self._asked("close", seconds=CLOSE_S)
             finally:
                 self._future.release()
 
@@ -158,7 +159,7 @@ class Worker:
                     raise
                 await asyncio.sleep(AGAIN_S)
 
-    async def _asked(self, method: str, *arguments: Any, timeout: float = POLL_S + ANSWER_S) -> Any:
+    async def _asked(self, method: str, *arguments: Any, seconds: float = POLL_S + ANSWER_S) -> Any:
         """Call one of the courier's methods.
 
         Not by Dask's own handle on an actor, which waits for ever once the worker is lost.
@@ -178,7 +179,7 @@ class Worker:
                 return await getattr(dask.rpc(self.address), str(operation))(**message)
             return await dask.scheduler.proxy(worker=self.address, msg=message)
 
-        answer = await self._cluster.asked(question(), timeout=timeout)
+        answer = await self._cluster.asked(question(), seconds=seconds)
         if answer["status"] != "OK":
             raise answer["exception"]
         return answer["result"]
