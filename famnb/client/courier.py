@@ -128,6 +128,7 @@ class Courier:
             self._silence.cancel()
         if self._client is not None:
             await self._client.aclose()
+        self._notes.wake()
 
     def _over(self, stream: Stream) -> None:
         exchange = stream.exchange
@@ -200,12 +201,17 @@ class _Notes:
         with self._lock:
             return list(self._kept)
 
-    def _note(self, news: News) -> None:
+    def wake(self) -> None:
+        """Whoever waits for news waits no longer."""
         with self._lock:
-            self._kept.append(news)
             wake, self._wake = self._wake, None
         if wake is not None:
             wake()
+
+    def _note(self, news: News) -> None:
+        with self._lock:
+            self._kept.append(news)
+        self.wake()
 
 
 def _credential(variable: str, key: Callable[[], str] | None) -> Credential:

@@ -1,5 +1,5 @@
-"""A worker of a Dask cluster as the driver sees it: a courier there, asked in batches; which call it gets is not decided
-here.
+"""A worker of a Dask cluster as the driver sees it: a courier there, asked in batches; which calls it gets is not
+decided here.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ import threading
 from pathlib import Path
 from typing import Any, get_args
 
-import anywidget
 import traitlets
 
 from famnb.errors import FamnbError, InvalidRequest
@@ -21,6 +20,7 @@ from famnb.record import marks
 from famnb.record.marks import Outcome, Voted
 from famnb.reply import Reply
 from famnb.widget import markup, standings, transcript
+from famnb.widget.heard import Heard
 from famnb.widget.shown import Output
 
 FRONT = Path(__file__).parent / "front"
@@ -29,7 +29,7 @@ _SHOWN = ("text", "code", "failure", "note")
 _RELOADED = "This page was reloaded; to save the result with the notebook, show the ballot in a new cell."
 
 
-class BallotView(anywidget.AnyWidget):
+class BallotView(Heard):
     """One pair, drawn; its traits change together, `turn` last."""
 
     _esm = FRONT / "ballot.js"
@@ -44,12 +44,6 @@ class BallotView(anywidget.AnyWidget):
     """What went wrong; empty when nothing did."""
     turn = traitlets.Int().tag(sync=True)
     """Changes whenever anything does."""
-
-    def _send(self, msg: Any, buffers: Any = None) -> None:
-        super()._send(msg, buffers)
-        # As in LiveView: a page that is reloaded must be heard, also where ipykernel remembers the old one's subshell.
-        if self.comm is not None:
-            self.comm.__dict__.pop("_reply_subshell_id", None)
 
 
 class Ballot:

@@ -20,12 +20,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import anywidget
 import traitlets
 from IPython import get_ipython
 
 from famnb.client import Stream
 from famnb.widget import shown, transcript
+from famnb.widget.heard import Heard
 from famnb.widget.pane import Pane, Streaming, known
 
 FRONT = Path(__file__).parent / "front"
@@ -41,7 +41,7 @@ REMEMBERED = 8
 _log = logging.getLogger(__name__)
 
 
-class LiveView(anywidget.AnyWidget):
+class LiveView(Heard):
     """Streams, drawn while they run; holds no model text in any trait, so none is saved as widget state."""
 
     _esm = FRONT / "famnb.js"
@@ -114,14 +114,6 @@ class LiveView(anywidget.AnyWidget):
             end = self._then if over and not self._running else None
         if end is not None:
             end()
-
-    def _send(self, msg: Any, buffers: Any = None) -> None:
-        super()._send(msg, buffers)
-        # ipykernel 7.4 has what the page says next handled by the subshell whose request came last before this message.
-        # A reload deletes that one, and nothing would be heard any more; a running cell keeps it busy. Without this
-        # memory it is the subshell that the page asks for.
-        if self.comm is not None:
-            self.comm.__dict__.pop("_reply_subshell_id", None)
 
     def _look(self, over: Sequence[str]) -> None:
         """Send what streams have added, then what else is to be said of those that have ended, which takes longer."""

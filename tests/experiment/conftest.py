@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
+import distributed
 import pytest
 import sharedrun
 
@@ -19,10 +21,25 @@ CHILDREN.set_forkserver_preload(["famnb.study"])
 
 
 @pytest.fixture(scope="session")
-def stalling() -> Iterator[Server]:
+def stalling(server: Server) -> Iterator[Server]:
     """A service whose every answer stops after three pieces and never goes on."""
-    with famnb.serve(time_scale=0, fault="stall=3") as running:
+    with famnb.serve(time_scale=0, fault="stall=3", key=server.key) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def dask_client(server: Server) -> Iterator[Any]:
+    """A client of a cluster of two worker processes with one thread each, which know the service's key."""
+    key = {"FAM_API_KEY": server.key}
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, env=key) as cluster:
+        with distributed.Client(cluster) as client:
+            yield client
+
+
+@pytest.fixture(params=["here", "on Dask"])
+def where(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """The argument of `run` that says who carries the calls: this process, or a cluster's workers."""
+    return {} if request.param == "here" else {"on": request.getfixturevalue("dask_client")}
 
 
 @pytest.fixture
@@ -62,11 +79,11 @@ def child(server: Server, tmp_path: Path) -> Iterator[Callable[..., tuple[BasePr
     """Starts processes that run one and the same experiment in this test's ledger; each with what it says."""
     started: list[BaseProcess] = []
 
-    def start(*, prompts: int, concurrency: int = 16) -> tuple[BaseProcess, Connection]:
+    def start(*, prompts: int, concurrency: int = 16, on: str | None = None) -> tuple[BaseProcess, Connection]:
         heard, say = CHILDREN.Pipe(duplex=False)
         ledger = str(tmp_path / "ledger.sqlite")
         process = CHILDREN.Process(
-            target=sharedrun.run, args=(server.url, server.key, ledger, prompts, concurrency, say)
+            target=sharedrun.run, args=(server.url, server.key, ledger, prompts, concurrency, on, say)
         )
         started.append(process)
         process.start()

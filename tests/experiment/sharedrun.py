@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from multiprocessing.connection import Connection
 
+import distributed
+
 import famnb
 
 CELLS_PER_PROMPT = 4
 
 
-def run(url: str, key: str, ledger: str, prompts: int, concurrency: int, say: Connection) -> None:
-    """Run what is left of it; says "started", then how many cells it completed or why it could not run."""
+def run(url: str, key: str, ledger: str, prompts: int, concurrency: int, on: str | None, say: Connection) -> None:
+    """Run what is left of it, on the Dask cluster whose scheduler is at `on` if one is.
+
+    Says "started", then how many cells it completed or why it could not run.
+    """
     client = famnb.Client(base_url=url, api_key=key, ledger=ledger)
     exp = famnb.Experiment(
         [f"Question {number}" for number in range(prompts)],
@@ -21,9 +26,10 @@ def run(url: str, key: str, ledger: str, prompts: int, concurrency: int, say: Co
         max_tokens=16,
         stream=False,
     )
+    cluster = None if on is None else distributed.Client(on)
     say.send("started")
     try:
-        report = exp.run(concurrency=concurrency, progress=False)
+        report = exp.run(concurrency=concurrency, progress=False, on=cluster)
     except famnb.FamnbError as error:
         say.send(str(error))
     else:

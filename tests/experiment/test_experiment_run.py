@@ -33,9 +33,9 @@ def until(true):
 
 
 @pytest.fixture
-def refusing():
+def refusing(server):
     """A service that answers everything with status 400."""
-    with famnb.serve(time_scale=0, fault="status=400") as running:
+    with famnb.serve(time_scale=0, fault="status=400", key=server.key) as running:
         yield running
 
 

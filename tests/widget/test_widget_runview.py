@@ -1,0 +1,304 @@
+"""The live view of a run: what it says on the way, that Stop is heard, and what it leaves behind."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from types import SimpleNamespace
+from typing import Any
+
+import ipywidgets
+import pytest
+from IPython.core.displaypub import CapturingDisplayPublisher
+from IPython.core.interactiveshell import InteractiveShell
+
+import famnb
+from famnb.experiment.budget import Outcome, Purse
+from famnb.experiment.plan import Cell, cells_of
+from famnb.experiment.prompts import prompts_of
+from famnb.experiment.runner import Job
+from famnb.experiment.variants import variants_of
+from famnb.service import Server
+from famnb.widget import runstate, runview
+from famnb.widget.runview import Display, ShownRun
+
+WAIT_S = 20
+VIEW = "application/vnd.jupyter.widget-view+json"
+FORMS = {"text/html", "text/markdown", "text/plain"}
+ANSWER = Outcome("completed", "call", Decimal("0.5"), 200, 1, None, simulated=True, ttft_s=0.25)
+UNPRICED = Outcome("completed", "call", None, 200, 1, None)
+REFUSED = Outcome("failed", "call", None, 429, 1, "RateLimitError")
+STOPPED = Outcome("cancelled", "call", None, None, 0, None)
+
+
+class Script:
+    """Carries calls until the test ends them; those that are stopped end by themselves."""
+
+    def __init__(self) -> None:
+        self.open: dict[str, tuple[Cell, Callable[[Outcome], object]]] = {}
+
+    def start(self, cell: Cell, *, labels: object, over: Callable[[Outcome], object]) -> Callable[[], object]:
+        self.open[cell.key] = cell, over
+        return lambda: self.end(cell.key, STOPPED)
+
+    def end(self, key: str, outcome: Outcome) -> None:
+        """One call ends so."""
+        _, over = self.open.pop(key)
+        over(outcome)
+
+    def ends(self, *outcomes: Outcome) -> None:
+        """The next calls in flight end, one after the other, each so."""
+        for outcome in outcomes:
+            until(lambda: self.open)
+            self.end(next(iter(self.open)), outcome)
+
+
+def until(true: Callable[[], Any]) -> None:
+    """Wait for what other threads do."""
+    due = time.monotonic() + WAIT_S
+    while not true():
+        assert time.monotonic() < due
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def script() -> Script:
+    return Script()
+
+
+@pytest.fixture
+def started(script: Script) -> Iterator[Callable[..., ShownRun]]:
+    """Starts a run of six cells of two variants, `cold` and `warm`; each may cost 2 at worst."""
+    runs: list[ShownRun] = []
+
+    def start(*, name: str = "trip", budget: int | None = None, concurrency: int = 2, **variants: Any) -> ShownRun:
+        made = variants_of(variants or {"cold": {}, "warm": {"temperature": 1}}, shared={})
+        cells = cells_of(prompts_of(["a", "b", "c"]), made, repeats=1, warmup=0, seed=0, shared={})
+        worst = {cell.key: Decimal(2) for cell in cells}
+        purse = None if budget is None else Purse(Decimal(budget), worst=worst, spent=Decimal(3))
+        job = Job(
+            name=name,
+            todo=cells,
+            planned=len(cells) + 4,
+            executor=script,
+            concurrency=concurrency,
+            rate=None,
+            purse=purse,
+        )
+        runs.append(ShownRun(job))
+        return runs[-1]
+
+    yield start
+    for run in runs:
+        run.stop()
+        run.over(WAIT_S)
+
+
+@pytest.fixture
+def shell(monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
+    """A kernel's shell that keeps what is displayed."""
+    shell = InteractiveShell.instance()
+    monkeypatch.setattr(shell, "display_pub", CapturingDisplayPublisher())
+    monkeypatch.setattr(shell, "kernel", SimpleNamespace(), raising=False)
+    monkeypatch.setattr(runview, "get_ipython", lambda: shell)
+    yield shell
+    InteractiveShell.clear_instance()
+
+
+def shown(shell: InteractiveShell, *, updates: bool) -> list[dict[str, Any]]:
+    """What was displayed anew, or what took the place of something."""
+    return [each["data"] for each in shell.display_pub.outputs if bool(each["update"]) == updates]
+
+
+def says(display: Display, **message: object) -> None:
+    """What the page sends."""
+    display._message(display.view, message, None)
+
+
+def test_the_view_says_how_far_the_run_is(started: Callable[..., ShownRun], script: Script) -> None:
+    """Shares of the plan, earlier cells included; money against the budget; errors by class; what of each variant."""
+    run = started(budget=20)
+    script.ends(ANSWER, ANSWER, REFUSED)
+    until(lambda: run.progress.failed == 1 and len(script.open) == 2)
+    state = runstate.state(run)
+    assert state["said"] == "7 of 10 done · 4 of them before · 1 failed · 2 running"
+    assert state["bar"] == {"done": 60.0, "failed": 10.0, "running": 20.0}
+    (spend, elapsed, left, pace) = state["facts"]
+    assert spend == ("spend", "$1.00", "$4.00 of the budget of $20.00 counted")
+    assert (elapsed[0], left[0], pace[0]) == ("elapsed", "left", "calls a second")
+    assert state["errors"] == "1 × RateLimitError"
+    assert [row[0] for row in state["rows"]] == ["cold", "warm"]
+    assert sum(int(row[1].split()[0]) for row in state["rows"]) == 2
+    assert {row[1].split()[-1] for row in state["rows"]} == {"3"}
+    assert state["note"] == runstate.SIMULATED
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "value", "small"),
+    [
+        ((), "$0.00", ""),
+        ((UNPRICED,), "unknown", "no call has a known price"),
+        ((UNPRICED, ANSWER), "$0.50", "plus the unknown cost of 1 others"),
+        ((REFUSED,), "$0.00", ""),
+    ],
+)
+def test_what_has_no_price_is_unknown_and_not_free(
+    started: Callable[..., ShownRun], script: Script, outcomes: tuple[Outcome, ...], value: str, small: str
+) -> None:
+    """Nothing is claimed of a sum that is not known, or known in part."""
+    run = started()
+    script.ends(*outcomes)
+    until(lambda: run.progress.completed + run.progress.failed == len(outcomes))
+    assert runstate.state(run)["facts"][0] == ("spend", value, small)
+
+
+def test_stop_is_heard_and_said(started: Callable[..., ShownRun], script: Script) -> None:
+    """At once, from the page, while nothing has ended."""
+    run = started()
+    until(lambda: len(script.open) == 2)
+    display = Display(run)
+    assert display.view.state["stopping"] is False
+    says(display, kind="stop")
+    assert display.view.state["stopping"] is True
+    assert run.wait(WAIT_S).stopped_by == "stop"
+
+
+def test_every_view_gives_way_to_ordinary_output(
+    started: Callable[..., ShownRun], script: Script, shell: InteractiveShell
+) -> None:
+    """Shown twice, each place ends as the same HTML, Markdown and text, and no thread is left."""
+    run = started()
+    for _ in range(2):
+        run._ipython_display_()
+    assert [VIEW in each for each in shown(shell, updates=False)] == [True, True]
+    script.ends(ANSWER, REFUSED, *[ANSWER] * 4)
+    until(lambda: len(shown(shell, updates=True)) == 2)
+    first, second = shown(shell, updates=True)
+    assert first == second
+    assert set(first) == FORMS
+    for text in first.values():
+        assert "5 completed, 1 failed, 4 left alone of 10 planned" in text
+        assert "RateLimitError" in text
+        assert "0.25 s" in text
+        assert "nothing is billed" in text
+    assert "| cold |" in first["text/markdown"]
+    until(lambda: "famnb-run-view" not in {thread.name for thread in threading.enumerate()})
+
+
+def test_a_run_that_is_over_shows_what_it_came_to(
+    started: Callable[..., ShownRun], script: Script, shell: InteractiveShell
+) -> None:
+    """No widget is made for it."""
+    run = started()
+    script.ends(*[ANSWER] * 6)
+    run.wait(WAIT_S)
+    run._ipython_display_()
+    (made,) = shown(shell, updates=False)
+    assert set(made) == FORMS
+
+
+def test_inside_an_output_widget_the_view_shows_the_end_itself(
+    started: Callable[..., ShownRun], script: Script, shell: InteractiveShell
+) -> None:
+    """Such a widget never hears that something is to be replaced."""
+    run, box = started(), ipywidgets.Output()
+    box.msg_id = "what a kernel sets inside `with box:`"
+    run._ipython_display_()
+    box.msg_id = ""
+    run.stop()
+    until(lambda: run._display.view.state["result"])
+    assert "all that had come is kept" in run._display.view.state["result"]
+    assert shown(shell, updates=True) == []
+
+
+def test_a_page_that_was_reloaded_is_told_what_it_cannot_do(
+    started: Callable[..., ShownRun], shell: InteractiveShell
+) -> None:
+    """Reloaded before the end or after it; one that was not is told nothing."""
+    run = started()
+    run._ipython_display_()
+    display = run._display
+    says(display, kind="ready", page="1")
+    says(display, kind="ready", page="1")
+    run.stop()
+    until(lambda: display.view.state["result"])
+    assert "was reloaded" not in display.view.state["result"]
+    says(display, kind="ready", page="2")
+    says(display, kind="ready", page="3")
+    assert display.view.state["result"].count("was reloaded") == 1
+
+
+def test_what_a_callback_raises_is_shown(started: Callable[..., ShownRun], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under the bar, as text."""
+    run = started()
+    display = Display(run)
+    monkeypatch.setattr(run, "stop", lambda: 1 / 0)
+    says(display, kind="stop")
+    monkeypatch.undo()
+    assert display.view.state["trouble"] == "ZeroDivisionError: division by zero"
+
+
+def test_closing_the_view_ends_the_looking_and_not_the_run(
+    started: Callable[..., ShownRun], script: Script, shell: InteractiveShell
+) -> None:
+    """Its thread ends; the calls go on."""
+    run = started()
+    run._ipython_display_()
+    run._display.view.close()
+    until(lambda: "famnb-run-view" not in {thread.name for thread in threading.enumerate()})
+    assert run.running
+    script.ends(*[ANSWER] * 6)
+    assert run.wait(WAIT_S).completed == 6
+    assert shown(shell, updates=True) == []
+
+
+def test_hostile_names_are_text(started: Callable[..., ShownRun]) -> None:
+    """No tag of a name reaches the page."""
+    run = started(name="<img src=x onerror=alert(1)>", **{"<script>alert(2)</script>": {}})
+    made = runstate.bundle(run)
+    assert "<img" not in made["text/html"]
+    assert "<script" not in made["text/html"]
+    assert "&lt;script&gt;" in made["text/html"]
+    assert "<script" not in made["text/markdown"].replace("\\<", "")
+
+
+def test_what_broke_a_run_stands_in_its_end(
+    started: Callable[..., ShownRun], script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it would have been raised by waiting."""
+
+    def broken(*_: object, **__: object) -> None:
+        raise OSError("the line is cut")
+
+    monkeypatch.setattr(script, "start", broken)
+    run = started()
+    run.over(WAIT_S)
+    assert "OSError: the line is cut" in runstate.bundle(run)["text/plain"]
+
+
+def test_many_variants_are_cut_and_counted(started: Callable[..., ShownRun]) -> None:
+    """Twelve rows and how many there are more."""
+    state = runstate.state(started(**{f"v{number:02}": {"temperature": number / 100} for number in range(15)}))
+    assert len(state["rows"]) == 12
+    assert state["more"] == "and 3 more variants"
+
+
+def test_without_a_notebook_it_is_just_the_handle(started: Callable[..., ShownRun]) -> None:
+    """IPython in a terminal prints what it is."""
+    run = started()
+    with pytest.raises(NotImplementedError):
+        run._ipython_display_()
+    assert repr(run).startswith("<Run trip: 4 of 10")
+
+
+def test_an_experiments_run_shows_itself(server: Server) -> None:
+    """`run(wait=False)` returns it; `run()` the report."""
+    with famnb.Client(base_url=server.url, api_key=server.key) as client:
+        exp = famnb.Experiment(["Hi"], [{"model": "fam-mini"}], name="shown", client=client, max_tokens=16)
+        run = exp.run(wait=False)
+        assert isinstance(run, ShownRun)
+        run.wait()
+        assert "1 of 1" in runstate.bundle(run)["text/plain"]
+        assert exp.run().completed == 0
