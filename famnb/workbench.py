@@ -17,7 +17,7 @@ from famnb.client.caller import CONNECTIONS, Caller, Viewer
 from famnb.client.credentials import Credential
 from famnb.errors import CredentialError
 from famnb.record import Ledger
-from famnb.service.child import KEY_VARIABLE, SERVICE_URL
+from famnb.service.child import KEY_VARIABLE, SERVICE_URL, announce
 
 _embedded: service.Server | None = None
 _embedding = threading.Lock()
@@ -117,8 +117,7 @@ def embedded() -> tuple[str, str]:
     with _embedding:
         if _embedded is None or not _answers(_embedded.url):
             _embedded = service.serve()
-            # For the processes that this one starts, and for code that reads them: they need no service of their own.
-            os.environ |= {SERVICE_URL: _embedded.url, KEY_VARIABLE: _embedded.key}
+            announce(_embedded)
         return _embedded.url, _embedded.key
 
 

@@ -7,7 +7,6 @@ import pickle
 import pytest
 
 import famnb
-from famnb import workbench
 from famnb.service.child import KEY_VARIABLE, SERVICE_URL
 
 

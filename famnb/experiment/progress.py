@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from tqdm.auto import tqdm
 
+from famnb.experiment.tables import counted
 from famnb.record.price import dollars
 
 Ending: TypeAlias = Literal["budget", "stop", "interrupt"]
@@ -113,7 +114,7 @@ class RunReport:
         words += [f"{self.skipped:,} left alone"] if self.skipped else []
         head = f"{self.name}: {', '.join(words)} of {self.planned:,} planned in {self.elapsed_s:,.1f} s"
         if self.spent_usd is not None:
-            unpriced = f" plus the unknown cost of {self.unpriced:,} others" if self.unpriced else ""
+            unpriced = f" plus the unknown cost of {counted(self.unpriced, 'other')}" if self.unpriced else ""
             return f"{head}; spent {dollars(self.spent_usd)}{unpriced}"
         return f"{head}; cost not known" if self.completed else head
 

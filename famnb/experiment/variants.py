@@ -180,7 +180,7 @@ def _labelled(combinations: list[dict[str, Any]]) -> tuple[Variant, ...]:
     labels: list[str] = []
     for each in combinations:
         shown = [name for name in varied or PLACE if name in each]
-        words = [_shown(each[name]) if name in PLACE else f"{name}={_shown(each[name])}" for name in shown]
+        words = [_worded(name, each[name]) for name in shown]
         label = ", ".join(word if len(word) <= LONGEST else f"{word[: LONGEST - 1]}…" for word in words) or "default"
         labels.append(label)
     numbered = [
@@ -188,6 +188,15 @@ def _labelled(combinations: list[dict[str, Any]]) -> tuple[Variant, ...]:
         for at, label in enumerate(labels)
     ]
     return tuple(Variant(label, MappingProxyType(each)) for label, each in zip(numbered, combinations, strict=True))
+
+
+def _worded(name: str, value: Any) -> str:
+    """A field as a label has it; an object of one field, such as {"effort": "low"}, by that."""
+    match value:
+        case {**inner} if len(inner) == 1 and isinstance(only := next(iter(inner.values())), str | int | float):
+            return f"{next(iter(inner))}={_shown(only)}"
+        case _:
+            return _shown(value) if name in PLACE else f"{name}={_shown(value)}"
 
 
 def _shown(value: Any) -> str:

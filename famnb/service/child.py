@@ -105,6 +105,11 @@ def serve(*, start_timeout: float = 30.0, **options: Any) -> Server:
         raise _not_started(process, log, start_timeout) from None
 
 
+def announce(server: Server) -> None:
+    """Tell the processes that this one starts, and its own `connect`, where a service is and its key."""
+    os.environ.update({SERVICE_URL: server.url, KEY_VARIABLE: server.key})
+
+
 def spawned(command: Sequence[str], variables: Mapping[str, str], **options: Any) -> subprocess.Popen[bytes] | OSError:
     """A child process with more environment variables, or why there is none.
 

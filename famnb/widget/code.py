@@ -71,12 +71,20 @@ class _Place:
         """The address as a Python expression."""
         if self.variable is None:
             return json.dumps(self.url + path)
-        return f'os.environ["{self.variable}"]' + (f' + "{path}"' if path else "")
+        return _from_environment(self.variable) + (f' + "{path}"' if path else "")
 
     @property
     def secret(self) -> str:
         """The key as a Python expression."""
-        return f'os.environ["{self.key}"]'
+        return _from_environment(self.key)
+
+
+def _from_environment(variable: str) -> str:
+    """A variable's value as a Python expression; not from the whole mapping, which a verbose traceback would show.
+
+    Empty where it is unset: with None, a vendor's SDK would send the key for that vendor instead.
+    """
+    return f'os.getenv("{variable}", "")'
 
 
 def _famnb(request: Request, place: _Place) -> str:

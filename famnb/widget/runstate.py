@@ -82,7 +82,7 @@ def _spend(now: Progress, report: RunReport) -> tuple[str, str, str]:
     answered, small = now.completed, []
     if now.spent_usd is not None:
         value = dollars(now.spent_usd)
-        small += [f"plus the unknown cost of {now.unpriced:,} others"] if now.unpriced else []
+        small += [f"plus the unknown cost of {tables.counted(now.unpriced, 'other')}"] if now.unpriced else []
     elif answered:
         value, small = "unknown", ["no call has a known price"]
     else:

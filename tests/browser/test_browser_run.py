@@ -1,4 +1,4 @@
-"""A run in a real JupyterLab: it moves while a cell waits for it, Stop works by keyboard, and its end is plain output."""
+"""A run in a real JupyterLab: it moves while a cell waits for it, Stop works by keyboard, its end is plain output."""
 
 from __future__ import annotations
 
@@ -66,7 +66,9 @@ def test_a_reloaded_page_follows_a_run_and_says_what_it_cannot_do(lab: Lab):
     lab.save()
     lab.reload()
     shown = lab.output(0)
-    expect(shown.get_by_role("progressbar")).to_have_attribute("aria-valuetext", re.compile(r"^([3-9]|\d\d) of 60 done"))
+    expect(shown.get_by_role("progressbar")).to_have_attribute(
+        "aria-valuetext", re.compile(r"^([3-9]|\d\d) of 60 done")
+    )
     shown.get_by_role("button", name="Stop").click()
     expect(shown).to_contain_text("Stopped; all that had come is kept.")
     expect(shown).to_contain_text("This page was reloaded")

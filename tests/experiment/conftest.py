@@ -31,9 +31,11 @@ def stalling(server: Server) -> Iterator[Server]:
 def dask_client(server: Server) -> Iterator[Any]:
     """A client of a cluster of two worker processes with one thread each, which know the service's key."""
     key = {"FAM_API_KEY": server.key}
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, env=key) as cluster:
-        with distributed.Client(cluster) as client:
-            yield client
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, env=key) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
 
 
 @pytest.fixture(params=["here", "on Dask"])

@@ -16,9 +16,9 @@ GRID = famnb.grid(model=["fam-2-5-pro", "fam-2-5-mini"], endpoint=["messages", "
 
 
 @pytest.fixture(scope="module")
-def delaying():
+def delaying(server):
     """A service whose answers take times of their own, drawn anew for each."""
-    with famnb.serve(time_scale=0.004) as running:
+    with famnb.serve(time_scale=0.004, key=server.key) as running:
         yield running
 
 
@@ -29,10 +29,10 @@ def experiment(client, *, prompts=20, **options):
 
 
 @pytest.mark.parametrize("limit", ["0.004", "0.01", "0.02"])
-def test_a_budget_is_never_passed_by_64_calls_at_once(connect, delaying, priced, limit):
+def test_a_budget_is_never_passed_by_64_calls_at_once(connect, delaying, priced, limit, where):
     """Random delays, many in flight, several models: the costs in the ledger stay at or below the limit."""
     exp = experiment(connect(delaying))
-    report = exp.run(concurrency=64, budget_usd=limit)
+    report = exp.run(concurrency=64, budget_usd=limit, **where)
     frame = exp.frame()
     spent = sum(map(Decimal, frame["cost_high_usd"].dropna().astype(str)))
     assert 0 < spent <= Decimal(limit)

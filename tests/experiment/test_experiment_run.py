@@ -39,11 +39,11 @@ def refusing(server):
         yield running
 
 
-def test_a_run_answers_every_cell_once_and_the_frame_says_so(client):
+def test_a_run_answers_every_cell_once_and_the_frame_says_so(client, where):
     """One row a planned cell, in the plan's order, with what its call measured."""
     exp = experiment(client)
     assert statuses(exp) == {"planned": 12}
-    report = exp.run(concurrency=4)
+    report = exp.run(concurrency=4, **where)
     assert (report.planned, report.completed, report.failed, report.left, report.stopped_by) == (12, 12, 0, 0, None)
     frame = exp.frame()
     assert set(frame["status"]) <= {"completed", "incomplete"}
@@ -80,45 +80,45 @@ def test_another_name_is_another_experiment(client):
     assert experiment(client, name="other").run().completed == 12
 
 
-def test_what_failed_is_tried_again_only_when_asked(connect, server, refusing):
+def test_what_failed_is_tried_again_only_when_asked(connect, server, refusing, where):
     """A failure stays, is counted and left alone; asked for, it is run again and the answer wins."""
     exp = experiment(connect(refusing))
-    assert (exp.run().failed, statuses(exp)) == (12, {"failed": 12})
+    assert (exp.run(**where).failed, statuses(exp)) == (12, {"failed": 12})
     assert set(exp.frame()["error"]) == {"BadRequestError"}
     exp = experiment(connect(server))
-    assert (exp.run().completed, exp.run().skipped) == (0, 12)
-    assert exp.run(retry_failed=True).completed == 12
+    assert (exp.run(**where).completed, exp.run(**where).skipped) == (0, 12)
+    assert exp.run(retry_failed=True, **where).completed == 12
     assert "failed" not in statuses(exp)
     assert exp.run(retry_failed=True).completed == 0
 
 
 @pytest.mark.parametrize("how", ["experiment", "run"])
-def test_stopping_keeps_what_had_come_and_running_again_goes_on(connect, server, stalling, how):
+def test_stopping_keeps_what_had_come_and_running_again_goes_on(connect, server, stalling, how, where):
     """Calls in flight are stopped and recorded as cancelled, with their text; then all cells are answered."""
     exp = experiment(connect(stalling))
-    run = exp.run(concurrency=3, wait=False)
+    run = exp.run(concurrency=3, wait=False, **where)
     assert isinstance(run, Run)
-    until(lambda: run.progress.running == 3)
+    until(lambda: statuses(exp).get("running") == run.progress.running == 3)
     (exp if how == "experiment" else run).stop()
     report = run.wait()
     assert (report.cancelled, report.completed, report.left, report.stopped_by) == (3, 0, 12, "stop")
     assert statuses(exp) == {"cancelled": 3, "planned": 9}
     exp = experiment(connect(server))
-    assert exp.run().completed == 12
+    assert exp.run(**where).completed == 12
     assert set(statuses(exp)) <= {"completed", "incomplete"}
 
 
-def test_an_interrupt_keeps_everything_and_is_raised(connect, server, stalling, capsys):
+def test_an_interrupt_keeps_everything_and_is_raised(connect, server, stalling, capsys, where):
     """Ctrl-C ends the cell of the notebook; it says how far the run came, and running again goes on."""
     exp = experiment(connect(stalling))
 
     def interrupt():
-        until(lambda: exp._run is not None and exp._run.progress.running == 4)
+        until(lambda: statuses(exp).get("running") == 4)
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt, match=r"exp: 0 completed, 4 stopped of 12 planned.*12 are left"):
-        exp.run(concurrency=4)
+        exp.run(concurrency=4, **where)
     assert exp._run.report.stopped_by == "interrupt"
     assert statuses(exp) == {"cancelled": 4, "planned": 8}
     assert experiment(connect(server)).run().completed == 12

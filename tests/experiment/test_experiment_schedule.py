@@ -160,3 +160,29 @@ def test_a_stop_ends_what_is_in_flight_and_starts_nothing_more(running):
     run.stop()
     report = run.wait()
     assert (report.cancelled, report.left, report.stopped_by, len(script.started)) == (1, 12, "stop", 1)
+
+
+def test_a_cell_whose_worker_is_lost_is_run_again_twice_at_most_and_each_call_counts_at_its_worst(running):
+    """The first is answered at its third try, at a cost of 2, 2 and 1; the second is given up, for a later run."""
+    script = Scripted()
+    lost = ended("interrupted", high=None, http_status=None, error="WorkerLost")
+    run = running(script, concurrency=1, budget="11")
+    for number, outcome in enumerate([lost, lost, ended(), lost, lost, lost]):
+        script.until(number + 1)
+        script.end(script.started[number], outcome)
+    report = run.wait()
+    assert [cell.order for cell in script.started] == [0, 0, 0, 1, 1, 1]
+    assert (report.completed, report.cancelled, report.lost, report.counted_usd) == (1, 1, 5, 11)
+    assert report.stopped_by == "budget"
+    assert "5 calls were lost with their workers" in str(report)
+
+
+def test_a_run_that_is_stopped_runs_no_lost_cell_again(running):
+    """It is left for the next run."""
+    script = Scripted()
+    run = running(script, concurrency=1)
+    script.until(1)
+    run._stopped_by = "stop"
+    script.end(script.started[0], ended("interrupted", error="WorkerLost"))
+    report = run.wait()
+    assert (report.cancelled, report.lost, report.left, len(script.started)) == (1, 1, 12, 1)

@@ -140,7 +140,7 @@ def test_the_view_says_how_far_the_run_is(started: Callable[..., ShownRun], scri
     [
         ((), "$0.00", ""),
         ((UNPRICED,), "unknown", "no call has a known price"),
-        ((UNPRICED, ANSWER), "$0.50", "plus the unknown cost of 1 others"),
+        ((UNPRICED, ANSWER), "$0.50", "plus the unknown cost of 1 other"),
         ((REFUSED,), "$0.00", ""),
     ],
 )

@@ -1,0 +1,263 @@
+"""Runs on a Dask cluster: one ledger, nothing lost with a worker or a driver, and no key where Dask keeps things."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import os
+import pickle
+import signal
+import sys
+import time
+
+import distributed
+import pytest
+from sharedrun import CELLS_PER_PROMPT
+
+import famnb
+from famnb.errors import CredentialError, InvalidRequest
+from famnb.experiment import cluster
+
+GRID = famnb.grid(model=["fam-2-5-pro", "fam-2-5-mini"], endpoint="messages")
+
+
+def experiment(client, *, prompts=3, **options):
+    texts = [f"Question {number}" for number in range(prompts)]
+    return famnb.Experiment(texts, GRID, 2, name="exp", client=client, max_tokens=16, **options)
+
+
+def standings(ledger):
+    """How the calls of each cell stand."""
+    found = collections.defaultdict(list)
+    for row in ledger.select():
+        found[row["cell"]].append(row["standing"])
+    return found
+
+
+def answered(found):
+    return sum(standing in ("completed", "incomplete") for standing in found)
+
+
+def until(true):
+    deadline = time.monotonic() + 20
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def kill(dask_client, *, workers):
+    """SIGKILL for so many workers; others take their place."""
+    pids = dask_client.run(os.getpid)
+    for pid in list(pids.values())[:workers]:
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: len(set(dask_client.nthreads()) - set(list(pids)[:workers])) == 2)
+
+
+@pytest.fixture
+def slow(server):
+    """A service whose answers take some tenths of a second."""
+    with famnb.serve(time_scale=0.1, key=server.key) as running:
+        yield running
+
+
+def test_every_cell_is_answered_once_by_both_workers_and_timed_there(client, dask_client):
+    """240 cells at once on two threads: one ledger, each reply with its bytes and the times of its own call."""
+    exp = experiment(client, prompts=60)
+    report = exp.run(concurrency=64, on=dask_client)
+    assert (report.completed, report.failed, report.lost) == (240, 0, 0)
+    found = standings(client.ledger)
+    assert len(found) == 240
+    assert {(answered(each), len(each)) for each in found.values()} == {(1, 1)}
+    frame = exp.frame()
+    assert (frame["ttfb_s"] <= frame["ttft_s"]).all()
+    assert (frame["ttft_s"] <= frame["e2e_s"]).all()
+    assert frame["simulated"].all()
+    call = client.ledger.call(frame["call_id"][0])
+    assert call.request == exp.cells[0].request
+    assert call.reply.text
+    assert call.reply.events
+
+
+def test_nothing_is_lost_when_a_worker_is_killed(connect, slow, dask_client):
+    """Its calls read as interrupted, with why; their cells are run again, and every cell is answered once."""
+    client = connect(slow)
+    exp = experiment(client, prompts=100)
+    run = exp.run(concurrency=64, on=dask_client, wait=False)
+    until(lambda: run.progress.completed > 20)
+    kill(dask_client, workers=1)
+    report = run.wait()
+    assert (report.completed, report.cancelled, report.left) == (400, 0, 0)
+    assert 0 < report.lost <= 64
+    found = standings(client.ledger)
+    assert len(found) == 400
+    assert {answered(each) for each in found.values()} == {1}
+    cut_off = client.ledger.select("status = 'interrupted'")
+    assert len(cut_off) == report.lost == len(client.ledger) - 400
+    assert {row["error"] for row in cut_off} == {"WorkerLost"}
+
+
+def test_what_a_lost_worker_had_received_is_kept(connect, stalling, dask_client):
+    """What came of a long stream is in the ledger about once a second."""
+    client = connect(stalling)
+    exp = experiment(client, prompts=1)
+    run = exp.run(concurrency=2, on=dask_client, wait=False)
+    until(lambda: len(list(client.ledger.reads([row["id"] for row in client.ledger.select()]))) == 2)
+    kill(dask_client, workers=2)
+    until(lambda: len(client.ledger.select("status = 'running'")) == 2)
+    run.stop()
+    assert (run.wait().lost, run.report.cancelled) == (2, 2)
+    lost = client.ledger.select("error = 'WorkerLost'")
+    assert [client.ledger.call(row["id"]).status for row in lost] == ["interrupted"] * 2
+    assert all(client.ledger.call(row["id"]).reply.text for row in lost)
+
+
+def test_a_driver_that_is_killed_leaves_interrupted_calls_and_the_next_resumes(child, dask_client, tmp_path):
+    """On the same cluster: each cell is answered once, and no more is paid twice than was in flight."""
+    prompts, concurrency = 150, 16
+    on = dask_client.scheduler.address
+    ledger = famnb.Ledger(tmp_path / "ledger.sqlite")
+    process, _ = child(prompts=prompts, concurrency=concurrency, on=on)
+    until(lambda: len(ledger) > 100)
+    process.kill()
+    process.join()
+    done = sum(map(answered, standings(ledger).values()))
+    assert 0 < done < prompts * CELLS_PER_PROMPT
+    _, heard = child(prompts=prompts, concurrency=concurrency, on=on)
+    assert heard.recv() == prompts * CELLS_PER_PROMPT - done
+    found = standings(ledger)
+    assert len(found) == prompts * CELLS_PER_PROMPT
+    assert {answered(each) for each in found.values()} == {1}
+    others = [each for of_cell in found.values() for each in of_cell if each not in ("completed", "incomplete")]
+    assert set(others) <= {"interrupted"}
+    assert len(others) <= concurrency
+
+
+def test_a_lost_call_counts_at_its_worst_in_the_budget(connect, stalling, server, dask_client, priced):
+    """Two calls of 4 cells are lost; the ledger says the same to the next run."""
+    exp = experiment(connect(stalling), prompts=1)
+    run = exp.run(concurrency=2, budget_usd=1, on=dask_client, wait=False)
+    until(lambda: len(exp.ledger.select("status = 'running'")) == 2)
+    kill(dask_client, workers=2)
+    until(lambda: len(exp.ledger.select()) == 4)
+    run.stop()
+    counted = run.wait().counted_usd
+    assert counted == 2 * sum(famnb.experiment.budget.ceiling(cell.request).usd for cell in exp.cells[:2])
+    again = experiment(connect(server), prompts=1)
+    assert again.run(budget_usd=1, on=dask_client).counted_usd > counted
+
+
+def test_the_key_is_nowhere_that_dask_keeps_things(connect, stalling, dask_client, tmp_path, capfd):
+    """The scheduler's and workers' whole state while calls run, task stream, events and logs: neither side's key."""
+    client = famnb.Client(base_url=stalling.url, api_key="the-key-of-the-driver", ledger=tmp_path / "ledger.sqlite")
+    exp = experiment(client)
+    run = exp.run(concurrency=4, on=dask_client, wait=False)
+    until(lambda: len(client.ledger.select("status = 'running'")) == 4)
+    dask_client.dump_cluster_state(str(tmp_path / "state"), format="yaml")
+    kept = [
+        (tmp_path / "state.yaml").read_text(),
+        str(dask_client.get_task_stream()),
+        str(dask_client.get_events()),
+        str(dask_client.get_scheduler_logs()),
+        str(dask_client.get_worker_logs()),
+        str(dask_client.run_on_scheduler(everything)),
+    ]
+    run.stop()
+    assert run.wait().cancelled == 4
+    client.close()
+    kept += map(str, capfd.readouterr())
+    assert "famnb-courier" in kept[0]
+    for key in (stalling.key, "the-key-of-the-driver"):
+        assert [number for number, text in enumerate(kept) if key in text] == []
+        assert key.encode() not in pickle.dumps(client.settings())
+
+
+def everything(dask_scheduler):
+    """All that the scheduler holds for its tasks, as text."""
+    return [(task.key, task.run_spec, task.annotations, task.metadata) for task in dask_scheduler.tasks.values()]
+
+
+@pytest.fixture
+def keyless(dask_client, server):
+    """The cluster, whose workers find no key in their environment."""
+    key = server.key
+    dask_client.run(lambda: os.environ.pop("FAM_API_KEY"))
+    yield dask_client
+    dask_client.run(lambda: os.environ.update(FAM_API_KEY=key))
+
+
+def test_a_worker_without_a_key_is_said_before_anything_is_sent(client, keyless):
+    """With its address and what to do; a function that fails is named without its words."""
+    with pytest.raises(CredentialError, match=r"worker tcp://.* no key of its own: .*set FAM_API_KEY"):
+        experiment(client).run(on=keyless)
+    with pytest.raises(CredentialError, match=r"the function that was given for the key raised KeyError$"):
+        experiment(client).run(on=keyless, worker_key=functools.partial({}.__getitem__, "secret"))
+    assert len(client.ledger) == 0
+
+
+def test_workers_can_fetch_their_key_with_a_function(client, keyless, server, tmp_path):
+    """It is called on the workers."""
+    (tmp_path / "key").write_text(server.key)
+    assert experiment(client).run(on=keyless, worker_key=(tmp_path / "key").read_text).completed == 12
+
+
+def test_a_new_worker_is_put_to_work(connect, slow, dask_client):
+    """A third worker, come while the run is under way, answers some of its calls."""
+    client = connect(slow)
+    run = experiment(client, prompts=100).run(concurrency=16, on=dask_client, wait=False)
+    dask_client.cluster.scale(3)
+    until(lambda: sum(carrying(dask_client).values()) == 3)
+    run.stop()
+    run.wait()
+    until(lambda: sum(carrying(dask_client).values()) == 0)
+    dask_client.cluster.scale(2)
+
+
+def carrying(dask_client):
+    """How many couriers each worker has."""
+    return dask_client.run(lambda dask_worker: len(dask_worker.state.actors))
+
+
+def test_without_any_worker_for_long_the_run_ends_and_says_so(connect, slow, server, monkeypatch):
+    """What was in flight is interrupted; the next run goes on."""
+    monkeypatch.setattr(cluster, "GONE_S", 0.5)
+    key = {"FAM_API_KEY": server.key}
+    with (
+        distributed.LocalCluster(n_workers=1, dashboard_address=":0", env=key) as alone,
+        distributed.Client(alone) as dask_client,
+    ):
+        client = connect(slow)
+        run = experiment(client, prompts=100).run(concurrency=16, on=dask_client, wait=False)
+        until(lambda: run.progress.completed)
+        alone.scale(0)
+        with pytest.raises(famnb.WorkerLost, match=r"no worker for 0.5 s; run\(\) again goes on"):
+            run.wait()
+        with pytest.raises(InvalidRequest, match="the cluster has no worker yet"):
+            experiment(client, prompts=100).run(on=dask_client)
+    assert {row["status"] for row in client.ledger.select()} == {"incomplete", "interrupted"}
+
+
+@pytest.mark.parametrize(
+    ("on", "words"),
+    [
+        ("tcp://127.0.0.1:8786", "expected a dask.distributed.Client, got 'tcp:"),
+        (4, "expected a dask.distributed.Clie"),
+    ],
+)
+def test_what_is_no_dask_client_is_refused(client, on, words):
+    """Before anything is sent, and the experiment can be run at once."""
+    with pytest.raises(InvalidRequest, match=words):
+        experiment(client).run(on=on)
+    assert experiment(client).run().completed == 12
+
+
+def test_without_the_extra_the_error_says_which(client, dask_client, monkeypatch):
+    """And how to install it."""
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(InvalidRequest, match=r'pip install "famnb\[scale\]"'):
+        experiment(client).run(on=dask_client)
+
+
+def test_a_client_that_replays_is_refused(connect, server, dask_client):
+    """Its recorded calls are here, not on the workers."""
+    with pytest.raises(InvalidRequest, match="run without on="):
+        experiment(connect(server, replay="prefer")).run(on=dask_client)
