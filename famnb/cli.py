@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 
@@ -10,13 +11,22 @@ import famnb
 from famnb.commands import bench, calls, check, lab, ledger, scrub, serve
 from famnb.errors import FamnbError
 
+READER_LEFT = 141
+"""The exit status of a program that writes to a pipe that nobody reads any more, as shells tell it."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status is 0 when it did what it was asked, 1 when it did not, 2 for a wrong call."""
     options = _parser().parse_args(arguments)
     run: Callable[[argparse.Namespace], int] = options.run
     try:
-        return run(options)
+        status = run(options)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # Whoever read has left, as `head` does; what is still held back would be written, and fail, at the very end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return READER_LEFT
     except (FamnbError, OSError) as error:
         print(f"famnb: {error}", file=sys.stderr)
         return 1

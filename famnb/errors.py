@@ -32,6 +32,7 @@ KeyboardInterrupt
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -176,12 +177,19 @@ class ResponseFormatError(FamnbError):
 class ParseError(FamnbError):
     """A complete call whose answer is no instance of the schema; `reply` is the reply, recorded as it came."""
 
-    def __init__(self, message: str, *, reason: Literal["incomplete", "refused", "invalid"], partial: Any) -> None:
-        super().__init__(message)
+    def __init__(self, fault: str, *, reason: Literal["incomplete", "refused", "invalid"], partial: Any) -> None:
+        super().__init__(f"{fault} (`error.partial` and `error.reply` have what came)")
+        self.fault = fault
+        """What is wrong with the answer."""
         self.reason = reason
         """`incomplete`: cut short; `refused`: the model would not; `invalid`: no JSON, or not by the schema."""
         self.partial = partial
         """The JSON value as far as it came, unchecked; None where there is none."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What another process needs to make it again; by default that would be the message alone."""
+        made = functools.partial(type(self), self.fault, reason=self.reason, partial=self.partial)
+        return made, (), self.__dict__
 
 
 class Cancelled(FamnbError):

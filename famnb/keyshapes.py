@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import bisect
-import html
 import itertools
-import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TypeAlias
-from urllib.parse import quote
 
-from famnb.client.credentials import MASK, SHORTEST
+from famnb.client.credentials import MASK, SHORTEST, spelled
 
 Span: TypeAlias = tuple[int, int]
 
@@ -50,22 +47,16 @@ def known_keys() -> dict[str, str]:
     return found
 
 
-def variants(keys: Mapping[str, str]) -> dict[str, str]:
-    """The keys as they may be written: plain, in JSON, in HTML, in an address; the longest first."""
-    written = {
-        form: name
-        for key, name in keys.items()
-        for form in (key, json.dumps(key)[1:-1], html.escape(key), quote(key, safe=""))
-    }
-    return dict(sorted(written.items(), key=lambda item: -len(item[0])))
-
-
 def found(text: str, keys: Mapping[str, str]) -> list[tuple[str, list[Span]]]:
     """Every key in a text: its kind, and the stretches it has there, several where line ends or colours cut it."""
     all_found: list[tuple[str, list[Span]]] = []
     taken: set[int] = set()
     plain, whole = _View(text, _ANSI), _View(text, _BREAK)
-    matches = [(name, whole, match.span()) for key, name in keys.items() for match in _all(key, whole.text)]
+    matches = [
+        (keys[key], whole, match.span())
+        for key in sorted(keys, key=len, reverse=True)
+        for match in re.finditer(spelled(key), whole.text)
+    ]
     matches += [
         (name, plain, match.span(match.lastindex or 0))
         for name, shape in _COMPILED.items()
@@ -78,10 +69,6 @@ def found(text: str, keys: Mapping[str, str]) -> list[tuple[str, list[Span]]]:
             taken |= places
             all_found.append((name, spans))
     return all_found
-
-
-def _all(key: str, text: str) -> Iterator[re.Match[str]]:
-    return re.finditer(re.escape(key), text) if key in text else iter(())
 
 
 class _View:

@@ -62,7 +62,7 @@ def scrub(path: str | os.PathLike[str], *, keys: Mapping[str, str] | None = None
         raise FamnbError(f"{path}: not a notebook: expected JSON in UTF-8 ({type(fault).__name__}: {fault})") from None
     if not isinstance(tree, _Pairs) or "nbformat" not in dict(tree):
         raise FamnbError(f"{path}: not a notebook: expected a JSON object with `nbformat`")
-    clean, findings = _scrubbed(text, strings, keyshapes.variants(keyshapes.known_keys() if keys is None else keys))
+    clean, findings = _scrubbed(text, strings, keyshapes.known_keys() if keys is None else keys)
     if write and findings:
         _replace(file, clean.encode())
     return findings

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from famnb.client import Client
 from famnb.experiment.judged import Judged
-from famnb.experiment.prompts import Source
-from famnb.experiment.variants import Variants
 from famnb.widget import report
 from famnb.widget.ballot import Ballot
 from famnb.widget.runview import ShownRun
@@ -34,35 +30,6 @@ class Experiment(Judged):
     """
 
     _runs = ShownRun
-
-    def __init__(
-        self,
-        prompts: Source,
-        variants: Variants | None = None,
-        repeats: int = 1,
-        scorers: Iterable[Any] = (),
-        *,
-        name: str,
-        client: Client | None = None,
-        seed: int = 0,
-        warmup: int = 0,
-        template: str | None = None,
-        keep: str | Iterable[str] = (),
-        **fields: Any,
-    ) -> None:
-        super().__init__(
-            prompts,
-            variants,
-            repeats,
-            scorers,
-            name=name,
-            client=client,
-            seed=seed,
-            warmup=warmup,
-            template=template,
-            keep=keep,
-            **fields,
-        )
 
     @property
     def client(self) -> Client:

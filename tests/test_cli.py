@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import fcntl
+import io
 import json
 import os
+import pty
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import termios
 import time
 import urllib.request
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from exchanges import exchange
 
 import famnb
 from famnb import cli
 
 ROOT = Path(__file__).parents[1]
+COMMANDS = ("lab", "serve", "check", "calls", "ledger", "scrub", "bench")
 
 
 @pytest.fixture
@@ -80,6 +87,84 @@ def test_a_file_that_cannot_be_written_is_a_message_not_a_traceback(capsys: pyte
     """The exit status is 1, and the sentence says which folder is missing."""
     assert cli.main(["calls", "--csv", "/nowhere/calls.csv"]) == 1
     assert re.fullmatch(r"famnb: .*/nowhere.*\n", capsys.readouterr().err)
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    """A ledger with two calls."""
+    with famnb.Ledger(tmp_path / "two.sqlite") as ledger:
+        for _ in range(2):
+            ledger.closed(exchange()).result()
+    return ledger.path
+
+
+def test_calls_fit_a_narrow_terminal(recorded: Path):
+    """Columns give way to the width and are named below; in a file lines have any length."""
+    reader, writer = pty.openpty()
+    fcntl.ioctl(writer, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+    command = [sys.executable, "-m", "famnb", "calls", "--ledger", str(recorded)]
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    assert subprocess.run(command, stdout=writer, env=environment, check=False).returncode == 0
+    *table, _, without = os.read(reader, 4096).decode().splitlines()
+    assert len(table) == 3
+    assert max(map(len, table)) <= 60
+    assert without == "without e2e_s, output_tokens, cost_usd, for which the terminal is too narrow"
+    piped = subprocess.run(command, capture_output=True, text=True, env={**environment, "COLUMNS": "60"}, check=True)
+    assert "cost_usd" in piped.stdout
+
+
+def test_a_reader_that_leaves_is_no_trouble(recorded: Path):
+    """`famnb calls | head -1`: no traceback and no message, and the status that shells know."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "famnb", "calls", "--csv", "-", "--ledger", str(recorded)]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_csv_goes_to_standard_output(recorded: Path, capsys: pytest.CaptureFixture[str]):
+    """`-` is not a file; nothing but the CSV is printed."""
+    assert cli.main(["calls", "--csv", "-", "--ledger", str(recorded)]) == 0
+    assert len(pd.read_csv(io.StringIO(capsys.readouterr().out))) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("", "required: COMMAND"),
+        ("nonsense", "invalid choice"),
+        ("calls -n 0", "-n: expected a whole number of at least 1, got '0'"),
+        ("calls -n many", "-n: expected a whole number"),
+        ("calls --csv a --parquet b", "not allowed with"),
+        ("ledger", "required: COMMAND"),
+        ("ledger prune", "--older-than AGE, --keep N, or both"),
+        ("ledger prune --keep -1", "--keep: expected a whole number of at least 0"),
+        ("ledger prune --older-than 3", "an age such as 90d"),
+        ("ledger prune --older-than 99999999999d", "longer than there have been calls"),
+        ("scrub", "required: FILE.ipynb"),
+        ("serve --port http", "--port: invalid int"),
+    ],
+)
+def test_a_wrong_call_is_told_in_a_line(arguments: str, words: str, capsys: pytest.CaptureFixture[str]):
+    """Exit status 2, and never a traceback."""
+    try:
+        status = cli.main(arguments.split())
+    except SystemExit as left:
+        status = left.code
+    assert status == 2
+    assert words in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS, "ledger info", "ledger prune", "ledger export", "ledger import"])
+def test_each_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]):
+    """`--help` says what it does and every option what it is for."""
+    with pytest.raises(SystemExit) as left:
+        cli.main([*command.split(), "--help"])
+    said = capsys.readouterr().out
+    assert left.value.code == 0
+    assert said.startswith(f"usage: famnb {command}".rstrip())
+    assert not re.search(r"^  -\S+( \S+)?$\n(?!   )", said, re.M), "an option without words"
 
 
 def test_serve_announces_itself_in_one_line_of_json():

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from exchanges import MS, at, chunk, exchange, spoken, usage
@@ -372,9 +374,60 @@ def test_a_thousand_calls_are_one_quick_frame(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize(
-    ("filters", "words"), [({"limit": -1}, "limit: expected"), ({"since": "yesterday"}, "got 'yesterday'")]
+    ("filters", "words"),
+    [
+        ({"limit": -1}, "limit: expected"),
+        ({"limit": "3"}, "limit: expected"),
+        ({"since": "yesterday"}, "since: expected a date or time .* got 'yesterday'"),
+        ({"until": 3}, "until: expected a date or time"),
+        ({"since": pd.NaT}, "since: expected"),
+        ({"since": timedelta(days=10**6)}, "since: expected"),
+        ({"model": 3}, "model: expected a text or several, got 3"),
+        ({"tag": ["a", None]}, "tag: expected a text or several"),
+        ({"endpoint": ["chat", "chats"]}, "endpoint: 'chats' is none of chat, responses, web, messages"),
+        ({"status": "done"}, "status: 'done' is none of"),
+        ({"definition": "vLLM"}, "definition: 'vLLM' is none of"),
+        ({"columns": []}, "columns: expected at least one"),
+    ],
 )
-def test_a_filter_that_is_a_slip_is_refused(ledger: Ledger, filters: dict[str, object], words: str) -> None:
-    """Rather than giving all calls, or a message about something else."""
+def test_a_filter_that_is_a_slip_is_refused(ledger: Ledger, filters: dict[str, Any], words: str) -> None:
+    """Rather than giving all calls, or none, or a message about something else."""
+    ledger.closed(exchange()).result()
     with pytest.raises(ValueError, match=words):
         calls(ledger, **filters)
+
+
+def test_a_time_may_be_of_any_kind(ledger: Ledger) -> None:
+    """Of Python, pandas or NumPy, with or without a zone; what names none is UTC."""
+    made = exchange(started_at=datetime(2026, 3, 1, 12, tzinfo=UTC))
+    ledger.closed(made).result()
+    noon = ["2026-03-01T12:00", "2026-03-01T21:00+09:00", np.datetime64("2026-03-01T12:00")]
+    noon += [pd.Timestamp("2026-03-01 12:00"), pd.Timestamp("2026-03-01 07:00", tz="America/New_York")]
+    assert [len(calls(ledger, since=moment)) for moment in noon] == [1] * len(noon)
+    assert [len(calls(ledger, until=moment)) for moment in noon] == [0] * len(noon)
+    assert len(calls(ledger, since=date(2026, 3, 1), until=date(2026, 3, 2))) == 1
+
+
+@pytest.mark.parametrize("which", [3, [3], [None], pd.DataFrame({"id": ["call_1"]})])
+def test_what_names_no_call_is_refused(ledger: Ledger, which: Any) -> None:
+    """The message says what does."""
+    with pytest.raises(TypeError, match=r"call_ids: expected an id, a Reply, a Call"):
+        deltas(which, ledger)
+
+
+@pytest.mark.parametrize("limit", [None, 1])
+def test_calls_recorded_while_they_are_read_change_nothing(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, limit: int | None
+) -> None:
+    """Another tool's latencies take a second look at the ledger; each row keeps its own, whatever has come since."""
+    for each in (exchange(spoken("a", "b")), exchange(spoken("a", "b", "c"))):
+        ledger.closed(each).result()
+    before = calls(ledger, definition="vllm", limit=limit)
+    select = Ledger.select
+
+    def late(self: Ledger, *arguments: Any, **options: Any) -> Any:
+        self.closed(exchange(spoken("late"))).result()
+        return select(self, *arguments, **options)
+
+    monkeypatch.setattr(Ledger, "select", late)
+    assert calls(ledger, definition="vllm", limit=limit).equals(before)

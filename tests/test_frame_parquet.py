@@ -84,15 +84,14 @@ filters = st.fixed_dictionaries({}, optional={name: st.sampled_from(values) for 
 
 
 def each_filter(test: Any) -> Any:
-    """The test with every value of every filter alone as an example."""
+    """The test with the first value of every filter alone as an example."""
     for name, values in _words.items():
-        for value in values:
-            test = example(chosen={name: value})(test)
+        test = example(chosen={name: values[0]})(test)
     return test
 
 
 @each_filter
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(chosen=filters)
 def test_exported_files_give_the_frame_of_their_ledger(ledger: Ledger, files: str, chosen: dict[str, Any]) -> None:
     """Same rows, columns, types, estimates and costs, whatever the filters; a call in two files counts once."""

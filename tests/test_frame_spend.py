@@ -90,7 +90,7 @@ def test_no_calls_are_no_rows_of_the_same_columns(client: famnb.Client) -> None:
     assert list(none.dtypes.items()) == list(some.dtypes.items())
 
 
-@pytest.mark.parametrize("by", ["colour", [], ["day", "colour"]])
+@pytest.mark.parametrize("by", ["colour", [], ["day", "colour"], None, 3])
 def test_a_word_that_is_none_is_refused_with_those_that_are(client: famnb.Client, by: object) -> None:
     """The message lists them."""
     with pytest.raises(ValueError, match="by: expected one or several of hour, day, week, month, model"):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -74,6 +78,56 @@ def test_fields_of_any_kind_can_be_set(shell: InteractiveShell):
     assert body["metadata"] == {"a": "b"}
 
 
+@pytest.mark.parametrize(
+    "line", ["%fam -e web Why?", "x = 1\n%fam -e web Is it, why?", "%fam   -e web Is it 1?\nx = 1"]
+)
+def test_a_line_may_end_with_a_question_mark(shell: InteractiveShell, line: str):
+    """IPython takes such a line for a wish to read about its last word; a magic that asks must not."""
+    assert shell.run_cell(line).success
+    (asked,) = shell.user_ns["client"].last.request.messages
+    assert asked.content in line
+    assert asked.content.endswith("?")
+
+
+def test_help_is_there_and_asks_nothing(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]):
+    """By `--help` in a line and above a cell, with examples; IPython's own question mark still works."""
+    for code in ("%fam --help", "%fam -h What is a tide?", "%%fam --help\nHi"):
+        assert shell.run_cell(code).success
+        said = capsys.readouterr().out
+        assert "--max-tokens N" in said
+        assert "%%fam -e messages" in said
+    shell.run_cell("%fam?")
+    assert "--max-tokens N" in capsys.readouterr().out
+    assert shell.user_ns["client"].last is None
+
+
+def test_an_interrupt_keeps_what_had_come(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]):
+    """The variable has the partial reply, the row says cancelled, one line says so, and the next cell works."""
+    with famnb.serve(fault="stall=5", time_scale=0) as slow:
+        ledger = shell.user_ns["client"].ledger
+        shell.user_ns["other"] = other = famnb.Client(base_url=slow.url, api_key=slow.key, ledger=ledger)
+        other.viewer = interrupted
+        assert not shell.run_cell("%fam --using other --into r Hi").success
+    assert "Stopped." in capsys.readouterr().out
+    assert shell.user_ns["r"].status == "cancelled"
+    assert shell.user_ns["r"].text
+    assert famnb.calls(ledger)["status"].tolist() == ["cancelled"]
+    assert shell.run_cell("%fam Hi").success
+
+
+@contextlib.contextmanager
+def interrupted(stream: famnb.Stream) -> Iterator[None]:
+    """What a kernel does when its stop button is pressed, as soon as there is some text."""
+
+    def press() -> None:
+        while not stream.reply.text:
+            time.sleep(0.01)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    threading.Thread(target=press, daemon=True).start()
+    yield
+
+
 def test_variables_are_filled_in(shell: InteractiveShell):
     """`{name}` is that variable; braces that name none stay, and `--raw` leaves all."""
     shell.user_ns["city"] = "Oslo"
@@ -115,6 +169,12 @@ def test_options_without_a_prompt_become_defaults(shell: InteractiveShell, capsy
         ("%%fam -e web\n  \n", "the cell is empty"),
         ("%fam --thinking 0 Hi", "thinking: expected a number of tokens"),
         ("%fam --set labels=1 Hi", "--set: labels is no field of a request"),
+        ("%fam --set stream=false Hi", "--set: replies are streamed unless --no-stream is given"),
+        ("%fam --modle fam-mini Hi", "there is no option --modle; did you mean --model?"),
+        ("%fam --temperature 0.5 Hi", "there is no option --temperature; write --set temperature=VALUE"),
+        ("%fam --temprature=0.5 Hi", "there is no option --temprature; did you mean --set temperature=VALUE?"),
+        ("%fam --qqq 1 Hi", "there is no option --qqq; there are --endpoint, --model, --system"),
+        ("%fam --into for Hi", "'for' is no name"),
     ],
 )
 def test_a_mistake_is_one_clear_line(

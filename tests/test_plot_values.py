@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -84,6 +85,98 @@ def test_small_multiples_share_their_scale(name: str) -> None:
     ]
     assert len({axes.get_xlim() for axes in figure.axes}) == len({axes.get_ylim() for axes in figure.axes}) == 1
     assert len(figure.legends) == 1
+
+
+@pytest.mark.parametrize("dpi", [60, 200])
+@pytest.mark.parametrize("name", ["latency", "cost stacked", "tokens", "compare"])
+def test_footnotes_stand_under_the_legend(name: str, dpi: int) -> None:
+    """Also under one of twelve lines, at every resolution: nothing lies on anything else."""
+    figure = DRAWS[name](many(240, models=12, missing=0.2))
+    figure.set_dpi(dpi)
+    figure.draw_without_rendering()
+    axes = figure.axes[0]
+    [note] = [text for text in axes.texts if "Simulated" in text.get_text()]
+    assert note.get_window_extent().y1 < axes.get_legend().get_window_extent().y0
+
+
+def test_the_last_call_is_seen_in_stacked_sums() -> None:
+    """A step has its width from the next one; the last is held for a while."""
+    frame = many(2, models=2)
+    tops = [
+        path.get_extents().y1
+        for area in plot.cost(frame, stacked=True).axes[0].collections
+        for path in area.get_paths()
+    ]
+    assert max(tops) == pytest.approx(frame["cost_usd"].sum())
+
+
+def test_a_logarithmic_axis_has_several_ticks() -> None:
+    """From 0.2 to 6 seconds there is one power of ten, which alone would say nothing."""
+    frame = many(30, models=1).assign(ttft_s=np.geomspace(0.2, 6.1, 30))
+    figure = plot.latency(frame)
+    figure.draw_without_rendering()
+    assert figure.axes[0].get_xscale() == "log"
+    shown = [tick.get_text() for tick in figure.axes[0].get_xticklabels() if tick.get_text()]
+    assert {"0.2", "0.5", "1", "2", "5"} <= set(shown)
+
+
+@pytest.mark.parametrize("name", ["cost", "throughput"])
+def test_what_is_said_to_be_utc_is_utc(name: str) -> None:
+    """Whatever zone a frame's times are in."""
+    frame = many(20)
+    tokyo = frame.assign(started_at=frame["started_at"].dt.tz_convert("Asia/Tokyo"))
+    assert DRAWS[name](tokyo).axes[0].get_xlabel() == DRAWS[name](frame).axes[0].get_xlabel()
+    assert f"{frame['started_at'].min():%H:%M} UTC" in DRAWS[name](tokyo).axes[0].get_xlabel()
+
+
+@pytest.mark.parametrize(("gap_s", "step"), [(0.1, "is 0.27 s;"), (60, "is 2.5 min;"), (3600, "is 2.5 h;")])
+def test_a_step_is_told_in_its_own_unit(gap_s: float, step: str) -> None:
+    """Never as a power of ten of seconds."""
+    assert step in plot.throughput(many(300, models=1, gap_s=gap_s)).alt
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_a_frame_from_a_csv_file_is_drawn(name: str, tmp_path: Path) -> None:
+    """Its times are text, its words no categories, its missing numbers NaN."""
+    frame = many(60, missing=0.2)
+    frame.to_csv(tmp_path / "calls.csv")
+    again = pd.read_csv(tmp_path / "calls.csv")
+    assert DRAWS[name](again).alt == DRAWS[name](frame).alt
+
+
+@pytest.mark.parametrize("name", ["latency by hour", "cost", "cost stacked", "cost per hour", "throughput"])
+def test_times_without_a_zone_or_missing_are_no_trouble(name: str) -> None:
+    """What names no zone is UTC; a call without a time is in no curve over time."""
+    frame = many(40)
+    naive = frame["started_at"].dt.tz_localize(None)
+    assert DRAWS[name](frame.assign(started_at=naive)).alt
+    assert DRAWS[name](frame.assign(started_at=naive.mask(frame.index < 10))).alt
+    assert DRAWS[name](frame.assign(started_at=pd.NaT)).alt
+    with pytest.raises(ValueError, match=r"'started_at' holds no times; expected datetimes"):
+        DRAWS[name](frame.assign(started_at=range(40)))
+
+
+def test_hours_are_those_of_the_wall_clock_when_clocks_change() -> None:
+    """New York sets its clocks back in the night of 1 November 2026: the hour from one to two comes twice."""
+    frame = many(8, models=1)
+    instants = pd.date_range("2026-11-01T04:30Z", periods=8, freq="30min").tz_convert("America/New_York")
+    line = plot.latency(frame.assign(started_at=instants), over="hour").axes[0].lines[-1]
+    assert [float(x) // 1 for x in line.get_xdata()] == [1.0, 2.0]
+
+
+def test_infinite_numbers_are_refused() -> None:
+    """With the column's name, and what to do."""
+    for draw in (plot.latency, plot.compare, plot.pareto, plot.throughput):
+        with pytest.raises(ValueError, match=r"the column '\w+' has infinite numbers; leave them out"):
+            draw(many(10).assign(ttft_s=np.inf, e2e_s=np.inf))
+
+
+@pytest.mark.filterwarnings("error")
+def test_values_below_zero_are_on_the_axis() -> None:
+    """A score may be negative."""
+    figure = plot.latency(many(30).assign(score=np.linspace(-3, -1, 30)), metric="score")
+    assert cut_off(figure) == []
+    assert figure.axes[0].get_xlim()[0] < -3
 
 
 def test_a_facet_does_not_fit_into_one_axes() -> None:
@@ -178,6 +271,13 @@ def test_a_pareto_point_stands_at_mean_cost_and_median_latency() -> None:
     dot = next(line for line in plot.pareto(frame).axes[0].lines if line.get_marker() == "o")
     assert dot.get_xdata()[0] == pytest.approx(frame["cost_usd"].mean())
     assert dot.get_ydata()[0] == pytest.approx(frame["e2e_s"].median())
+
+
+def test_twenty_passes_of_twenty_are_not_certain() -> None:
+    """A score of yes and no has Wilson's interval, and is called by its scorer's name."""
+    figure = plot.pareto(many(20, models=1).assign(score_whole=1.0), score="score_whole")
+    assert "1 (0.839 to 1)" in words(figure)
+    assert "Score whole against cost by model" in words(figure)
 
 
 def test_a_comparison_is_over_the_pairs_that_both_have() -> None:

@@ -134,8 +134,9 @@ def test_what_only_speaks_of_keys_stays(written, text):
         (f"{SHAPED[:12]}\x1b[31m{SHAPED[12:]}", "[key]\x1b[31m"),
         (f"{KEY} and {KEY}{SHAPED}", "[key] and [key][key]"),
         (f"https://x/?k={KEY.replace('/', '%2F').replace('<', '%3C').replace('>', '%3E')}", "https://x/?k=[key]"),
+        (r'{"k": "fam-key\/0123456789\u003Cabc\u003e"}', '{"k": "[key]"}'),
     ],
-    ids=["colours", "lines", "a shape in colours", "several", "in an address"],
+    ids=["colours", "lines", "a shape in colours", "several", "in an address", "in JSON in JSON"],
 )
 def test_a_key_that_is_cut_or_written_otherwise_is_found(written, source, clean):
     """What cut it stays."""

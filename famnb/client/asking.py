@@ -9,6 +9,7 @@ from typing import Any
 
 import pydantic
 
+from famnb.client.exchange import labelled
 from famnb.client.rounds import Tools, rounds
 from famnb.client.steps import Steps
 from famnb.endpoints import compose, endpoint_for
@@ -37,7 +38,7 @@ def ask(
     request = compose(name, prompt, model=model, schema=schema, **fields)
     for loss in request.losses:
         warnings.warn(loss, stacklevel=3)
-    return _steps(request, labels or {}, able, schema)
+    return _steps(request, labelled(labels or {}), able, schema)
 
 
 def fitting(model: str | None, tools: Tools, schema: Any, *, default: str = "messages") -> str:
@@ -79,10 +80,6 @@ def _steps(request: Request, labels: Mapping[str, str], tools: Tools, schema: An
 
 
 def _unparsed(reply: Reply, reason: Any, words: str) -> ParseError:
-    error = ParseError(
-        f"{words} (`error.partial` and `error.reply` have what came)",
-        reason=reason,
-        partial=schemas.growing(reply.text),
-    )
+    error = ParseError(words, reason=reason, partial=schemas.growing(reply.text))
     error.reply = reply
     return error

@@ -16,7 +16,7 @@ from famnb.client.call import Call
 from famnb.client.core import Engine
 from famnb.client.credentials import Credential
 from famnb.client.deadlines import Deadlines
-from famnb.client.exchange import Exchange, Recorder
+from famnb.client.exchange import Exchange, Recorder, labelled
 from famnb.client.fanout import FanOut, Gates
 from famnb.client.playback import Replays
 from famnb.client.retries import Retries
@@ -187,7 +187,7 @@ class Caller:
         _expect(request)
         endpoint = ENDPOINTS[request.endpoint]
         url = self._addresses.url(endpoint)
-        exchange = Exchange(request=request, endpoint=endpoint, url=url, labels=dict(labels or {}))
+        exchange = Exchange(request=request, endpoint=endpoint, url=url, labels=labelled(labels or {}))
         gate = None if gates is None else gates[origin_of(url)]
         return self._engine.start(Call(exchange=exchange, body=codec.encode(request.body()), gate=gate))
 

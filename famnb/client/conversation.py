@@ -13,11 +13,11 @@ import dataclasses
 import secrets
 import threading
 import warnings
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Self
 
 from famnb.client.asking import fitting, parsed
-from famnb.client.history import Said, Turn, asked, earlier
+from famnb.client.history import Said, Turn, asked, continued
 from famnb.client.rounds import MOST_ROUNDS, Approve, GivenTools, Tools, rounds
 from famnb.client.steps import Steps
 from famnb.endpoints import compose
@@ -134,7 +134,7 @@ class Talk:
         if not self._asking.acquire(blocking=False):
             raise InvalidRequest("this conversation is being answered just now: wait for that, or use fork()")
         try:
-            reply = yield from self._answered(requests, place, tools)
+            reply = yield from answered(requests, place, tools)
             self._keep(Turn(prompt, reply, before))
         except (FamnbError, Interrupted) as failure:
             if failure.reply is not None:
@@ -145,33 +145,16 @@ class Talk:
             self._asking.release()
         return parsed(reply, schema)
 
-    def _answered(self, requests: list[Request], labels: Mapping[str, str], tools: Tools) -> Steps:
-        """Send the first request; a second is what to send where the service has not stored what came before."""
-        first, *other = requests
-        try:
-            return (yield from rounds(first, labels, tools))
-        except APIStatusError as failure:
-            if not other or not (failure.code == "previous_response_not_found" or isinstance(failure, NotFoundError)):
-                raise
-        warnings.warn("the service has not stored the turn before: the whole conversation is sent again", stacklevel=2)
-        return (yield from rounds(other[0], labels, tools))
-
     def _requests(self, prompt: Said, before: Turn | None, fields: Mapping[str, Any]) -> list[Request]:
         """The request for the next turn, and the one to send instead if the service has forgotten the turn before."""
         given = {**self._settings, **fields}
         fresh = compose(self.endpoint, prompt if isinstance(prompt, str) else "…", **given)
-        if before is None and isinstance(prompt, str):
-            return [fresh]
-        body, field = fresh.body(), fresh.prompt_field
-        lead = [] if self.endpoint == "responses" else body[field][:-1]
-        turns, losses = earlier(self.endpoint, before.path if before else ())
-        whole = fresh.replace(**{field: [*lead, *turns, asked(self.endpoint, prompt)]})
-        whole = whole.with_losses((*fresh.losses, *losses))
-        if before is None or not _stored(before):
-            return [whole]
-        said = prompt if isinstance(prompt, str) else [asked(self.endpoint, prompt)]
-        chained = fresh.replace(input=said, previous_response_id=before.reply.id)
-        return [chained.with_losses(fresh.losses), whole]
+        if not isinstance(prompt, str):
+            body, field = fresh.body(), fresh.prompt_field
+            lead = [] if self.endpoint == "responses" else body[field][:-1]
+            told = fresh.replace(**{field: [*lead, asked(self.endpoint, prompt)]})
+            fresh = told.with_losses(fresh.losses)
+        return continued(fresh, before)
 
     def _keep(self, turn: Turn) -> None:
         if not turn.goes_on:
@@ -225,6 +208,19 @@ class AsyncConversation(Talk):
         return coroutine
 
 
+def answered(requests: Sequence[Request], labels: Mapping[str, str], tools: Tools) -> Steps:
+    """The steps of one turn: the first request, or a second where the service has not stored what came before."""
+    first, *other = requests
+    try:
+        return (yield from rounds(first, labels, tools))
+    except APIStatusError as failure:
+        if not other or not (failure.code == "previous_response_not_found" or isinstance(failure, NotFoundError)):
+            raise
+    said = "the service has not stored the turn before: the whole conversation is sent again"
+    warnings.warn(said, stacklevel=2)
+    return (yield from rounds(other[0].with_losses((*other[0].losses, said)), labels, tools))
+
+
 def talk_settings(
     endpoint: str | None,
     *,
@@ -238,13 +234,6 @@ def talk_settings(
     """The settings of a conversation, as `Talk` takes them."""
     options = {"auto": auto, "approve": approve, "max_rounds": max_rounds}
     return {"endpoint": endpoint, "tools": tools, "labels": labels, "options": options, **settings}
-
-
-def _stored(turn: Turn) -> bool:
-    """Whether the service has, as far as one can know, stored a turn's response for others to continue."""
-    reply, request = turn.reply, turn.reply.request
-    stored = reply.endpoint == "responses" and bool(getattr(request, "store", False))
-    return stored and bool(reply.id) and reply.status in ("completed", "incomplete")
 
 
 def _index(name: str, value: int, count: int) -> int:

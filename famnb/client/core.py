@@ -252,6 +252,7 @@ class Engine:
                 watch.sent()
             else:
                 watch.resting()
+            service.transport.open()
             call.begin_try()
             async with service.transport.send(call.exchange.url, call.body, streams=streams) as answer:
                 self._headers(call, answer)

@@ -13,6 +13,7 @@ VARIABLE = "FAM_API_KEY"
 MASK = "[key]"
 SHORTEST = 8
 """A key shorter than this may be a word of ordinary text, so it is masked nowhere."""
+_ENTITIES = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
 _UNSPOKEN = frozenset({"authorization", "proxy-authorization", "set-cookie", "x-api-key"})
 
 
@@ -35,6 +36,8 @@ class Credential:
         self._fault = _fault(key)
         sound = key if isinstance(key, str) and not self._fault else ""
         raw, mask = sound.encode(), MASK.encode()
+        written = re.compile(spelled(sound))
+        written_raw = re.compile(spelled(sound).encode())
 
         def reveal() -> str:
             return sound
@@ -42,14 +45,18 @@ class Credential:
         def masked_bytes(data: bytes) -> bytes:
             return data.replace(raw, mask)
 
+        def masked_spellings(data: bytes) -> bytes:
+            return written_raw.sub(mask, data)
+
         def found_in(text: str) -> list[tuple[int, int]]:
-            if len(sound) < SHORTEST or sound not in text:
-                return []
-            return [match.span() for match in re.finditer(re.escape(sound), text)]
+            return [match.span() for match in written.finditer(text)] if len(sound) >= SHORTEST else []
 
         self._reveal = reveal
         self.found_in = found_in
-        self.masked_bytes = masked_bytes if len(sound) >= SHORTEST else bytes
+        self.masked_bytes = bytes
+        if len(sound) >= SHORTEST:
+            # Most keys are spelled in one way alone, and every event of a stream passes here.
+            self.masked_bytes = masked_bytes if written.pattern == re.escape(sound) else masked_spellings
 
     @classmethod
     def found(cls, key: str | Credential | None) -> Credential:
@@ -68,7 +75,7 @@ class Credential:
     def masked(self, text: str) -> str:
         """The same for text."""
         key = self._reveal()
-        return text.replace(key, MASK) if len(key) >= SHORTEST else text
+        return re.sub(spelled(key), MASK, text) if len(key) >= SHORTEST else text
 
     def masked_header(self, name: str, value: str) -> tuple[str, str]:
         """A response header that may be kept: no secret of any kind in it."""
@@ -79,6 +86,20 @@ class Credential:
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError("a credential cannot be pickled or copied: make a new client where it is needed")
+
+
+def spelled(key: str) -> str:
+    """A pattern for a key as others may write it: plain, or its signs escaped as in JSON, HTML or an address."""
+    return "".join(map(_sign, key))
+
+
+def _sign(character: str) -> str:
+    """A pattern for one character; letters, digits and the signs of an address stand for themselves."""
+    if character.isalnum() or character in "-._~":
+        return re.escape(character)
+    code, name = ord(character), _ENTITIES.get(character, "")
+    named = f"|&{name};" if name else ""
+    return rf"(?:\\*{re.escape(character)}|(?i:\\+u{code:04x}|%{code:02x}|&#x0*{code:x};|&#0*{code};{named}))"
 
 
 def _fault(key: object) -> str:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from famnb.endpoints import Endpoint
+from famnb.errors import InvalidRequest
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.timing import Read
@@ -19,6 +20,16 @@ from famnb.timing import Read
 def new_call_id() -> str:
     """A fresh id for a call; ids sort by the time they were made, to the millisecond."""
     return f"call_{time.time_ns() // 1_000_000:011x}{secrets.token_hex(8)}"
+
+
+def labelled(labels: object) -> dict[str, str]:
+    """Labels as they are recorded, numbers as texts and None left out; raises InvalidRequest for what are none."""
+    if not isinstance(labels, Mapping):
+        raise InvalidRequest(f"labels: expected texts by name, such as {{'tag': 'first'}}; got {labels!r:.80}")
+    for name, value in labels.items():
+        if not isinstance(name, str) or not isinstance(value, str | int | float | None):
+            raise InvalidRequest(f"labels: expected a text under a name, got {value!r:.80} under {name!r:.80}")
+    return {name: str(value) for name, value in labels.items() if value is not None}
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from famnb.client.rounds import told
 from famnb.reply import Block, Reply
+from famnb.request import Request
 
 Said: TypeAlias = str | Sequence[Mapping[str, Any]]
 """What the user says: a text, or a list of parts as the endpoint takes them."""
@@ -42,8 +43,28 @@ class Turn:
         return f"<Turn {said[:40]!r} {self.reply!r}>"
 
 
+def continued(fresh: Request, before: Turn | None) -> list[Request]:
+    """A request that begins a conversation as one that goes on after a turn.
+
+    Where the service has, as far as one can know, stored that turn, the first request names it, and a second one is to
+    be sent if the service has not: in that one, as in all others, everything is said again.
+    """
+    if before is None:
+        return [fresh]
+    said = fresh.body()[fresh.prompt_field]
+    lead, last = ([], asked(fresh.endpoint, said)) if isinstance(said, str) else (said[:-1], said[-1])
+    turns, losses = earlier(fresh.endpoint, before.path)
+    whole = fresh.replace(**{fresh.prompt_field: [*lead, *turns, last]}).with_losses((*fresh.losses, *losses))
+    if fresh.endpoint != "responses" or not _stored(before):
+        return [whole]
+    chained = fresh.replace(input=said if isinstance(said, str) else [last], previous_response_id=before.reply.id)
+    return [chained.with_losses(fresh.losses), whole]
+
+
 def asked(endpoint: str, said: Said) -> dict[str, Any]:
-    """What the user says, as a message or input item of an endpoint."""
+    """What the user says, as a message or input item of an endpoint; parts become those that the endpoint knows."""
+    if not isinstance(said, str):
+        said = [_part(endpoint, part) for part in said]
     match endpoint:
         case "responses":
             content: Any = {"type": "input_text", "text": said} if isinstance(said, str) else list(said)
@@ -67,6 +88,28 @@ def earlier(endpoint: str, turns: Iterable[Turn]) -> tuple[list[dict[str, Any]],
         if turn.reply.thinking and endpoint != "messages":
             losses.append(f"the thinking of turn {number} is left out: {endpoint} cannot carry it (only messages)")
     return made, losses
+
+
+def _part(endpoint: str, part: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A part of a message under the names that an endpoint has for it; one that is not known stays as it is."""
+    match part, endpoint:
+        case {"type": "text", "text": text}, "responses":
+            return {"type": "input_text", "text": text}
+        case {"type": "image_url", "image_url": {"url": url}}, "responses":
+            return {"type": "input_image", "image_url": url}
+        case {"type": "input_text", "text": text}, "chat" | "web" | "messages":
+            return {"type": "text", "text": text}
+        case {"type": "input_image", "image_url": str(url)}, "chat" | "web" | "messages":
+            return {"type": "image_url", "image_url": {"url": url}}
+        case _:
+            return part
+
+
+def _stored(turn: Turn) -> bool:
+    """Whether the service has, as far as one can know, stored a turn's response for others to continue."""
+    reply, request = turn.reply, turn.reply.request
+    stored = reply.endpoint == "responses" and bool(getattr(request, "store", False))
+    return stored and bool(reply.id) and reply.status in ("completed", "incomplete")
 
 
 def _answers(endpoint: str, reply: Reply) -> list[dict[str, Any]]:

@@ -127,8 +127,9 @@ class Intake:
         if ended is not None and ended.fault is not None:
             raise StreamError(ended.fault.message, type=ended.fault.type, code=ended.fault.code)
         if ended is None and not self.folding.done:
+            seen = len(self.events) - self._first
             raise StreamInterrupted(
-                f"the stream ended after {len(self.events) - self._first} events without a finish reason, "
+                f"the stream ended after {seen} {'event' if seen == 1 else 'events'} without a finish reason, "
                 "a stop reason or a terminal event; `.reply` has what came"
             )
 

@@ -18,8 +18,8 @@ from famnb.client.call import Call
 from famnb.client.deadlines import PATIENT
 from famnb.client.exchange import Exchange
 from famnb.client.loop import io_thread
+from famnb.client.proxies import is_loopback
 from famnb.client.stream import Stream
-from famnb.client.transport import is_loopback
 from famnb.errors import FamnbError, InvalidRequest, LedgerError, NotRecorded
 from famnb.request import Request
 

@@ -59,6 +59,8 @@ class Tools:
     auto: bool = False
     approve: Approve | None = None
     max_rounds: int = MOST_ROUNDS
+    ran: Callable[[Result], object] | None = None
+    """Told each result at once, before the round is over."""
 
     @classmethod
     def among(cls, tools: Any, **options: Any) -> Tools:
@@ -89,7 +91,7 @@ def rounds(request: Request, labels: Mapping[str, str], tools: Tools) -> Steps:
     while True:
         place = {**loop, "round": str(len(past) + 1)} if loop else {}
         try:
-            reply: Reply = yield Send(request, {**labels, **place})
+            reply: Reply = yield Send(request, {**labels, **place}, past)
         except (FamnbError, Interrupted) as failure:
             if failure.reply is not None:
                 failure.reply = dataclasses.replace(failure.reply, rounds=past)
@@ -136,6 +138,8 @@ def _results(calls: Sequence[Block], tools: Tools) -> Generator[Perform, Any, tu
     for call in calls:
         result = yield from _result(call, tools)
         made.append(result)
+        if tools.ran is not None:
+            yield Perform(functools.partial(tools.ran, result))
     return tuple(made)
 
 

@@ -24,6 +24,8 @@ class Send:
 
     request: Request
     labels: Mapping[str, str]
+    rounds: tuple[Any, ...] = ()
+    """The rounds of tool calls before it (`rounds.Round`), each with its results."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

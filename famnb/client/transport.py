@@ -8,10 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import ipaddress
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterator, Mapping
-from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import httpx
@@ -21,10 +19,13 @@ from httpx_aiohttp import AiohttpTransport
 
 from famnb.client.credentials import Credential
 from famnb.client.deadlines import Deadlines
+from famnb.client.proxies import proxy_for
 from famnb.errors import ConnectError, ResponseFormatError, StreamInterrupted
 
 KEEPALIVE_S = 30.0
 """How long an idle connection is kept for the next call."""
+HEADER_BYTES = 65_536
+"""The longest header that is read; a proxy's policies and cookies go well beyond aiohttp's own 8 KB."""
 _FAILURES = (httpx.RequestError, httpx.StreamError, aiohttp.ClientError, OSError, ValueError)
 """What the libraries raise when a connection fails, mapped or not."""
 
@@ -127,14 +128,16 @@ class Transport:
     ) -> None:
         """`silence` is how long, in seconds, a connection may say nothing; None for as long as it likes."""
         self.host = httpx.URL(origin).netloc.decode()
+        self._origin = origin
         self._credential = credential
         connect = deadlines.finite("connect")
         # aiohttp's `connect`, which httpx calls `pool`, covers the name look-up too; its own pool has no limit here.
         self._timeout = {"connect": connect, "pool": connect, "read": silence}
-        proxy = proxy_for(origin)
-        self._transport = AiohttpTransport(
-            verify=_tls(), proxy=None if proxy is None else httpx.Proxy(proxy), client=_session
-        )
+        self._opened: AiohttpTransport | None = None
+
+    def open(self) -> None:
+        """Make ready to send, which takes its time once; ConnectError for a proxy or certificates that are no use."""
+        self._ready()
 
     @contextlib.asynccontextmanager
     async def send(self, url: str, body: bytes | None, *, streams: bool = False) -> AsyncIterator[Answer]:
@@ -144,7 +147,7 @@ class Transport:
         """
         response, words, malformed = None, "", False
         try:
-            response = await self._transport.handle_async_request(self._request(url, body, streams=streams))
+            response = await self._ready().handle_async_request(self._request(url, body, streams=streams))
         except _FAILURES as failure:
             words = self._credential.masked(_words(failure)) if self._credential else _words(failure)
             malformed = isinstance(failure, aiohttp.ClientResponseError)
@@ -157,6 +160,18 @@ class Transport:
             yield Answer(response, self.host)
         finally:
             await _closed(response)
+
+    def _ready(self) -> AiohttpTransport:
+        if self._opened is None:
+            proxy = proxy_for(self._origin)
+            try:
+                tls = _tls()
+            except OSError as failure:
+                raise ConnectError(f"the certificates cannot be loaded: {failure}; see SSL_CERT_FILE") from None
+            self._opened = AiohttpTransport(
+                verify=tls, proxy=None if proxy is None else httpx.Proxy(proxy), client=_session
+            )
+        return self._opened
 
     def _request(self, url: str, body: bytes | None, *, streams: bool) -> httpx.Request:
         headers = {
@@ -174,31 +189,14 @@ class Transport:
 
     async def aclose(self) -> None:
         """Close every connection."""
-        await self._transport.aclose()
+        if self._opened is not None:
+            await self._opened.aclose()
 
 
 def origin_of(url: str) -> str:
     """Scheme, host and port of an address."""
     parts = httpx.URL(url)
     return f"{parts.scheme}://{parts.netloc.decode()}"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host is this machine itself."""
-    name = host.strip("[]").lower().rstrip(".")
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return name == "localhost" or name.endswith(".localhost")
-
-
-def proxy_for(origin: str) -> str | None:
-    """The proxy the environment names for an origin; never one for this machine itself."""
-    url = httpx.URL(origin)
-    if is_loopback(url.host) or proxy_bypass(url.netloc.decode()):
-        return None
-    proxies = getproxies()
-    return proxies.get(url.scheme) or proxies.get("all")
 
 
 class _Protocol(ResponseHandler):
@@ -217,7 +215,9 @@ def _session() -> aiohttp.ClientSession:
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_S, ssl=_tls())
     # aiohttp has no public way to choose the protocol; mypy takes a partial of a subclass for something else.
     connector._factory = functools.partial(_Protocol, loop=asyncio.get_running_loop())  # type: ignore[assignment]
-    return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
+    return aiohttp.ClientSession(
+        connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False, max_field_size=HEADER_BYTES
+    )
 
 
 @functools.cache

@@ -8,6 +8,7 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
+from famnb.commands.values import at_least
 from famnb.record import Ledger
 
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
@@ -20,7 +21,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     info.set_defaults(run=_info)
     prune = commands.add_parser("prune", help="delete calls, for good; those that still run stay")
     prune.add_argument("--older-than", type=_age, metavar="AGE", help="calls before this age, such as 90d, 12h or 2w")
-    prune.add_argument("--keep", type=int, metavar="N", help="calls beyond the N newest")
+    prune.add_argument("--keep", type=at_least(0), metavar="N", help="calls beyond the N newest")
     prune.add_argument("--payloads-only", action="store_true", help="keep the rows with their metrics")
     prune.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
     prune.set_defaults(run=_prune)
@@ -41,7 +42,10 @@ def _age(text: str) -> timedelta:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([hdw])", text)
     if not found:
         raise argparse.ArgumentTypeError(f"expected an age such as 90d, 12h or 2w, got {text!r}")
-    return timedelta(**{_UNITS[found[2]]: float(found[1])})
+    try:
+        return timedelta(**{_UNITS[found[2]]: float(found[1])})
+    except OverflowError:
+        raise argparse.ArgumentTypeError(f"{text!r} is longer than there have been calls") from None
 
 
 def _info(options: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ grid  ──┘
 """
 
 from famnb.experiment import scorers
-from famnb.experiment.forecast import Forecast
+from famnb.experiment.foreseen import Forecast
 from famnb.experiment.plan import Cell
 from famnb.experiment.progress import Progress, RunReport
 from famnb.experiment.prompts import Prompt

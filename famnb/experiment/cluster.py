@@ -38,6 +38,8 @@ GONE_S = 60.0
 """After so long without a worker, or without an answer from the scheduler, the run is given up."""
 REST_S = 60.0
 """How long a worker that could not be used is let alone."""
+SETTLE_S = 1.0
+"""How long a cell whose worker is lost waits until it is run again: others may go with it and are noticed by then."""
 CLOSE_S = 10.0
 """How long its end waits for the workers to be left as they were."""
 
@@ -59,7 +61,7 @@ class OnDask:
         Raises InvalidRequest for what is no Dask client and where the `scale` extra is missing, CredentialError where a
         worker has no key, FamnbError where no worker can carry calls.
         """
-        self._cluster = Cluster(dask_client, _checked(dask_client))
+        self._cluster = Cluster(dask_client)
         if client.replays:
             raise InvalidRequest("on: a client that replays answers from the ledger of this process; run without on=")
         self._client = client
@@ -185,12 +187,17 @@ class OnDask:
             del worker.carried[news.id]
             self._spawn(self._conclude(work, work.exchange))
 
-    async def _conclude(self, work: Work, exchange: Exchange) -> None:
+    async def _conclude(self, work: Work, exchange: Exchange, *, pause_s: float = 0.0) -> None:
         await self._recording.closed(exchange)
+        if pause_s:
+            await asyncio.sleep(pause_s)
         work.over(outcome_of(exchange))
 
     def _place(self, work: Work) -> None:
         """Give a call to the worker that has the fewest."""
+        if self._failure is not None:
+            work.over(_never_sent(self._failure))
+            return
         if not self._workers:
             self._waiting.append(work)
             return
@@ -240,14 +247,14 @@ class OnDask:
         exchange.reply = dataclasses.replace(
             seen, call_id=exchange.id, request=exchange.request, status="interrupted", complete=False, error=error
         )
-        self._spawn(self._conclude(work, exchange))
+        self._spawn(self._conclude(work, exchange, pause_s=SETTLE_S))
 
     def _give_up(self) -> None:
         self._failure = WorkerLost(f"the cluster has had no worker for {GONE_S:g} s; run() again goes on where it was")
         for worker in list(self._workers.values()):
             self._lose(worker)
         while self._waiting:
-            self._waiting.popleft().over(_never_sent())
+            self._waiting.popleft().over(_never_sent(self._failure))
 
     async def _end(self) -> None:
         workers, self._workers = list(self._workers.values()), {}
@@ -262,20 +269,7 @@ class OnDask:
         return task
 
 
-def _never_sent() -> Outcome:
-    return Outcome(status="cancelled", call_id=None, high=None, http_status=None, attempts=0, error=None)
-
-
-def _checked(dask_client: Any) -> Any:
-    """The library distributed, to which the client belongs; InvalidRequest, saying what to do, for anything else."""
-    try:
-        import distributed
-    except ImportError as error:
-        raise InvalidRequest('on: calls are spread by Dask; run: pip install "famnb[scale]"') from error
-    if not isinstance(dask_client, distributed.Client):
-        raise InvalidRequest(f"on: expected a dask.distributed.Client, got {dask_client!r:.80}")
-    if dask_client.asynchronous:
-        raise InvalidRequest("on: expected a Dask client that blocks; make it without asynchronous=True")
-    if dask_client.status != "running":
-        raise InvalidRequest(f"on: the Dask client is {dask_client.status}; make a new one")
-    return distributed
+def _never_sent(failure: FamnbError | None = None) -> Outcome:
+    """The outcome of a call that no worker got; with the failure for which there is none, its cell is tried again."""
+    error = None if failure is None else type(failure).__name__
+    return Outcome(status="cancelled", call_id=None, high=None, http_status=None, attempts=0, error=error)

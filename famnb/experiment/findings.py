@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -39,7 +40,7 @@ def name(metric: str) -> str:
     return _NAMES.get(metric, f"score {metric.removeprefix('score_')}")
 
 
-def standing(rows: pd.DataFrame, *, warmups: int) -> Iterator[str]:
+def reservations(rows: pd.DataFrame, *, warmups: int) -> Iterator[str]:
     """What the figures are not made of, or are made of with a reservation."""
     made_up = int(rows["simulated"].fillna(False).sum()) if "simulated" in rows else 0
     if made_up:
@@ -145,7 +146,9 @@ def _unclear(row: dict[str, Any], family: int, *, even: bool) -> str:
         return f"{name(metric)} (n = {row['n']:,})"
     if row["low"] == row["high"] == 0:
         return f"{name(metric)} (the same in every pair{count})"
-    facts = f"{tables.between(row['low'], row['high'], written)}{count}"
+    alike = math.isclose(row["low"], row["high"], rel_tol=1e-9)
+    found = f"{tables.signed(row['low'], written)} in every pair" if alike else None
+    facts = f"{found or tables.between(row['low'], row['high'], written)}{count}"
     if row["low"] > 0 or row["high"] < 0:
         facts += f", not enough for one of {family} comparisons"
     if pd.notna(row["needed"]) and row["needed"] > row["n"]:

@@ -1,6 +1,6 @@
 """What a plan will take: calls, tokens, money and time as intervals, and the most that it can cost.
 
-past calls ── drawn again, 1,000 times ── as many possible runs ── the middle 95 % of them
+past calls ── drawn again, up to 1,000 times ── as many possible runs ── the middle 95 % of them
 caps × prices ── the ceiling, whatever the answers are
 
 How the runs are drawn is `possible`'s business; which past calls count is `past`'s.
@@ -9,98 +9,22 @@ How the runs are drawn is `possible`'s business; which past calls count is `past
 from __future__ import annotations
 
 import dataclasses
-import html
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 
 import numpy as np
 import pandas as pd
 
-from famnb.experiment import tables
 from famnb.experiment.budget import Ceiling, ceiling
+from famnb.experiment.foreseen import Forecast, Line
 from famnb.experiment.past import FEWEST, Floats, Pool, pool, settings_of
 from famnb.experiment.plan import Cell, model_of
 from famnb.experiment.possible import Rates, Slot, draws
 from famnb.record import prices
-from famnb.record.price import MILLION, dollars
+from famnb.record.price import MILLION
 from famnb.record.rows import input_chars
 from famnb.stats import Interval
-
-_HEAD = ("variant", "from past calls of", "n", "calls", "input tokens", "output tokens", "cost", "at most")
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Line:
-    """What some of the planned calls will take; `n` of an interval is the number of past calls behind it."""
-
-    variant: str
-    calls: int
-    """Calls still to be made."""
-    history: str
-    """Which past calls it is made of; why there is none otherwise."""
-    input_tokens: Interval
-    """Without history: not known, from 0 to one token a byte."""
-    output_tokens: Interval
-    """Without history: not known, from 0 to the caps; no upper end where nothing limits an answer."""
-    cost_usd: Interval
-    """In USD; all NaN where there is no price."""
-    ceiling_usd: Decimal | None
-    """The most that it can cost by today's prices; None where that is not known."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True, repr=False)
-class Forecast:
-    """What the rest of an experiment will take, with 95 % prediction intervals.
-
-    Each interval holds the sum over all calls still to be made in 95 of 100 runs, if calls go on as the past ones of
-    its history did; with fewer than 20 past calls and a long tail in 90. Failures and retries are not foreseen.
-    """
-
-    planned: int
-    """Calls of the plan."""
-    lines: tuple[Line, ...]
-    """One a variant."""
-    total: Line
-    """All of them."""
-    wall_s: Interval
-    """Seconds that the rest takes with `concurrency` calls at once, each as fast as past ones; NaN without history."""
-    concurrency: int
-    notes: tuple[str, ...]
-    """What is not known, and what to do about it."""
-
-    @property
-    def remaining(self) -> int:
-        """Calls still to be made."""
-        return self.total.calls
-
-    @property
-    def frame(self) -> pd.DataFrame:
-        """One row a variant: calls, history, n, then each quantity with its `_low` and `_high`, and `ceiling_usd`."""
-        return pd.DataFrame([_row(line) for line in self.lines]).set_index("variant")
-
-    def __repr__(self) -> str:
-        table = tables.text(_HEAD, map(_cells, self._shown()), left=2)
-        return "\n".join([self._title(), table, self._time(), *self.notes])
-
-    def _repr_html_(self) -> str:
-        table = tables.markup(_HEAD, map(_cells, self._shown()), left=2)
-        title = f"<p><b>{html.escape(self._title())}</b></p>"
-        return f"<div>{title}{table}{tables.paragraphs([self._time(), *self.notes])}</div>"
-
-    def _shown(self) -> list[Line]:
-        return [*self.lines, self.total] if len(self.lines) > 1 else list(self.lines)
-
-    def _title(self) -> str:
-        done = self.planned - self.remaining
-        said = f"{self.remaining:,} of {self.planned:,} calls remain"
-        return f"Forecast: {said}, {done:,} are done" if done else f"Forecast: {self.planned:,} calls"
-
-    def _time(self) -> str:
-        if not self.remaining:
-            return "There is nothing left to do."
-        took = tables.around(self.wall_s, tables.seconds)
-        return f"Time with {self.concurrency} calls at once: {took}."
 
 
 def forecast(
@@ -108,12 +32,14 @@ def forecast(
     history: pd.DataFrame,
     *,
     done: Collection[str] = (),
+    variants: Iterable[str] = (),
     concurrency: int,
     level: float = 0.95,
     seed: int = 0,
 ) -> Forecast:
     """What the cells whose keys are not in `done` will take, from past calls as `past.history` frames them.
 
+    `variants` are labels in the order in which they are shown, else that of the cells.
     The intervals are bootstrap prediction intervals of sums: past calls are drawn again, which says how well they are
     known, then once for every planned call, all quantities of a call together. No more than the caps is foreseen.
     """
@@ -123,7 +49,7 @@ def forecast(
     made = [known.of(cell) for cell in todo]
     sums, wall_s = draws([each.slot for each in made], concurrency=concurrency, seed=seed)
     lines = []
-    for label in dict.fromkeys(cell.variant.label for cell in cells):
+    for label in dict.fromkeys([*variants, *(cell.variant.label for cell in cells)]):
         own = [each for each in made if each.slot.variant == label]
         lines.append(_line(label, own, sums.get(label), level))
     return Forecast(
@@ -165,7 +91,9 @@ class _Known:
         model, most, chars = model_of(request), ceiling(request), input_chars(request)
         kind = model, request.endpoint, settings_of(request.endpoint, request.body())
         if kind not in self._pools:
-            self._pools[kind] = pool(self._history, model=kind[0], endpoint=kind[1], settings=kind[2])
+            self._pools[kind] = pool(
+                self._history, model=kind[0], endpoint=kind[1], settings=kind[2], cap=most.output_tokens
+            )
         like = self._pools[kind]
         tokens = round(chars * float(np.mean(like.ratio))) if like and chars else 0
         return _Call(model, most, Slot(cell.variant.label, chars, most.output_tokens, like, _rates(model, tokens)))
@@ -205,7 +133,9 @@ def _interval(sums: Floats, made: Sequence[_Call], level: float, *, most: float)
         return Interval(math.nan, 0.0 if math.isfinite(most) else math.nan, most, n, level)
     low, high = np.quantile(sums[0], (1 - level) / 2), np.quantile(sums[2], (1 + level) / 2)
     high = high if math.isnan(most) else min(high, most)
-    return Interval(float(np.mean(sums[1])), float(low), float(high), n, level)
+    # The mean of what is rarely much more can lie beyond the middle.
+    middle = float(np.mean(sums[1]))
+    return Interval(middle, min(float(low), middle), max(float(high), middle), n, level)
 
 
 def _told(made: Sequence[_Call]) -> str:
@@ -220,8 +150,8 @@ def _notes(made: Sequence[_Call]) -> list[str]:
     unknown = list(dict.fromkeys(each.model for each in made if each.slot.pool is None))
     if unknown:
         notes.append(
-            f"The ledger has fewer than {FEWEST} answered calls to judge {', '.join(unknown)} by: only the ceiling is "
-            "known. Run a few calls first; the forecast then says more."
+            f"The ledger has fewer than {FEWEST} answered calls to judge {', '.join(unknown)} by, or only such that a "
+            "lower cap cut short: only the ceiling is known. Run a few calls first; the forecast then says more."
         )
     unsized = list(dict.fromkeys(each.model for each in made if each.slot.chars is None))
     if unsized:
@@ -244,28 +174,3 @@ def _notes(made: Sequence[_Call]) -> list[str]:
             "the intervals are as much wider."
         )
     return notes
-
-
-def _row(line: Line) -> dict[str, object]:
-    row: dict[str, object] = {"variant": line.variant, "calls": line.calls, "history": line.history}
-    row["n"] = line.output_tokens.n
-    for name in ("input_tokens", "output_tokens", "cost_usd"):
-        found: Interval = getattr(line, name)
-        stem, unit = (name.removesuffix("_usd"), "_usd") if name.endswith("_usd") else (name, "")
-        row |= {name: found.value, f"{stem}_low{unit}": found.low, f"{stem}_high{unit}": found.high}
-    row["ceiling_usd"] = math.nan if line.ceiling_usd is None else float(line.ceiling_usd)
-    return row
-
-
-def _cells(line: Line) -> list[str]:
-    ceiling_said = "no limit known" if line.ceiling_usd is None else dollars(line.ceiling_usd)
-    return [
-        line.variant,
-        line.history or "–",
-        f"{line.output_tokens.n:,}",
-        f"{line.calls:,}",
-        tables.around(line.input_tokens, tables.whole),
-        tables.around(line.output_tokens, tables.whole),
-        tables.around(line.cost_usd, tables.usd),
-        ceiling_said,
-    ]

@@ -20,7 +20,8 @@ import pydantic
 from famnb.endpoints import ENDPOINTS, compose, endpoint, endpoint_for
 from famnb.errors import InvalidRequest
 from famnb.experiment.fingerprint import fingerprint
-from famnb.experiment.prompts import Prompt
+from famnb.experiment.measures import YES_NO, Span
+from famnb.experiment.prompts import KEPT, Prompt
 from famnb.experiment.score import Score
 from famnb.reply import Reply
 from famnb.request import Request
@@ -67,6 +68,11 @@ class Judge:
         how = (self.model, self.endpoint, self.criteria, self.pairwise, self.scale, self.max_tokens)
         return f"{self.name}#{fingerprint(*how, _GRADE.template, _CHOICE.template)}"
 
+    @property
+    def span(self) -> Span:
+        """The lowest and the highest score: of its scale, or with `pairwise` of the share of pairs won."""
+        return YES_NO if self.pairwise else self.scale
+
     def grading(self, prompt: Prompt, answer: str) -> Request:
         """The request for a grade."""
         low, high = self.scale
@@ -96,7 +102,7 @@ class Judge:
         return (None, found) if isinstance(found, str) else (found.winner, found.reason[:1000])
 
     def _reference(self, prompt: Prompt) -> dict[str, str]:
-        return {"expected answer": str(prompt.slots["expected"])} if "expected" in prompt.slots else {}
+        return {"expected answer": str(prompt.slots[KEPT])} if KEPT in prompt.slots else {}
 
     def _asks(
         self, template: string.Template, form: type[pydantic.BaseModel], texts: dict[str, str], **words: str
@@ -149,9 +155,11 @@ def judge(
     `endpoint`, one that serves the model and can ask for a form; without `client`, the experiment's own.
     Raises InvalidRequest for what cannot be sent.
     """
-    low, high = scale
-    if not low < high:
-        raise InvalidRequest(f"scale: expected the worst and the best grade, such as (1, 5); got {scale!r}")
+    match scale:
+        case (int() | float() as low, int() | float() as high) if low < high:
+            pass
+        case _:
+            raise InvalidRequest(f"scale: expected the worst and the best grade, such as (1, 5); got {scale!r:.80}")
     if not criteria.strip():
         raise InvalidRequest("criteria: expected what the judge is to look at, in words")
     made = Judge(

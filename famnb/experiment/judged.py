@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -11,18 +11,16 @@ import pandas as pd
 
 from famnb import stats
 from famnb.client.caller import CONCURRENCY
-from famnb.errors import InvalidRequest
 from famnb.experiment import votes
 from famnb.experiment.budget import amount
+from famnb.experiment.checks import count
 from famnb.experiment.judge import Judge
 from famnb.experiment.jury import TAG, Jury, judge_calls
-from famnb.experiment.prompts import Source
-from famnb.experiment.scorers import Scorer, scorers_of
+from famnb.experiment.measures import YES_NO
 from famnb.experiment.scoring import Answer, ScoreReport, Scoring, scores_of, voter_of
 from famnb.experiment.standing import ANSWERED
-from famnb.experiment.summary import Summary
+from famnb.experiment.summary import Summary, summary
 from famnb.experiment.trial import Trial
-from famnb.experiment.variants import Variants
 from famnb.frame import calls
 from famnb.record import marks
 from famnb.record.price import dollars
@@ -30,18 +28,6 @@ from famnb.record.price import dollars
 
 class Judged(Trial):
     """A trial whose answers are scored as its scorers say, and voted on."""
-
-    def __init__(
-        self,
-        prompts: Source,
-        variants: Variants | None = None,
-        repeats: int = 1,
-        scorers: Iterable[Any] = (),
-        **options: Any,
-    ) -> None:
-        """See `famnb.Experiment`."""
-        super().__init__(prompts, variants, repeats, **options)
-        self.scorers: tuple[Scorer | Judge, ...] = scorers_of(scorers)
 
     def score(
         self,
@@ -92,7 +78,8 @@ class Judged(Trial):
         all comparisons are allowed for; they end with how far judges may be trusted and what they cost, which is in
         none of the figures. LedgerError if the ledger cannot be read.
         """
-        found = super().summary(level=level)
+        spans = {f"score_{one.name}": found for one in self.scorers if (found := getattr(one, "span", None))}
+        found = summary(self.frame(), level=level, spans={f"score_{votes.PEOPLE}": YES_NO, **spans})
         return dataclasses.replace(found, findings=(*found.findings, *self._on_judges()))
 
     def votes(self) -> pd.DataFrame:
@@ -159,15 +146,13 @@ class Judged(Trial):
         concurrency: int = CONCURRENCY,
         progress: bool | None = None,
     ) -> Scoring:
-        if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
-            raise InvalidRequest(f"concurrency: expected an integer of at least 1, got {concurrency!r}")
         jury = Jury(
             name=self.name,
             ledger=self.ledger,
             client=self.client,
             again=again,
             budget=budget,
-            concurrency=concurrency,
+            concurrency=count("concurrency", concurrency, least=1),
             progress=progress,
         )
         found = self.answers() if answers is None else answers

@@ -14,6 +14,7 @@ from famnb.client.fanout import FEW, watched
 from famnb.errors import InvalidRequest
 from famnb.experiment.budget import Outcome, Purse, ceiling, counted
 from famnb.experiment.judge import Judge
+from famnb.experiment.standing import COLUMNS, recorded, worst_of
 from famnb.frame import calls
 from famnb.record import Ledger
 from famnb.reply import Reply
@@ -84,25 +85,9 @@ class Jury:
 
     def _spent(self) -> Decimal:
         """What this experiment's judges have cost at most, a call of unknown cost at its worst."""
-        ids = judge_calls(self.ledger, self.name)
-        found = calls(
-            self.ledger, tag=TAG, columns=["call_id", "status", "cost_high_usd", "http_status", "attempts", "error"]
-        )
-        found = found[found["call_id"].isin(ids)].astype(object)
-        total = Decimal()
-        for row in found.where(found.notna(), None).to_dict("records"):
-            high = None if row["cost_high_usd"] is None else Decimal(repr(float(row["cost_high_usd"])))
-            made = Outcome(
-                status=row["status"],
-                call_id=row["call_id"],
-                high=high,
-                http_status=row["http_status"],
-                attempts=row["attempts"] or 0,
-                error=row["error"],
-            )
-            known = counted(made, Decimal()) == counted(made, Decimal(1))
-            total += counted(made, Decimal() if known else _worst(self.ledger.call(row["call_id"]).request))
-        return total
+        found = calls(self.ledger, tag=TAG, columns=COLUMNS)
+        own = found[found["call_id"].isin(judge_calls(self.ledger, self.name))]
+        return sum((counted(made, worst_of(made, self.ledger)) for _, made in recorded(own)), Decimal())
 
 
 def judge_calls(ledger: Ledger, name: str) -> list[str]:

@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar, TypeAlias
 
 import pydantic
 
@@ -17,6 +17,9 @@ from famnb.experiment.score import Score
 from famnb.reply import Reply
 from famnb.request import schemas
 
+Span: TypeAlias = tuple[float, float]
+"""The lowest and the highest score there can be."""
+YES_NO: Span = (0.0, 1.0)
 HEAD = 80
 """Characters of a text that a detail shows."""
 
@@ -25,6 +28,7 @@ HEAD = 80
 class Exact:
     """Whether the answer is the expected text."""
 
+    span: ClassVar = YES_NO
     name: str
     expected: str | None
     slot: str
@@ -53,6 +57,7 @@ class Exact:
 class Regex:
     """Whether the answer holds a match."""
 
+    span: ClassVar = YES_NO
     name: str
     pattern: re.Pattern[str]
 
@@ -71,6 +76,7 @@ class Regex:
 class Typed:
     """Whether the answer is JSON of a type."""
 
+    span: ClassVar = YES_NO
     name: str
     kind: Any
 
@@ -95,6 +101,7 @@ class Typed:
 class Valid:
     """Whether the answer is JSON that a JSON Schema allows."""
 
+    span: ClassVar = YES_NO
     name: str
     schema: str
     """As canonical JSON."""
@@ -127,8 +134,8 @@ class Function:
 
     @property
     def key(self) -> str:
-        """What identifies it and how it scores: its code too, so that a changed function scores anew."""
-        return f"{self.name}#{fingerprint(getattr(self.call, '__code__', None))}"
+        """What identifies it and how it scores: its code and its constants too, so that a changed one scores anew."""
+        return f"{self.name}#{fingerprint(self.call)}"
 
     def score(self, reply: Reply, prompt: Prompt) -> Score:
         """What it returns."""

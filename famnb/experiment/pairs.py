@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
+from scipy import special
 
 from famnb import stats
 
@@ -23,6 +23,8 @@ METRICS = ("ttft_s", "ttfa_s", "e2e_s", "output_tokens", "cost_usd")
 """What is compared, and every score besides."""
 NOTABLE = 0.1
 """A difference of this share of the first variant's mean is what a sample should be able to show."""
+ROUGH = 4
+"""Pairs below which their spread is not known well enough to say how many would do."""
 COLUMNS = {
     "first": "string",
     "second": "string",
@@ -79,10 +81,10 @@ def metrics_of(measured: pd.DataFrame) -> list[str]:
     known = [name for name in METRICS if name in measured and measured[name].notna().any()]
     if {"ttft_s", "ttfa_s"} <= set(known) and (measured["ttft_s"] == measured["ttfa_s"]).all():
         known.remove("ttfa_s")
-    return [*known, *scores_of(measured)]
+    return [*known, *score_columns(measured)]
 
 
-def scores_of(measured: pd.DataFrame) -> list[str]:
+def score_columns(measured: pd.DataFrame) -> list[str]:
     """The columns of scores that some call has."""
     return [name for name in map(str, measured.columns) if name.startswith("score_") and measured[name].notna().any()]
 
@@ -124,9 +126,9 @@ def _spreads(table: pd.DataFrame) -> Iterator[tuple[int, float, float]]:
 
 def _needed(n: int, half: float, notable: float, level: float) -> int | None:
     """The pairs that would show a notable difference; None where there is no spread to reckon with."""
-    if n < 2 or not notable > 0:
+    if n < ROUGH or not notable > 0:
         return None
-    spread = half * math.sqrt(n) / float(student.ppf((1 + level) / 2, n - 1))
+    spread = half * math.sqrt(n) / float(special.stdtrit(n - 1, (1 + level) / 2))
     if not spread > 1e-9 * notable:
         return None
     try:

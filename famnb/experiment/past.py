@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -20,6 +21,8 @@ from famnb.record import Ledger
 
 FEWEST = 5
 """Calls below which a history says too little; the next step is taken then."""
+MOST_CUT = 0.05
+"""Of a history of other settings, the share of answers that may have been cut short by a lower cap."""
 NEWEST = 500
 """Of a history, so many of the newest calls are used."""
 _READ = 5_000
@@ -29,6 +32,7 @@ _COLUMNS = (
     "started_at",
     "endpoint",
     "model",
+    "status",
     "simulated",
     "e2e_s",
     "input_tokens",
@@ -41,7 +45,7 @@ Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Pool:
     """Past calls that stand for planned ones, one a place."""
 
@@ -92,11 +96,12 @@ def settings_of(endpoint: str, body: Mapping[str, Any]) -> str:
     return hashlib.blake2b(msgspec.json.encode([endpoint, rest, told], order="sorted"), digest_size=8).hexdigest()
 
 
-def pool(history: pd.DataFrame, *, model: str, endpoint: str, settings: str) -> Pool | None:
+def pool(history: pd.DataFrame, *, model: str, endpoint: str, settings: str, cap: int | None) -> Pool | None:
     """The calls most like a planned one, if they are enough; None where even all of them are too few.
 
-    Those of the same settings, else of the same model and endpoint, else of the same model, else all. Calls of a
-    simulated engine and of real ones are never mixed: the newest call says which of them count.
+    Those of the same settings, else of the same model and endpoint, else of the same model, else all. Where of other
+    settings more than a few answers were cut short below the planned `cap`, nothing tells what they would have come to.
+    Calls of a simulated engine and of real ones are never mixed: the newest call says which of them count.
     """
     usable = history.dropna(subset=["e2e_s", "input_tokens", "output_tokens", "input_chars"])
     usable = usable[usable["input_chars"] > 0]
@@ -106,14 +111,15 @@ def pool(history: pd.DataFrame, *, model: str, endpoint: str, settings: str) -> 
     usable = usable[usable["simulated"].fillna(False) == simulated]
     of_model = usable["model"] == model
     at_endpoint = of_model & (usable["endpoint"] == endpoint)
+    cut = (usable["status"] != ANSWERED[0]) & (usable["output_tokens"] < (math.inf if cap is None else cap))
     steps = {
         "the same model, endpoint and settings": at_endpoint & (usable["settings"] == settings),
         "the same model and endpoint": at_endpoint,
         "the same model": of_model,
         "any model": pd.Series(data=True, index=usable.index),
     }
-    for told, which in steps.items():
-        if which.sum() >= FEWEST:
+    for place, (told, which) in enumerate(steps.items()):
+        if which.sum() >= FEWEST and (place == 0 or cut[which].mean() <= MOST_CUT):
             return _pool(usable[which].iloc[-NEWEST:], f"{told}{', simulated' if simulated else ''}")
     return None
 

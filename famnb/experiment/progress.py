@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import html
 from decimal import Decimal
 from typing import Any, Literal, Protocol, TypeAlias
 
 from tqdm.auto import tqdm
 
-from famnb.experiment.tables import counted
+from famnb.experiment.tables import counted, escape
 from famnb.record.price import dollars
 
 Ending: TypeAlias = Literal["budget", "stop", "interrupt"]
+SIMULATED = "The answers are simulated: nothing is billed."
 TICK_S = 0.1
 """How often a bar is brought up to date."""
 
@@ -88,6 +88,10 @@ class RunReport:
     elapsed_s: float
     stopped_by: Ending | None
     """What ended the run before its plan was done; None where nothing did."""
+    failed_before: int = 0
+    """Of the skipped cells, those that failed earlier."""
+    simulated: bool = False
+    """Whether a simulated service answered any of them, so that their costs are not billed."""
     lost: int = 0
     """Calls of this run that were cut off because the worker that carried them was lost."""
 
@@ -102,15 +106,15 @@ class RunReport:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<br>{html.escape(note)}" for note in self.notes)
-        return f"<p><b>{html.escape(self.head)}</b>{notes}</p>"
+        notes = "".join(f"<br>{escape(note)}" for note in self.notes)
+        return f"<p><b>{escape(self.head)}</b>{notes}</p>"
 
     @property
     def head(self) -> str:
         """What came of the run, in one line."""
         words = [f"{self.completed:,} completed"]
         words += [f"{self.failed:,} failed"] if self.failed else []
-        words += [f"{self.cancelled:,} stopped"] if self.cancelled else []
+        words += [f"{self.cancelled:,} {'stopped' if self.stopped_by else 'cut off'}"] if self.cancelled else []
         words += [f"{self.skipped:,} left alone"] if self.skipped else []
         head = f"{self.name}: {', '.join(words)} of {self.planned:,} planned in {self.elapsed_s:,.1f} s"
         if self.spent_usd is not None:
@@ -124,6 +128,8 @@ class RunReport:
         notes = []
         if self.counted_usd is not None and self.budget_usd is not None:
             notes.append(f"{dollars(self.counted_usd)} of the budget of {dollars(self.budget_usd)} are counted.")
+        if self.simulated:
+            notes.append(SIMULATED)
         if self.lost:
             notes.append(f"{self.lost:,} calls were lost with their workers and made again; both are counted.")
         match self.stopped_by:
@@ -135,7 +141,9 @@ class RunReport:
                 pass
         if self.left:
             notes.append(f"{self.left:,} are left: run() again goes on with them.")
-        if self.failed:
+        if self.failed_before:
+            notes.append(f"{self.failed_before:,} of those left alone failed earlier.")
+        if self.failed or self.failed_before:
             notes.append("run(retry_failed=True) tries those that failed again.")
         return notes
 

@@ -8,9 +8,7 @@ JSON, they are left alone. Values are filled in once: braces in a value are no s
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,6 +19,7 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from famnb.errors import InvalidRequest
+from famnb.experiment.promptfile import FILES, refuse_twice, rows_of
 
 Row: TypeAlias = Mapping[str, Any]
 Source: TypeAlias = "str | os.PathLike[str] | pd.DataFrame | Iterable[str | Row | Prompt]"
@@ -29,7 +28,6 @@ Source: TypeAlias = "str | os.PathLike[str] | pd.DataFrame | Iterable[str | Row 
 SLOT = re.compile(r"\{([^\W\d]\w*)\}")
 KEPT = "expected"
 """The column that is never a slot by force: what a scorer compares an answer with."""
-_FILES = (".csv", ".jsonl")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -45,11 +43,13 @@ class Prompt:
 
 
 def prompts_of(source: Source, *, template: str | None = None, keep: str | Iterable[str] = ()) -> tuple[Prompt, ...]:
-    """The prompts of a source; InvalidRequest, naming row and slot, where one cannot be made.
+    """The prompts of a source; InvalidRequest, naming row and slot, where one cannot be made, OSError without the file.
 
     A row's text is its `prompt`, or the `template`. Every other value but `id` is to be used in that text, except
     `expected` and the names in `keep`, which are kept on `slots` for scorers.
     """
+    if not isinstance(template, str | None):
+        raise InvalidRequest(f"template: expected a text with slots such as {{question}}, got {template!r:.80}")
     kept = {KEPT, keep} if isinstance(keep, str) else {KEPT, *keep}
     made: list[Prompt] = []
     places: dict[str, str] = {}
@@ -64,23 +64,45 @@ def prompts_of(source: Source, *, template: str | None = None, keep: str | Itera
     return tuple(made)
 
 
-def _rows(source: Source) -> Iterator[tuple[str, Row | Prompt]]:
+def _rows(source: object) -> Iterator[tuple[str, Row | Prompt]]:
     """Each row, and what an error calls it."""
     match source:
         case pd.DataFrame():
-            for label, row in zip(source.index, source.to_dict("records"), strict=True):
+            refuse_twice("prompts", list(map(str, source.columns)))
+            for label, row in zip(source.index, _recounted(source).to_dict("records"), strict=True):
                 yield f"prompts, row {label!r}", {str(name): value for name, value in row.items()}
         case os.PathLike():
             yield from _read(Path(source))
-        case str() if source.lower().endswith(_FILES) and "\n" not in source:
+        case str() if _is_path(source):
             yield from _read(Path(source))
         case str():
             yield "prompts, row 1", {"prompt": source}
         case Mapping():
             raise InvalidRequest("prompts: expected a list of rows, got one mapping; put it in a list")
-        case _:
+        case Iterable() if not isinstance(source, bytes):
             for number, each in enumerate(source, 1):
                 yield f"prompts, row {number}", _row(f"prompts, row {number}", each)
+        case _:
+            raise InvalidRequest(
+                "prompts: expected a list of texts or rows, a frame, or the path of a .csv or .jsonl file; "
+                f"got {source!r:.80}"
+            )
+
+
+def _recounted(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with the counts back that pandas made floats because others are missing: 4.0 is no answer to 2 + 2."""
+    made = [name for name, kind in frame.dtypes.items() if kind.kind == "f" and frame[name].isna().any()]
+    return frame.assign(**{str(name): frame[name].convert_dtypes() for name in made})
+
+
+def _is_path(text: str) -> bool:
+    """Whether a text names a file: by its ending, or since there is one of that name."""
+    return "\n" not in text and (text.lower().endswith(FILES) or os.path.isfile(text))  # noqa: PTH113 - takes any text
+
+
+def _read(path: Path) -> Iterator[tuple[str, Row | Prompt]]:
+    for place, row in rows_of(path):
+        yield place, _row(place, row)
 
 
 def _row(place: str, each: Any) -> Row | Prompt:
@@ -93,36 +115,15 @@ def _row(place: str, each: Any) -> Row | Prompt:
             raise InvalidRequest(f"{place}: expected a text or a mapping such as {{'prompt': …}}, got {each!r:.80}")
 
 
-def _read(path: Path) -> Iterator[tuple[str, Row | Prompt]]:
-    """The rows of a file, each with its line."""
-    path = path.expanduser()
-    if path.suffix.lower() not in _FILES:
-        raise InvalidRequest(f"prompts: {path.name} is no CSV or JSONL file; rename it, or read it into a frame")
-    with path.open(encoding="utf-8-sig", newline="") as lines:
-        if path.suffix.lower() == ".csv":
-            reader = csv.DictReader(lines)
-            for row in reader:
-                place = f"{path.name}, line {reader.line_num}"
-                if None in row or None in row.values():
-                    raise InvalidRequest(f"{place}: expected {len(reader.fieldnames or ())} values, as the head has")
-                yield place, row
-            return
-        for number, line in enumerate(lines, 1):
-            if line.strip():
-                place = f"{path.name}, line {number}"
-                try:
-                    value = json.loads(line)
-                except ValueError as error:
-                    raise InvalidRequest(f"{place}: not JSON ({error}); expected one object a line") from None
-                yield place, _row(place, value)
-
-
 def _prompt(place: str, row: Row, number: int, template: str | None, kept: set[str]) -> Prompt:
     given = {name: value for name, value in row.items() if not _missing(value)}
     name = str(given.pop("id", f"p{number}"))
     text = template if template is not None else given.pop("prompt", None)
+    if text is None and "prompt" in row:
+        raise InvalidRequest(f"{place}: the prompt is empty")
     if text is None:
-        raise InvalidRequest(f"{place}: has no `prompt`, and there is no template=; its columns are {', '.join(row)}")
+        columns = ", ".join(map(repr, row)) or "none"
+        raise InvalidRequest(f"{place}: has no `prompt`, and there is no template=; its columns are {columns}")
     if not isinstance(text, str):
         raise InvalidRequest(f"{place}: `prompt` should be a text, got {text!r:.80}")
     to_fill = {slot for slot in row if slot not in ("id", *([] if template is not None else ["prompt"]))} - kept

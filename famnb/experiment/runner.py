@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import collections
 import copy
-import dataclasses
 import queue
 import threading
 import time
-from collections.abc import Callable, MutableMapping, Sequence
 
 from famnb.errors import Interrupted
-from famnb.experiment.budget import Outcome, Purse
-from famnb.experiment.executor import Executor, Stop
+from famnb.experiment.budget import Outcome
+from famnb.experiment.executor import Stop
+from famnb.experiment.job import Job
 from famnb.experiment.plan import Cell
 from famnb.experiment.progress import Ending, Progress, RunReport
 from famnb.experiment.tally import Tally, VariantProgress
@@ -27,29 +26,6 @@ GRACE_S = 20.0
 """How long an interrupt waits for stopped calls to be recorded."""
 TRIES = 3
 """How often a cell is run at most in one run when the workers that carry its calls are lost."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """What is to be run, and how."""
-
-    name: str
-    """The experiment."""
-    todo: Sequence[Cell]
-    """The cells to run, in their order."""
-    planned: int
-    """Cells of the whole plan."""
-    executor: Executor
-    concurrency: int
-    """Calls in flight at most."""
-    rate: float | None
-    """Calls started a second at most; None does not limit."""
-    purse: Purse | None
-    """The budget; None does not limit."""
-    replayed: MutableMapping[str, str] = dataclasses.field(default_factory=dict)
-    """Where to note which recorded call answered a cell."""
-    finish: Callable[[], object] = lambda: None
-    """Called on the schedule's thread once nothing runs any more."""
 
 
 class Run:
@@ -64,7 +40,7 @@ class Run:
         self._lost: collections.Counter[str] = collections.Counter()
         self._ended: queue.SimpleQueue[tuple[str, Outcome] | None] = queue.SimpleQueue()
         self._skipped = job.planned - len(job.todo)
-        self._tally = Tally(job.todo)
+        self._tally = Tally(job.todo, job.variants)
         self._lock = threading.Lock()
         self._stopped_by: Ending | None = None
         self._due = self._began = time.monotonic()
@@ -104,7 +80,7 @@ class Run:
 
     @property
     def variants(self) -> tuple[VariantProgress, ...]:
-        """What has come of each variant, by label; safe from any thread."""
+        """What has come of each variant that it is to run; safe from any thread."""
         with self._lock:
             return self._tally.variants
 
@@ -130,6 +106,8 @@ class Run:
             failed=now.failed,
             cancelled=now.cancelled,
             skipped=now.before,
+            failed_before=self._job.failed_before,
+            simulated=now.simulated,
             lost=self._tally.lost,
             spent_usd=now.spent_usd,
             unpriced=now.unpriced,

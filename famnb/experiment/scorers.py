@@ -20,10 +20,12 @@ from typing import Any, Protocol, runtime_checkable
 import jsonschema_rs
 
 from famnb.errors import InvalidRequest
+from famnb.experiment.checks import named
 from famnb.experiment.judge import Judge, judge
 from famnb.experiment.measures import Exact, Function, Regex, Typed, Valid, as_score
 from famnb.experiment.prompts import KEPT, Prompt
 from famnb.experiment.score import Score
+from famnb.experiment.votes import PEOPLE
 from famnb.reply import Reply
 from famnb.request import schemas
 
@@ -35,7 +37,8 @@ class Scorer(Protocol):
     """What can score an answer; an object of your own needs no more than this.
 
     A score is kept with the call and not made again. What makes two scorers different is their `key`, where they have
-    one, else their name: give yours another name when it scores differently from then on.
+    one, else their name: give yours another name when it scores differently from then on. A `span`, where they have
+    one, is the lowest and the highest score there can be: no interval reaches beyond it.
     """
 
     @property
@@ -95,7 +98,11 @@ def function(call: Callable[..., Any], *, name: str | None = None) -> Scorer:
     """Score by a Python function of the `famnb.Reply`, or of the reply and the prompt.
 
     It returns a number, a bool, a `Score`, or None for no score. Its exception is no score, with the error as detail.
+    It scores anew when its code changes, or a constant or function that it uses; when a list or an object does that it
+    reads, give another `name`.
     """
+    if not callable(call):
+        raise InvalidRequest(f"function: expected a function of the reply, got {call!r:.80}")
     chosen = name or str(getattr(call, "__name__", ""))
     if name is None and not chosen.isidentifier():
         raise InvalidRequest(f"function: {call!r:.80} has no name for the column of its scores; give name=")
@@ -104,22 +111,30 @@ def function(call: Callable[..., Any], *, name: str | None = None) -> Scorer:
 
 def scorers_of(given: Iterable[Any]) -> tuple[Scorer | Judge, ...]:
     """The scorers of an experiment, plain functions made scorers; InvalidRequest for what is none, or a name twice."""
-    made: list[Scorer | Judge] = []
-    for one in [given] if callable(given) or isinstance(given, Scorer | Judge) else given:
-        match one:
-            case Scorer() | Judge():
-                made.append(one)
-            case _ if callable(one):
-                made.append(function(one))
-            case _:
-                raise InvalidRequest(
-                    f"scorers: expected one of famnb.scorers, a function, or an object with `name` and `score`; "
-                    f"got {one!r:.80}"
-                )
-    names = [one.name for one in made]
+    several = isinstance(given, Iterable) and not isinstance(given, str | Scorer | Judge) and not callable(given)
+    made = tuple(map(_scorer, given if several else [given]))
+    names = [named("scorers", one.name, what="scorers with names, for the columns of their scores") for one in made]
+    if PEOPLE in names:
+        raise InvalidRequest(f"scorers: the name {PEOPLE!r} is that of people's votes; give this one another name=")
     if twice := {name for name in names if names.count(name) > 1}:
         raise InvalidRequest(f"scorers: the name {min(twice)!r} occurs twice; give each its own name=")
-    return tuple(made)
+    return made
+
+
+def _scorer(one: Any) -> Scorer | Judge:
+    """One scorer, a plain function made one."""
+    if any(one is maker for maker in (exact, function, judge, regex, schema)):
+        raise InvalidRequest(f"scorers: {one.__name__} makes a scorer; call it: famnb.scorers.{one.__name__}(…)")
+    match one:
+        case Scorer() | Judge():
+            return one
+        case _ if callable(one):
+            return function(one)
+        case _:
+            raise InvalidRequest(
+                f"scorers: expected one of famnb.scorers, a function, or an object with `name` and `score`; "
+                f"got {one!r:.80}"
+            )
 
 
 def scored(scorer: Scorer, reply: Reply, prompt: Prompt) -> Score:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from famnb.errors import Interrupted
 from famnb.experiment import votes
+from famnb.experiment.fingerprint import Keys
 from famnb.experiment.judge import Judge, Letter
-from famnb.experiment.jury import Jury
+from famnb.experiment.jury import TAG, Jury
 from famnb.experiment.plan import Cell
+from famnb.experiment.prompts import KEPT
 from famnb.experiment.scorers import Scorer, scored
 from famnb.experiment.standing import ANSWERED
 from famnb.record import Ledger, marks
 from famnb.record.marks import Scored, Voted
 from famnb.reply import Reply
+from famnb.request import Request
 
 BATCH = 200
 """Scores that are kept in one go."""
@@ -102,23 +106,26 @@ class Scoring:
         todo = self._unscored(scorers)
         answers = {answer.call_id: answer for answer in self._answers if any(answer in some for some in todo.values())}
         kept: list[Scored] = []
-        for call in self._ledger.each(answers):
-            answer = answers[call.call_id]
-            for one in scorers:
-                if answer in todo[one.name]:
+        try:
+            for call in self._ledger.each(answers):
+                answer = answers[call.call_id]
+                for one in (one for one in scorers if answer in todo[one.name]):
                     score = scored(one, call.reply, answer.cell.prompt)
                     self._count(one.name, score.value is None)
-                    kept.append(
-                        Scored(call_id=call.call_id, scorer=key_of(one), value=score.value, detail=score.detail)
-                    )
-            if len(kept) >= BATCH:
+                    key = todo[one.name][answer]
+                    kept.append(Scored(call_id=call.call_id, scorer=key, value=score.value, detail=score.detail))
+                if len(kept) >= BATCH:
+                    marks.keep(self._ledger, kept)
+                    kept = []
+        except KeyboardInterrupt:
+            raise Interrupted(f"{self._made.total():,} scores were made and are kept; the others follow") from None
+        finally:
+            if kept:
                 marks.keep(self._ledger, kept)
-                kept = []
-        if kept:
-            marks.keep(self._ledger, kept)
 
     def _grade(self, judge: Judge) -> None:
-        todo = list(self._unscored([judge])[judge.name])
+        keys = self._unscored([judge])[judge.name]
+        todo = list(keys)
         texts = self._texts(todo)
         requests = [judge.grading(answer.cell.prompt, texts[answer.call_id]) for answer in todo]
         for place, reply in self._jury.ask(judge, requests):
@@ -128,7 +135,7 @@ class Scoring:
                 continue
             mark = Scored(
                 call_id=todo[place].call_id,
-                scorer=judge.key,
+                scorer=keys[todo[place]],
                 value=score.value,
                 detail=score.detail,
                 judge_call_id=reply.call_id,
@@ -136,48 +143,64 @@ class Scoring:
             marks.keep(self._ledger, [mark])
 
     def _compare(self, judge: Judge) -> None:
-        voter, by_key = voter_of(judge), {answer.cell.key: answer for answer in self._answers}
-        known = {
-            (vote.left_cell, vote.right_cell)
-            for vote in marks.votes(self._ledger, self._name)
-            if vote.voter == voter and not (self._again and vote.winner == "skip")
-        }
-        todo = [
-            (left, right)
-            for first, second in votes.pairs(answer.cell for answer in self._answers)
-            for left, right in ((first, second), (second, first))
-            if (left.key, right.key) not in known
-        ]
-        shown = [(by_key[left.key], by_key[right.key]) for left, right in todo]
-        texts = self._texts(answer for pair in shown for answer in pair)
-        requests = [judge.comparing(a.cell.prompt, texts[a.call_id], texts[b.call_id]) for a, b in shown]
-        for place, reply in self._jury.ask(judge, requests):
+        voter = voter_of(judge)
+        for (left, right), reply in self._verdicts(judge, voter):
             letter, reason = judge.choice(reply)
             self._count(judge.name, letter is None)
             if self._failed(judge, reply):
                 continue
-            left, right = todo[place]
             vote = Voted(
                 experiment=self._name,
                 voter=voter,
-                left_cell=left.key,
-                right_cell=right.key,
+                left_cell=left.cell.key,
+                right_cell=right.cell.key,
                 winner=_winner(letter),
                 detail=reason,
                 judge_call_id=reply.call_id,
             )
             marks.keep(self._ledger, [vote])
 
-    def _unscored(self, scorers: Sequence[Scorer | Judge]) -> dict[str, dict[Answer, None]]:
-        """For each scorer, by its name, the answers that it has not scored, in their order."""
+    def _verdicts(self, judge: Judge, voter: str) -> Iterator[tuple[tuple[Answer, Answer], Reply]]:
+        """The judge's replies on the pairs, both ways round, that it was not asked of in these very words."""
+        by_key = {answer.cell.key: answer for answer in self._answers}
+        known = {
+            (vote.left_cell, vote.right_cell): vote.judge_call_id
+            for vote in marks.votes(self._ledger, self._name)
+            if vote.voter == voter and not (self._again and vote.winner == "skip")
+        }
+        pairs = [
+            (by_key[left.key], by_key[right.key])
+            for first, second in votes.pairs(answer.cell for answer in self._answers)
+            for left, right in ((first, second), (second, first))
+            if (left.key, right.key) not in known or KEPT in left.prompt.slots
+        ]
+        texts = self._texts(answer for pair in pairs for answer in pair)
+        requests = [judge.comparing(a.cell.prompt, texts[a.call_id], texts[b.call_id]) for a, b in pairs]
+        asked = {row["id"]: row["request_key"] for row in self._ledger.select("tag = ?", (TAG,))} if pairs else {}
+
+        def stands(pair: tuple[Answer, Answer], request: Request) -> bool:
+            """Whether there is a verdict on this very request; one whose call is gone counts as such."""
+            place = pair[0].cell.key, pair[1].cell.key
+            return place in known and asked.get(known[place] or "", request.key()) == request.key()
+
+        todo = [each for each in zip(pairs, requests, strict=True) if not stands(*each)]
+        for place, reply in self._jury.ask(judge, [request for _, request in todo]):
+            yield todo[place][0], reply
+
+    def _unscored(self, scorers: Sequence[Scorer | Judge]) -> dict[str, dict[Answer, str]]:
+        """For each scorer, by its name, the answers that it has not scored, each with the key of its score."""
         known = {
             (mark.scorer, mark.call_id)
             for mark in marks.scores(self._ledger, [answer.call_id for answer in self._answers])
             if not (self._again and mark.value is None)
         }
+        keys = Keys(scorers)
+        keyed = {
+            one.name: {answer: keys.key(one.name, answer.cell.prompt) for answer in self._answers} for one in scorers
+        }
         return {
-            one.name: {answer: None for answer in self._answers if (key_of(one), answer.call_id) not in known}
-            for one in scorers
+            name: {answer: key for answer, key in own.items() if (key, answer.call_id) not in known}
+            for name, own in keyed.items()
         }
 
     def _texts(self, answers: Iterable[Answer]) -> dict[str, str]:
@@ -202,23 +225,22 @@ def scores_of(
 ) -> dict[str, dict[str, float]]:
     """For each scorer the scores by cell; under `votes` those that people's votes make, where there are any."""
     given = tuple(scorers)
-    by_call = {answer.call_id: answer.cell.key for answer in answers}
     found: dict[str, dict[str, float]] = {one.name: {} for one in given}
-    names = {key_of(one): one.name for one in given}
-    for mark in marks.scores(ledger, by_call):
-        if mark.scorer in names and mark.value is not None:
-            found[names[mark.scorer]][by_call[mark.call_id]] = mark.value
+    keys = Keys(given)
+    places = {
+        (keys.key(one.name, answer.cell.prompt), answer.call_id): (one.name, answer.cell.key)
+        for one in given
+        for answer in answers
+    }
+    for mark in marks.scores(ledger, [answer.call_id for answer in answers]):
+        if (place := places.get((mark.scorer, mark.call_id))) and mark.value is not None:
+            found[place[0]][place[1]] = mark.value
     cast, cells = marks.votes(ledger, name), [answer.cell for answer in answers]
     for one in given:
         if isinstance(one, Judge) and one.pairwise:
             found[one.name] = votes.shares(votes.duels(cast, cells, voter=voter_of(one)))
     people = votes.shares(votes.duels(cast, cells))
     return found | ({votes.PEOPLE: people} if people else {})
-
-
-def key_of(scorer: Scorer | Judge) -> str:
-    """What identifies a scorer and how it scores: its `key`, else its name."""
-    return str(getattr(scorer, "key", scorer.name))
 
 
 def voter_of(judge: Judge) -> str:

@@ -14,12 +14,16 @@ import sqlite3
 from collections.abc import Mapping
 from decimal import Decimal
 
+import pandas as pd
+
 from famnb.errors import InvalidRequest
 from famnb.experiment.budget import Outcome, ceiling, counted
 from famnb.frame import calls
 from famnb.record import Ledger, schema
 
 ANSWERED = ("completed", "incomplete")
+COLUMNS = ("cell", "status", "call_id", "cost_high_usd", "http_status", "attempts", "error")
+"""Of `famnb.calls`, what is needed to know how a call ended."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,37 +40,47 @@ class Standing:
         found = self.statuses.get(key, frozenset())
         return not found.isdisjoint((*ANSWERED, "running")) or ("failed" in found and not retry_failed)
 
+    def failed(self, key: str) -> bool:
+        """Whether the cell failed, and was never answered."""
+        found = self.statuses.get(key, frozenset())
+        return "failed" in found and found.isdisjoint(ANSWERED)
+
     def counted(self, worst: Mapping[str, Decimal], ledger: Ledger) -> Decimal:
         """What these calls count for against a budget."""
-        return sum((counted(each, _worst(key, each, worst, ledger)) for key, each in self.outcomes), Decimal())
+        each = ((made, worst[key] if key in worst else worst_of(made, ledger)) for key, made in self.outcomes)
+        return sum((counted(made, most) for made, most in each), Decimal())
 
 
 def standing(ledger: Ledger, name: str) -> Standing:
     """How an experiment stands in a ledger; LedgerError if the file cannot be read."""
-    columns = ["cell", "status", "call_id", "cost_high_usd", "http_status", "attempts", "error"]
-    table = calls(ledger, experiment=name, columns=columns)
+    outcomes = recorded(calls(ledger, experiment=name, columns=COLUMNS))
     statuses: dict[str, set[str]] = {}
-    outcomes = []
-    rows = table.astype(object).where(table.notna(), None).itertuples(index=False)
-    for cell, status, call_id, high, http_status, attempts, error in rows:
-        key = cell or ""
-        statuses.setdefault(key, set()).add(status)
-        made = Outcome(
-            status=status,
-            call_id=call_id,
-            high=None if high is None else Decimal(str(high)),
-            http_status=http_status,
-            attempts=attempts or 0,
-            error=error,
+    for key, made in outcomes:
+        statuses.setdefault(key, set()).add(made.status)
+    return Standing({key: frozenset(found) for key, found in statuses.items()}, outcomes)
+
+
+def recorded(table: pd.DataFrame) -> tuple[tuple[str, Outcome], ...]:
+    """How recorded calls ended, each with its cell, of a frame of calls with COLUMNS."""
+    rows = table[[*COLUMNS]].astype(object).where(table.notna(), None).itertuples(index=False)
+    return tuple(
+        (
+            cell or "",
+            Outcome(
+                status=status,
+                call_id=call_id,
+                high=None if high is None else Decimal(str(high)),
+                http_status=http_status,
+                attempts=attempts or 0,
+                error=error,
+            ),
         )
-        outcomes.append((key, made))
-    return Standing({key: frozenset(found) for key, found in statuses.items()}, tuple(outcomes))
+        for cell, status, call_id, high, http_status, attempts, error in rows
+    )
 
 
-def _worst(key: str, outcome: Outcome, worst: Mapping[str, Decimal], ledger: Ledger) -> Decimal:
-    """A recorded call's worst case; that of a cell which is planned no more follows from its recorded request."""
-    if key in worst:
-        return worst[key]
+def worst_of(outcome: Outcome, ledger: Ledger) -> Decimal:
+    """A recorded call's worst case, as its request has it, where it matters; InvalidRequest where it is not known."""
     if counted(outcome, Decimal(1)) == counted(outcome, Decimal()) or outcome.call_id is None:
         return Decimal()
     found = ceiling(ledger.call(outcome.call_id).request)

@@ -8,18 +8,21 @@ comparisons            over prompts   paired, see `pairs`
 from __future__ import annotations
 
 import dataclasses
-import html
 import math
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from famnb import stats
 from famnb.experiment import tables
-from famnb.experiment.findings import findings, said, standing
-from famnb.experiment.pairs import compared, metrics_of, scores_of
+from famnb.experiment.findings import findings, reservations, said
+from famnb.experiment.measures import YES_NO, Span
+from famnb.experiment.pairs import compared, metrics_of, score_columns
 from famnb.experiment.standing import ANSWERED
 
+_ENDLESS: Span = (-math.inf, math.inf)
 TIMES = ("ttft_s", "ttfa_s", "e2e_s")
 _COSTS = ("cost_usd", "cost_low_usd", "cost_high_usd")
 
@@ -64,7 +67,7 @@ class Summary:
 
     def _repr_html_(self) -> str:
         head, rows = self.shown()
-        legend = f'<p style="opacity:0.75;font-size:0.9em">{html.escape(self._legend())}</p>'
+        legend = f'<p style="opacity:0.75;font-size:0.9em">{tables.escape(self._legend())}</p>'
         return f"<div>{tables.markup(head, rows)}{legend}{tables.paragraphs(self.lines)}</div>"
 
     def _legend(self) -> str:
@@ -95,27 +98,29 @@ class Summary:
         ]
 
 
-def summary(frame: pd.DataFrame, *, level: float = 0.95) -> Summary:
-    """What a frame of an experiment shows, as `Experiment.frame` makes it."""
+def summary(frame: pd.DataFrame, *, level: float = 0.95, spans: Mapping[str, Span] | None = None) -> Summary:
+    """What a frame of an experiment shows, as `Experiment.frame` makes it; `spans` are those of columns of scores."""
     rows = frame[~frame["warmup"].fillna(False).astype(bool)]
     if not isinstance(rows["variant"].dtype, pd.CategoricalDtype):
         rows = rows.assign(variant=pd.Categorical(rows["variant"], categories=rows["variant"].unique()))
     answered = rows[rows["status"].isin(ANSWERED)]
     variants = [str(name) for name in rows["variant"].cat.categories]
-    scores = scores_of(answered)
+    scores = score_columns(answered)
     table = pd.DataFrame(
         [
-            _row(rows[rows["variant"] == name], answered[answered["variant"] == name], scores, level)
+            _row(rows[rows["variant"] == name], answered[answered["variant"] == name], scores, level, spans or {})
             for name in variants
         ],
         index=pd.Index(variants, name="variant"),
     ).convert_dtypes()
     pairs = compared(answered, variants, metrics_of(answered), level=level)
-    notes = tuple(standing(rows, warmups=len(frame) - len(rows)))
+    notes = tuple(reservations(rows, warmups=len(frame) - len(rows)))
     return Summary(table, pairs, notes, tuple(findings(pairs, variants, level=level)), level)
 
 
-def _row(rows: pd.DataFrame, answered: pd.DataFrame, scores: list[str], level: float) -> dict[str, Any]:
+def _row(
+    rows: pd.DataFrame, answered: pd.DataFrame, scores: list[str], level: float, spans: Mapping[str, Span]
+) -> dict[str, Any]:
     """The figures of one variant."""
     status = rows["status"].astype("string")
     row: dict[str, Any] = {"planned": len(rows)}
@@ -136,16 +141,18 @@ def _row(rows: pd.DataFrame, answered: pd.DataFrame, scores: list[str], level: f
         ("cost_per_call", "cost_usd"),
         *zip(scores, scores, strict=True),
     ):
-        found = _over_prompts(answered[name], prompts, level)
+        found = _over_prompts(answered[name], prompts, level, spans.get(name, _ENDLESS))
         row |= {f"{stem}_mean": found.value, f"{stem}_low": found.low, f"{stem}_high": found.high, f"{stem}_n": found.n}
     row |= {name: rows[name].sum(min_count=1) for name in _COSTS}
     row["cost_n"] = int(rows["cost_usd"].notna().sum())
     return row
 
 
-def _over_prompts(values: pd.Series[Any], prompts: pd.Series[Any], level: float) -> stats.Interval:
+def _over_prompts(values: pd.Series[Any], prompts: pd.Series[Any], level: float, span: Span) -> stats.Interval:
     """The mean over prompts, repeats averaged; of yes and no with Wilson's interval, which 20 of 20 have as well."""
     means = values.astype("Float64").groupby(prompts, observed=True).mean().dropna()
-    if len(means) and means.isin((0.0, 1.0)).all():
+    if len(means) and means.isin(YES_NO).all() and span in (YES_NO, _ENDLESS):
         return stats.proportion(int(means.sum()), len(means), level=level)
-    return stats.mean(means, level=level)
+    found = stats.mean(means, level=level)
+    low, high = np.clip([found.low, found.high], *span)
+    return dataclasses.replace(found, low=float(low), high=float(high))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 
@@ -13,6 +14,8 @@ from famnb.stats import Interval
 Row = Sequence[str]
 _CELL = "padding:0.25em 0.8em 0.25em 0;border:none;vertical-align:top"
 _LINE = "1px solid rgba(128,128,128,0.35)"
+# Notebooks typeset what stands between two of these: "$5 or $6" would become a formula.
+_FORMULA = re.compile(r"\$|\\(?=[(\[]|begin\b)")
 
 
 def text(head: Row, rows: Iterable[Row], *, left: int = 1) -> str:
@@ -28,12 +31,17 @@ def text(head: Row, rows: Iterable[Row], *, left: int = 1) -> str:
     )
 
 
+def escape(words: str) -> str:
+    """The words as HTML that shows exactly them, amounts included."""
+    return _FORMULA.sub(r"<span>\g<0></span>", html.escape(words))
+
+
 def markup(head: Row, rows: Iterable[Row], *, left: int = 1) -> str:
     """The same as an HTML table that takes its colours from the page around it; every cell is text, never markup."""
 
     def line(cells: Row, tag: str, style: str) -> str:
         made = (
-            f'<{tag} style="text-align:{_side(place, left)};{_CELL};{style}">{html.escape(cell)}</{tag}>'
+            f'<{tag} style="text-align:{_side(place, left)};{_CELL};{style}">{escape(cell)}</{tag}>'
             for place, cell in enumerate(cells)
         )
         return f'<tr style="background:none">{"".join(made)}</tr>'
@@ -51,7 +59,7 @@ def _side(place: int, left: int) -> str:
 
 def paragraphs(lines: Iterable[str]) -> str:
     """Lines of text as HTML paragraphs."""
-    return "".join(f'<p style="margin:0.35em 0">{html.escape(line)}</p>' for line in lines)
+    return "".join(f'<p style="margin:0.35em 0">{escape(line)}</p>' for line in lines)
 
 
 def seconds(value: float) -> str:

@@ -40,7 +40,7 @@ class _VariantTally:
 class Tally:
     """The counts of one run; used by one thread at a time."""
 
-    def __init__(self, todo: Iterable[Cell]) -> None:
+    def __init__(self, todo: Iterable[Cell], variants: Iterable[str] = ()) -> None:
         self.completed = self.failed = self.cancelled = 0
         self.unpriced = 0
         """Answered cells whose cost is not known."""
@@ -52,7 +52,7 @@ class Tally:
         """Whether a simulated service answered any of them."""
         self.errors: collections.Counter[str] = collections.Counter()
         """How often each class of error ended a call."""
-        self._variants: dict[str, _VariantTally] = {}
+        self._variants = {label: _VariantTally() for label in variants}
         for cell in todo:
             self._variants.setdefault(cell.variant.label, _VariantTally()).planned += 1
 
@@ -63,7 +63,7 @@ class Tally:
 
     @property
     def variants(self) -> tuple[VariantProgress, ...]:
-        """What has come of each variant, by label."""
+        """What has come of each variant of which there is anything to run."""
         return tuple(
             VariantProgress(
                 label=label,
@@ -72,7 +72,8 @@ class Tally:
                 failed=own.failed,
                 ttft_s=statistics.median(own.times) if own.times else None,
             )
-            for label, own in sorted(self._variants.items())
+            for label, own in self._variants.items()
+            if own.planned
         )
 
     def add(self, cell: Cell, outcome: Outcome, *, again: bool = False) -> None:
@@ -94,6 +95,7 @@ class Tally:
                 self.errors[outcome.error or "no reason given"] += 1
             case _:
                 self.cancelled += 1
+                self.errors.update([outcome.error] if outcome.status == "interrupted" and outcome.error else [])
         self.simulated |= outcome.simulated
         if outcome.high is not None and not outcome.replayed:
             self.spent = (self.spent or Decimal()) + outcome.high

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import warnings
 from collections.abc import Callable, Iterable
 from decimal import Decimal
@@ -16,17 +15,23 @@ from famnb.client import Client
 from famnb.client.caller import CONCURRENCY
 from famnb.client.fanout import FEW, watched
 from famnb.errors import InvalidRequest
+from famnb.experiment import checks
 from famnb.experiment.alone import Alone
 from famnb.experiment.budget import Purse, amount, worst_cases
+from famnb.experiment.checks import count, named
 from famnb.experiment.cluster import OnDask
 from famnb.experiment.executor import ByClient, Executor
-from famnb.experiment.forecast import Forecast, forecast
+from famnb.experiment.forecast import forecast
+from famnb.experiment.foreseen import Forecast
+from famnb.experiment.job import Job
+from famnb.experiment.judge import Judge
 from famnb.experiment.past import history
 from famnb.experiment.plan import Cell, cells_of, model_of, plan_frame
 from famnb.experiment.progress import RunReport, follow
 from famnb.experiment.prompts import Prompt, Source, prompts_of
 from famnb.experiment.results import joined
-from famnb.experiment.runner import Job, Run
+from famnb.experiment.runner import Run
+from famnb.experiment.scorers import Scorer, scorers_of
 from famnb.experiment.standing import standing, writable
 from famnb.experiment.summary import Summary, summary
 from famnb.experiment.variants import Variant, Variants, checked, variants_of
@@ -47,7 +52,7 @@ class Trial:
         scorers: Iterable[Any] = (),
         *,
         name: str,
-        client: Client | None,
+        client: Client | None = None,
         seed: int = 0,
         warmup: int = 0,
         template: str | None = None,
@@ -55,21 +60,21 @@ class Trial:
         **fields: Any,
     ) -> None:
         """See `famnb.Experiment`."""
-        self.name = _name(name)
+        self.name = named("name", name, what="a name for the experiment, which finds it when it resumes")
         self.prompts: tuple[Prompt, ...] = prompts_of(prompts, template=template, keep=keep)
         self.fields = dict(fields)
         """The fields of every request that its variant does not say otherwise."""
         self.variants: tuple[Variant, ...] = variants_of(variants, shared=self.fields)
-        self.repeats = _count("repeats", repeats, 1)
-        self.warmup = _count("warmup", warmup, 0)
-        self.seed = _count("seed", seed, None)
-        self.scorers = tuple(scorers)
+        self.repeats = count("repeats", repeats, least=1)
+        self.warmup = count("warmup", warmup, least=0)
+        self.seed = count("seed", seed)
+        self.scorers: tuple[Scorer | Judge, ...] = scorers_of(scorers)
         self._client = client
         self._run: Run | None = None
         self._replayed: dict[str, str] = {}
         """Cells that recorded calls answered, and which; the ledger has no further row of these."""
         for loss in {loss: None for variant in self.variants for loss in checked(variant, self.fields).losses}:
-            warnings.warn(f"{self.name}: {loss}", stacklevel=3)
+            warnings.warn(f"{self.name}: {loss}", stacklevel=2)
 
     @property
     def client(self) -> Client:
@@ -113,12 +118,13 @@ class Trial:
         row says of which and of how many. The ceiling is caps times prices, whatever the answers are. What is not known
         says so. Nothing is sent; LedgerError if the ledger cannot be read.
         """
-        _count("concurrency", concurrency, 1)
+        count("concurrency", concurrency, least=1)
         stands = standing(self.ledger, self.name)
         settled = {cell.key for cell in self.cells if stands.settled(cell.key, retry_failed=False)}
         past = history(self.ledger, {model_of(cell.request) for cell in self.cells})
         at_once = min(concurrency, self.client.connections)
-        return forecast(self.cells, past, done=settled | self._replayed.keys(), concurrency=at_once)
+        labels = [variant.label for variant in self.variants]
+        return forecast(self.cells, past, done=settled | self._replayed.keys(), variants=labels, concurrency=at_once)
 
     def run(
         self,
@@ -188,9 +194,8 @@ class Trial:
         on: Any,
         worker_key: Callable[[], str] | None,
     ) -> Run:
-        if rate is not None and not (not isinstance(rate, bool) and math.isfinite(rate) and rate > 0):
-            raise InvalidRequest(f"rate: expected a number of calls a second above 0, got {rate!r}")
-        _count("concurrency", concurrency, 1)
+        concurrency = count("concurrency", concurrency, least=1)
+        rate = checks.rate(rate)
         limit = None if budget_usd is None else amount(budget_usd)
         worst = {} if limit is None else worst_cases(self.cells)
         writable(self.ledger)
@@ -215,6 +220,8 @@ class Trial:
                 name=self.name,
                 todo=todo,
                 planned=len(self.cells),
+                failed_before=sum(map(stands.failed, settled)),
+                variants=[variant.label for variant in self.variants],
                 executor=executor,
                 concurrency=at_once,
                 rate=rate,
@@ -232,17 +239,3 @@ class Trial:
             said = f"concurrency: {concurrency}, but the client uses {most} connections at most"
             warnings.warn(f"{said}; make it with connections={concurrency}", stacklevel=4)
         return min(concurrency, most)
-
-
-def _name(name: object) -> str:
-    if not isinstance(name, str) or not name.strip():
-        raise InvalidRequest(f"name: expected a name for the experiment, which finds it when it resumes; got {name!r}")
-    return name
-
-
-def _count(name: str, value: object, least: int | None) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or (least is not None and value < least):
-        raise InvalidRequest(
-            f"{name}: expected an integer{'' if least is None else f' of at least {least}'}, got {value!r}"
-        )
-    return value

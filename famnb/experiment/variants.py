@@ -23,6 +23,9 @@ NEUTRAL = ("system", "max_tokens", "thinking", "schema", "tools")
 PLACE = ("endpoint", "model")
 LONGEST = 40
 """Characters of a value that a label shows."""
+_EXPECTED = (
+    "what famnb.grid() returns, a list of fields such as [{'model': 'fam-2-5-pro'}], or a mapping of labels to fields"
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -62,17 +65,22 @@ def grid(
     return _labelled(chosen)
 
 
-def variants_of(given: Variants | None, *, shared: Fields) -> tuple[Variant, ...]:
-    """Variants of a grid, a list of fields, or fields by label; checked with the fields that all requests share."""
+def variants_of(given: object, *, shared: Fields) -> tuple[Variant, ...]:
+    """Variants of a grid, a list of fields, each with a `label` if it is to have one, or fields by label.
+
+    Checked with the fields that all requests share; InvalidRequest, naming the variant, for what cannot be sent.
+    """
     match given:
         case None:
             made = _labelled([{}])
         case Mapping():
-            made = tuple(Variant(str(label), MappingProxyType(dict(fields))) for label, fields in given.items())
+            made = tuple(
+                Variant(str(label), MappingProxyType(_fields(repr(label), each))) for label, each in given.items()
+            )
+        case Iterable() if not isinstance(given, str | bytes):
+            made = _listed(list(given))
         case _:
-            each = list(given)
-            plain = iter(_labelled([dict(one) for one in each if not isinstance(one, Variant)]))
-            made = tuple(one if isinstance(one, Variant) else next(plain) for one in each)
+            raise InvalidRequest(f"variants: expected {_EXPECTED}; got {given!r:.80}")
     if not made:
         raise InvalidRequest("variants: there are none; famnb.grid(model=[…]) makes some")
     if twice := {one.label for one in made if sum(other.label == one.label for other in made) > 1}:
@@ -80,6 +88,23 @@ def variants_of(given: Variants | None, *, shared: Fields) -> tuple[Variant, ...
     for variant in made:
         checked(variant, shared)
     return made
+
+
+def _listed(given: list[Variant | Fields]) -> tuple[Variant, ...]:
+    """Variants of a list: those that are some already, the others labelled by their `label`, else by what differs."""
+    plain = [_fields(str(place), one) for place, one in enumerate(given) if not isinstance(one, Variant)]
+    labels = [fields.pop("label", None) for fields in plain]
+    named = iter(
+        dataclasses.replace(one, label=str(label)) if label else one
+        for label, one in zip(labels, _labelled(plain), strict=True)
+    )
+    return tuple(one if isinstance(one, Variant) else next(named) for one in given)
+
+
+def _fields(place: str, given: object) -> dict[str, Any]:
+    if not isinstance(given, Mapping):
+        raise InvalidRequest(f"variants[{place}]: expected {_EXPECTED}; got {given!r:.80}")
+    return {str(name): value for name, value in given.items()}
 
 
 def checked(variant: Variant, shared: Fields) -> Request:

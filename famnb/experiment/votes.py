@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from scipy.special import expit
 from scipy.stats import norm
@@ -131,20 +131,25 @@ def ranking(found: Sequence[Duel], *, level: float = 0.95) -> stats.Ranking:
 
 
 def claims(found: stats.Ranking) -> list[str]:
-    """What a ranking says of its first and each other, a sentence each, with its interval; no more than n carries."""
-    names, strength = list(found.frame.index), found.frame["strength"].to_numpy()
+    """What a ranking says of its first and each other, a sentence each, with its interval; no more than n carries.
+
+    The intervals are each comparison's own; one is claimed where Holm's adjustment for all of them leaves it clear.
+    """
+    first, *others = found.frame.index
+    strength, covariance = found.frame["strength"].to_numpy(), found.covariance
+    gaps = strength[0] - strength[1:]
+    errors = np.sqrt(np.maximum(covariance[0, 0] + np.diag(covariance)[1:] - 2 * covariance[0, 1:], 0))
     z = float(norm.ppf((1 + found.level) / 2))
+    adjusted = stats.holm(2 * norm.sf(gaps / errors))
     said = []
-    for place, name in enumerate(names[1:], 1):
-        gap = strength[0] - strength[place]
-        spread = found.covariance[0, 0] + found.covariance[place, place] - 2 * found.covariance[0, place]
-        off = z * math.sqrt(max(spread, 0.0))
+    for name, gap, off, p_value in zip(others, gaps, z * errors, adjusted, strict=True):
         middle, low, high = (f"{expit(each):.0%}" for each in (gap, gap - off, gap + off))
         between = f"{found.level * 100:g} % interval {low} to {high}"
-        if gap - off > 0:
-            said.append(f"{names[0]} is chosen over {name} in {middle} of cases ({between}).")
+        if p_value < 1 - found.level:
+            said.append(f"{first} is chosen over {name} in {middle} of cases ({between}).")
         else:
-            said.append(f"The votes do not tell {names[0]} and {name} apart ({middle}, {between}).")
+            few = f", not enough for one of {len(others)} comparisons" if gap > off else ""
+            said.append(f"The votes do not tell {first} and {name} apart ({middle}, {between}{few}).")
     return said
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from famnb import __version__
 from famnb.client.courier import POLL_S, Courier, Errand, News
 from famnb.client.exchange import Exchange
-from famnb.errors import CredentialError, FamnbError
+from famnb.errors import CredentialError, FamnbError, InvalidRequest
 from famnb.experiment.executor import Over
 from famnb.experiment.plan import Cell
 
@@ -41,9 +41,10 @@ class Work:
 class Cluster:
     """A Dask client whose loop may belong to another thread; every question has a time limit."""
 
-    def __init__(self, dask_client: Any, distributed: Any) -> None:
+    def __init__(self, dask_client: Any) -> None:
+        """Raises InvalidRequest for what is no Dask client that works, and where the `scale` extra is missing."""
+        self.distributed = _checked(dask_client)
         self.client = dask_client
-        self.distributed = distributed
 
     async def asked(self, question: Coroutine[Any, Any, Any], *, seconds: float = ANSWER_S) -> Any:
         """The answer to a question that is awaited on Dask's own loop; TimeoutError without one in time."""
@@ -183,3 +184,18 @@ class Worker:
         if answer["status"] != "OK":
             raise answer["exception"]
         return answer["result"]
+
+
+def _checked(dask_client: Any) -> Any:
+    """The library distributed, to which the client belongs; InvalidRequest, saying what to do, for anything else."""
+    try:
+        import distributed
+    except ImportError as error:
+        raise InvalidRequest('on: calls are spread by Dask; run: pip install "famnb[scale]"') from error
+    if not isinstance(dask_client, distributed.Client):
+        raise InvalidRequest(f"on: expected a dask.distributed.Client, got {dask_client!r:.80}")
+    if dask_client.asynchronous:
+        raise InvalidRequest("on: expected a Dask client that blocks; make it without asynchronous=True")
+    if dask_client.status != "running":
+        raise InvalidRequest(f"on: the Dask client is {dask_client.status}; make a new one")
+    return distributed

@@ -49,7 +49,7 @@ def calls(
     """
     if definition not in get_args(Definition):
         raise ValueError(f"definition: {definition!r} is none of {', '.join(get_args(Definition))}")
-    if limit is not None and limit < 0:
+    if limit is not None and not (isinstance(limit, int) and limit >= 0):
         raise ValueError(f"limit: expected a number of calls of at least 0, got {limit!r}")
     chosen = _chosen(columns)
     source = source_of(ledger)
@@ -65,15 +65,19 @@ def calls(
     )
     reckoned = any(column.name in _RECKONED for column in chosen)
     fields = [Field.of(column) for column in chosen if column.name not in _COSTS]
-    found = read(source, [*fields, *(_NEEDED if reckoned else ())], condition, values, limit)
+    peer = None if definition == "famnb" else definition
+    needed = [*(_NEEDED if reckoned else ()), *(_NAMED if peer else ())]
+    found = read(source, [*fields, *needed], condition, values, limit)
     if reckoned:
         found |= _costs(found, fill(found, source))
     result = pd.DataFrame(
         {column.name: array(column, found[column.sql or column.name]) for column in chosen}, copy=False
     )
-    if definition != "famnb":
-        table = _redefined(definition, source.select(condition, values, limit=limit), source)
-        result = _replaced(result, table, columns)
+    if peer:
+        # Calls may have been recorded since; those read before are among the rows from the first of them on.
+        first = min(found["started_us"], default=0)
+        rows = source.select(f"({condition}) AND started_us >= ?", [*values, int(first)])
+        result = _replaced(result, _redefined(peer, found["id"], rows, source), columns)
     result.attrs["definition"] = definition
     return result
 
@@ -83,6 +87,7 @@ calls.__doc__ = f"{calls.__doc__}\n{listing(CALLS)}\n"
 _COSTS = ("cost_usd", "cost_low_usd", "cost_high_usd")
 _CACHED = ("cached_tokens", "cache_write_tokens")
 _RECKONED = {*_COSTS, *COUNTS, *(f"{count}_source" for count in COUNTS)}
+_NAMED = (Field("id", "text"), Field("started_us", "integer"))
 _NEEDED = (*FIELDS, Field("started_us", "integer"), *(Field(name, "real") for name in _COSTS))
 
 
@@ -92,6 +97,8 @@ def _chosen(names: Iterable[str] | None) -> tuple[Column, ...]:
         return CALLS
     known = {column.name: column for column in CALLS}
     wanted = [names] if isinstance(names, str) else list(dict.fromkeys(names))
+    if not wanted:
+        raise ValueError("columns: expected at least one; None is all of them")
     for name in wanted:
         if name not in known:
             raise ValueError(f"columns: there is no {name!r}; help(famnb.calls) lists what there is")
@@ -125,9 +132,13 @@ def _replaced(frame: pd.DataFrame, table: Mapping[str, Sequence[Any]], columns: 
     return frame.assign(**{name: known[name].series(table[name]) for name in shown})
 
 
-def _redefined(definition: Peer, found: Sequence[Row], ledger: Ledger | Parquet) -> dict[str, Sequence[Any]]:
-    """The latencies by another tool's definition; only calls that ended in order have any."""
-    measured = {row["id"]: row for row in found if row["standing"] in ("completed", "incomplete")}
+def _redefined(
+    definition: Peer, call_ids: Iterable[str], found: Iterable[Row], ledger: Ledger | Parquet
+) -> dict[str, Sequence[Any]]:
+    """The latencies of these calls by another tool's definition; only those that ended in order have any."""
+    wanted = dict.fromkeys(call_ids)
+    ended = (row for row in found if row["standing"] in ("completed", "incomplete"))
+    measured = {row["id"]: row for row in ended if row["id"] in wanted}
     seen: dict[str, Latencies] = {}
     for call_id, reads in ledger.reads(measured):
         row = measured[call_id]
@@ -138,5 +149,5 @@ def _redefined(definition: Peer, found: Sequence[Row], ledger: Ledger | Parquet)
             seen[call_id] = latencies(definition, at, reads, end_ns=row["end_ns"], tokens=tokens)
         else:
             seen[call_id] = Latencies(e2e_s=row["e2e_s"])
-    each = [seen.get(row["id"], Latencies()) for row in found]
+    each = [seen.get(call_id, Latencies()) for call_id in wanted]
     return {name: [getattr(one, name) for one in each] for name in Latencies._fields}

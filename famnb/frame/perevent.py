@@ -146,7 +146,13 @@ def _each(which: Which | None) -> list[str | Reply | Call]:
             return []
         case str() | Reply() | Call():
             return [which]
-        case pd.DataFrame():
+        case pd.DataFrame() if "call_id" in which:
             return [str(call_id) for call_id in which["call_id"]]
-        case _:
-            return list(which)
+        case Iterable() if not isinstance(which, pd.DataFrame):
+            several = list(which)
+            if all(isinstance(each, str | Reply | Call) for each in several):
+                return several
+    raise TypeError(
+        "call_ids: expected an id, a Reply, a Call, a list of these, or a frame with a column `call_id`; "
+        f"got {which!r:.80}"
+    )

@@ -36,13 +36,13 @@ def spend(
     how far to trust it. ValueError for a `by` or `tz` that there is not, LedgerError if the file cannot be read.
     The columns after those of `by`:
     """
-    keys = [by] if isinstance(by, str) else list(dict.fromkeys(by))
+    keys = list(dict.fromkeys(by)) if isinstance(by, Iterable) and not isinstance(by, str) else [by]
     known = (*PERIODS, *WORDS)
     if not keys or not set(keys) <= set(known):
         raise ValueError(f"by: expected one or several of {', '.join(known)}; got {by!r}")
     try:
         ZoneInfo(tz)
-    except (KeyError, ValueError):
+    except (KeyError, TypeError, ValueError):
         raise ValueError(f"tz: expected the name of a time zone, such as 'Europe/Paris'; got {tz!r}") from None
     words = [key for key in keys if key in WORDS]
     frame = calls(ledger, status=status, **filters, columns=[*words, "started_at", "simulated", *_SUMS])

@@ -9,12 +9,15 @@ from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypedDict, get_args
 
+import numpy as np
+import pandas as pd
+
 from famnb.endpoints import ENDPOINTS
 from famnb.events import Status
 from famnb.record import Ledger, rows
 from famnb.record.parquet import Parquet
 
-Moment: TypeAlias = datetime | date | timedelta | str
+Moment: TypeAlias = datetime | date | timedelta | np.datetime64 | str
 """A time: a timedelta counts back from now; a text is ISO 8601; what names no zone is UTC."""
 Words: TypeAlias = str | Iterable[str]
 
@@ -80,43 +83,56 @@ def where(
 ) -> tuple[str, list[Any]]:
     """The filters as an SQL condition and its values."""
     conditions, values = ["TRUE"], list[Any]()
-    for compare, moment in ((">=", since), ("<", until)):
+    for name, compare, moment in (("since", ">=", since), ("until", "<", until)):
         if moment is not None:
             conditions.append(f"started_us {compare} ?")
-            values.append(rows.microseconds(_moment(moment)))
-    _known("endpoint", endpoint, tuple(ENDPOINTS))
-    _known("status", status, get_args(Status))
+            values.append(rows.microseconds(_moment(name, moment)))
     chosen = {"model": model, "endpoint": endpoint, "experiment": experiment}
-    chosen |= {"variant": variant, "tag": tag, "standing": status}
+    chosen |= {"variant": variant, "tag": tag, "status": status}
     for name, words in chosen.items():
         if words is not None:
-            some = _listed(words)
-            conditions.append(f"{name} IN ({','.join('?' * len(some)) or 'NULL'})")
+            some = _listed(name, words)
+            conditions.append(f"{_COLUMNS.get(name, name)} IN ({','.join('?' * len(some)) or 'NULL'})")
             values += some
     return " AND ".join(conditions), values
 
 
-def _listed(words: Words) -> list[str]:
-    return [words] if isinstance(words, str) else list(words)
+_KNOWN = {"endpoint": tuple(ENDPOINTS), "status": get_args(Status)}
+"""Filters whose words are known: another can never match, which is a slip rather than a filter."""
+_COLUMNS = {"status": "standing"}
 
 
-def _known(name: str, words: Words | None, known: tuple[str, ...]) -> None:
-    """Refuse a word that can never match, which is a slip rather than a filter."""
-    for word in _listed(words or ()):
-        if word not in known:
-            raise ValueError(f"{name}: {word!r} is none of {', '.join(known)}")
+def _listed(name: str, words: Words) -> list[str]:
+    """The words of a filter; raises ValueError for what is none."""
+    some = [words] if isinstance(words, str) or not isinstance(words, Iterable) else list(dict.fromkeys(words))
+    for word in some:
+        if not isinstance(word, str):
+            raise ValueError(f"{name}: expected a text or several, got {words!r:.80}")
+        if name in _KNOWN and word not in _KNOWN[name]:
+            raise ValueError(f"{name}: {word!r} is none of {', '.join(_KNOWN[name])}")
+    return some
 
 
-def _moment(moment: Moment) -> datetime:
-    match moment:
-        case timedelta():
-            return datetime.now(UTC) - moment
-        case str():
-            try:
-                return _moment(datetime.fromisoformat(moment))
-            except ValueError:
-                raise ValueError(f"expected a date or time such as '2026-01-31T12:00', got {moment!r}") from None
-        case datetime():
-            return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        case date():
-            return datetime.combine(moment, time(), UTC)
+def _moment(name: str, moment: Moment) -> datetime:
+    """A time as a datetime with its zone; raises ValueError for what is none."""
+    try:
+        # pandas knows NumPy's times as well; its "not a time" would compare with nothing.
+        read: Any = pd.Timestamp(moment) if isinstance(moment, np.datetime64) else moment
+        match None if read is pd.NaT else read:
+            case timedelta():
+                then: datetime = datetime.now(UTC) - read
+                return then
+            case str():
+                return _zoned(datetime.fromisoformat(read))
+            case datetime():
+                return _zoned(read)
+            case date():
+                return datetime.combine(read, time(), UTC)
+    except (ValueError, OverflowError):
+        pass
+    expected = "a date or time such as '2026-01-31T12:00', or a timedelta back from now"
+    raise ValueError(f"{name}: expected {expected}; got {moment!r}")
+
+
+def _zoned(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, PercentFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, PercentFormatter
 
 from famnb.plot.sheet import Sheet
 
@@ -14,6 +15,8 @@ FEW = 12
 """Up to so many values each is shown as a dot."""
 WIDE = 30.0
 """From this ratio of largest to smallest value on, the axis is logarithmic."""
+TICK_IN = 0.5
+"""Room for a tick of a logarithmic axis."""
 POINTS, ENDS = 2_000, 50
 """More values than this are drawn as so many steps evenly spaced in rank, the smallest and largest ones all."""
 
@@ -52,8 +55,12 @@ def percents(sheet: Sheet, values: np.ndarray[Any, Any]) -> None:
     low, high = values.min(), values.max()
     if low > 0 and high / low >= WIDE:
         axes.set_xscale("log")
+        decades = math.log10(high / low)
+        room = sheet.across_in if sheet.own else axes.get_window_extent().width / sheet.figure.dpi
+        if decades * 3 * TICK_IN < room:  # powers of ten alone may be no more than one
+            axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.xaxis.set_minor_formatter("")
         axes.set_xlim(low / 1.3, high * 1.3)
     else:
-        axes.set_xlim(0, high * 1.05 if high > 0 else 1)
+        axes.set_xlim(min(low * 1.05, 0), high * 1.05 if high > 0 else float(low == 0))

@@ -13,10 +13,10 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from famnb.plot.groups import grouped, need, numbers
+from famnb.plot.groups import grouped, moments, need, numbers
 from famnb.plot.panels import Drawn, Key, Picture, no_rows, show
 from famnb.plot.sheet import Sheet
-from famnb.plot.times import SPANS
+from famnb.plot.times import SPANS, utc
 from famnb.plot.words import count, simulated
 
 BINS = (16, 120)
@@ -44,12 +44,12 @@ def throughput(
     need(frame, by, "started_at", "e2e_s", "ttft_s", "output_tokens", facet)
     if of not in ("tokens", "calls"):
         raise ValueError(f"of: expected 'tokens' or 'calls', got {of!r}")
-    started = frame["started_at"].astype("datetime64[us, UTC]")
-    start = started.astype("int64").to_numpy(dtype=float) / 1e6
+    started = utc(moments(frame)).astype("datetime64[us]")
+    start = np.where(started.isna(), np.nan, started.astype("int64").to_numpy(dtype=float) / 1e6)
     whole, first = numbers(frame, "e2e_s", "expected seconds"), numbers(frame, "ttft_s", "expected seconds")
     first = np.where(np.isnan(first) | (first >= whole), 0.0, first)
     amount = numbers(frame, "output_tokens", "expected counts") if of == "tokens" else np.ones(len(frame))
-    known = ~np.isnan(whole) & ~np.isnan(amount)
+    known = ~np.isnan(start) & ~np.isnan(whole) & ~np.isnan(amount)
     codes, names = grouped(frame[by])
     origin = float(start[known].min()) if known.any() else 0.0
     begin = start + (whole if of == "calls" else first) - origin
@@ -96,7 +96,14 @@ def _draw(
     sheet.axes.set_xlim(0, edges[-1] / size)
     sheet.axes.set_ylim(bottom=0)
     how = "; groups on top of each other" if stacked else ""
-    return Drawn(keys, f"{count(len(rows))}; each step is {edges[1]:.2g} s{how}")
+    return Drawn(keys, f"{count(len(rows))}; each step is {_span(float(edges[1]))}{how}")
+
+
+def _span(seconds: float) -> str:
+    """A length of time in two digits, in the unit that needs no power of ten."""
+    units = (86_400.0, "d"), (3600.0, "h"), (60.0, "min")
+    size, name = next(((size, name) for size, name in units if seconds >= size), (1.0, "s"))
+    return f"{seconds / size:.2g} {name}"
 
 
 def brought(rows: pd.DataFrame, edges: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -16,7 +16,7 @@ from famnb import stats
 from famnb.plot.groups import grouped, need, numbers
 from famnb.plot.panels import Drawn, Key, Picture, no_rows, show
 from famnb.plot.sheet import Sheet
-from famnb.plot.words import NAMES, axis, capital, money, simulated, with_interval
+from famnb.plot.words import axis, called, capital, money, simulated, with_interval
 
 MARKERS = "oD"
 SHARES = ("score_votes",)
@@ -47,7 +47,8 @@ def pareto(
         found = [np.sort(values[name][(codes == place) & ~np.isnan(values[name])]) for name in columns]
         if all(map(len, found)):
             points[place] = [
-                (stats.median(v) if name == latency else _mean(name, v)) for name, v in zip(columns, found, strict=True)
+                stats.median(v) if name == latency else _mean(name, v, scored=name == score)
+                for name, v in zip(columns, found, strict=True)
             ]
     best = front(np.array([[p[0].value, p[1].value, *(-p.value for p in p[2:])] for p in points.values()]))
     on_front = {place for place, good in zip(points, best, strict=True) if good}
@@ -73,16 +74,16 @@ def pareto(
         sheet.axes.set_xlim(left=0)
         if not score:
             sheet.axes.set_ylim(bottom=0)
-        return Drawn(keys, f"filled: on the front, no other is better in {' and '.join(map(_name, columns))}")
+        return Drawn(keys, f"filled: on the front, no other is better in {' and '.join(map(called, columns))}")
 
     lost = [name for place, name in enumerate(names) if place not in points]
-    notes = [f"Not placed, for want of {' or '.join(map(_name, columns))}: {', '.join(lost)}."] if lost else []
-    title = f"{capital(_name(up))} against {_name(cost)} by {by}"
-    why = "" if points else no_rows(frame, f"{' and '.join(map(_name, columns))}")
+    notes = [f"Not placed, for want of {' or '.join(map(called, columns))}: {', '.join(lost)}."] if lost else []
+    title = f"{capital(called(up))} against {called(cost)} by {by}"
+    why = "" if points else no_rows(frame, f"{' and '.join(map(called, columns))}")
     y = f"mean {y_label}" if score else f"median {y_label}"
     picture = Picture(
         title,
-        f"mean {_name(cost)} a call (USD)" if cost == "cost_usd" else f"mean {_name(cost)}",
+        f"mean {called(cost)} a call (USD)" if cost == "cost_usd" else f"mean {called(cost)}",
         y,
         draw,
         why,
@@ -100,8 +101,10 @@ def front(losses: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.asarray(~(no_worse & better).any(axis=0))
 
 
-def _mean(column: str, values: np.ndarray[Any, Any]) -> stats.Interval:
-    """The mean of a column, with its interval."""
+def _mean(column: str, values: np.ndarray[Any, Any], *, scored: bool) -> stats.Interval:
+    """The mean of a column, with its interval; of yes and no with Wilson's, which 20 of 20 have as well."""
+    if scored and np.isin(values, (0, 1)).all():
+        return stats.proportion(int(values.sum()), len(values))
     found = stats.mean(values)
     if column not in SHARES or not found.known:
         return found
@@ -126,7 +129,3 @@ def _point(sheet: Sheet, place: int, x: stats.Interval, y: stats.Interval, scale
     }
     sheet.axes.plot([x.value], [y.value * scale], zorder=5, **look)
     return Line2D([], [], **look)
-
-
-def _name(column: str) -> str:
-    return NAMES.get(column, column)

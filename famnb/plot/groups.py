@@ -22,9 +22,25 @@ def need(frame: pd.DataFrame, *columns: str | None) -> None:
 def numbers(frame: pd.DataFrame, column: str, expected: str) -> np.ndarray[Any, Any]:
     """A column as floats, NaN where missing; ValueError where it holds something else."""
     try:
-        return frame[column].to_numpy(dtype=float, na_value=np.nan)
+        values: np.ndarray[Any, Any] = frame[column].to_numpy(dtype=float, na_value=np.nan)
     except (TypeError, ValueError):
         raise ValueError(f"the column {column!r} holds no numbers; {expected}") from None
+    if np.isinf(values).any():
+        raise ValueError(f"the column {column!r} has infinite numbers; leave them out, or mark them as missing")
+    return values
+
+
+def moments(frame: pd.DataFrame, column: str = "started_at") -> pd.Series[Any]:
+    """A column as times in its own zone, read where it is text as in a CSV file; ValueError where it holds no times."""
+    values = frame[column]
+    if pd.api.types.is_datetime64_any_dtype(values.dtype):
+        return values
+    try:
+        if pd.api.types.is_numeric_dtype(values.dtype) and len(values):
+            raise TypeError
+        return pd.to_datetime(values, utc=True, format="ISO8601")
+    except (TypeError, ValueError):
+        raise ValueError(f"the column {column!r} holds no times; expected datetimes, or text in ISO 8601") from None
 
 
 def grouped(values: pd.Series[Any]) -> tuple[np.ndarray[Any, Any], list[str]]:

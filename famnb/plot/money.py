@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
-from famnb.plot.groups import grouped, need
+from famnb.plot.groups import grouped, moments, need
 from famnb.plot.panels import Drawn, Key, Picture, show
 from famnb.plot.sheet import Sheet
 from famnb.plot.times import dates, places, utc
@@ -28,6 +28,8 @@ POINTS = 1_500
 """More calls than this are drawn as sums at so many moments."""
 Per = Literal["hour", "day", "week", "month"]
 PERIODS: dict[Per, str] = {"hour": "h", "day": "D", "week": "W", "month": "M"}
+HELD = 0.02
+"""The share of the time for which stacked sums are held after the last call."""
 
 
 def cost(
@@ -50,6 +52,7 @@ def cost(
     need(frame, by, "started_at", "model", *COSTS, *COUNTS, facet)
     if per is not None and per not in get_args(Per):
         raise ValueError(f"per: expected one of {', '.join(get_args(Per))}, or None to add up; got {per!r}")
+    frame = frame.assign(started_at=moments(frame))
     known = frame[frame["cost_usd"].notna() & frame["started_at"].notna()].sort_values("started_at", kind="stable")
     notes = _uncounted(frame)
     title = f"Cost by {by} and {per}" if per else f"Cost by {by}"
@@ -119,9 +122,9 @@ def _areas(names: list[str], sheet: Sheet, rows: pd.DataFrame) -> list[Key]:
     """The groups' sums on top of each other, and the interval of the sum of all as dashed lines."""
     x = rows["x"].to_numpy()
     kept = _moments(x)
-    if len(x) and x[0] == x[-1]:
-        # One moment has no width: its sum is held for one unit.
-        x, kept = np.append(x, x[-1] + 1), np.array([len(x) - 1, len(x)])
+    if len(x):
+        # A step has its width from the one after it: the last is held for a while, or it would not be seen.
+        x, kept = np.append(x, x[-1] + (HELD * (x[-1] - x[0]) or 1)), np.append(kept, len(x))
         rows = pd.concat([rows, rows.iloc[-1:].assign(**dict.fromkeys(COSTS, 0.0), group=-1)])
     below = np.zeros(len(kept))
     keys = []

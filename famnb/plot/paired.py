@@ -14,7 +14,7 @@ from famnb import stats
 from famnb.plot.groups import grouped, need, numbers
 from famnb.plot.panels import Drawn, Key, Picture, no_rows, show
 from famnb.plot.sheet import Sheet
-from famnb.plot.words import NAMES, axis, capital, count, short, simulated, with_interval
+from famnb.plot.words import NAMES, axis, called, capital, count, short, simulated, with_interval
 
 PAIRS = 60
 """Up to so many pairs are joined by lines; of more, lines would hide everything."""
@@ -48,7 +48,7 @@ def compare(
     def draw(sheet: Sheet, _: pd.DataFrame) -> Drawn:
         _joined(sheet, table * scale)
         legend = [_row(sheet, place, name, table, metric, scale) for place, name in enumerate(names)]
-        ticks = [short(name, 20) for name in names]
+        ticks = [short(name, 28) for name in names]
         sheet.axes.set_yticks(range(len(names)), ticks)
         for words in sheet.axes.get_yticklabels():
             words.set_parse_math(False)
@@ -57,7 +57,7 @@ def compare(
         return Drawn(legend, f"{count(len(table), pair)}; mean with its 95% interval")
 
     lost = int((~known).sum())
-    name = NAMES.get(metric, metric)
+    name = called(metric)
     notes = [f"{lost:,} of {len(frame):,} calls have no {name} or no {pair} and are not compared."] if lost else []
     why = "" if len(table) else no_rows(frame, f"a {name} and a {pair}")
     height = 1.7 + 0.42 * len(names)
@@ -103,4 +103,4 @@ def _difference(table: pd.DataFrame, place: int, metric: str) -> str:
         return "no pair in common with the first"
     sign = "+" if found.value > 0 else ""
     gap = stats.Interval(found.value, found.low, found.high, found.n, found.level)
-    return f"{sign}{with_interval(metric, gap)} over {found.n:,} pairs"
+    return f"{sign}{with_interval(metric, gap)} over {count(found.n, 'pair')}"

@@ -23,6 +23,8 @@ WIDTH_IN = 8.0
 """As wide as a notebook's output with room to spare: 800 pixels."""
 LINE = 98
 """Characters that fit into a line of the legend, the names beside the axes included."""
+UNDER_PT = 40.0
+"""From the axes down to the legend: room for the ticks and the label."""
 EMPTY_IN = 1.7
 """Height of a figure that only says why it shows nothing."""
 
@@ -80,12 +82,19 @@ class Sheet:
         if subtitle:
             self.note(subtitle, at=(0, 1), offset_pt=(0, 7 + above_pt), fontsize=9, va="bottom")
 
-    def note(self, words: str, *, at: tuple[float, float], offset_pt: tuple[float, float], **style: Any) -> Artist:
-        """Soft words at a place of the axes (0 to 1), moved by some points."""
+    def note(
+        self,
+        words: str,
+        *,
+        at: tuple[float, float],
+        offset_pt: tuple[float, float],
+        of: Artist | None = None,
+        **style: Any,
+    ) -> Artist:
+        """Soft words at a place (0 to 1) of the axes, or `of` something else, moved by some points."""
         options = {"fontsize": 8.5, "color": self.ink.soft, "annotation_clip": False, **PLAIN, **style}
-        return self.axes.annotate(
-            words, at, xycoords="axes fraction", xytext=offset_pt, textcoords="offset points", **options
-        )
+        place: Any = of or "axes fraction"
+        return self.axes.annotate(words, at, xycoords=place, xytext=offset_pt, textcoords="offset points", **options)
 
     def foot(self, handles: Sequence[Artist], rows: Sequence[Sequence[str]], notes: Sequence[str]) -> None:
         """The legend and footnotes: a table under our own axes, inside and by the label in the caller's."""
@@ -97,18 +106,21 @@ class Sheet:
             lines = [line for note in notes for line in textwrap.wrap(note, line_chars)]
             self.axes.set_xlabel("\n".join([self.axes.get_xlabel(), *lines]))
             return
-        under_pt = 40.0
+        legend = None
         if handles:
             beside = max((len(tick.get_text()) for tick in self.axes.get_yticklabels()), default=0)
-            self._table(handles, *_fitted(rows, LINE - beside), under_pt)
-            under_pt += 13.5 * len(rows) + 4
+            legend = self._table(handles, *_fitted(rows, LINE - beside), UNDER_PT)
         lines = [line for note in notes for line in textwrap.wrap(note, 118)]
         if lines:
-            self.note("\n".join(lines), at=(0, 0), offset_pt=(0, -under_pt), va="top", fontsize=8, linespacing=1.4)
+            # Under the legend as it comes to be drawn: how high its rows are depends on the font and the resolution.
+            offset_pt = (0.0, -UNDER_PT if legend is None else -7.0)
+            self.note(
+                "\n".join(lines), at=(0, 0), offset_pt=offset_pt, of=legend, va="top", fontsize=8, linespacing=1.4
+            )
         width, height = self.figure.get_size_inches()
-        self.figure.set_size_inches(width, height + 0.19 * len(rows) + 0.16 * len(lines))
+        self.figure.set_size_inches(width, height + 0.2 * len(rows) + 0.16 * len(lines))
 
-    def _table(self, handles: Sequence[Artist], rows: Sequence[Sequence[str]], size: float, under_pt: float) -> None:
+    def _table(self, handles: Sequence[Artist], rows: Sequence[Sequence[str]], size: float, under_pt: float) -> Legend:
         """A legend whose facts stand in columns; a legend fills column by column, so that is how it is given them."""
         columns = max(map(len, rows))
         blank = Line2D([], [], linestyle="none")
@@ -131,6 +143,7 @@ class Sheet:
             labelspacing=0.45 + (9 / size - 1) * 1.3,
         )
         _plain(legend)
+        return legend
 
     def empty(self, sentence: str) -> None:
         """In place of data: why there is none, and what to do."""
@@ -165,7 +178,7 @@ def _fitted(rows: Sequence[Sequence[str]], line: int) -> tuple[list[list[str]], 
     columns = range(max(map(len, rows)))
     widths = [max((len(row[place]) for row in rows if place < len(row)), default=0) for place in columns]
     facts = sum(width + 4 for width in widths[1:])
-    room = max(line - facts, 20)
+    room = max(line - facts, 36)
     size = 9 * min(line / (min(widths[0], room) + facts), 1)
     return [[short(row[0], room), *row[1:]] for row in rows], max(size, 6.5)
 

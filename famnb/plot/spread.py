@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 
 from famnb import stats
 from famnb.plot.ecdf import curve, percents
-from famnb.plot.groups import grouped, need, numbers
+from famnb.plot.groups import grouped, moments, need, numbers
 from famnb.plot.panels import Drawn, Key, Picture, no_rows, show
 from famnb.plot.sheet import Sheet
-from famnb.plot.words import NAMES, axis, capital, measured, simulated, with_interval
+from famnb.plot.words import NAMES, axis, called, capital, measured, simulated, with_interval
 
 MARKS = ((0.5, "o", "○ median"), (0.95, "D", "◇ p95"))
 """The percentiles marked: each needs 1 / (1 - p) values."""
@@ -44,7 +44,7 @@ def latency(
     codes, names = grouped(frame[by])
     rows = pd.DataFrame({"group": codes, "value": values})
     known = values[~np.isnan(values)]
-    name = NAMES.get(metric, metric)
+    name = called(metric)
     label, scale = axis(metric, float(known.max()) if len(known) else 0)
     title = f"{capital(name)} by {by}"
     notes = [*_missing(values, name), *simulated(frame)]
@@ -63,7 +63,7 @@ def latency(
 
     if over is None:
         return show(Picture(title, label, "share of calls", shares, why, notes), rows, facet=parts or None, ax=ax)
-    started = frame["started_at"]
+    started = moments(frame)
     rows["hour"] = started.dt.hour.to_numpy()
     zone = f"hour of the day ({started.dt.tz or 'no time zone'}) in which the call started"
 

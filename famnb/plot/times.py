@@ -15,13 +15,14 @@ SPANS = ((180.0, 1.0, "seconds"), (3 * 3600.0, 60.0, "minutes"), (48 * 3600.0, 3
 
 def places(started: pd.Series[pd.Timestamp]) -> tuple[np.ndarray[Any, Any], str, bool]:
     """Where calls lie on the axis, what the axis says, and whether it shows dates."""
+    started = utc(started)
     first, last = started.min(), started.max()
     span = (last - first).total_seconds()
     for limit, unit, name in SPANS:
         if span <= limit:
             since = (started - first).dt.total_seconds().to_numpy(dtype=float) / unit
             return since, f"{name} since the first call, {first:%Y-%m-%d %H:%M} UTC", False
-    return cast(Any, date2num)(utc(started).to_numpy()), "time (UTC)", True
+    return cast(Any, date2num)(started.to_numpy()), "time (UTC)", True
 
 
 def utc(started: pd.Series[pd.Timestamp]) -> pd.Series[pd.Timestamp]:

@@ -30,6 +30,11 @@ NAMES = {
 UNITS = {column.name: column.unit for column in CALLS} | {"itl_s": "s"}
 
 
+def called(column: str) -> str:
+    """What a column is called."""
+    return NAMES.get(column) or (f"score {column[6:]}" if column.startswith("score_") else column)
+
+
 def short(words: str, limit: int = 44) -> str:
     """Words for a legend: the middle of a long one left out, since names differ at their ends."""
     if len(words) <= limit:
@@ -76,7 +81,7 @@ def measured(metric: str, value: float) -> str:
 
 def axis(metric: str, largest: float) -> tuple[str, float]:
     """What the axis of a column says, and the factor from the column's unit to the axis'."""
-    name, unit = NAMES.get(metric, metric), UNITS.get(metric, "")
+    name, unit = called(metric), UNITS.get(metric, "")
     if unit in ("s", "s/token") and largest < 1:
         return f"{name} (m{unit})", 1e3
     return (f"{name} ({unit})" if unit not in ("", "tokens", "tokens/s") else name), 1.0

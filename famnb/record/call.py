@@ -65,7 +65,8 @@ class Call:
     @property
     def labels(self) -> dict[str, str]:
         """What the caller called it."""
-        return msgspec.json.decode(self.row["labels"] or "{}", type=dict[str, str])
+        decoded = msgspec.json.decode(self.row["labels"] or "{}", type=dict[str, Any])
+        return {name: str(value) for name, value in decoded.items() if value is not None}
 
     @property
     def cost(self) -> Cost | None:

@@ -14,7 +14,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
 
-import msgspec
 import platformdirs
 
 from famnb.client import Exchange, Stream, play
@@ -136,7 +135,7 @@ class Ledger:
             pieces: dict[str, list[bytes]] = {}
             for piece in self._fetch(sql, some):
                 pieces.setdefault(piece["call_id"], []).append(piece["reads"])
-            yield from ((call_id, rows.unpacked(pieces[call_id])) for call_id in some if call_id in pieces)
+            yield from ((call_id, rows.unpacked(call_id, pieces[call_id])) for call_id in some if call_id in pieces)
 
     def recall(self, request: Request, *, nth: int = 0, simulated: bool = True) -> Exchange | None:
         """The `nth` newest complete call of an identical request, over again after the oldest; None without any.
@@ -163,9 +162,17 @@ class Ledger:
         """Finish the rows of calls whose process died: `interrupted`, with what had arrived."""
         dead = self._fetch(f"SELECT * FROM ({STANDING} WHERE status = 'running') WHERE standing = 'interrupted'")  # noqa: S608 - own text
         for row in dead:
-            self._submit(functools.partial(rows.buried, row["id"], self._call(row).reply))
+            self._submit(functools.partial(rows.buried, row["id"], self._remains(row)))
         if dead:
             self.flush()
+
+    def _remains(self, row: sqlite3.Row) -> Reply:
+        """What had arrived of a call whose process died."""
+        try:
+            return self._call(row).reply
+        except Exception as error:  # whatever one row holds, the others can be read
+            rows.damaged(row["id"], "what had arrived", error)
+            return Reply(status="interrupted", complete=False)
 
     def fits(self, model: str) -> Mapping[str | None, estimate.Fit]:
         """A model's tokens per character, by the service that answered, fitted on its own replies."""
@@ -314,7 +321,7 @@ class Ledger:
 
 def _call(row: sqlite3.Row, body: str | None, load: Callable[[], tuple[Read, ...]]) -> Call:
     values = {name: row[name] for name in row.keys()} | {"status": row["standing"]}  # noqa: SIM118 - a Row iterates over values
-    return Call(row=values, body=msgspec.json.decode(body) if body else {}, load=load)
+    return Call(row=values, body=rows.decoded(row["id"], body), load=load)
 
 
 def _marks(values: Sequence[Any]) -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import re
 import tempfile
 import tomllib
 from collections.abc import Iterable
@@ -30,6 +31,7 @@ from famnb.record.price import Price, entry
 
 _FIELDS = tuple(name for name in inspect.signature(entry).parameters if name != "source")
 _REQUIRED = ("model", "input", "output")
+_HEAD = re.compile(r"\s*\[\[\s*[\"']?price[\"']?\s*\]\]")
 
 
 def default_path() -> Path:
@@ -38,16 +40,31 @@ def default_path() -> Path:
 
 
 def read(path: Path) -> tuple[Price, ...]:
-    """The entries of a file; raises InvalidRequest, saying which entry and field, and OSError."""
+    """The entries of a file; raises InvalidRequest, saying which line, entry and field, and OSError."""
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
+        text = path.read_text(encoding="utf-8-sig")  # some editors begin every file with a byte order mark
+        content = tomllib.loads(text, parse_float=Decimal)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidRequest(f"{path}: this is not TOML ({error}); expected tables that begin with [[price]]") from None
     tables = content.pop("price", [])
     if content or not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         found = f"got {', '.join(content)}" if content else "got one table [price]"
         raise InvalidRequest(f"{path}: expected nothing but tables that begin with [[price]]; {found}")
-    return tuple(_entry(path, number, table) for number, table in enumerate(tables, start=1))
+    entries: dict[tuple[object, ...], int] = {}
+    made: list[Price] = []
+    for number, table in enumerate(tables, start=1):
+        try:
+            price = _entry(table, source=str(path))
+            before = entries.setdefault((price.model, price.since, price.until_context), number)
+            if before != number:
+                raise InvalidRequest(
+                    f"model, since and until_context are those of price {before}; one of the two must go"
+                )
+        except InvalidRequest as error:
+            key = str(error).partition(":")[0]
+            raise InvalidRequest(f"{path}, {_line(text, number, key)}price {number}: {error}") from None
+        made.append(price)
+    return tuple(made)
 
 
 def write(path: Path, entries: Iterable[Price]) -> None:
@@ -64,18 +81,26 @@ def write(path: Path, entries: Iterable[Price]) -> None:
         raise
 
 
-def _entry(path: Path, number: int, table: dict[str, Any]) -> Price:
-    where = f"{path}, price {number}"
+def _entry(table: dict[str, Any], *, source: str) -> Price:
     if unknown := [name for name in table if name not in _FIELDS]:
-        raise InvalidRequest(f"{where}: there is no {', '.join(unknown)}; there are {', '.join(_FIELDS)}")
+        raise InvalidRequest(f"{unknown[0]}: there is no such field; there are {', '.join(_FIELDS)}")
     if missing := [name for name in _REQUIRED if name not in table]:
-        raise InvalidRequest(f"{where}: {', '.join(missing)} missing")
+        raise InvalidRequest(f"{', '.join(missing)} missing")
     if not isinstance(table["model"], str):
-        raise InvalidRequest(f"{where}: model: expected a name in quotes; got {table['model']!r}")
-    try:
-        return entry(**table, source=str(path))
-    except InvalidRequest as error:
-        raise InvalidRequest(f"{where}: {error}") from None
+        raise InvalidRequest(f"model: expected a name in quotes; got {table['model']!r}")
+    return entry(**table, source=source)
+
+
+def _line(text: str, number: int, key: str) -> str:
+    """Where the table of this number has a key, or else begins, as "line 3, "; empty where that cannot be told."""
+    lines = text.splitlines()
+    heads = [place for place, line in enumerate(lines) if _HEAD.match(line)]
+    if number > len(heads):
+        return ""
+    begin = heads[number - 1]
+    end = heads[number] if number < len(heads) else len(lines)
+    named = (place for place in range(begin, end) if lines[place].partition("=")[0].strip().strip("\"'") == key)
+    return f"line {next(named, begin) + 1}, "
 
 
 def _table(price: Price) -> str:

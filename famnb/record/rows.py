@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -126,9 +127,27 @@ def packed(reads: Sequence[Read]) -> bytes:
     return zlib.compress(msgspec.msgpack.encode(reads), 3)
 
 
-def unpacked(pieces: Iterable[bytes]) -> tuple[Read, ...]:
-    """The reads in stored pieces."""
-    return tuple(read for piece in pieces for read in _READS.decode(zlib.decompress(piece)))
+def unpacked(call_id: str, pieces: Iterable[bytes]) -> tuple[Read, ...]:
+    """The reads in stored pieces; of damaged ones none, with a warning, since one call must not hide all others."""
+    try:
+        return tuple(read for piece in pieces for read in _READS.decode(zlib.decompress(piece)))
+    except (zlib.error, msgspec.DecodeError) as error:
+        damaged(call_id, "the bytes that came", error)
+        return ()
+
+
+def decoded(call_id: str, body: str | None) -> dict[str, Any]:
+    """A stored request body; nothing of a damaged one, with a warning."""
+    try:
+        return msgspec.json.decode(body or "{}", type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        damaged(call_id, "the request", error)
+        return {}
+
+
+def damaged(call_id: str, what: str, error: Exception) -> None:
+    """Warn that a part of a call cannot be read."""
+    warnings.warn(f"the ledger is damaged: {what} of {call_id} cannot be read ({error})", RuntimeWarning, stacklevel=3)
 
 
 def microseconds(moment: datetime) -> int:

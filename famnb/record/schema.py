@@ -91,8 +91,7 @@ MIGRATIONS: tuple[Step, ...] = (_first, _hidden_cap, _planned, _marks)
 
 def migrate(connection: sqlite3.Connection) -> None:
     """Bring a file up to date, one step after the other, all in one transaction."""
-    check(connection)
-    if version(connection) == len(MIGRATIONS):
+    if version(connection) >= len(MIGRATIONS):
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -111,11 +110,23 @@ def version(connection: sqlite3.Connection) -> int:
 
 
 def check(connection: sqlite3.Connection) -> None:
-    """Refuse a file that a newer famnb wrote."""
-    if version(connection) > len(MIGRATIONS):
+    """Refuse a file that a newer famnb wrote, and a database of another program, which is not ours to change."""
+    connection.execute("BEGIN")  # one moment of the file: somebody may be making its tables just now
+    try:
+        found = version(connection)
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+    file = connection.execute("PRAGMA database_list").fetchone()[2]
+    if found > len(MIGRATIONS):
         raise LedgerError(
-            f"the ledger has version {version(connection)}, this famnb knows up to {len(MIGRATIONS)}: "
+            f"the ledger {file} has version {found}, this famnb knows up to {len(MIGRATIONS)}: "
             "update famnb, or choose another file with FAMNB_LEDGER or ledger="
+        )
+    if tables and (found == 0 or not tables >= {"calls", "requests", "pieces"}):
+        raise LedgerError(
+            f"{file} is a database, but no ledger, and left as it is: choose another file with FAMNB_LEDGER or ledger="
         )
 
 
@@ -139,6 +150,7 @@ def _write_ahead(connection: sqlite3.Connection, patience_s: float) -> None:
     deadline = time.monotonic() + patience_s
     while True:
         try:
+            check(connection)  # first of all, for this changes the file
             connection.execute("PRAGMA journal_mode = WAL")
             return
         except sqlite3.OperationalError as error:

@@ -157,17 +157,30 @@ def _chosen(older_than: timedelta | datetime | None, keep: int | None) -> tuple[
     """The calls to delete, as an SQL condition and its values."""
     if older_than is None and keep is None:
         raise ValueError("prune: say which calls may go: older_than= an age or a moment, keep= a number of calls")
-    if keep is not None and keep < 0:
+    if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 0):
         raise ValueError(f"keep: expected a number of calls of at least 0, got {keep!r}")
     conditions, values = ["status <> 'running'"], list[Any]()
     if older_than is not None:
-        moment = datetime.now(UTC) - older_than if isinstance(older_than, timedelta) else older_than
         conditions.append("started_us < ?")
-        values.append(rows.microseconds(moment if moment.tzinfo else moment.replace(tzinfo=UTC)))
+        values.append(rows.microseconds(_before(older_than)))
     if keep is not None:
         conditions.append("id NOT IN (SELECT id FROM calls ORDER BY started_us DESC, id DESC LIMIT ?)")
         values.append(keep)
     return " AND ".join(conditions), values
+
+
+def _before(older_than: timedelta | datetime) -> datetime:
+    """The moment before which calls may go; raises ValueError for what is none."""
+    match older_than:
+        case timedelta():
+            try:
+                return datetime.now(UTC) - older_than
+            except OverflowError:
+                return datetime.min.replace(tzinfo=UTC)
+        case datetime():
+            return older_than if older_than.tzinfo else older_than.replace(tzinfo=UTC)
+        case _:
+            raise ValueError(f"older_than: expected a timedelta or a datetime, got {older_than!r}")
 
 
 @contextlib.contextmanager

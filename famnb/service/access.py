@@ -12,6 +12,9 @@ from starlette.datastructures import Headers
 
 from famnb.service.refusal import Refusal
 
+_ROUNDING = 1e-6
+"""The share of a request that is none: what sums of seconds are off by."""
+
 
 def caller(headers: Headers, keys: Sequence[str], *, named: bool = False) -> str:
     """The key a request carries; `named` accepts `x-api-key` where there is no Authorization. Raises Refusal 401."""
@@ -75,7 +78,8 @@ class Limits:
         now = self._clock()
         left, since = self._allowances.get(key, (float(self._burst), now))
         left = min(left + (now - since) * self._per_second, float(self._burst))
-        if left < 1:
+        # Whoever waited as long as was said must not be refused for the rounding of a sum.
+        if left < 1 - _ROUNDING:
             wait = (1 - left) / self._per_second
             self._allowances[key] = left, now
             allowed = f"{self._per_second * 60:g} a minute, {self._burst} of them at once"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import uuid
 from typing import Any
 
 from starlette.applications import Starlette
@@ -15,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from famnb.endpoints import ENDPOINTS, Endpoint
 from famnb.errors import InvalidRequest
+from famnb.request.base import shortened
 from famnb.service.access import Limits, caller
 from famnb.service.ending import Ending
 from famnb.service.engines.engine import Engine
@@ -24,10 +24,11 @@ from famnb.service.faults import faults_of
 from famnb.service.generation import Generation, House
 from famnb.service.openapi import description
 from famnb.service.options import Options
-from famnb.service.refusal import Refusal, endpoint_at
+from famnb.service.refusal import Refusal, body_at, endpoint_at, new_request_id
 from famnb.service.stores.file import FileStore
 from famnb.service.stores.memory import MemoryStore
 from famnb.service.stores.store import Store
+from famnb.service.upload import checked_head
 from famnb.wire import codec
 
 
@@ -111,7 +112,7 @@ class _Marked:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def marked(message: Message) -> None:
             if message["type"] == "http.response.start":
-                request_id = (b"x-request-id", f"req_{uuid.uuid4().hex}".encode())
+                request_id = (b"x-request-id", new_request_id())
                 message["headers"] = [*message.get("headers", ()), request_id, self._engine]
             await send(message)
 
@@ -121,6 +122,7 @@ class _Marked:
 async def _stored(house: House, request: Request) -> Response:
     """Retrieve or delete a stored response."""
     key = caller(request.headers, house.keys)
+    checked_head(request)
     id_ = request.path_params["id"]
     if request.method == "DELETE":
         await house.store.delete(key, id_)
@@ -139,14 +141,13 @@ async def _openapi(house: House, endpoints: tuple[Endpoint, ...], _: Request) ->
 def _refused(request: Request, error: Exception) -> Response:
     """The answer to a request that cannot be answered, in the shape of the endpoint it went to."""
     assert isinstance(error, Refusal)
-    endpoint = endpoint_at(request.url.path)
-    return _json(endpoint.dialect.fault(error.fault(endpoint)), error.status, error.headers)
+    return Response(body_at(request.url.path, error), error.status, error.headers, "application/json")
 
 
 def _unrouted(endpoints: tuple[Endpoint, ...], request: Request, error: Exception) -> Response:
     """The answer to a path or method that does not exist at an address, or only at the other."""
     assert isinstance(error, HTTPException)
-    path = request.url.path
+    path = shortened(request.url.path, 200)
     if error.status_code == 405:
         allowed = (error.headers or {}).get("Allow", "")
         said = f"{request.method} is not allowed at {path}; use {allowed}"
@@ -165,5 +166,5 @@ def _failed(request: Request, _: Exception) -> Response:
     return _refused(request, Refusal(500, "the service failed; the request may be repeated", headers=headers))
 
 
-def _json(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    return Response(codec.encode(body), status, headers, "application/json")
+def _json(body: Any) -> Response:
+    return Response(codec.encode(body), media_type="application/json")

@@ -69,6 +69,7 @@ class Generation:
         messages = self._endpoint.name == "messages"
         named = messages and "anthropic-version" in http.headers
         key = caller(http.headers, house.keys, named=messages)
+        upload.checked_head(http)
         with house.limits.admitted(key), contextlib.suppress(ClientDisconnect):
             body = await house.ending.unless(
                 lambda: upload.body_of(http, limit=options.body_limit, within=options.upload_timeout)

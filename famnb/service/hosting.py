@@ -17,13 +17,19 @@ from starlette.types import ASGIApp
 from famnb.errors import ConnectError
 from famnb.service.app import create_app, engine_of, store_of
 from famnb.service.beside import collect_rarely
+from famnb.service.connection import Connection
 from famnb.service.ending import Ending
 from famnb.service.engines.engine import Engine
 from famnb.service.options import Options, new_key
 from famnb.service.stores.store import Store
 
+if sys.platform != "win32":
+    import resource
+
 _GRACE_S = 1
 """How long callers have to read the end of their streams, once the service ends."""
+_FILES = (65_536, 10_240)
+"""How many open files to ask for where all that there may be are refused."""
 
 
 class _Web(uvicorn.Server):
@@ -80,6 +86,7 @@ def run(*, until_eof: bool = False, **options: Any) -> int:
     error. `alt_url` is the `url` unless there is an `alt_port`.
     """
     chosen = Options(**options)
+    _open_many()
     keys = chosen.keys() or (new_key(),)
     wanted = (chosen.port,) if chosen.alt_port is None else (chosen.port, chosen.alt_port)
     sockets = [_listening(chosen.host, port) for port in wanted]
@@ -89,7 +96,9 @@ def run(*, until_eof: bool = False, **options: Any) -> int:
     engine, store, ending = engine_of(chosen), store_of(chosen), Ending()
     alt_port = None if chosen.alt_port is None else ports[-1]
     app = create_app(chosen, keys=keys, engine=engine, store=store, ending=ending, alt_port=alt_port)
-    web = _Web(_config(app), msgspec.json.encode(line), engine=engine, store=store, ending=ending)
+    web = _Web(
+        _config(app, within=chosen.upload_timeout), msgspec.json.encode(line), engine=engine, store=store, ending=ending
+    )
     if until_eof:
         threading.Thread(target=web.end_with_stdin, name="famnb-stdin", daemon=True).start()
     with contextlib.suppress(KeyboardInterrupt), collect_rarely():
@@ -97,10 +106,14 @@ def run(*, until_eof: bool = False, **options: Any) -> int:
     return 0
 
 
-def _config(app: ASGIApp) -> uvicorn.Config:
+def _config(app: ASGIApp, *, within: float) -> uvicorn.Config:
+    class Timed(Connection):
+        """A connection with the patience that the options say."""
+
+    Timed.within = within
     return uvicorn.Config(
         app,
-        http="httptools",
+        http=Timed,
         ws="none",
         lifespan="off",
         log_level="warning",
@@ -120,9 +133,22 @@ def _listening(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=2048)
     except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
         raise ConnectError(
-            f"cannot listen at {host} port {port} ({error}); choose another port, or 0 for a free one"
+            f"cannot listen at {host} port {port} ({reason}); choose another host or port, port 0 for a free one"
         ) from None
+
+
+def _open_many() -> None:
+    """Have as many files open as the system allows: each caller is one, each call of an upstream another."""
+    if sys.platform == "win32":
+        return  # there is no such limit
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    # Some systems say that there is no limit, and refuse it all the same.
+    for wanted in (most, *_FILES):
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+            return
 
 
 def _url(host: str, port: int) -> str:

@@ -54,7 +54,7 @@ class Options:
     body_limit: int = 20_000_000
     """The largest body that is read, in bytes."""
     upload_timeout: float = 30.0
-    """Seconds within which a body must have arrived."""
+    """Seconds within which the head of a request must have arrived, and then its body."""
 
     def __post_init__(self) -> None:
         for name in ("time_scale", "upload_timeout"):
@@ -63,8 +63,10 @@ class Options:
                 raise InvalidRequest(f"{name}: expected a number of 0 or more, got {value!r}")
         for name in ("requests_per_minute", "burst", "concurrency"):
             value = getattr(self, name)
-            if value is not None and value <= 0:
+            if value is not None and not (math.isfinite(value) and value > 0):
                 raise InvalidRequest(f"{name}: expected a number above 0, got {value!r}")
+        if self.burst is not None and self.requests_per_minute is None:
+            raise InvalidRequest("burst: given without requests_per_minute, of which it is a part; say both or neither")
         if self.profile not in PROFILES:
             raise InvalidRequest(f"profile: expected one of {', '.join(map(repr, PROFILES))}, got {self.profile!r}")
         if not self.upstream and (self.upstream_key or self.upstream_model):

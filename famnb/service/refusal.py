@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import uuid
 from collections.abc import Mapping
 
 from famnb.endpoints import ENDPOINTS, Endpoint
 from famnb.events import Fault
+from famnb.wire import codec
 
 
 class Refusal(Exception):
@@ -48,17 +50,7 @@ class _Words:
 
 _WORDS = {
     False: _Words("invalid_request_error", "server_error", {429: "rate_limit_error"}),
-    True: _Words(
-        "invalid_request_error",
-        "api_error",
-        {
-            401: "authentication_error",
-            404: "not_found_error",
-            413: "request_too_large",
-            429: "rate_limit_error",
-            529: "overloaded_error",
-        },
-    ),
+    True: _Words("invalid_request_error", "api_error", {401: "authentication_error", 429: "rate_limit_error"}),
 }
 _CODES = {
     401: "invalid_api_key",
@@ -67,6 +59,7 @@ _CODES = {
     408: "request_timeout",
     413: "request_too_large",
     429: "rate_limit_exceeded",
+    431: "headers_too_large",
 }
 """The code of a status, where the refusal names none; for other statuses it is the type."""
 
@@ -77,3 +70,14 @@ def endpoint_at(path: str) -> Endpoint:
         if path == endpoint.path or path.startswith(f"{endpoint.path}/"):
             return endpoint
     return ENDPOINTS["web"]
+
+
+def body_at(path: str, refusal: Refusal) -> bytes:
+    """The error body for a refusal at a path."""
+    endpoint = endpoint_at(path)
+    return codec.encode(endpoint.dialect.fault(refusal.fault(endpoint)))
+
+
+def new_request_id() -> bytes:
+    """What tells an answer from all others, for the header `x-request-id`."""
+    return f"req_{uuid.uuid4().hex}".encode()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
+from scipy import special
 
 from famnb.stats.interval import Interval, Values, checked, floats, mean, numbers
 
@@ -58,7 +58,7 @@ def paired(first: Any, second: Any, *, by: Iterable[Any] | None = None, level: f
     """
     level = checked("level", level)
     table = _matched(first, second, by)
-    both = table.groupby(level=0).mean().dropna()
+    both = (table if table.index.is_unique else table.groupby(level=0).mean()).dropna()
     a, b = numbers(both["first"]), numbers(both["second"])
     gap = mean(b - a, level=level)
     positive = bool(len(a)) and bool((a > 0).all()) and bool((b > 0).all())
@@ -72,7 +72,9 @@ def paired(first: Any, second: Any, *, by: Iterable[Any] | None = None, level: f
         level,
         ratio,
         effect=gap.value / spread if spread else math.nan,
-        p_value=float(stats.ttest_1samp(b - a, 0.0).pvalue) if spread else math.nan,
+        p_value=float(2 * special.stdtr(gap.n - 1, -abs(gap.value) * math.sqrt(gap.n) / spread))
+        if spread
+        else math.nan,
     )
 
 
@@ -105,8 +107,9 @@ def holm(p_values: Iterable[float]) -> npt.NDArray[np.float64]:
 def _matched(first: Any, second: Any, by: Iterable[Any] | None) -> pd.DataFrame:
     """Both samples side by side, one row a prompt and repeat."""
     if by is None and isinstance(first, pd.Series) and isinstance(second, pd.Series):
-        sides = [pd.Series(floats(side), index=side.index).groupby(level=0).mean() for side in (first, second)]
-        return pd.concat(sides, axis=1, keys=["first", "second"], join="inner")
+        sides = [pd.Series(floats(side), index=side.index) for side in (first, second)]
+        means = [side if side.index.is_unique else side.groupby(level=0).mean() for side in sides]
+        return pd.concat(means, axis=1, keys=["first", "second"], join="inner")
     a, b = floats(first), floats(second)
     names = list(range(len(a))) if by is None else list(by)
     if not len(a) == len(b) == len(names):
@@ -137,8 +140,8 @@ def _welch(a: Values, b: Values, level: float) -> tuple[Interval, float]:
     if not error:
         return Interval(gap, gap, gap, n, level), math.nan
     free = sum(errors) ** 2 / sum(part**2 / (len(side) - 1) for part, side in zip(errors, (a, b), strict=True))
-    off = float(stats.t.ppf((1 + level) / 2, free)) * error
-    return Interval(gap, gap - off, gap + off, n, level), float(2 * stats.t.sf(abs(gap) / error, free))
+    off = float(special.stdtrit(free, (1 + level) / 2)) * error
+    return Interval(gap, gap - off, gap + off, n, level), float(2 * special.stdtr(free, -abs(gap) / error))
 
 
 def _hedges(a: Values, b: Values) -> float:

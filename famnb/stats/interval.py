@@ -10,7 +10,7 @@ from typing import Any, Literal, assert_never, get_args
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
+from scipy import special, stats
 
 Values = npt.NDArray[np.float64]
 Method = Literal["order", "bootstrap"]
@@ -73,8 +73,8 @@ def numbers(values: Any) -> Values:
 
 
 def checked(name: str, share: float) -> float:
-    """A number strictly between 0 and 1; raises ValueError for any other."""
-    if not 0 < share < 1:
+    """A number strictly between 0 and 1; raises ValueError for anything else."""
+    if not isinstance(share, int | float | np.number) or not 0 < share < 1:
         raise ValueError(f"{name}: expected a number between 0 and 1, such as 0.95; got {share!r}")
     return share
 
@@ -125,7 +125,7 @@ def mean(values: Any, *, level: float = 0.95) -> Interval:
     centre = float(np.mean(found))
     if n < 2:
         return Interval(centre, math.nan, math.nan, n, level)
-    off = float(stats.t.ppf((1 + level) / 2, n - 1)) * float(np.std(found, ddof=1)) / math.sqrt(n)
+    off = float(special.stdtrit(n - 1, (1 + level) / 2)) * float(np.std(found, ddof=1)) / math.sqrt(n)
     return Interval(centre, centre - off, centre + off, n, level)
 
 

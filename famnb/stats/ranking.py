@@ -21,7 +21,7 @@ Vote = tuple[str, str, str | None]
 """First, second and the winner of the two; None for a tie."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True, repr=False)
 class Ranking:
     """Strengths of what was voted on."""
 
@@ -34,7 +34,7 @@ class Ranking:
     bounded: bool
     """False where the votes alone bound no strength, as when one never lost: then each pair that met was given half a
     win both ways, and strengths are pulled together."""
-    covariance: npt.NDArray[np.float64] = dataclasses.field(repr=False)
+    covariance: npt.NDArray[np.float64]
     """Of the strengths, in the order of the rows."""
 
     def probability(self, first: str, second: str) -> float:
@@ -44,7 +44,9 @@ class Ranking:
 
     def __str__(self) -> str:
         note = "" if self.bounded else "\none never lost or never won: half a win both ways was added to each pair"
-        return f"{self.frame.to_string(float_format='{:.2f}'.format)}\nn = {self.n} votes{note}"
+        return f"{self.frame.to_string(float_format=_digits)}\nn = {self.n} votes{note}"
+
+    __repr__ = __str__
 
 
 def bradley_terry(votes: Iterable[Vote], *, level: float = 0.95) -> Ranking:
@@ -79,6 +81,11 @@ def bradley_terry(votes: Iterable[Vote], *, level: float = 0.95) -> Ranking:
     )
     order = np.argsort(-strength, kind="stable")
     return Ranking(frame.iloc[order], len(found), level, bounded, covariance[np.ix_(order, order)])
+
+
+def _digits(value: float) -> str:
+    """Two decimals; what they leave nothing of is 0, without a sign."""
+    return f"{value:z.2f}"
 
 
 def _vote(vote: Any) -> Vote:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from scipy import stats
+from scipy import special, stats
 
 from famnb.stats.interval import checked
 
@@ -55,14 +55,14 @@ def percentile_size(p: float, *, level: float = 0.95) -> int:
 
 def _half_width(n: int, sd: float, level: float, *, paired: bool) -> float:
     free, error = (n - 1, sd / math.sqrt(n)) if paired else (2 * n - 2, sd * math.sqrt(2 / n))
-    return float(stats.t.ppf((1 + level) / 2, free)) * error
+    return float(special.stdtrit(free, (1 + level) / 2)) * error
 
 
 def _power(n: int, effect: float, level: float, *, paired: bool) -> float:
     """The probability of a significant result, by the noncentral t distribution."""
     free, shift = (n - 1, effect * math.sqrt(n)) if paired else (2 * n - 2, effect * math.sqrt(n / 2))
-    bound = float(stats.t.ppf((1 + level) / 2, free))
-    found = float(stats.nct.sf(bound, free, shift) + stats.nct.cdf(-bound, free, shift))
+    bound = float(special.stdtrit(free, (1 + level) / 2))
+    found = float(1 - special.nctdtr(free, shift, bound) + special.nctdtr(free, shift, -bound))
     return 1.0 if math.isnan(found) else found  # so far out that the distribution has no figure left
 
 

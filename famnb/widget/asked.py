@@ -1,4 +1,4 @@
-"""What a request asks, as turns of a conversation, whichever endpoint it is for."""
+"""What a request asks, as turns of a conversation, and in which form, whichever endpoint it is for."""
 
 from __future__ import annotations
 
@@ -30,6 +30,17 @@ def turns(request: Request | None) -> list[Turn]:
             return [*_system(system), *(_turn(message.role, message.content) for message in messages)]
         case _:
             return []
+
+
+def wants_json(request: Request | None) -> bool:
+    """Whether a request asks for an answer in JSON."""
+    match request:
+        case ChatRequest(response_format=form) | WebChatRequest(response_format=form):
+            return form is not None and form.type != "text"
+        case ResponsesRequest(text=options):
+            return options is not None and options.format is not None and options.format.type != "text"
+        case _:
+            return False
 
 
 def _system(content: Content | None) -> list[Turn]:

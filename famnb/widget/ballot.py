@@ -13,6 +13,7 @@ from typing import Any, get_args
 import traitlets
 
 from famnb.errors import FamnbError, InvalidRequest
+from famnb.experiment.checks import count
 from famnb.experiment.judged import Judged
 from famnb.experiment.plan import Cell
 from famnb.experiment.votes import JUDGE, drawn
@@ -54,13 +55,13 @@ class Ballot:
 
         InvalidRequest where there is no pair, or for a `voter` that only a judge may be.
         """
-        if voter.startswith(JUDGE):
-            raise InvalidRequest(f"voter: names that begin with {JUDGE!r} are those of judges; choose another")
-        if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
-            raise InvalidRequest(f"n: expected a number of pairs of at least 1, or None for all; got {n!r}")
+        if not isinstance(voter, str) or voter.startswith(JUDGE):
+            raise InvalidRequest(
+                f"voter: expected a name, none that begins with {JUDGE!r} since those are judges'; got {voter!r:.80}"
+            )
         self._experiment = experiment
         self._voter = voter
-        self._seed = experiment.seed if seed is None else seed
+        self._seed = experiment.seed if seed is None else count("seed", seed)
         # Callbacks come on the main thread or on a subshell's.
         self._guard = threading.RLock()
         self._calls = {answer.cell.key: answer.call_id for answer in experiment.answers()}
@@ -69,7 +70,9 @@ class Ballot:
             raise InvalidRequest(
                 "there is no pair to vote on: a vote needs two variants' answers to the same prompt; run() makes them"
             )
-        self._pairs = pairs[:n]
+        most = len(pairs) if n is None else count("n", n, least=1)
+        self._pairs, self._spare = pairs[:most], pairs[most:]
+        """What is voted on, and what takes the place of a pair whose answers are equal."""
         self._alike = 0
         """Pairs left out because their answers are the same."""
         self._votes = {
@@ -144,15 +147,17 @@ class Ballot:
 
     def _next(self) -> None:
         """Show the first pair without a vote; where there is none, the result."""
-        for pair in list(self._pairs):
+        place = 0
+        while place < len(self._pairs):
+            pair = self._pairs[place]
             if _key(*_keys(pair)) in self._votes:
-                continue
-            if self._reply(pair[0]).text == self._reply(pair[1]).text:
-                self._pairs.remove(pair)
+                place += 1
+            elif self._reply(pair[0]).text != self._reply(pair[1]).text:
+                self._show(pair)
+                return
+            else:  # nothing to choose between: another pair takes its place, where there is one
+                self._pairs[place : place + 1], self._spare = self._spare[:1], self._spare[1:]
                 self._alike += 1
-                continue
-            self._show(pair)
-            return
         self._show(None)
 
     def _show(self, pair: tuple[Cell, Cell] | None) -> None:
@@ -187,7 +192,7 @@ class Ballot:
         done, total = self.progress
         alike = f"; pairs left out because their answers are equal: {self._alike:,}" if self._alike else ""
         if self._current is None:
-            return f"All {total:,} voted on{alike}"
+            return f"{f'All {total:,} voted on' if total else 'There is nothing to vote on'}{alike}"
         return f"{done:,} of {total:,} voted on{alike}"
 
     def _latest(self) -> Voted | None:

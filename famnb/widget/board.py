@@ -5,27 +5,27 @@ from __future__ import annotations
 import dataclasses
 import secrets
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import ipywidgets as widgets
 import pandas as pd
 
 from famnb.client import Client, Exchange, Stream
-from famnb.errors import FamnbError, InvalidRequest
+from famnb.errors import InvalidRequest
 from famnb.frame import calls
 from famnb.frame.source import ledger_of
 from famnb.record import Cost, Ledger
 from famnb.reply import Reply
 from famnb.request import Request
-from famnb.widget import boardtable, contrast, markup, transcript
+from famnb.widget import boardtable, contrast, transcript
 from famnb.widget.boardview import BoardView
 from famnb.widget.meters import MeteredPane
 from famnb.widget.pane import known
 from famnb.widget.shown import Output
+from famnb.widget.trouble import guarding
 from famnb.widget.variants import read
 
-_EMPTY = "Answers appear here side by side and are saved with the notebook."
 _RELOADED = (
     "This page was reloaded, and a reloaded page cannot change outputs it already has. To save these answers with the "
     "notebook, show the board in a new cell."
@@ -43,8 +43,10 @@ class Board:
 
         `variants` is a list of fields as `famnb.compose` takes them ({"endpoint": "messages", "thinking": 1024}, with a
         `label` if one is wanted), of famnb requests, or what `famnb.grid()` returns; or a mapping of labels to these.
-        Raises InvalidRequest, naming the pane, for settings that no request can have.
+        Raises InvalidRequest, naming the pane, for settings that no request can have, TypeError for what is no client.
         """
+        if not callable(getattr(client, "start", None)):
+            raise TypeError(f"client: expected a famnb.Client, such as famnb.connect() gives; got {client!r:.80}")
         self._client = client
         self._variants = read(variants)
         self._system = system
@@ -57,15 +59,16 @@ class Board:
         self._older: list[tuple[str, transcript.Bundle]] = []
         self._output = Output()
         self._trouble = widgets.HTML()
+        self._guarded = guarded = guarding(self._guard, self._trouble)
         self._view = BoardView(
-            sent=self._guarded(self.send),
-            picked=lambda label: self._guarded(lambda: self.pin(None if label == self.winner else label))(),
-            compared=self._guarded(self._toggled),
+            sent=guarded(self.send),
+            picked=lambda label: guarded(lambda: self.pin(None if label == self.winner else label))(),
+            compared=guarded(self._toggled),
             prompt=prompt,
             labels=[variant.label for variant in self._variants],
             replaced=all(isinstance(variant.settings, Request) for variant in self._variants),
         )
-        self._view.observe(lambda change: change["new"] and self._guarded(self._reloaded)(), "reloaded")
+        self._view.observe(lambda change: change["new"] and guarded(self._reloaded)(), "reloaded")
         self._box = widgets.VBox([self._view, self._trouble])
         self._box.add_class("famnb-composer")
 
@@ -193,11 +196,7 @@ class Board:
         rounds = [*self._older, *([(boardtable.title(made), boardtable.bundle(made))] if made else [])]
         if rounds:
             return transcript.session(rounds)
-        return {
-            "text/html": f'<p style="{transcript.MUTED}">{_EMPTY}</p>',
-            "text/markdown": f"*{_EMPTY}*",
-            "text/plain": _EMPTY,
-        }
+        return boardtable.awaited({variant.label: variant.losses for variant in self._variants})
 
     def _marked(self) -> None:
         """Show what was pinned or is to be compared, in the panes and in the table that is saved."""
@@ -231,16 +230,3 @@ class Board:
     def _reloaded(self) -> None:
         if self._round is not None and self._view.reloaded:
             self._trouble.value = f'<p class="famnb-remark">{_RELOADED}</p>'
-
-    def _guarded(self, callback: Callable[[], object]) -> Callable[[], None]:
-        """The callback with the guard held; what it raises is shown under the widget, where a log would hide it."""
-
-        def call() -> None:
-            with self._guard:
-                try:
-                    callback()
-                except Exception as error:
-                    words = str(error) if isinstance(error, FamnbError) else f"{type(error).__name__}: {error}"
-                    self._trouble.value = f'<p class="famnb-failure" role="alert">{markup.escape(words)}</p>'
-
-        return call

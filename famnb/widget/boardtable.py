@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from famnb.reply import Reply
 from famnb.widget import contrast, markup, transcript, words
 from famnb.widget.meters import NAMES, Meters
 
 WINNER = "★ winner"
+_EMPTY = "Their answers stream here side by side, and stay in the notebook as a table."
 _SHOWN = ("thinking", "text", "code", "failure", "note")
 _TABLE = "width:100%;border-collapse:collapse;margin:0.4em 0 1em;table-layout:fixed;font-size:1em"
 _LINE = "border-top:1px solid rgba(128,128,128,0.35);vertical-align:top;text-align:left;line-height:1.5"
@@ -79,6 +80,13 @@ def bundle(made: Round) -> transcript.Bundle:
         "text/markdown": "\n\n".join([head["text/markdown"], _figures(made), *(e["text/markdown"] for e in written)]),
         "text/plain": "\n\n".join([head["text/plain"], *(each["text/plain"] for each in written)]),
     }
+
+
+def awaited(panes: Mapping[str, Sequence[str]]) -> transcript.Bundle:
+    """What stands there before the first round: the panes by label, and what the endpoint of each cannot carry."""
+    said = f"{len(panes)} {'panes' if len(panes) > 1 else 'pane'}: {' | '.join(panes)}"
+    lost = [f"{label}: {loss}" for label, losses in panes.items() for loss in losses]
+    return transcript.written([transcript.Part("note", words) for words in (said, *lost, _EMPTY)])
 
 
 def title(made: Round) -> str:

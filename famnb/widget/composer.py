@@ -1,68 +1,55 @@
-"""The composer: choose an endpoint, fill in its form, send, watch, stop; what was said stays as ordinary output.
+"""The composer: choose an endpoint, fill in its form, send, watch, reply; what was said stays as ordinary output.
 
 Composer ──┬── Editor   the form: what is asked, as a Draft
            ├── Desk     the prompt box above the live view
-           └── panels   presets, history, code, JSON body: each has a `title` and a `box`, is told when it is `opened`
-                        and when the form has `changed`, and all else it needs when it is made
+           ├── Talk     the conversation: its turns and branches, tools and their approval
+           ├── Saved    what stays in the notebook
+           └── panels   presets, history, code, JSON body
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import ipywidgets as widgets
 
 from famnb.client import Client, Stream
 from famnb.client.asking import fitting
-from famnb.client.rounds import Tools
-from famnb.errors import FamnbError, InvalidRequest
+from famnb.client.history import Turn
+from famnb.client.rounds import MOST_ROUNDS, Tools
+from famnb.errors import InvalidRequest
 from famnb.record import Call, Ledger
 from famnb.reply import Reply
 from famnb.request import Request
-from famnb.widget import markup, transcript
 from famnb.widget.bodybox import BodyBox
 from famnb.widget.codebox import CodeBox
-from famnb.widget.desk import Desk
 from famnb.widget.draft import Draft, drafted
-from famnb.widget.editor import Editor, said
+from famnb.widget.editor import Editor
 from famnb.widget.folds import Folds
 from famnb.widget.given import Given
 from famnb.widget.keys import CLASS, Keys
-from famnb.widget.pane import known
+from famnb.widget.panel import Panel
 from famnb.widget.past import Past
 from famnb.widget.presetbox import PresetBox
+from famnb.widget.saved import Saved
 from famnb.widget.shown import Output
+from famnb.widget.talk import Talk
+from famnb.widget.talkdesk import TalkDesk
+from famnb.widget.trouble import guarding
 
-_EMPTY = "Replies appear here and are saved with the notebook."
 _RELOADED = (
     "This page was reloaded, and a reloaded page cannot change outputs it already has. To save this reply with the "
     "notebook, show the composer in a new cell."
 )
 
 
-class Panel(Protocol):
-    """Something beside the form that can be opened."""
-
-    title: str
-    """What it is called, on its button and above it."""
-    hint: str
-    """What it is for, on its button."""
-    box: widgets.Widget
-    """What it shows."""
-
-    def opened(self) -> None:
-        """It has come into view."""
-
-    def changed(self) -> None:
-        """The form was edited while it is in view."""
-
-
 class Composer:
     """A form for all four endpoints that sends, shows the reply as it streams, and keeps every transcript.
 
-    `reply`, `replies` and `request` are for the cells below; `send()` and `stop()` do what the buttons do.
+    A reply can be continued: each turn can be edited and asked again, and every version of it is kept. `reply`,
+    `replies`, `turns` and `request` are for the cells below; the methods do what the buttons do.
     """
 
     def __init__(
@@ -74,30 +61,44 @@ class Composer:
         system: str = "",
         tools: Sequence[Callable[..., Any]] = (),
         schema: Any = None,
+        auto: bool = False,
+        max_rounds: int = MOST_ROUNDS,
     ) -> None:
         """Draw the form; nothing is sent yet.
 
         `tools` are Python functions and `schema` is a type, such as a pydantic model, that the answer shall be JSON of:
-        each is a box to tick, and ticked at first where the endpoint can carry it. Without an `endpoint`, `messages`,
-        or the one that can carry these. Raises InvalidRequest for what is no tool, type or endpoint.
+        each is a box to tick, and ticked at first where the endpoint can carry it. What the model calls runs once it is
+        approved, or at once with `auto`, for at most `max_rounds` rounds. Without an `endpoint`, `messages`, or the one
+        that can carry these. Raises InvalidRequest for what is no tool, type or endpoint.
         """
         self._client = client
         # Callbacks come on the main thread, on a subshell's, or on the flusher's.
         self._guard = threading.RLock()
-        self._stream: Stream | None = None
         self._replies: list[Reply] = []
-        self._transcripts: list[tuple[str, transcript.Bundle]] = []
-        self._output = Output()
-        self.tools = Tools.among(list(tools))
-        """The functions that the model may call."""
+        self._saved = Saved()
         self._trouble = widgets.HTML()
-        self._desk = Desk(sent=self._guarded(self.send), prompt=prompt)
+        guarded = guarding(self._guard, self._trouble)
+        self._desk = TalkDesk(
+            sent=guarded(self.send), told=lambda message: guarded(lambda: self._talk.told(message))(), prompt=prompt
+        )
+        self._talk = Talk(
+            client,
+            self._desk,
+            functions=tools,
+            auto=auto,
+            max_rounds=max_rounds,
+            fresh=lambda prompt, shown: self._editor.fresh(prompt, shown),
+            expected=lambda: given.expected,
+            changed=guarded(self._talked),
+            ended=guarded(self._ended),
+        )
+        given = Given(self.tools.functions, schema)
         self._editor = Editor(
             self._desk,
             endpoint=endpoint or fitting(None, self.tools, schema),
             system=system,
-            given=Given(self.tools.functions, schema),
-            guarded=self._guarded,
+            given=given,
+            guarded=guarded,
             changed=self._changed,
         )
         self._panels: dict[str, Panel] = {panel.title: panel for panel in self._beside()}
@@ -107,49 +108,72 @@ class Composer:
         self._box = widgets.VBox([*self._editor.parts, *folds, self._editor.notes, self._desk, self._trouble, Keys()])
         self._box.add_class("famnb-composer")
         self._box.add_class(CLASS)
-        self._desk.observe(lambda change: change["new"] and self._guarded(self._reloaded)(), "reloaded")
+        self._desk.observe(lambda change: change["new"] and guarded(self._reloaded)(), "reloaded")
         self._editor.settle()
+
+    @property
+    def tools(self) -> Tools:
+        """The functions that the model may call."""
+        return self._talk.tools
 
     @property
     def request(self) -> Request:
         """The request as the form has it now; raises InvalidRequest, naming the fields, when it is none."""
-        reading = self._editor.reading
-        if not self._desk.prompt.strip() and not reading.replaced:
-            raise InvalidRequest("prompt: nothing is asked yet; write a prompt")
-        if reading.request is None:
-            raise InvalidRequest("; ".join(map(said, reading.faults.items())))
-        return reading.request
+        return self._editor.request(self._desk.prompt)
 
     @property
     def reply(self) -> Reply | None:
-        """The latest reply, as far as it has come; None before the first."""
-        stream = self._stream
-        return None if stream is None else stream.reply
+        """The latest reply, as far as it has come; None before the first.
+
+        Once it has ended, its `rounds` are the tool calls that led to it, and its `parsed` is the instance of `schema`.
+        """
+        return self._talk.reply
 
     @property
     def replies(self) -> tuple[Reply, ...]:
-        """The replies that have ended, in order."""
+        """The replies that have ended, in order, one for each turn."""
         return tuple(self._replies)
 
-    def send(self) -> Stream:
-        """Send the request and return at once; while a reply streams nothing is sent, and its stream is returned.
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """The turns of the conversation in view that have ended, the first one first."""
+        return tuple(node.turn for node in self._talk.tree.path if node.turn)
 
-        Raises InvalidRequest when the form holds no valid request.
+    def send(self) -> Stream:
+        """Send the request and return at once; a conversation begins with it.
+
+        While a reply streams nothing is sent, and its stream is returned. Raises InvalidRequest when the form holds no
+        valid request.
         """
+        return self._asked(self._begun)
+
+    def say(self, prompt: str) -> Stream:
+        """Continue the conversation in view, with the settings that the form has now; begin one if there is none."""
+        return self._asked(lambda: self._talk.say(prompt))
+
+    def edit(self, turn: int, prompt: str) -> Stream:
+        """Say something else in the place of a turn; what was there, and followed, stays as another version."""
+        return self._asked(lambda: self._talk.edit(turn, prompt))
+
+    def regenerate(self, turn: int = -1) -> Stream:
+        """Ask a turn once more, with the settings that the form has now; the answer so far stays as another version."""
+        return self._asked(lambda: self._talk.regenerate(turn))
+
+    def switch(self, turn: int, version: int) -> None:
+        """Have another version of a turn in view, and what followed it; both count from 0."""
         with self._guard:
-            if self._stream is not None and self._desk.busy:
-                return self._stream
-            self._stream = stream = self._client.start(self.request)
-            self._desk.busy = True
-        self._trouble.value = ""
-        self._desk.watch(stream, stop=False, then=self._guarded(lambda: self._ended(stream)))
-        return stream
+            self._talk.switch(turn, version)
+
+    def wait(self, timeout: float | None = None) -> Reply | None:
+        """Wait until the turn has ended, tools and all; `reply`, as far as it has come in `timeout` seconds.
+
+        Raises InvalidRequest where a tool call waits for approval, since a cell that waits may keep clicks unheard.
+        """
+        return self._talk.wait(timeout)
 
     def stop(self) -> None:
-        """Stop the reply that is streaming, if one is; what has come is kept."""
-        stream = self._stream
-        if stream is not None:
-            stream.stop()
+        """Stop the reply that is streaming, if one is, and let no tool run; what has come is kept."""
+        self._talk.stop()
 
     def open(self, asked: Request | Reply | Call | str) -> None:
         """Have a request in the form, exactly: itself, or that of a reply, of a recorded call, or of a call's id.
@@ -169,41 +193,46 @@ class Composer:
         self._trouble.value = ""
         controls = Output()
         controls.show(self._box)
-        self._output.captured = controls.captured
+        self._saved.output.captured = controls.captured
         if not controls.captured:
-            self._output.show(self._bundle())
+            self._saved.show(self._talk.tree)
 
     def __repr__(self) -> str:
         return f"<Composer {self._editor.form.endpoint.name}, {len(self._replies)} replies>"
 
     # What was said
 
-    def _ended(self, stream: Stream) -> None:
-        """The reply has ended: its transcript becomes ordinary output, and the live view gives way to it."""
-        self._replies.append(stream.reply)
-        try:
-            reply = known(stream)
-            self._transcripts.append((transcript.title(reply), transcript.bundle(reply)))
-            self._output.replace(self._bundle())
-            if self._desk.reloaded:
-                self._reloaded()
-            elif not self._output.captured:
-                self._desk.hide()
-        finally:
-            self._desk.busy = False
+    def _asked(self, ask: Callable[[], Stream]) -> Stream:
+        """Ask something, unless something is being answered."""
+        with self._guard:
+            stream = self._talk.stream
+            if stream is not None and self._desk.busy:
+                return stream
+            self._trouble.value = ""
+            return ask()
+
+    def _begun(self) -> Stream:
+        before = self._talk.tree
+        stream = self._talk.begin(self.request)
+        self._saved.put_by(before)
+        return stream
+
+    def _ended(self) -> None:
+        """A turn has ended: its transcript becomes ordinary output, and the live view gives way to it."""
+        reply = self._talk.reply
+        self._replies += [reply] if reply else []
+        self._talked()
+        if self._desk.reloaded:
+            self._reloaded()
+
+    def _talked(self) -> None:
+        """Another branch is in view, or the one in view has grown."""
+        self._saved.renew(self._talk.tree)
+        self._talk.show(here=self._saved.output.captured or self._desk.reloaded)
 
     def _reloaded(self) -> None:
         if self._replies:
             self._trouble.value = f'<p class="famnb-remark">{_RELOADED}</p>'
-
-    def _bundle(self) -> transcript.Bundle:
-        if self._transcripts:
-            return transcript.session(self._transcripts)
-        return {
-            "text/html": f'<p style="{transcript.MUTED}">{_EMPTY}</p>',
-            "text/markdown": f"*{_EMPTY}*",
-            "text/plain": _EMPTY,
-        }
 
     # What is asked
 
@@ -229,16 +258,3 @@ class Composer:
         for title, panel in self._panels.items():
             if self._beside_form.opened(title):
                 panel.changed()
-
-    def _guarded(self, callback: Callable[[], object]) -> Callable[[], None]:
-        """The callback with the guard held; what it raises is shown under the widget, where a log would hide it."""
-
-        def call() -> None:
-            with self._guard:
-                try:
-                    callback()
-                except Exception as error:
-                    words = str(error) if isinstance(error, FamnbError) else f"{type(error).__name__}: {error}"
-                    self._trouble.value = f'<p class="famnb-failure" role="alert">{markup.escape(words)}</p>'
-
-        return call

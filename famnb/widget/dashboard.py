@@ -49,17 +49,18 @@ class Dashboard(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
 
     def __init__(self, client: Ledger | HasLedger | str | None = None) -> None:
         """Watch a client's ledger, a ledger or its path, or the default one."""
+        # First of all, since `close` is called for what was refused, too.
+        self._ended = threading.Event()
         self._ledger = ledger_of(client)
         self._session = datetime.fromtimestamp(psutil.Process().create_time(), UTC)
         self._guard = threading.RLock()
-        self._ended = threading.Event()
         choose = {"layout": widgets.Layout(width="auto")}
         self._scope = labelled(widgets.Dropdown, title="Calls of", help="Since when", options=SCOPES, **choose)
         self._model = labelled(widgets.Dropdown, title="Model", help="Of one model", options=(ANY,), **choose)
         self._endpoint = labelled(
             widgets.Dropdown, title="Endpoint", help="Of one endpoint", options=(ANY, *ENDPOINTS), **choose
         )
-        self._figures, self._trouble = widgets.HTML(), widgets.HTML()
+        self._figures, self._trouble, self._unopened = widgets.HTML(), widgets.HTML(), widgets.HTML()
         self._calls = labelled(
             widgets.Select,
             title="Latest calls",
@@ -77,7 +78,7 @@ class Dashboard(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
             control.observe(lambda _: self.refresh(), "value")
         self._calls.observe(lambda change: self._open(change["new"]), "value")
         filters = widgets.HBox([*self._filters, Keys()])
-        super().__init__([filters, self._figures, self._calls, self._trouble, self._opened])
+        super().__init__([filters, self._figures, self._calls, self._trouble, self._unopened, self._opened])
         self.add_class(CLASS)
         self.refresh()
         threading.Thread(target=self._watch, name="famnb-dashboard", daemon=True).start()
@@ -88,6 +89,7 @@ class Dashboard(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
             try:
                 frame = calls(self._ledger, since=self._since(), columns=_NEEDED)
                 self._show(frame)
+                self._follow()
                 self._trouble.value = ""
             except Exception as error:
                 # On the watching thread there is nobody else to tell; the next look may succeed.
@@ -117,19 +119,29 @@ class Dashboard(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
     def _show(self, frame: pd.DataFrame) -> None:
         models = (ANY, *sorted(frame["model"].dropna().unique()))
         if tuple(self._model.options) != models:
-            chosen = self._model.value
+            model = self._model.value
             self._model.options = models
-            self._model.value = chosen if chosen in models else ANY
+            self._model.value = model if model in models else ANY
+        chosen = frame
         for control, column in ((self._model, "model"), (self._endpoint, "endpoint")):
             if control.value != ANY:
-                frame = frame[frame[column] == control.value]
-        self._figures.value = figures(frame)
-        latest = frame.tail(LATEST).iloc[::-1]
+                chosen = chosen[chosen[column] == control.value]
+        self._figures.value = figures(chosen) if len(chosen) else self._nothing(len(frame))
+        self._calls.layout.display = None if len(chosen) else "none"
+        latest = chosen.tail(LATEST).iloc[::-1]
         running = latest["status"] == "running"
         ordered = pd.concat([latest[running], latest[~running]])
         options = tuple((line(row), row["call_id"]) for _, row in ordered.iterrows())
         if tuple(self._calls.options) != options:
             self._renew(options)
+
+    def _nothing(self, others: int) -> str:
+        """Why there is nothing to show, when `others` calls are left out by model or endpoint, as HTML."""
+        if others:
+            of = f"None of the {others:,} calls is" if others > 1 else "The one call is not"
+            return f"<p>{of} of this model and endpoint. Choose “{ANY}” to see all.</p>"
+        earlier = "" if self._scope.value == SCOPES[-1] else f" Earlier ones are under “{SCOPES[-1]}”."
+        return f"<p>No calls yet. They appear here as soon as they start.{earlier}</p>"
 
     def _renew(self, options: tuple[tuple[str, str], ...]) -> None:
         """Give the table other rows; the call that is open stays chosen, and none is opened by that."""
@@ -148,22 +160,28 @@ class Dashboard(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
         with self._guard:
             try:
                 call = self._ledger.call(call_id)
+                self._unopened.value = ""
                 if self._inspector is None:
                     self._inspector = Inspector(call)
                     self._opened.children = (self._inspector,)
                 elif self._inspector.call.call_id != call_id:
                     self._inspector.show(call)
             except (FamnbError, KeyError) as error:
-                self._trouble.value = failed(error)
+                self._unopened.value = failed(error)
+
+    def _follow(self) -> None:
+        """Lay the open call open again once it has ended: until then it shows how far it had come."""
+        if self._inspector is not None and self._inspector.call.status == "running":
+            call = self._ledger.call(self._inspector.call.call_id)
+            if call.status != "running":
+                self._inspector.show(call)
 
     def __repr__(self) -> str:
         return f"<Dashboard {self._ledger!r}>"
 
 
 def figures(frame: pd.DataFrame) -> str:
-    """What these calls came to, as HTML: spend, calls, latencies and tokens."""
-    if frame.empty:
-        return "<p>No calls yet. They appear here as soon as they start.</p>"
+    """What these calls, one at least, came to, as HTML: spend, calls, latencies and tokens."""
     tiles = [_spend(frame), _count(frame)]
     tiles += [_latency(frame, name, words) for name, words in (("ttft_s", "first token"), ("e2e_s", "whole reply"))]
     tiles.append(_tokens(frame))
@@ -179,8 +197,9 @@ def line(row: Any) -> str:
     taken = "" if pd.isna(row["e2e_s"]) else duration(row["e2e_s"])
     cost = "" if pd.isna(row["cost_usd"]) else dollars(Decimal(str(row["cost_usd"])))
     said = "" if pd.isna(row["prompt"]) else " ".join(markup.visible(row["prompt"]).split())
-    status = row["status"] if pd.isna(row["error"]) else f"{row['status']}: {row['error']}"
-    return f"{when:%H:%M:%S}  {row['endpoint']:<9} {row['model']:<12} {status:<10} {taken:>7} {cost:>9}  {said:.60}"
+    error = "" if pd.isna(row["error"]) else f"{row['error']}: "
+    facts = f"{row['endpoint']:<9} {row['model']:<12} {row['status']:<11} {taken:>7} {cost:>9}"
+    return f"{when:%H:%M:%S}  {facts}  {error}{said:.60}"
 
 
 def _local(moment: pd.Timestamp) -> timedelta:

@@ -12,7 +12,9 @@ from typing import Any
 
 import pydantic
 
+from famnb.client.history import Said
 from famnb.endpoints import Endpoint, compose, endpoint
+from famnb.errors import InvalidRequest
 from famnb.request import Request
 from famnb.request.content import TEXT_TYPES
 from famnb.widget import pictures
@@ -104,6 +106,33 @@ def drafted(request: Request) -> Draft:
     if exact:
         raw[EXACT] = json.dumps(exact, indent=2, ensure_ascii=False)
     return dataclasses.replace(said, raw={path: pictures.shelved(text) for path, text in raw.items()})
+
+
+def worded(request: Request, prompt: str, shown: Sequence[Picture]) -> Request:
+    """The request with something else for the last thing that its user says; raises InvalidRequest."""
+    at = endpoint(request.endpoint)
+    field = at.request.prompt_field
+    told = request.body()[field]
+    message = _asked(at, prompt, "", shown)[field]
+    if isinstance(told, str):
+        return request.replace(**{field: message})
+    if told[-1].get("role") != "user":
+        raise InvalidRequest(f"{field}: it does not end with what a user says, so there is nothing to continue")
+    last = {"role": "user", "content": message} if isinstance(message, str) else message[-1]
+    return request.replace(**{field: [*told[:-1], last]})
+
+
+def heard(said: Said) -> tuple[str, tuple[Picture, ...]]:
+    """The text and the pictures of what a user says."""
+    return (said, ()) if isinstance(said, str) else (_text(said), tuple(Picture(url) for url in _urls(said)))
+
+
+def said_in(request: Request) -> Said:
+    """What a request's user says last: a text, or parts where there is more than a text."""
+    told = request.body()[request.prompt_field]
+    content: Said = told if isinstance(told, str) else told[-1].get("content") or ""
+    text = _text(content)
+    return text if isinstance(content, str) or (text and len(content) == 1) else content
 
 
 def _asked(at: Endpoint, prompt: str, system: str, shown: Sequence[Picture]) -> dict[str, Any]:

@@ -6,21 +6,26 @@ got lost and what may surprise; sending is left to the composer.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import ipywidgets as widgets
 
 from famnb.endpoints import ENDPOINTS, endpoint
+from famnb.errors import InvalidRequest
+from famnb.request import Request
 from famnb.widget import markup, notes
 from famnb.widget.attachments import Attachments
 from famnb.widget.desk import Desk
-from famnb.widget.draft import Draft, Reading, read
+from famnb.widget.draft import Draft, Reading, read, worded
 from famnb.widget.fields import Path
 from famnb.widget.folds import Folds
 from famnb.widget.form import MODEL, Form, boxed, labelled
 from famnb.widget.given import Given
 from famnb.widget.groups import FIRST, FORM, GROUPS, IMAGES, TOOLS
+from famnb.widget.pictures import Picture
+from famnb.widget.trouble import Guarded
 
 _STREAM: Path = ("stream",)
 
@@ -35,7 +40,7 @@ class Editor:
         endpoint: str,
         system: str,
         given: Given,
-        guarded: Callable[[Callable[[], object]], Callable[[], None]],
+        guarded: Guarded,
         changed: Callable[[], object],
     ) -> None:
         self._desk, self._given = desk, given
@@ -69,6 +74,24 @@ class Editor:
     def reading(self) -> Reading:
         """What that comes to."""
         return read(self.draft)
+
+    def request(self, prompt: str, shown: tuple[Picture, ...] | None = None) -> Request:
+        """The request that the form's settings make of a prompt, with its own pictures or with those given.
+
+        Raises InvalidRequest, naming the fields, when it is none.
+        """
+        draft = self.draft
+        shown = draft.pictures if shown is None else shown
+        reading = read(dataclasses.replace(draft, prompt=prompt, pictures=shown))
+        if not prompt.strip() and not reading.replaced:
+            raise InvalidRequest("prompt: nothing is asked yet; write a prompt")
+        if reading.request is None:
+            raise InvalidRequest("; ".join(map(said, reading.faults.items())))
+        return reading.request
+
+    def fresh(self, prompt: str, shown: tuple[Picture, ...] | None = None) -> Request:
+        """The same, with the prompt in the place of what the form's own conversation ends with, if it has one."""
+        return worded(self.request(prompt, shown), prompt, self._attachments.pictures if shown is None else shown)
 
     def fill(self, draft: Draft) -> None:
         """Have the form hold a draft and nothing else."""

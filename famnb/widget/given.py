@@ -26,6 +26,7 @@ class Given:
 
     def __init__(self, functions: Mapping[str, FunctionTool], schema: Any) -> None:
         self._declared = {name: function.declared() for name, function in functions.items()}
+        self._type = schema
         self._schema = None if schema is None else answer_format(schema)
         self._form: Form | None = None
         self._reading = False
@@ -36,6 +37,11 @@ class Given:
             [] if schema is None else [self._box(f"{name} as JSON", self._formed, "Ask for JSON of this type")]
         )
         """A box for the type, if there is one."""
+
+    @property
+    def expected(self) -> Any:
+        """The type that the form asks an answer of; None if it asks none of it."""
+        return self._type if any(box.value for box in self.schemas) else None
 
     def attach(self, form: Form) -> None:
         """Read and write this form from now on."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import html
-import io
 import json
 import traceback
 from collections.abc import Sequence
@@ -21,6 +20,8 @@ from famnb.widget.form import labelled
 
 PAGE = 100
 """Events shown at once."""
+BESIDE_IN = 6.6
+"""Width of the timeline's figure."""
 TABS = ("Transcript", "Request", "Response", "Events")
 _WRAPPED = widgets.Layout(flex_flow="row wrap", align_items="flex-start")
 CELL = "text-align:left;vertical-align:top;padding:1px 10px 1px 0"
@@ -55,7 +56,7 @@ class Inspector(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
         self._events, self._timeline = widgets.HTML(), widgets.VBox()
         self._first = 0
         bar = widgets.HBox([self._filter, self._earlier, self._later, self._copied], layout=_WRAPPED)
-        self._events.layout, self._timeline.layout = (widgets.Layout(flex=f"1 1 {width}em") for width in (30, 24))
+        self._events.layout, self._timeline.layout = (widgets.Layout(flex=f"1 1 {width}em") for width in (25, 34))
         events = widgets.VBox([bar, widgets.HBox([self._events, self._timeline], layout=_WRAPPED)])
         pages = [widgets.VBox([self._heads[name], self._raw[name]]) for name in self._heads]
         self._tabs = widgets.Tab([self._transcript, *pages, events], titles=TABS)
@@ -75,7 +76,8 @@ class Inspector(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
         """Lay another call open in the same place."""
         self._call = call
         self._all = _events(call)
-        self._transcript.value = transcript.bundle(call.reply)["text/html"]
+        written = transcript.bundle(call.reply)["text/html"]
+        self._transcript.value = f'<div class="jp-RenderedHTMLCommon">{written}</div>'
         for name, (said, raw) in {"Request": _request(call), "Response": _response(call)}.items():
             self._heads[name].value = "".join(f"<p>{markup.escape(line)}</p>" for line in said if line)
             self._raw[name].show(raw, shown=pictures.brief(raw))
@@ -98,9 +100,10 @@ class Inspector(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
         if self._timeline.children or TABS[self._tabs.selected_index or 0] != "Events":
             return
         figure: Any = plot.timeline(self._call.reply)
-        image = io.BytesIO()
-        figure.savefig(image, format="png")
-        drawn = base64.b64encode(image.getvalue()).decode()
+        # It gets half of the page: a smaller figure has letters that can be read there.
+        figure.set_size_inches(BESIDE_IN, figure.get_figheight())
+        image, _ = figure._repr_mimebundle_()
+        drawn = base64.b64encode(image["image/png"]).decode()
         source = f'alt="{html.escape(figure.alt)}" src="data:image/png;base64,{drawn}"'
         self._timeline.children = (widgets.HTML(f'<img style="width:100%;max-width:760px" {source}>'),)
 
@@ -128,7 +131,7 @@ def failed(error: Exception) -> str:
 
 
 def _events(call: Call) -> list[Event]:
-    reads = call.reads if call.row["streamed"] else ()
+    reads = call.reads if _streams(call) else ()
     pieces = [(read.t_ns, data) for read in reads for data in read.data]
     return [Event(place, t_ns / 1e9, data.decode(errors="replace")) for place, (t_ns, data) in enumerate(pieces)]
 
@@ -146,10 +149,21 @@ def _response(call: Call) -> tuple[Sequence[str], str]:
     where = "No response came" if status is None else f"Status {status}"
     said = "" if call.error is None else f"{type(call.error).__name__}: {call.error}"
     head = [] if status is None else [f"HTTP {status}"]
-    head += [f"{name}: {value}" for name, value in json.loads(call.row["response_headers"] or "[]")]
-    if call.row["streamed"]:
+    head += [f"{name}: {value}" for name, value in _headers(call)]
+    if _streams(call):
         return (where, said or "An event stream: see Events."), _message(head, "")
     return (where, said), _message(head, _pretty(b"".join(data for read in call.reads for data in read.data)))
+
+
+def _headers(call: Call) -> list[tuple[str, str]]:
+    """The response's headers, as many as are kept."""
+    return [(name, value) for name, value in json.loads(call.row["response_headers"] or "[]")]
+
+
+def _streams(call: Call) -> bool:
+    """Whether an event stream came: a refusal is none, though a stream was asked for."""
+    said = [value for name, value in _headers(call) if name.lower() == "content-type"]
+    return any("event-stream" in value for value in said) if said else bool(call.row["streamed"])
 
 
 def _message(head: Sequence[str], body: str) -> str:
@@ -179,6 +193,6 @@ def _table(events: Sequence[Event], *, found: int, of: int) -> str:
     )
     head = "".join(f'<th scope="col" style="{CELL}">{name}</th>' for name in ("event", "arrived", "data"))
     return (
-        f'<p role="status">{shown}</p><div tabindex="0" role="region" aria-label="events" '
-        f'style="max-height:28em;overflow:auto"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+        f'<p role="status" style="margin:4px 0">{shown}</p><div tabindex="0" role="region" aria-label="events" '
+        f'style="max-height:28em;overflow:auto;line-height:1.4"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
     )

@@ -35,4 +35,8 @@ class Keys(anywidget.AnyWidget):
       }},
     }};
     """
-    _css = f".{CLASS} select[size] {{ font: 12px var(--jp-code-font-family, monospace); }}"
+    # The arrow of an ipywidgets list is black, also on a dark page; the browser's own is not.
+    _css = f"""
+    .{CLASS} select[size] {{ font: 12px var(--jp-code-font-family, monospace); }}
+    .{CLASS} select:not([size]) {{ appearance: auto; background-image: none; }}
+    """

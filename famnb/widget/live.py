@@ -38,6 +38,13 @@ GRACE_S = 2.0
 REMEMBERED = 8
 """How many finished live views stay open for a page that was reloaded meanwhile."""
 
+UNFINISHED = "A reply was streaming here when this was saved: famnb.calls() has what came of it."
+"""What a file says that was saved too early."""
+_RELOADED = (
+    "This page was reloaded, and a reloaded page cannot change outputs it already has: to save this reply with the "
+    "notebook, show it in a new cell (client.last, or the variable that holds it)."
+)
+
 _log = logging.getLogger(__name__)
 
 
@@ -55,10 +62,12 @@ class LiveView(Heard):
     reloaded = traitlets.Bool(False)
     """Whether the page was reloaded since: it no longer follows changes to outputs that it had before."""
 
-    def __init__(self, *, flusher: Flusher | None = None, **traits: Any) -> None:
+    def __init__(self, *, flusher: Flusher | None = None, remark: str = "", **traits: Any) -> None:
+        """`remark` is said of a reply that has ended, on a page that was reloaded."""
         super().__init__(**traits)
         self.set_trait("kernel_id", _kernel_id())
         self._flusher = flusher or FLUSHER
+        self._remark = remark
         # Callbacks come on the main thread or on a subshell's, looks on the flusher's.
         self._guard = threading.RLock()
         self._panes: dict[str, Pane] = {}
@@ -78,11 +87,14 @@ class LiveView(Heard):
         """Show a stream until it ends, alone; `then` is called on the flusher's thread after its last message."""
         self.follow([Pane(stream, id=f"pane{self._sequence}", stop=stop)], then=then)
 
-    def follow(self, panes: Sequence[Pane], *, then: Callable[[], object] = bool) -> None:
-        """Show these panes, alone, until their streams have ended; `then` is called after the last message of all."""
+    def follow(self, panes: Sequence[Pane], *, after: Sequence[Pane] = (), then: Callable[[], object] = bool) -> None:
+        """Show these panes until their streams have ended; `then` is called after the last message of all.
+
+        They stand below those they come `after`, which have ended before.
+        """
         with self._guard:
-            self._panes = {pane.id: pane for pane in panes}
-            self._running = list(self._panes)
+            self._panes = {pane.id: pane for pane in (*after, *panes)}
+            self._running = [pane.id for pane in panes]
             self._then = then
             self._hidden = False
             self._looks = 0
@@ -134,6 +146,8 @@ class LiveView(Heard):
 
     def _everything(self) -> None:
         panes = [] if self._hidden else [pane.snapshot() for pane in self._panes.values()]
+        if self.reloaded and self._remark:
+            panes = [pane if pane["running"] else {**pane, "notes": [*pane["notes"], self._remark]} for pane in panes]
         self._say({"kind": "snapshot", "panes": panes})
 
     def _say(self, message: dict[str, Any]) -> None:
@@ -197,9 +211,9 @@ _open_views: collections.deque[LiveView] = collections.deque()
 @contextlib.contextmanager
 def viewer(stream: Stream) -> Iterator[None]:
     """Shows a stream under the cell while the body waits for it, then leaves its transcript as ordinary output."""
-    view = LiveView(blocking=True)
+    view = LiveView(blocking=True, remark=_RELOADED)
     output = shown.Output()
-    output.show(view)
+    output.show(view, words=UNFINISHED)
     view.watch(stream)
     try:
         yield

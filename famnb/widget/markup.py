@@ -16,6 +16,7 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 
 from famnb.widget import highlight
+from famnb.widget.formulas import FORMULA, formulas, unclosed
 
 _BIDI_MARKS = (0x061C, 0x200E, 0x200F)
 _BIDI_CONTROLS = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
@@ -62,8 +63,7 @@ _DRESSED = {
 _PLAIN_TAG = re.compile("|".join(_DRESSED))
 # Viewers typeset what stands between two of these, so that "$5 or $6" would lose its spaces and its sense.
 _MARK = r"\$(?=[^$]*\$)|\\(?=[(\[]|begin\b)"
-_FORMULA = r"(?P<marks>\$\$?)(?=[^\s$])[^$]*(?<=[^\s$])(?P=marks)(?![\d$])"
-_TYPESET = re.compile(f"(?P<formula>{_FORMULA})|{_MARK}")
+_TYPESET = re.compile(f"(?P<formula>{FORMULA})|{_MARK}", re.DOTALL)
 # What makes a formula more than a formula: links, attributes, files, extensions. It stays text, whatever the viewer.
 _ACTS = re.compile(r"\\(?:href|url|html|class|cssId|style|data|require|include|input|unicode|def|newcommand|let|bbox)")
 _SCHEMES = ("http://", "https://", "mailto:")
@@ -99,7 +99,7 @@ def _text(
 def _typeset(mark: re.Match[str]) -> str:
     if mark["formula"] and not _ACTS.search(mark[0]):
         return mark[0]
-    return mark[0].replace("$", "<span>$</span>") if mark["formula"] else f"<span>{mark[0]}</span>"
+    return re.sub(r"[$\\]", r"<span>\g<0></span>", mark[0])
 
 
 def _highlighted(code: str, language: str, _attributes: str) -> str:
@@ -109,9 +109,11 @@ def _highlighted(code: str, language: str, _attributes: str) -> str:
 # A line break of the model's is kept: so the text that streams and its Markdown have the same lines.
 _MARKDOWN = MarkdownIt("commonmark", {"html": False, "breaks": True, "highlight": _highlighted})
 _MARKDOWN.enable(["table", "strikethrough"])
+formulas(_MARKDOWN)
 _MARKDOWN.add_render_rule("image", _image)
 _MARKDOWN.add_render_rule("text", _text)
 _BLOCKS = MarkdownIt("commonmark", {"html": False}).enable("table").disable("inline")
+formulas(_BLOCKS)
 
 
 def _attribute(_tag: str, name: str, value: str) -> str | None:
@@ -161,8 +163,11 @@ def words(text: str) -> str:
 
 def settled(markdown: str) -> int:
     """How many characters at the start can no longer change their meaning when more text is appended."""
+    lines = markdown.split("\n")
+    open_at = unclosed(lines)
     starts = [token.map[0] for token in _BLOCKS.parse(markdown) if token.map and token.level == 0]
-    return sum(len(line) + 1 for line in markdown.split("\n")[: starts[-1]]) if starts else 0
+    starts = [start for start in starts if open_at is None or start <= open_at]
+    return sum(len(line) + 1 for line in lines[: starts[-1]]) if starts else 0
 
 
 # What a viewer could take for HTML, or for a link that is not http(s) or mailto. Viewers disagree on what is code, so

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from famnb.client.exchange import Exchange
 from famnb.events import Address, Closed, Delta, Event, Opened
 from famnb.reply import Reply
 from famnb.widget import markup, words
+from famnb.widget.asked import wants_json
+from famnb.widget.jsontext import Layout, laid_out
 from famnb.widget.transcript import Part, parts
 
 Change: TypeAlias = list[Any]
@@ -48,10 +50,12 @@ class Streaming(Protocol):
 class _Shown:
     """One block while it grows."""
 
-    def __init__(self, number: int, kind: str, label: str) -> None:
+    def __init__(self, number: int, kind: str, label: str, layout: Layout | None) -> None:
         self.number = number
-        self.kind = kind if kind in _MARKDOWN else "code"
+        self.kind = "code" if layout or kind not in _MARKDOWN else kind
         self.label = label
+        self._layout = layout
+        """What lays JSON out as it grows; None for any other text."""
         self.text: list[str] = []
         self.html: list[str] = []
         self.tail = ""
@@ -79,6 +83,10 @@ class _Shown:
             return []
         added = markup.visible("".join(self.fresh))
         self.fresh.clear()
+        if self._layout:
+            added = self._layout.add(added)
+        if not added:
+            return []
         self.tail += added
         settled = self._settled() if self.kind != "code" and "\n" in added else 0
         if not settled:
@@ -102,8 +110,8 @@ class _Shown:
         made = self.grown()
         whole = markup.visible("".join(self.text))
         if self.kind == "code":
-            self.tail = whole
-            return [*made, ["close", self.number, "", whole]]
+            self.tail = laid_out(whole) if self._layout else whole
+            return [*made, ["close", self.number, "", self.tail]]
         rendered, rest = markup.html(whole), markup.html(self.tail)
         kept = "".join(self.html) + rest == rendered
         self.html, self.tail = [rendered], ""
@@ -160,7 +168,8 @@ class Pane:
         block = self._blocks.get(at)
         if block is None:
             label = f"calls {name}" if kind == "tool_call" else {"text": "", "thinking": "thinking"}.get(kind, kind)
-            block = self._blocks[at] = _Shown(len(self._blocks), kind, label)
+            json = kind == "tool_call" or (kind == "text" and wants_json(self.stream.exchange.request))
+            block = self._blocks[at] = _Shown(len(self._blocks), kind, label, Layout() if json else None)
             made.append(["open", block.number, block.kind, markup.visible(label)])
         return block
 
@@ -180,6 +189,15 @@ class Pane:
                 made.append(["fold", block.number, block.label])
         return made
 
+    @property
+    def known(self) -> Reply:
+        """What there is to say of the reply."""
+        return known(self.stream)
+
+    def final(self, pieces: Sequence[Part]) -> list[dict[str, Any]]:
+        """The blocks of a stream that has ended, in the front end's shape."""
+        return [final(piece) for piece in pieces if piece.kind in ("thinking", "text", "code")]
+
     def summary(self) -> dict[str, Any]:
         """The same as `snapshot`, its blocks left out (None) where the changes have told them."""
         told = [block.snapshot() for block in self._blocks.values()]
@@ -192,7 +210,7 @@ class Pane:
         if not ended:
             self.changes()
         self._service = self.stream.exchange.service
-        pieces = parts(known(self.stream))
+        pieces = parts(self.known)
         return {
             "id": self.id,
             "running": not ended,
@@ -202,9 +220,7 @@ class Pane:
             "head": _text(pieces, "head"),
             "badges": [list(badge) for badge in pieces[0].badges],
             "asked": [[piece.label, markup.visible(piece.text)] for piece in pieces if piece.kind == "asked"],
-            "blocks": [_final(piece) for piece in pieces if piece.kind in ("thinking", "text", "code")]
-            if ended
-            else [block.snapshot() for block in self._blocks.values()],
+            "blocks": self.final(pieces) if ended else [block.snapshot() for block in self._blocks.values()],
             "failure": _text(pieces, "failure"),
             "notes": [markup.visible(piece.text) for piece in pieces if piece.kind == "note"],
             "figures": _text(pieces, "figures") if ended else "",
@@ -228,7 +244,8 @@ def _seen(block: dict[str, Any]) -> dict[str, Any]:
     return {**block, "open": block["open"] and block["kind"] == "thinking"}
 
 
-def _final(piece: Part) -> dict[str, Any]:
+def final(piece: Part) -> dict[str, Any]:
+    """A block that grows no more, in the front end's shape."""
     code = piece.kind == "code"
     return {
         "kind": piece.kind,

@@ -34,6 +34,8 @@ FAILURES = 50
 def save(trial: Trial, path: str | os.PathLike[str]) -> Path:
     """Write an experiment's report; returns where it is. Raises OSError, LedgerError if the ledger cannot be read."""
     target = Path(path).expanduser()
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder: give the path of a file, such as {target / 'report.html'}")
     write(target, composed(trial))
     return target
 
@@ -137,7 +139,8 @@ def _pictures(answered: pd.DataFrame) -> Iterator[str]:
     yield picture(partial(plot.latency, frame, by="variant", metric="ttft_s"))
     yield picture(partial(plot.compare, frame, by="variant", metric="e2e_s"))
     if frame["cost_usd"].notna().any():
-        yield picture(partial(plot.pareto, frame, by="variant", score=str(scores[0]) if scores else None))
+        most = max(scores, key=lambda name: frame[name].notna().sum(), default=None)
+        yield picture(partial(plot.pareto, frame, by="variant", score=most))
         yield picture(partial(plot.cost, frame, by="variant"))
 
 
@@ -225,7 +228,7 @@ def _methods(found: Summary) -> str:
         "mean over prompts with Student's interval. Each interval is its comparison's own.",
         "A difference is called clear only where Holm's adjustment for all comparisons of this report leaves it so, "
         "and where there are pairs enough for a sign test to show one.",
-        "Times are measured where the bytes arrive. Costs follow from token counts and the prices below; where a count "
+        "Times are measured where the bytes arrive. Costs follow from token counts and the prices above; where a count "
         "is estimated, the cost has a low and a high end.",
         "Failed and unanswered calls are in no median and no mean; what is known to be spent on them is in the sums. "
         "Warm-up calls are in no figure of a variant.",

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from famnb.experiment import Run, RunReport, tables
-from famnb.experiment.progress import Progress
+from famnb.experiment.progress import SIMULATED, Progress
 from famnb.record.price import dollars
 from famnb.widget import markup, transcript
 from famnb.widget.words import duration
@@ -15,7 +15,6 @@ VARIANTS = 12
 """Variants in the table; the others are counted."""
 ERRORS = 5
 """Classes of errors that are named."""
-SIMULATED = "The answers are simulated: nothing is billed."
 _MISSING = "–"
 
 
@@ -53,8 +52,8 @@ def bundle(run: Run, *, trouble: str = "") -> transcript.Bundle:
     report = run.report
     head, rows, more = _variants(run)
     broken = f"{type(run.failure).__name__}: {run.failure}" if run.failure is not None else ""
-    errors = f"Errors: {_errors(run)}." if report.failed else ""
-    notes = [*report.notes, errors, SIMULATED if run.progress.simulated else ""]
+    errors = f"Errors: {_errors(run)}." if run.errors else ""
+    notes = [*report.notes, errors]
     said = [
         transcript.Part("head", report.head),
         *(transcript.Part("failure", each) for each in (broken, trouble) if each),

@@ -15,7 +15,7 @@ from IPython import get_ipython
 
 from famnb.errors import FamnbError
 from famnb.experiment import Run
-from famnb.experiment.runner import Job
+from famnb.experiment.job import Job
 from famnb.widget import runstate
 from famnb.widget.heard import Heard
 from famnb.widget.shown import Output

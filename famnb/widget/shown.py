@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from anywidget import AnyWidget
 from IPython import get_ipython
 from IPython.display import display as _untyped_display
 from ipywidgets import Output as OutputWidget
@@ -28,11 +29,17 @@ class Output:
         self.captured = False
         """Whether an Output widget took it, which never hears of a replacement."""
 
-    def show(self, value: object) -> None:
-        """Put it under the cell that runs now: a widget, or a bundle of MIME types."""
+    def show(self, value: object, *, words: str = "") -> None:
+        """Put it under the cell that runs now: a widget, or a bundle of MIME types.
+
+        `words` are what a file holds of a widget, where nothing replaces it before it is saved.
+        """
         self.captured = any(
             isinstance(each, OutputWidget) and each.msg_id for each in list(_registry._instances.values())
         )
+        if words and isinstance(value, AnyWidget):
+            bundle, _ = value._repr_mimebundle_() or ({}, {})
+            value = {**bundle, "text/plain": words}
         _display(value, raw=isinstance(value, Mapping), display_id=self.id)
 
     def replace(self, bundle: transcript.Bundle) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import html
-import io
 from decimal import Decimal
 from typing import Any
 
@@ -79,9 +78,7 @@ def _figure(frame: pd.DataFrame) -> str:
     if shown[[score, "cost_usd", "e2e_s"]].dropna().empty:
         return ""
     figure: Any = plot.pareto(shown, by="variant", score=score)
-    image = io.BytesIO()
-    figure.savefig(image, format="png", dpi=150)
-    drawn = base64.b64encode(image.getvalue()).decode()
-    return (
-        f'<img style="width:100%;max-width:760px" alt="{html.escape(figure.alt)}" src="data:image/png;base64,{drawn}">'
-    )
+    image, size = figure._repr_mimebundle_()
+    drawn = base64.b64encode(image["image/png"]).decode()
+    style = f"width:100%;max-width:{size['image/png']['width']}px"
+    return f'<img style="{style}" alt="{html.escape(figure.alt)}" src="data:image/png;base64,{drawn}">'

@@ -7,15 +7,18 @@ Reply ── parts ──┬── text/html      inline styles only; semantic e
 
 from __future__ import annotations
 
-import dataclasses
+import itertools
 import json
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, TypeAlias, assert_never
 
 from famnb.client.history import Turn
+from famnb.client.rounds import Result, Round
 from famnb.reply import Block, Reply
+from famnb.request import Request
 from famnb.widget import markup, words
 from famnb.widget.asked import turns
+from famnb.widget.jsontext import is_json, laid_out
 
 Bundle: TypeAlias = dict[str, str]
 """MIME type to text, as `display(…, raw=True)` takes it."""
@@ -76,8 +79,33 @@ def session(titled: Sequence[tuple[str, Bundle]]) -> Bundle:
 
 def talk(turns: Sequence[Turn]) -> Bundle:
     """The current branch of a conversation as one output: each turn with its tool calls and its answer."""
-    pieces = [piece for turn in turns for piece in _of_turn(turn)] or [Part("note", "Nothing has been said yet.")]
-    return written(pieces)
+    return joined([of_turn(turn) for turn in turns] or [written([Part("note", "Nothing has been said yet.")])])
+
+
+def of_turn(turn: Turn) -> Bundle:
+    """One turn of a conversation as notebook output; the first one has what was said before it too."""
+    *_, reply = calls = [*(each.reply for each in turn.reply.rounds), turn.reply]
+    said = turn.said if isinstance(turn.said, str) else json.dumps(turn.said, ensure_ascii=False)
+    asked = asking(calls[0].request, whole=turn.before is None) or [Part("asked", said, "user")]
+    head, *answer = [part for part in parts(reply) if part.kind != "asked"]
+    rounds = [part for each in turn.reply.rounds for part in _of_round(each)]
+    losses = [Part("note", loss) for loss in getattr(calls[0].request, "losses", ())]
+    return written([head, *asked, *losses, *rounds, *answer])
+
+
+def joined(bundles: Sequence[Bundle]) -> Bundle:
+    """Transcripts that follow one another as one output."""
+    return {
+        "text/html": "".join(each["text/html"] for each in bundles),
+        "text/markdown": "\n\n".join(each["text/markdown"] for each in bundles),
+        "text/plain": "\n\n".join(each["text/plain"] for each in bundles),
+    }
+
+
+def asking(request: Request | None, *, whole: bool) -> list[Part]:
+    """What a request says: all of it, or what comes last."""
+    said = turns(request)
+    return [Part("asked", turn.text, turn.role) for turn in (said if whole else said[-1:])]
 
 
 def title(reply: Reply) -> str:
@@ -99,34 +127,41 @@ def parts(reply: Reply) -> list[Part]:
     head = " · ".join(name for name in (reply.endpoint, model) if name)
     pieces = [Part("head", head, badges=words.badges(reply))]
     pieces += [Part("asked", turn.text, turn.role) for turn in turns(reply.request)]
-    pieces += [_of_block(block, reply) for block in reply.blocks]
+    pieces += [piece(block, reply) for block in reply.blocks]
     if reply.status == "completed" and not any(block.text or block.kind == "tool_call" for block in reply.blocks):
         pieces.append(Part("note", "The answer is empty."))
     failure = words.failure(reply)
     pieces += [Part("failure", failure)] if failure else []
     pieces += [Part("note", warning) for warning in reply.warnings]
+    if reply.parsed is not None:
+        pieces.append(Part("note", f"The answer is valid: `reply.parsed` is the {type(reply.parsed).__name__}."))
     return [*pieces, Part("figures", words.figures(reply))]
 
 
-def _of_turn(turn: Turn) -> list[Part]:
-    said = turn.said if isinstance(turn.said, str) else json.dumps(turn.said, ensure_ascii=False)
-    rounds = [
-        piece
-        for each in turn.reply.rounds
-        for result in each.results
-        for piece in (_of_block(result.call, each.reply), Part("code", result.content, f"{result.call.name} returned"))
-    ]
-    head, *answer = parts(dataclasses.replace(turn.reply, request=None))
-    return [Part("asked", said, "user"), head, *rounds, *answer]
+def _of_round(each: Round) -> list[Part]:
+    """A reply that called tools, each call followed by what it returned."""
+    results, made = iter(each.results), []
+    for block in each.reply.blocks:
+        made.append(piece(block, each.reply))
+        made += [returned(result) for result in itertools.islice(results, block.kind == "tool_call")]
+    return [*made, Part("figures", words.figures(each.reply))]
 
 
-def _of_block(block: Block, reply: Reply) -> Part:
+def returned(result: Result) -> Part:
+    """What the model is told of a call of its."""
+    name = result.call.name
+    label = f"{name} returned" if result.error is None else f"{name} did not return; the model is told"
+    return Part("code", laid_out(result.content), label)
+
+
+def piece(block: Block, reply: Reply) -> Part:
+    """One block of a reply."""
     match block.kind:
         case "thinking":
             closed = block.closed or reply.status == "completed"
             return Part("thinking", block.text, words.thought(reply.timing, reply.usage, closed=closed))
         case "text":
-            return Part("code" if _is_json(block.text) else "text", block.text)
+            return Part("code", laid_out(block.text)) if is_json(block.text) else Part("text", block.text)
         case "tool_call":
             return Part("code", _arguments(block), f"calls {block.name}" + ("" if block.valid else " (invalid JSON)"))
         case "refusal":
@@ -137,17 +172,6 @@ def _of_block(block: Block, reply: Reply) -> Part:
 
 def _arguments(block: Block) -> str:
     return json.dumps(block.arguments, indent=2, ensure_ascii=False) if block.valid else block.text
-
-
-def _is_json(text: str) -> bool:
-    """Whether a text is JSON as a whole, whose indentation Markdown would lose."""
-    if not text.lstrip().startswith(("{", "[")):
-        return False
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _html(part: Part) -> str:

@@ -43,6 +43,11 @@ class Variant:
         except (InvalidRequest, TypeError) as error:
             raise InvalidRequest(f"pane {self.label!r}: {error}") from None
 
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """What its endpoint cannot carry of the settings, in words."""
+        return self.request(_UNWRITTEN).losses
+
 
 def read(given: object) -> tuple[Variant, ...]:
     """Variants as people write them, checked by the request models; raises InvalidRequest, naming the pane."""

@@ -6,6 +6,7 @@ import http
 import math
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -147,7 +148,13 @@ def _number(value: str, divisor: int) -> float | None:
 
 def _until(value: str, date: str | None) -> float | None:
     try:
-        seconds = (parsedate_to_datetime(value) - parsedate_to_datetime(date or "")).total_seconds()
+        seconds = (_moment(value) - _moment(date or "")).total_seconds()
     except (TypeError, ValueError, OverflowError):
         return None
     return seconds if seconds > 0 else None
+
+
+def _moment(value: str) -> datetime:
+    """A date of HTTP, the forms of old included, which name no zone and are UTC all the same."""
+    moment = parsedate_to_datetime(value)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""A long experiment beside the same calls sent by hand: throughput, CPU per call, and memory as calls finish."""
+"""A long experiment, here and on Dask, beside the same calls sent by hand: throughput, CPU per call, and memory."""
 
 from __future__ import annotations
 
@@ -9,15 +9,32 @@ import harness
 from harness import Goal, Result, Table, ratio
 
 NAME = "experiments"
-TITLE = "An experiment of many calls beside send_many and a bare httpx loop"
-WAYS = {"Experiment.run": "experiment", "client.send_many": "send_many", "bare httpx loop": "httpx"}
+TITLE = "An experiment of many calls, here and on two Dask workers, beside send_many and a bare httpx loop"
+KILLED = "run(on=), one killed"
+WAYS = {
+    "Experiment.run": "experiment",
+    "client.send_many": "send_many",
+    "bare httpx loop": "httpx",
+    "run(on=), 2 workers": "dask",
+    KILLED: "killed",
+}
 GROWTH_MB = 16.0
 """What memory may move by while the second half of the calls finishes: noise of the allocator, no call kept."""
+NOTES = (
+    "Memory is the process's own, less what it was before the first call, when so many calls are over. An "
+    "experiment keeps no reply; send_many returns all of them.",
+    "The service runs on the same machine and is what limits the calls a second; CPU is the caller's alone.",
+    "famnb decodes, times and records every event, the experiment keeps a budget; the loop drops the bytes.",
+    "On Dask the workers decode and time; this process, which is Dask's scheduler too, counts and records. "
+    "All of it shares the machine with the service: calls a second on a cluster are others.",
+    "One worker gets SIGKILL when half of the calls are over, and another takes its place: what it had in "
+    "flight is recorded as interrupted, and made again.",
+)
 
 
 def run(quick: bool) -> Result:
     """Measure each way in a process of its own, against one `famnb serve` that does not wait."""
-    calls, concurrency = (500, 32) if quick else (10_000, 256)
+    calls, concurrency = (200, 16) if quick else (10_000, 256)
     rows = []
     command = [sys.executable, "-m", "famnb", "serve", "--time-scale", "0"]
     with harness.serving(command) as (served, _):
@@ -25,24 +42,32 @@ def run(quick: bool) -> Result:
             arguments = [way, served["url"], served["key"], str(calls), str(concurrency)]
             found = harness.ran([sys.executable, str(harness.HERE / "runs.py"), *arguments], timeout_s=900).json
             rows.append(_row(name, found, calls))
-    base = rows[0]["CPU ms/call"]
-    rows = [{**row, "× CPU": ratio(row["CPU ms/call"], base)} for row in rows]
-    ours = rows[0]
     return Result(
-        tables=[Table(title=f"{calls:,} streamed calls, {concurrency} at once", rows=rows)],
-        goals=[
-            Goal(claim="calls of the experiment that are not answered", limit=0, value=calls - ours["answered"]),
-            Goal(claim="answered calls of the experiment not recorded", limit=0, value=ours["answered"] - ours["rows"]),
-            Goal(claim="memory growth over the second half, MB", limit=GROWTH_MB, value=_growth(ours)),
-            Goal(claim="Experiment.run's CPU per call, × send_many's", limit=1.25, value=1 / (rows[1]["× CPU"] or 1)),
+        tables=[
+            Table(title=f"{calls:,} streamed calls, {concurrency} at once", rows=rows),
+            Table(title="The same as ratios, × Experiment.run", rows=[_ratios(row, rows[0]) for row in rows]),
         ],
-        notes=[
-            "Memory is the process's own, less what it was before the first call, when so many calls are over. An "
-            "experiment keeps no reply; send_many returns all of them.",
-            "The service runs on the same machine and is what limits the calls a second; CPU is the caller's alone.",
-            "famnb decodes, times and records every event, the experiment keeps a budget; the loop drops the bytes.",
-        ],
+        goals=_goals(rows, calls, concurrency),
+        notes=NOTES,
     )
+
+
+def _goals(rows: list[dict[str, Any]], calls: int, concurrency: int) -> list[Goal]:
+    ours, by_hand, _, dask, killed = rows
+    return [
+        Goal(claim="calls of the experiment that are not answered", limit=0, value=calls - ours["answered"]),
+        Goal(claim="answered calls of the experiment not recorded", limit=0, value=ours["answered"] - ours["rows"]),
+        Goal(claim="memory growth over the second half, MB", limit=GROWTH_MB, value=_growth(ours)),
+        Goal(
+            claim="Experiment.run's CPU per call, × send_many's",
+            limit=1.25,
+            value=ratio(ours["CPU ms/call"], by_hand["CPU ms/call"]),
+        ),
+        Goal(claim="on Dask, cells not answered exactly once", limit=0, value=calls - dask["cells once"]),
+        Goal(claim="on Dask, the driver's memory growth, MB", limit=GROWTH_MB, value=_growth(dask)),
+        Goal(claim="a worker killed, cells not answered exactly once", limit=0, value=calls - killed["cells once"]),
+        Goal(claim="a worker killed, calls made again", limit=concurrency, value=killed["rows"] - calls),
+    ]
 
 
 def _row(name: str, found: dict[str, Any], calls: int) -> dict[str, Any]:
@@ -51,11 +76,25 @@ def _row(name: str, found: dict[str, Any], calls: int) -> dict[str, Any]:
         "way": name,
         "calls/s": calls / found["wall_s"],
         "CPU ms/call": found["cpu_s"] / calls * 1000,
+        "workers' CPU ms/call": found["workers_cpu_s"] / calls * 1000 if "workers_cpu_s" in found else None,
         "MB at 10 %": marks[0],
         "MB at 50 %": marks[1],
         "MB at the end": marks[2],
         "answered": found["answered"],
-        "rows": found["recorded"],
+        "cells once": found.get("once"),
+        "rows": found.get("recorded"),
+    }
+
+
+def _ratios(row: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
+    """How many times the figures of `base` those of a way are."""
+    every = row["CPU ms/call"] + (row["workers' CPU ms/call"] or 0)
+    return {
+        "way": row["way"],
+        "× calls/s": ratio(row["calls/s"], base["calls/s"]),
+        "× CPU, this process": ratio(row["CPU ms/call"], base["CPU ms/call"]),
+        "× CPU, workers too": None if row["way"] == KILLED else ratio(every, base["CPU ms/call"]),
+        "× MB at the end": ratio(row["MB at the end"], base["MB at the end"]),
     }
 
 

@@ -1,7 +1,9 @@
-"""Many calls in a process of its own, in one of three ways; prints what they cost, as JSON.
+"""Many calls in a process of its own, in one of several ways; prints what they cost, as JSON.
 
 usage: runs.py WAY URL KEY CALLS CONCURRENCY
     experiment   famnb.Experiment.run: recorded, within a budget, no reply kept
+    dask         the same, carried by two Dask workers on this machine, a process with one thread each
+    killed       the same, one of the workers killed when half of the calls are over
     send_many    famnb's client: recorded, every reply kept
     httpx        a bare loop: a semaphore, and the bytes of each answer read and dropped; nothing decoded or recorded
 """
@@ -9,7 +11,10 @@ usage: runs.py WAY URL KEY CALLS CONCURRENCY
 from __future__ import annotations
 
 import asyncio
+import collections
 import json
+import os
+import signal
 import sys
 import tempfile
 import threading
@@ -25,6 +30,8 @@ import famnb
 MARKS = (0.1, 0.5, 1.0)
 """The shares of the calls after which memory is looked at."""
 CAP = 16
+ANSWERED = ("completed", "incomplete")
+"""How a call stands that answers its cell; the cap cuts most answers off."""
 
 
 class Counting(famnb.Ledger):
@@ -73,14 +80,58 @@ def by_famnb(way: str, url: str, key: str, calls: int, concurrency: int) -> dict
         ledger = Counting(f"{folder}/ledger.sqlite")
         with famnb.Client(base_url=url, api_key=key, ledger=ledger, connections=concurrency) as client:
             plan = experiment(client, calls)
-            requests = [cell.request for cell in plan.cells]
-            with watched(calls, lambda: ledger.over) as found:
-                if way == "experiment":
-                    answered = plan.run(concurrency=concurrency, budget_usd=1000, progress=False).completed
-                else:
-                    replies = client.send_many(requests, concurrency=concurrency, progress=False)
-                    answered = sum(reply.error is None for reply in replies)
-        return {**found, "answered": answered, "recorded": len(ledger)}
+            match way:
+                case "send_many":
+                    found = sent(client, plan, ledger, concurrency)
+                case "experiment":
+                    found = ran(plan, ledger, concurrency)
+                case _:
+                    found = spread(plan, ledger, concurrency, key, kill=way == "killed")
+        return {**found, "recorded": len(ledger)}
+
+
+def sent(client: famnb.Client, plan: famnb.Experiment, ledger: Counting, concurrency: int) -> dict[str, Any]:
+    requests = [cell.request for cell in plan.cells]
+    with watched(len(requests), lambda: ledger.over) as found:
+        replies = client.send_many(requests, concurrency=concurrency, progress=False)
+    return {**found, "answered": sum(reply.error is None for reply in replies)}
+
+
+def ran(plan: famnb.Experiment, ledger: Counting, concurrency: int, on: Any = None) -> dict[str, Any]:
+    with watched(len(plan.cells), lambda: ledger.over) as found:
+        report = plan.run(concurrency=concurrency, budget_usd=1000, progress=False, on=on)
+    answers = collections.Counter(row["cell"] for row in ledger.select() if row["standing"] in ANSWERED)
+    once = sum(answers[cell.key] == 1 for cell in plan.cells)
+    return {**found, "answered": report.completed, "once": once}
+
+
+def spread(plan: famnb.Experiment, ledger: Counting, concurrency: int, key: str, *, kill: bool) -> dict[str, Any]:
+    import distributed
+
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", env={"FAM_API_KEY": key}
+        ) as cluster,
+        distributed.Client(cluster) as dask_client,
+    ):
+        pids = list(dask_client.run(os.getpid).values())
+
+        def kill_one() -> None:
+            while ledger.over < len(plan.cells) / 2:
+                time.sleep(0.005)
+            os.kill(pids[0], signal.SIGKILL)
+
+        if kill:
+            threading.Thread(target=kill_one, daemon=True).start()
+            return ran(plan, ledger, concurrency, dask_client)
+        before = used(pids)
+        found = ran(plan, ledger, concurrency, dask_client)
+        return {**found, "workers_cpu_s": used(pids) - before}
+
+
+def used(pids: list[int]) -> float:
+    """The processor time of some processes so far."""
+    return sum(sum(psutil.Process(pid).cpu_times()[:2]) for pid in pids)
 
 
 async def by_httpx(url: str, key: str, calls: int, concurrency: int) -> dict[str, Any]:
@@ -102,7 +153,7 @@ async def by_httpx(url: str, key: str, calls: int, concurrency: int) -> dict[str
     async with httpx.AsyncClient(limits=limits, headers=headers, timeout=60) as client:
         with watched(calls, lambda: count) as found:
             await asyncio.gather(*(call(client, body) for body in bodies))
-    return {**found, "answered": count, "recorded": 0}
+    return {**found, "answered": count}
 
 
 if __name__ == "__main__":

@@ -84,6 +84,19 @@ class Lab:
         """Wait until a cell has a number, so that it has ended."""
         self.page.wait_for_function(_ENDED, arg=number, timeout=60_000)
 
+    def tab_to(self, name: str, *, back: bool = False) -> None:
+        """Press Tab, or Shift+Tab to go back, until the control of that name has the focus."""
+        for _ in range(60):
+            self.page.keyboard.press("Shift+Tab" if back else "Tab")
+            if self.focused() == name:
+                return
+        raise AssertionError(f"Tab never reached {name!r}")
+
+    def focused(self) -> str:
+        """The name of what has the focus."""
+        name: str = self.page.evaluate(_FOCUSED)
+        return name.partition(" · ")[0]
+
     def output(self, number: int) -> Locator:
         """The outputs of a code cell."""
         return self.page.locator(".jp-CodeCell").nth(number).locator(".jp-OutputArea")
@@ -94,6 +107,10 @@ class Lab:
         return nbformat.read(self.path, as_version=4)
 
 
+_FOCUSED = """() => {
+  const each = document.activeElement;
+  return each.labels?.[0]?.textContent || each.getAttribute("aria-label") || each.textContent;
+}"""
 _KERNEL = """wanted => {
   const panel = window.jupyterapp?.shell?.currentWidget;
   return wanted.includes(panel?.sessionContext?.session?.kernel?.status) && panel.content.widgets.length > 0;

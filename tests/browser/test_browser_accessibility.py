@@ -14,6 +14,11 @@ COMPOSER = "composer = famnb.Composer(client)\ncomposer"
 BOARD = """variants = {"small": {"model": "fam-2-5-mini"}, "large": {"thinking": 64}}
 famnb.Board(client, {label: {"max_tokens": 90_000, **fields} for label, fields in variants.items()})"""
 DASHBOARD = 'reply = client.ask("Why?", max_tokens=64)\nfamnb.Dashboard(client)'
+TOOL = """@famnb.tool
+def weather(city: str) -> str:
+    \"\"\"The weather of a city right now.\"\"\"
+    return "rain"
+famnb.Composer(client, tools=[weather], prompt="What is the weather in Oslo?")"""
 ASKED = "```python\nreturn 'a' + str(1)  # so\n```\n\n|a|b|\n|-|-|\n|1|2|"
 SERIOUS = ("serious", "critical")
 
@@ -34,11 +39,31 @@ def ask_all(lab: Lab, prompt: str, seen: str) -> None:
     expect(lab.output(1).locator(seen).first).to_be_visible()
 
 
+def talk(lab: Lab) -> None:
+    """Have a turn in two versions, and a tool call of the second one that waits for approval."""
+    shown = lab.output(1)
+    shown.get_by_label("Prompt").press("Control+Enter")
+    shown.get_by_role("button", name="Decline").click()
+    shown.get_by_role("button", name="Continue").click()
+    shown.get_by_role("button", name="Regenerate").click()
+    expect(shown.get_by_role("button", name="Approve")).to_be_visible()
+
+
+def inspect(lab: Lab) -> None:
+    """Have figures, and a call laid open at its events and their timeline."""
+    expect(lab.output(1)).to_contain_text("time to first token")
+    lab.output(1).get_by_label("Latest calls").focus()
+    lab.page.keyboard.press("ArrowDown")
+    lab.output(1).get_by_role("tab", name="Events").click()
+    expect(lab.output(1).locator("img")).to_be_visible()
+
+
 WIDGETS = {
     "composer": (COMPOSER, send),
+    "composer, talking": (TOOL, talk),
     "board, streaming": (BOARD, lambda lab: ask_all(lab, "Count to 50000.", ".famnb-won .famnb-text")),
     "board, ended": (BOARD, lambda lab: ask_all(lab, "Hello.", "ins")),
-    "dashboard": (DASHBOARD, lambda lab: expect(lab.output(1)).to_contain_text("time to first token")),
+    "dashboard": (DASHBOARD, inspect),
 }
 
 

@@ -132,6 +132,30 @@ def test_a_reload_in_the_middle_shows_every_pane_whole(lab: Lab):
     expect(lab.output(2)).to_contain_text("('large', [")
 
 
+def test_a_kernel_that_restarts_in_the_middle_loses_nothing(lab: Lab):
+    """The panes keep what had come and say what became of it; the rows read interrupted; the cell can be run again."""
+    lab.notebook(
+        "import famnb\nclient = famnb.connect(ledger='restart.sqlite')",
+        PAIR.replace("}", ', "max_tokens": 90_000}', 2),
+        "famnb.calls(client)[['status', 'text_chars']].query('text_chars > 0')['status'].tolist()",
+    ).run(0)
+    lab.run(1)
+    shown = lab.output(1)
+    send(shown, LONG)
+    for label in ("small", "large"):
+        expect(pane(shown, label)).to_contain_text("1, 2, 3")
+    lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
+    for label in ("small", "large"):
+        expect(pane(shown, label).locator(".famnb-state")).to_contain_text("The kernel has ended")
+        expect(pane(shown, label)).to_contain_text("1, 2, 3")
+    expect(shown.get_by_role("button", name="Stop all")).to_be_disabled()
+    expect(shown).to_contain_text("run this cell again")
+    for number in (0, 2, 1):
+        lab.run(number)
+    expect(lab.output(2)).to_contain_text("['interrupted', 'interrupted']")
+    expect(shown).to_contain_text("2 panes: small | large")
+
+
 def test_hostile_text_is_inert_in_panes_table_and_differences(lab: Lab):
     """Whatever the models say, no script runs, nothing is loaded, and the table stays whole."""
     shown = board(lab, PAIR)

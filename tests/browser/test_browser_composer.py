@@ -21,18 +21,6 @@ composer
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
-NAMES = "each => each.labels?.[0]?.textContent || each.getAttribute('aria-label') || each.textContent"
-FOCUSED = f"() => ({NAMES})(document.activeElement)"
-"""The accessible name of what has the focus."""
-
-
-def tab_to(lab: Lab, name: str) -> None:
-    """Press Tab until the control of that name has the focus."""
-    for _ in range(60):
-        lab.page.keyboard.press("Tab")
-        if lab.page.evaluate(FOCUSED).partition(" · ")[0] == name:
-            return
-    raise AssertionError(f"Tab never reached {name!r}")
 
 
 def opened(lab: Lab, *sources: str) -> Locator:
@@ -47,19 +35,19 @@ def test_the_keyboard_alone_composes_and_sends(lab: Lab):
     form.get_by_label("Endpoint").focus()
     lab.page.keyboard.press("ArrowUp")
     expect(form).to_contain_text("POST /v1/web/chat/completions")
-    tab_to(lab, "max_new_tokens")
+    lab.tab_to("max_new_tokens")
     lab.page.keyboard.type("300")
-    tab_to(lab, "System")
+    lab.tab_to("System")
     lab.page.keyboard.type("Be brief.")
-    tab_to(lab, "Reasoning")
+    lab.tab_to("Reasoning")
     assert lab.page.evaluate("() => document.activeElement.getAttribute('aria-expanded')") == "false"
     lab.page.keyboard.press("Enter")
     expect(form.get_by_label("reasoning.effort")).to_be_visible()
     expect(form.get_by_role("button", name="Reasoning")).to_have_attribute("aria-expanded", "true")
-    tab_to(lab, "reasoning.effort")
+    lab.tab_to("reasoning.effort")
     lab.page.keyboard.type("low")
     expect(form.get_by_role("button", name="Reasoning")).to_contain_text("1 set")
-    tab_to(lab, "Prompt")
+    lab.tab_to("Prompt")
     lab.page.keyboard.type("What is a tide?")
     lab.page.keyboard.press("Control+Enter")
     expect(lab.output(0)).to_contain_text("in all")

@@ -75,8 +75,8 @@ FOLLOWS = """([seconds, rate]) => new Promise(done => {
 
 
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """A page of a strict policy with two views on one model of a composer's prompt."""
+def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """A page of a strict policy with two views on one model of a composer's prompt, and perhaps of its conversation."""
     files = {
         "/famnb.js": ("text/javascript", (FRONT / "famnb.js").read_text()),
         "/famnb.css": ("text/css", (FRONT / "famnb.css").read_text()),
@@ -91,7 +91,8 @@ def page(browser: Browser) -> Iterator[Page]:
 
     page.route("**/*", serve)
     page.goto("http://bare.test/")
-    page.evaluate(START, {"prompt": "", "busy": False, "fault": "", "replaced": False, "blocking": False})
+    traits = {"prompt": "", "busy": False, "fault": "", "replaced": False, "blocking": False}
+    page.evaluate(START, {**traits, **getattr(request, "param", {})})
     yield page
     assert page.evaluate("window.faults") == []
     context.close()
@@ -147,6 +148,77 @@ def test_a_view_that_is_taken_away_stops_listening(page: Page):
     page.evaluate("window.ends[1]()")
     assert before > 0
     assert page.evaluate("window.listening()") == 0
+
+
+@pytest.mark.parametrize("page", [{"turns": 1, "talking": True}], indirect=True)
+def test_a_conversation_needs_no_more_than_the_contract(page: Page):
+    """Reply, edit, another version, a tool's approval and Stop while it waits: each a message with what it is about."""
+    asked = {"kind": "verdict", "label": "Run f?", "open": True, "html": "", "tail": "", "call": 0, "last": True}
+    ended = {"id": "p", "running": False, "stop": False, "waiting": "", "elapsed": 0, "head": "web", "badges": []}
+    said = {"asked": [["user", "<b>Hi</b>"]], "failure": "", "notes": [], "figures": "", "doing": "f waits"}
+    whole = {**ended, **said, "blocks": [block(tail="one"), asked], "turn": [0, 1, 2, "<b>Hi</b>"]}
+    page.evaluate(HEAR, {"kind": "snapshot", "seq": 1, "panes": [whole]})
+    view = page.locator("#one")
+
+    def pressed(name: str) -> Any:
+        view.get_by_role("button", name=name, exact=True).click()
+        return page.evaluate("window.said.at(-1)")
+
+    view.get_by_label("Next turn").fill("And?")
+    assert pressed("Reply") == {"kind": "reply", "prompt": "And?"}
+    assert pressed("Previous version") == {"kind": "version", "turn": 0, "version": 0}
+    expect(view.get_by_role("button", name="Next version")).to_be_disabled()
+    assert pressed("Regenerate") == {"kind": "again", "turn": 0}
+    pressed("Edit")
+    expect(view.get_by_label("Say instead")).to_have_value("<b>Hi</b>")
+    assert pressed("Ask this instead") == {"kind": "edit", "turn": 0, "prompt": "<b>Hi</b>"}
+    page.evaluate("window.change('busy', true)")
+    expect(view.get_by_role("button", name="Regenerate")).to_be_hidden()
+    assert pressed("Decline") == {"kind": "decide", "pane": "p", "call": 0, "approved": False, "rest": False}
+    expect(view.get_by_role("button", name="Approve", exact=True)).to_be_disabled()
+    assert pressed("Stop") == {"kind": "stop", "pane": ""}
+    page.evaluate("window.ends.forEach(end => end())")
+    assert page.evaluate("window.listening()") == 0
+
+
+@pytest.mark.parametrize(
+    "page", [{"labels": ["a", "b"], "pinned": "", "differences": False, "ended": False}], indirect=True
+)
+def test_a_board_needs_no_more_than_the_contract(page: Page):
+    """Meters, Pin, Differences and Stop of one pane or of all: each a message with what it is about."""
+    pane = {"running": True, "stop": True, "waiting": "", "elapsed": 0, "head": "web", "badges": [], "asked": []}
+    pane |= {"failure": "", "notes": [], "figures": "", "meters": [["tokens", "1"], ["cost", ""]]}
+    panes = [{**pane, "id": each, "label": each, "blocks": [block(tail=f"<b>{each}</b>")]} for each in "ab"]
+    page.evaluate("window.change('busy', true)")
+    page.evaluate(HEAR, {"kind": "snapshot", "seq": 1, "panes": panes})
+    page.evaluate(HEAR, {"kind": "changes", "seq": 2, "panes": {"b": [["meters", 0, ["2", "$1"]]]}})
+    view = page.locator("#one")
+    expect(view.locator(".famnb-meters > div:visible")).to_have_text(["tokens1", "tokens2", "cost$1"])
+    expect(view.locator(".famnb-text")).to_have_text(["<b>a</b>", "<b>b</b>"])
+
+    def pressed(name: str) -> Any:
+        view.get_by_role("button", name=name, exact=True).last.click()
+        return page.evaluate("window.said.at(-1)")
+
+    assert pressed("b: pin as winner") == {"kind": "pin", "label": "b"}
+    page.evaluate("window.change('pinned', 'b')")
+    expect(view.get_by_role("button", name="b: pin as winner").last).to_have_attribute("aria-pressed", "true")
+    assert pressed("Differences") == {"kind": "differences"}
+    assert pressed("Stop") == {"kind": "stop", "pane": "b"}
+    pressed("Stop all")
+    assert page.evaluate("window.said.slice(-2)") == [{"kind": "stop", "pane": each} for each in "ab"]
+    page.evaluate("window.ends.forEach(end => end())")
+    assert page.evaluate("window.listening()") == 0
+
+
+def test_a_double_click_is_one_wish(page: Page):
+    """So is a click, or the keys, while the kernel has not answered yet."""
+    prompt = page.locator("#one").get_by_label("Prompt")
+    prompt.fill("Hi")
+    page.locator("#one").get_by_role("button", name="Send").dblclick()
+    prompt.press("Control+Enter")
+    page.locator("#one").get_by_role("button", name="Send").click(force=True)
+    assert page.evaluate("window.said.filter(({ kind }) => kind === 'send').length") == 1
 
 
 @pytest.mark.parametrize("clipboard", ["missing", "there"])

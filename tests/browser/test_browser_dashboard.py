@@ -43,4 +43,9 @@ def test_the_dashboard_follows_calls_and_opens_one_by_keyboard(lab: Lab):
     shown.get_by_label("Filter").fill("message_start")
     expect(shown).to_contain_text("hold the text")
     expect(shown.locator("img")).to_be_visible()
+    shown.get_by_role("button", name="Copy events").focus()
+    lab.page.keyboard.press("Enter")
+    expect(shown.locator(".famnb-bare")).to_contain_text("opied")
+    shown.get_by_role("tab", name="Request").click()
+    expect(shown.get_by_label("raw request", exact=True)).to_contain_text("Bearer ••••••")
     assert lab.dialogs == []

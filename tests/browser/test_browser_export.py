@@ -14,7 +14,7 @@ from famnb.endpoints import compose
 from famnb.events import Usage
 from famnb.reply import Block, Reply
 from famnb.timing import Timing
-from famnb.widget import transcript
+from famnb.widget import boardtable, transcript
 
 pytestmark = pytest.mark.browser
 
@@ -39,13 +39,27 @@ SAID = (
 )
 
 
+ROUND = boardtable.Round(
+    prompt="Which is it?",
+    rows=tuple(
+        boardtable.Row(label=label, reply=REPLY, meters=("0.42 s", "0.60 s", "452", "146", "3.1 s", "no price"))
+        for label in ("left one", "right one")
+    ),
+    winner="right one",
+)
+OF_BOARD = ("Which is it?", "left one", "right one", "★ winner", "no price", "0.60 s")
+
+
 @pytest.fixture
 def notebook(tmp_path: Path) -> Path:
-    """A notebook file with one reply in it, as a cell leaves it there."""
-    output = nbformat.v4.new_output("display_data", data=transcript.bundle(REPLY))
-    cell = nbformat.v4.new_code_cell("client.ask('Why is the sky blue?')", outputs=[output])
+    """A notebook file with a reply and the round of a board in it, as cells leave them there."""
+    made = {"client.ask('Why is the sky blue?')": transcript.bundle(REPLY), "board": boardtable.bundle(ROUND)}
+    cells = [
+        nbformat.v4.new_code_cell(source, outputs=[nbformat.v4.new_output("display_data", data=bundle)])
+        for source, bundle in made.items()
+    ]
     path = tmp_path / "saved.ipynb"
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), path)
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
     return path
 
 
@@ -57,16 +71,18 @@ def test_exported_html_tells_all_without_scripts_and_network(browser: Browser, n
     page = context.new_page()
     page.goto(exported.as_uri())
     shown = page.locator(".jp-OutputArea-output")
-    thinking = shown.locator("summary")
-    assert not shown.get_by_text("Scattering, surely.").is_visible()
-    thinking.click()
-    text = shown.inner_text()
-    assert [words for words in SAID if words not in text] == []
+    reply, board = shown.nth(0), shown.nth(1)
+    assert not reply.get_by_text("Scattering, surely.").is_visible()
+    reply.locator("summary").click()
+    assert [words for words in SAID if words not in reply.inner_text()] == []
+    assert board.locator("th[scope=row]").count() == 2
+    assert [words for words in OF_BOARD if words not in board.inner_text()] == []
     context.close()
 
 
 def test_the_file_itself_can_be_read(notebook: Path):
     """In the plain text of the notebook's JSON is the whole transcript."""
-    (output,) = json.loads(notebook.read_text())["cells"][0]["outputs"]
-    text = "".join(output["data"]["text/plain"])
-    assert [words for words in SAID if words not in text] == []
+    cells = json.loads(notebook.read_text())["cells"]
+    for cell, said in zip(cells, (SAID, OF_BOARD), strict=True):
+        text = "".join(cell["outputs"][0]["data"]["text/plain"])
+        assert [words for words in said if words not in text] == []

@@ -168,6 +168,20 @@ def test_a_reload_in_the_middle_of_a_stream_shows_all(lab: Lab):
     assert str(counted[-1]) in last
 
 
+def test_a_reload_while_a_cell_waits_shows_the_whole_reply(lab: Lab):
+    """The new page hears of nothing before the cell has ended; then all of it is there, and how to save it."""
+    lab.notebook(CONNECT, 'reply = client.ask("Count to 200, please.", max_tokens=9000)', "reply").run(0)
+    lab.start(1)
+    expect(lab.output(1).locator(".famnb-pane")).to_contain_text("1, 2, 3")
+    assert "was streaming here when this was saved" in lab.save().cells[1].outputs[0]["data"]["text/plain"]
+    lab.page.reload()
+    pane = lab.ready().output(1).locator(".famnb-pane")
+    expect(pane).to_contain_text("page was reloaded")
+    assert numbers(pane) == list(range(1, 201))
+    lab.run(2)
+    assert "198, 199, 200" in lab.save().cells[2].outputs[0]["data"]["text/plain"]
+
+
 def numbers(pane: Locator) -> list[int]:
     """The numbers that an answer has counted."""
     return [int(number) for number in re.findall(r"\d+", pane.locator(".famnb-text").inner_text())]

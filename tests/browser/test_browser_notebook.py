@@ -1,4 +1,4 @@
-"""The same widgets in Jupyter Notebook 7: a cell that asks, and a prompt that is sent by keyboard."""
+"""The same widgets in Jupyter Notebook 7: a cell that asks, prompts that are sent by keyboard, a call laid open."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ pytestmark = pytest.mark.browser
 CELLS = (
     'import famnb\nclient = famnb.connect()\nreply = client.ask("Why $5?", max_tokens=300)',
     "composer = famnb.Composer(client)\ncomposer",
+    "%load_ext famnb\nfamnb.Board(client, {'small': {'model': 'fam-2-5-mini'}, 'large': {'model': 'fam-2-5-pro'}})",
+    "%%fam --endpoint web --into answer\nWhy the sky?",
+    "famnb.Dashboard(client)",
 )
 
 
 def test_notebook_7_asks_composes_and_saves(jupyter: Jupyter, browser: Browser):
-    """Two cells run, a prompt goes out and its answer comes in, and the saved file holds both transcripts."""
+    """Asked from cells, the composer and the board, answers come in and are saved; the dashboard lays a call open."""
     path = jupyter.root / "seven.ipynb"
     cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
@@ -25,7 +28,7 @@ def test_notebook_7_asks_composes_and_saves(jupyter: Jupyter, browser: Browser):
     page = context.new_page()
     page.goto(f"{jupyter.url}/notebooks/{path.name}")
     expect(page.locator(".jp-NotebookPanel-toolbar")).to_contain_text("Python 3")
-    first, second = (page.locator(".jp-CodeCell").nth(number) for number in (0, 1))
+    first, second, third, fourth, fifth = (page.locator(".jp-CodeCell").nth(number) for number in range(5))
     first.locator(".cm-content").click()
     page.keyboard.press("Shift+Enter")
     expect(first.locator(".jp-OutputArea")).to_contain_text("tokens out")
@@ -35,12 +38,22 @@ def test_notebook_7_asks_composes_and_saves(jupyter: Jupyter, browser: Browser):
     page.keyboard.type("What is a tide?")
     page.keyboard.press("Control+Enter")
     expect(second.locator(".jp-OutputArea")).to_contain_text("tokens out")
+    for cell in (third, fourth, fifth):
+        cell.locator(".cm-content").click()
+        page.keyboard.press("Control+Enter")
+    third.get_by_label("Prompt").fill("Who is it?")
+    third.get_by_label("Prompt").press("Control+Enter")
+    expect(third.locator("th[scope=row]")).to_have_count(2)
+    expect(fourth.locator(".jp-OutputArea")).to_contain_text("in all")
+    fifth.get_by_label("Latest calls").focus()
+    page.keyboard.press("ArrowDown")
+    expect(fifth.get_by_role("tab", name="Transcript")).to_be_visible()
     first.locator(".jp-InputPrompt").click()
     with page.expect_response(lambda answer: answer.request.method == "PUT"):
         page.keyboard.press("Control+s")
 
     saved = nbformat.read(path, as_version=4)
-    asked, composed = ([output["data"] for output in cell.outputs if "data" in output] for cell in saved.cells)
-    assert "Why $5?" in asked[-1]["text/plain"]
-    assert "What is a tide?" in composed[-1]["text/plain"]
+    said = [[output["data"] for output in cell.outputs if "data" in output][-1]["text/plain"] for cell in saved.cells]
+    prompts = ("Why $5?", "What is a tide?", "Who is it?", "Why the sky?")
+    assert [prompt for prompt, text in zip(prompts, said, strict=False) if prompt not in text] == []
     context.close()

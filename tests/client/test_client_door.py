@@ -85,6 +85,24 @@ def test_stream_asks_for_a_stream_and_send_does_not_insist(serve, connect):
     assert [json.loads(each.body)["stream"] for each in server.requests] == [True, False]
 
 
+def test_labels_are_texts(serve, connect, notebook):
+    """Numbers are written as texts, None is no label."""
+    client = connect(serve(whole(body("web", "Hello"))), recorder=notebook)
+    client.send(request("web", stream=False), labels={"tag": "first", "run": 3, "note": None})
+    assert notebook.kept[0].labels == {"tag": "first", "run": "3"}
+
+
+@pytest.mark.parametrize("labels", ["first", ["first"], {"tag": ["first"]}, {1: "first"}, {"tag": object()}])
+@pytest.mark.parametrize("method", ["send", "stream", "send_many", "ask"])
+def test_labels_that_could_not_be_recorded_are_refused(serve, connect, method, labels):
+    """Before anything is sent: a call must not miss its record for a label's sake."""
+    server = serve(whole(body("web", "Hello")))
+    what = {"ask": "Hello?", "send_many": [request("web")]}.get(method, request("web"))
+    with pytest.raises(InvalidRequest, match="labels: expected"):
+        getattr(connect(server), method)(what, labels=labels)
+    assert server.requests == []
+
+
 @pytest.mark.parametrize("method", ["send", "start", "stream"])
 def test_something_that_is_no_request_is_refused(connect, method):
     """With a hint at what makes one."""

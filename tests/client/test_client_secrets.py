@@ -152,6 +152,31 @@ def test_a_key_that_a_reply_echoes_is_masked_before_anybody_sees_it(serve, conne
     assert not [text for text in reachable([reply, notebook.kept]) if KEY in text]
 
 
+SIGNS = 'fam/key+0123=456"78&ab\\c<d>e'
+"""A key of which other programs escape nearly every sign."""
+
+
+@pytest.mark.parametrize(
+    ("written", "status"),
+    [
+        (r'{"detail": "bad fam\/key+0123=456\"78&ab\\c<d>e"}', 401),
+        (r'{"detail": "bad fam/key\u002B0123=456\u002278\u0026ab\\c\u003Cd\u003Ee"}', 401),
+        ("bad fam/key+0123=456&#34;78&amp;ab\\c&lt;d&gt;e", 401),
+        ("bad fam/key&#x2B;0123=456&quot;78&amp;ab\\c&lt;d&gt;e", 500),
+        ("fam%2Fkey%2B0123%3D456%2278%26ab%5cc%3Cd%3Ee", 307),
+    ],
+    ids=["slashes escaped", "escapes of JSON", "HTML", "other HTML", "an address"],
+)
+def test_a_key_that_is_echoed_escaped_is_masked(serve, connect, notebook, written, status):
+    """Services escape what they echo, each in its way; what is shown and what is kept has none of these."""
+    script = whole(written.encode(), status, location=f"http://127.0.0.1:1/?k={written}" if status == 307 else "/")
+    client = Client(base_url=serve(script).url, api_key=SIGNS, recorder=notebook, retries=Retries(tries=1))
+    with client, pytest.raises(FamnbError, match=r"\[key\]") as caught:
+        client.send(WHOLE)
+    texts = reachable([str(caught.value), vars(caught.value), notebook.kept])
+    assert not [text for text in texts if "0123" in text]
+
+
 @pytest.mark.parametrize("endpoint", ["web", "messages", "responses"])
 @pytest.mark.parametrize("size", [1, 7, 20])
 def test_a_key_that_comes_in_pieces_is_kept_nowhere(serve, connect, tmp_path, endpoint, size):

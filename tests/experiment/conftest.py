@@ -32,7 +32,7 @@ def dask_client(server: Server) -> Iterator[Any]:
     """A client of a cluster of two worker processes with one thread each, which know the service's key."""
     key = {"FAM_API_KEY": server.key}
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, env=key) as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", env=key) as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client

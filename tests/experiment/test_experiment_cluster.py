@@ -217,23 +217,24 @@ def carrying(dask_client):
     return dask_client.run(lambda dask_worker: len(dask_worker.state.actors))
 
 
-def test_without_any_worker_for_long_the_run_ends_and_says_so(connect, slow, server, monkeypatch):
-    """What was in flight is interrupted; the next run goes on."""
+def test_without_any_worker_for_long_the_run_ends_and_says_so(connect, stalling, monkeypatch):
+    """Also where no cell is left to start; what was in flight is interrupted, and the next run goes on."""
     monkeypatch.setattr(cluster, "GONE_S", 0.5)
-    key = {"FAM_API_KEY": server.key}
+    key = {"FAM_API_KEY": stalling.key}
     with (
         distributed.LocalCluster(n_workers=1, dashboard_address=":0", env=key) as alone,
         distributed.Client(alone) as dask_client,
     ):
-        client = connect(slow)
-        run = experiment(client, prompts=100).run(concurrency=16, on=dask_client, wait=False)
-        until(lambda: run.progress.completed)
+        client = connect(stalling)
+        exp = experiment(client, prompts=1)
+        run = exp.run(concurrency=4, on=dask_client, wait=False)
+        until(lambda: len(client.ledger.select("status = 'running'")) == 4)
         alone.scale(0)
         with pytest.raises(famnb.WorkerLost, match=r"no worker for 0.5 s; run\(\) again goes on"):
             run.wait()
         with pytest.raises(InvalidRequest, match="the cluster has no worker yet"):
-            experiment(client, prompts=100).run(on=dask_client)
-    assert {row["status"] for row in client.ledger.select()} == {"incomplete", "interrupted"}
+            exp.run(on=dask_client)
+    assert [row["status"] for row in client.ledger.select()] == ["interrupted"] * 4
 
 
 @pytest.mark.parametrize(

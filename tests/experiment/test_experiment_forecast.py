@@ -27,13 +27,24 @@ def cells(prompts=10, *, models=("fam-2-5-pro", "fam-2-5-mini"), repeats=1, **fi
     return cells_of(texts, variants, repeats=repeats, warmup=0, seed=0, shared=shared)
 
 
-def past(n, *, model="fam-2-5-pro", endpoint="messages", settings="", simulated=False, seed=0, source="reported"):
+def past(
+    n,
+    *,
+    model="fam-2-5-pro",
+    endpoint="messages",
+    settings="",
+    simulated=False,
+    seed=0,
+    source="reported",
+    status="completed",
+):
     """Calls of 30 input tokens for 120 characters, and of log-normal output and time."""
     random = np.random.default_rng(seed)
     return pd.DataFrame(
         {
             "model": model,
             "endpoint": endpoint,
+            "status": status,
             "simulated": pd.array([simulated] * n, dtype="boolean"),
             "e2e_s": random.lognormal(0, 0.4, n),
             "input_tokens": 30,
@@ -81,6 +92,25 @@ def test_the_history_is_that_of_the_same_settings_and_falls_back_step_by_step():
         ("the same model and endpoint", 7),
         ("the same model, endpoint and settings", 6),
     ]
+
+
+def test_answers_cut_short_by_another_cap_foresee_nothing():
+    """Nothing tells what they would have come to; few do no harm, and those of the same settings are as the plan is."""
+    plan = cells(models=["fam-2-5-pro"], max_tokens=400)
+    same = settings_of("messages", plan[0].request.body())
+    cut = past(50, status="incomplete").assign(output_tokens=16)
+    assert forecast(plan, cut, concurrency=1).lines[0].history == "none"
+    assert forecast(plan, cut.assign(settings=same), concurrency=1).total.output_tokens.value == 160
+    few = pd.concat([cut[:2], past(48)])
+    assert forecast(plan, few, concurrency=1).lines[0].output_tokens.n == 50
+    assert forecast(plan, cut.assign(output_tokens=500), concurrency=1).total.output_tokens.value == 4000
+
+
+def test_the_expected_value_is_never_outside_its_interval():
+    """One call in a hundred is long: the mean of a single call is more than 95 of 100 come to."""
+    calls = past(100).assign(output_tokens=[30] * 99 + [400])
+    found = forecast(cells(1, models=["fam-2-5-pro"]), calls, concurrency=1).total.output_tokens
+    assert 29 < found.low < 30 < found.value <= found.high
 
 
 def test_settings_leave_out_what_the_user_asks_and_nothing_else():
@@ -132,7 +162,7 @@ def test_cells_that_are_done_are_not_counted_again(priced):
     plan = cells()
     found = forecast(plan, both(50), done={cell.key for cell in plan[:5]}, concurrency=4)
     assert (found.planned, found.remaining) == (20, 15)
-    assert "15 of 20 calls remain, 5 are done" in repr(found)
+    assert "15 of 20 calls remain, 5 were made before" in repr(found)
     nothing = forecast(plan, both(50), done={cell.key for cell in plan}, concurrency=4)
     assert (nothing.remaining, nothing.total.cost_usd.value, nothing.total.ceiling_usd) == (0, 0, 0)
     assert "nothing left to do" in repr(nothing)
@@ -146,6 +176,17 @@ def test_simulated_and_real_calls_are_never_mixed():
     found = forecast(plan, pd.concat([real, made_up]), concurrency=1)
     assert found.lines[0].output_tokens.n == 30
     assert "Simulated:" in repr(found)
+
+
+def test_a_long_plan_is_foreseen_as_a_short_one_is(monkeypatch):
+    """Fewer runs of it are drawn, which changes its figures little."""
+    plan, calls = cells(40, models=["fam-2-5-pro"]), past(200)
+    short = forecast(plan, calls, concurrency=4)
+    monkeypatch.setattr("famnb.experiment.possible.CALLS", 40 * 200)
+    long = forecast(plan, calls, concurrency=4)
+    for one, other in ((short.total.output_tokens, long.total.output_tokens), (short.wall_s, long.wall_s)):
+        assert one != other
+        assert [other.value, other.low, other.high] == pytest.approx([one.value, one.low, one.high], rel=0.05)
 
 
 def test_more_calls_at_once_take_less_time():
@@ -212,6 +253,7 @@ def test_a_trial_forecasts_from_its_own_ledger(client, priced):
     assert found.remaining == 24
     assert set(found.frame["history"]) == {"the same model, endpoint and settings, simulated"}
     assert found.frame["n"].tolist() == [6, 6]
+    assert found.frame.index.tolist() == ["fam-2-5-pro", "fam-2-5-mini"]
     again.run(progress=False)
     assert found.total.cost_usd.low <= again.frame()["cost_usd"].sum() <= found.total.cost_usd.high
     assert again.forecast().remaining == 0

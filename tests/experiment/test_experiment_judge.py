@@ -182,6 +182,28 @@ def test_a_verdict_that_was_paid_for_is_not_paid_for_again(serve: Serve, tmp_pat
     assert exp.judge_cost()["calls"] == 4
 
 
+def test_a_judge_is_asked_again_where_the_expected_answer_was_corrected(serve: Serve) -> None:
+    """Of that prompt alone; grades and choices were made against the old one."""
+
+    def exacting(asked: dict[str, str]) -> str:
+        if "answer" in asked:
+            return json.dumps({"reason": "so", "grade": 1 + 4 * (asked["answer"] == asked["expected answer"])})
+        return verdict("A" if asked["answer A"] == asked["expected answer"] else "B")
+
+    client, server = serve(answer, exacting)
+    judges = [scorers.judge("fam-mini", name="grade"), scorers.judge("fam-mini", pairwise=True, name="duel")]
+    rows = [{"prompt": "a", "expected": "a"}, {"prompt": "b", "expected": "b"}]
+    experiment(client, rows, "x", "xx", scorers=judges).score()
+    asked = len(server.requests)
+    corrected = experiment(client, [rows[0], {"prompt": "b", "expected": "bb"}], "x", "xx", scorers=judges)
+    assert corrected.score().scored == {"grade": 2, "duel": 2}
+    assert len(server.requests) == asked + 4
+    found = corrected.frame().set_index(["prompt_id", "variant"])
+    assert found["score_duel"].to_dict() == {("p1", "x"): 1, ("p1", "xx"): 0, ("p2", "x"): 0, ("p2", "xx"): 1}
+    assert found.loc["p2"]["score_grade"].to_dict() == {"x": 1, "xx": 5}
+    assert corrected.score().scored == {"grade": 0, "duel": 0}
+
+
 def test_judges_keep_to_their_budget_earlier_rounds_counted(serve: Serve) -> None:
     """No verdict is asked for that could pass it; a higher one goes on, and what was had is not asked again."""
     client, server = serve(answer, longer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -124,6 +125,11 @@ def test_what_an_endpoint_carries_only_nearly_is_said_once(client):
     assert ["nearest reasoning effort" in str(each.message) for each in said] == [True, True]
 
 
+def test_counts_of_numpy_are_counts(client):
+    """As `len` of a column or a range of them gives."""
+    assert len(famnb.Experiment("Hi", repeats=np.int64(2), warmup=np.int32(1), name="n", client=client).plan()) == 3
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -131,6 +137,7 @@ def test_what_an_endpoint_carries_only_nearly_is_said_once(client):
         ({"repeats": 0}, "repeats: expected an integer of at least 1, got 0"),
         ({"warmup": -1}, "warmup: expected an integer of at least 0"),
         ({"seed": "x"}, "seed: expected an integer, got 'x'"),
+        ({"repeats": True}, "repeats: expected an integer of at least 1, got True"),
         ({"temprature": 1}, "temprature: no endpoint has such a field"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import pandas as pd
@@ -61,6 +62,11 @@ def test_what_scorers_need_is_kept_and_not_asked():
         ([], None, "there are none"),
         ({"prompt": "a"}, None, "put it in a list"),
         (Path("prompts.txt"), None, "prompts.txt is no CSV or JSONL file"),
+        (__file__, None, "test_experiment_prompts.py is no CSV or JSONL file.*A text of that name is put in a list"),
+        (None, None, "expected a list of texts or rows, a frame, or the path of a .csv or .jsonl file; got None"),
+        (b"a", None, "expected a list of texts or rows"),
+        (["a"], 5, "template: expected a text with slots such as {question}, got 5"),
+        (pd.DataFrame([["a", "b"]], columns=["prompt", "prompt"]), None, "the column 'prompt' occurs 2 times"),
     ],
 )
 def test_a_row_that_makes_no_prompt_is_named(source, template, said):
@@ -75,10 +81,42 @@ def test_a_row_that_makes_no_prompt_is_named(source, template, said):
         ("a.csv", "prompt,expected\nHi,1\nHo\n", "a.csv, line 3: expected 2 values"),
         ("a.jsonl", '{"prompt": "Hi"}\n{"prompt": \n', "a.jsonl, line 2: not JSON"),
         ("a.jsonl", '"Hi"\n[1]\n', "a.jsonl, line 2: expected a text or a mapping"),
+        ("a.csv", "prompt,expected\nHi,1\n,2\n", "a.csv, line 3: the prompt is empty"),
+        ("a.csv", "id, prompt\n1,Hi\n", "a.csv, line 2: has no `prompt`.*its columns are 'id', ' prompt'"),
+        ("a.csv", "prompt,prompt\nHi,Ho\n", "a.csv: the column 'prompt' occurs 2 times"),
+        ("a.csv", 'prompt\nHi\n"Ho\nHu\n', "a.csv, line 4: unexpected end of data; is a quote open"),
+        ("a.csv", "prompt\nHi\nCaf\xe9\n", "a.csv, line 3: not UTF-8 .*save the file as UTF-8"),
+        ("a.jsonl", '"Caf\xe9"\n', "a.jsonl, line 1: not UTF-8"),
     ],
 )
 def test_a_line_of_a_file_that_makes_no_prompt_is_named(tmp_path: Path, name, text, said):
-    """By the file and the line."""
-    (tmp_path / name).write_text(text)
+    """By the file and the line; the files are Latin-1, so that an accent is no UTF-8."""
+    (tmp_path / name).write_text(text, encoding="latin-1")
     with pytest.raises(InvalidRequest, match=said):
         prompts_of(tmp_path / name)
+
+
+def test_an_empty_value_of_a_csv_file_is_a_missing_one_as_it_is_in_a_frame(tmp_path: Path):
+    """No slot is filled with nothing, no answer compared with it, and a row without an id is named by its place."""
+    file = tmp_path / "a.csv"
+    file.write_text("id,prompt,expected\n,2 + 2?,4\n,Why?,\n,,\n")
+    assert [(each.id, dict(each.slots)) for each in prompts_of(file)] == [("p1", {"expected": "4"}), ("p2", {})]
+    file.write_text('city\nLyon\n""\n')
+    assert [each.text for each in prompts_of(file, template="In {city}?")] == ["In Lyon?"]
+    file.write_text("city,n\nLyon,1\n,2\n")
+    with pytest.raises(InvalidRequest, match=r"a.csv, line 3: no value for the slot \{city\}"):
+        prompts_of(file, template="{n} in {city}?")
+
+
+def test_a_value_of_a_csv_file_may_be_as_long_as_a_context(tmp_path: Path):
+    """Beyond what Python's reader takes unasked, which stays as it was for others."""
+    usual = csv.field_size_limit()
+    (tmp_path / "a.csv").write_text(f"prompt\n{'x' * 200_000}\n")
+    assert len(prompts_of(tmp_path / "a.csv")[0].text) == 200_000
+    assert csv.field_size_limit() == usual
+
+
+def test_a_count_in_a_frame_with_missing_values_stays_a_count():
+    """Pandas makes it a float, and `4.0` is not what an answer is compared with."""
+    frame = pd.DataFrame({"prompt": ["2 + 2?", "Why?"], "expected": [4, None]})
+    assert [dict(each.slots) for each in prompts_of(frame)] == [{"expected": 4}, {}]

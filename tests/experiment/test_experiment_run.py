@@ -74,6 +74,15 @@ def test_running_again_pays_for_nothing_that_is_answered(client, connect, server
     assert len(client.ledger) == 20
 
 
+def test_a_service_that_cuts_its_streams_off_is_named(connect, server):
+    """What came is kept and counted; nobody stopped these calls, and the next run makes them again."""
+    with famnb.serve(time_scale=0, fault="cut=3", key=server.key) as cutting:
+        run = experiment(connect(cutting), prompts=1, repeats=1).run(wait=False)
+        assert str(run.wait()).startswith("exp: 0 completed, 2 cut off of 2 planned")
+    assert run.errors == {"StreamInterrupted": 2}
+    assert experiment(connect(server), prompts=1, repeats=1).run().completed == 2
+
+
 def test_another_name_is_another_experiment(client):
     """The same cells under another name are run."""
     experiment(client).run()
@@ -86,7 +95,9 @@ def test_what_failed_is_tried_again_only_when_asked(connect, server, refusing, w
     assert (exp.run(**where).failed, statuses(exp)) == (12, {"failed": 12})
     assert set(exp.frame()["error"]) == {"BadRequestError"}
     exp = experiment(connect(server))
-    assert (exp.run(**where).completed, exp.run(**where).skipped) == (0, 12)
+    left = exp.run(**where)
+    assert (left.completed, left.skipped, left.failed_before) == (0, 12, 12)
+    assert "12 of those left alone failed earlier. run(retry_failed=True) tries those that failed again." in str(left)
     assert exp.run(retry_failed=True, **where).completed == 12
     assert "failed" not in statuses(exp)
     assert exp.run(retry_failed=True).completed == 0
@@ -183,6 +194,7 @@ def test_a_ledger_that_cannot_be_written_is_said_before_anything_is_paid(server,
         ({"concurrency": 0}, "concurrency: expected an integer of at least 1"),
         ({"rate": 0}, "rate: expected a number of calls a second above 0, got 0"),
         ({"rate": float("nan")}, "rate: expected"),
+        ({"rate": "5"}, "rate: expected a number of calls a second above 0, got '5'"),
         ({"budget_usd": -1}, "budget_usd: expected an amount in USD of 0 or more, got -1"),
         ({"budget_usd": "much"}, "budget_usd: expected"),
     ],

@@ -9,9 +9,10 @@ from decimal import Decimal
 import pytest
 
 from famnb.experiment.budget import Outcome, Purse, counted
+from famnb.experiment.job import Job
 from famnb.experiment.plan import cells_of
 from famnb.experiment.prompts import prompts_of
-from famnb.experiment.runner import Job, Run
+from famnb.experiment.runner import Run
 from famnb.experiment.variants import variants_of
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +19,7 @@ from spoken import experiment, service
 
 import famnb
 from famnb import scorers
-from famnb.errors import InvalidRequest
+from famnb.errors import Interrupted, InvalidRequest
 from famnb.experiment import Prompt
 from famnb.experiment.scorers import Score, Scorer, scored
 from famnb.record import Ledger, marks
@@ -106,6 +107,9 @@ def test_what_a_score_comes_from_is_said_in_words() -> None:
         (lambda: scorers.schema(int), "expected a type whose JSON is an object"),
         (lambda: scorers.function(lambda _: 1), "give name="),
         (lambda: scorers.judge("fam-mini", scale=(5, 1)), "worst and the best grade"),
+        (lambda: scorers.function(5, name="five"), "expected a function of the reply, got 5"),
+        (lambda: scorers.judge("fam-mini", scale=5), "worst and the best grade, such as .1, 5.; got 5"),
+        (lambda: scorers.judge("fam-mini", scale=(1, 2, 3)), "worst and the best grade"),
         (lambda: scorers.judge("fam-mini", criteria=" "), "what the judge is to look at"),
         (lambda: scorers.judge("fam-2-5-pro", endpoint="nowhere"), "no endpoint 'nowhere'"),
     ],
@@ -116,12 +120,22 @@ def test_a_scorer_that_cannot_be_is_refused_at_once(make: Callable[[], object], 
         make()
 
 
-def test_an_experiment_refuses_what_is_no_scorer_and_a_name_twice(client: famnb.Client) -> None:
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ([scorers.exact(), scorers.exact("a")], "the name 'exact' occurs twice"),
+        ([3], "expected one of famnb.scorers, a function, or an object with `name` and `score`; got 3"),
+        (None, "expected one of famnb.scorers.*got None"),
+        ("exact", "expected one of famnb.scorers.*got 'exact'"),
+        ([scorers.exact], r"exact makes a scorer; call it: famnb.scorers.exact\(…\)"),
+        ([scorers.exact(name="votes")], "the name 'votes' is that of people's votes"),
+        ([scorers.exact(name="")], "expected scorers with names.*got ''"),
+    ],
+)
+def test_an_experiment_refuses_what_is_no_scorer_and_a_name_twice(client: famnb.Client, given, words) -> None:
     """The names are columns of its frame."""
-    with pytest.raises(InvalidRequest, match="the name 'exact' occurs twice"):
-        famnb.Experiment("?", name="x", client=client, scorers=[scorers.exact(), scorers.exact("a")])
-    with pytest.raises(InvalidRequest, match="expected one of"):
-        famnb.Experiment("?", name="x", client=client, scorers=[3])
+    with pytest.raises(InvalidRequest, match=words):
+        famnb.Experiment("?", name="x", client=client, scorers=given)
 
 
 @given(text=st.text(max_size=50), pattern=st.sampled_from(["a", "b+", "^$", r"\d"]))
@@ -138,6 +152,31 @@ def test_a_function_is_the_same_in_another_process_and_another_when_it_changes()
     code = f"from famnb.experiment import scorers; print({source})"
     there = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
     assert there == eval(source) != scorers.function(lambda r: r.text in {"a"}, name="f").key
+
+
+def longer_than(limit: int) -> Callable[[Reply], bool]:
+    """A function whose limit is no part of its code."""
+    return lambda reply: len(reply.text) > limit
+
+
+def test_a_function_is_another_when_what_it_uses_changes() -> None:
+    """A limit it closes over, an argument bound to it, a function it calls; not what it changes itself as it scores."""
+    seen: list[str] = []
+    count = 0
+
+    def counting(reply: Reply) -> int:
+        nonlocal count
+        seen.append(reply.text)
+        count += 1
+        return count
+
+    def key(call: Callable[..., Any]) -> str:
+        return scorers.function(call, name="f").key
+
+    assert key(longer_than(5)) == key(longer_than(5)) != key(longer_than(6))
+    assert key(partial(value, text="a")) == key(partial(value, text="a")) != key(partial(value, text="b"))
+    before = key(counting)
+    assert (counting(said("a")), seen, key(counting)) == (1, ["a"], before)
 
 
 # In an experiment
@@ -194,6 +233,31 @@ def test_a_score_is_made_once_and_a_changed_scorer_scores_anew(talker: famnb.Cli
     assert (report.scored, report.missing, seen[4:]) == ({"counting": 1}, {"counting": 1}, ["one"])
     changed = experiment(talker, PROMPTS, "loud", "quiet", scorers=[scorers.function(lambda _: 2, name="counting")])
     assert list(changed.frame()["score_counting"]) == [2.0] * 4
+
+
+def test_an_expected_answer_that_is_corrected_scores_anew(talker: famnb.Client) -> None:
+    """The call is the same, and what it is compared with is not; nothing is sent for it."""
+    before = experiment(talker, PROMPTS, "loud", scorers=[scorers.exact()]).frame()
+    corrected = [PROMPTS[0], {"prompt": "two", "expected": "TWO"}]
+    after = experiment(talker, corrected, "loud", scorers=[scorers.exact()]).frame()
+    assert (list(before["call_id"]), set(before["score_exact"])) == (list(after["call_id"]), {1, 0})
+    assert set(after["score_exact"]) == {1}
+
+
+def test_an_interrupt_keeps_the_scores_that_were_made(talker: famnb.Client) -> None:
+    """A slow scorer goes on where it was stopped."""
+    seen: list[str] = []
+
+    def slow(reply: Reply) -> float:
+        seen.append(reply.text)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        return 1
+
+    exp = experiment(talker, PROMPTS, "loud", "quiet", scorers=[slow])
+    with pytest.raises(Interrupted, match="2 scores were made and are kept"):
+        exp.score()
+    assert (exp.score().scored, len(seen)) == ({"slow": 2}, 5)
 
 
 def test_an_object_of_ones_own_is_a_scorer(talker: famnb.Client) -> None:

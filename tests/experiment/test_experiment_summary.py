@@ -95,6 +95,26 @@ def test_what_is_clear_alone_is_not_claimed_as_one_of_many():
     assert ["not enough for one of 6 comparisons" in line for line in found.lines] == list(alone)
 
 
+def test_an_interval_of_scores_keeps_to_what_scores_there_can_be():
+    """Grades of 1 on a scale from 1 to 5 are no share of 1, and no share of votes is above 1 or below 0."""
+    rows = frame(4, e2e_s=(1, 1)).assign(score_grade=1.0, score_won=[1, 0.5, 1, 1] * 2, score_exact=1.0)
+    spans = {"score_grade": (1, 5), "score_won": (0, 1), "score_exact": (0, 1)}
+    row = summary(rows, spans=spans).table.loc["A"]
+    ends = {name: (row[f"score_{name}_low"], row[f"score_{name}_high"]) for name in ("grade", "won", "exact")}
+    assert ends == {
+        "grade": (1, 1),
+        "won": (pytest.approx(0.477, abs=1e-3), 1),
+        "exact": (pytest.approx(0.51, abs=1e-3), 1),
+    }
+
+
+def test_what_is_the_same_in_every_pair_is_said_as_such():
+    """As costs are that follow from caps: no interval around it, and still only so many pairs."""
+    costs, grades = ([0.2] * 6, [0.1] * 6), (spread(6, 2, 0.5), spread(6, 2, 0.5, 1))
+    (line,) = summary(frame(6, e2e_s=(1, 1), cost_usd=costs, score_grade=grades)).lines
+    assert "time to the end of the answer (the same in every pair); cost (−$0.10 in every pair, not enough for" in line
+
+
 def test_many_variants_are_compared_with_the_first_in_words_and_all_in_the_table():
     """Of six, five lines and a sentence that says so."""
     found = summary(frame(8, variants="ABCDEF", e2e_s=[spread(8, 2, 0.5, seed) for seed in range(6)]))
@@ -188,6 +208,14 @@ def test_names_are_text_in_the_markup():
     markup = summary(rows)._repr_html_()
     assert "<b>x" not in markup
     assert "<script>" not in markup
+
+
+def test_amounts_are_no_formulas_in_the_markup():
+    """Notebooks typeset what stands between two dollar signs, unless each is an element of its own."""
+    costs = spread(8, 2, 0.1), spread(8, 1, 0.1)
+    rows = frame(8, cost_usd=costs, cost_low_usd=costs, cost_high_usd=costs)
+    markup = summary(rows)._repr_html_()
+    assert markup.count("<span>$</span>") == markup.count("$") == 8
 
 
 def waits(model, prompts, *, seed):

@@ -79,6 +79,31 @@ def test_the_fields_of_all_requests_count_when_variants_are_checked():
         variants_of(grid, shared={})
 
 
+@pytest.mark.parametrize(
+    ("given", "place"),
+    [
+        ("fam-2-5-pro", ""),
+        (["fam-2-5-pro"], r"\[0\]"),
+        ({"A": "fam-2-5-pro"}, r"\['A'\]"),
+        ({"model": "fam-2-5-pro"}, r"\['model'\]"),
+        (5, ""),
+    ],
+)
+def test_what_is_no_variant_is_refused_by_its_place(given, place):
+    """With the forms there are, such as a list around a single one."""
+    with pytest.raises(InvalidRequest, match=rf"variants{place}: expected what famnb.grid.*\[{{'model'.*; got"):
+        variants_of(given, shared={})
+
+
+def test_a_variant_in_a_list_may_have_a_label_of_its_own():
+    """As on a board; the others are labelled by what tells them apart."""
+    made = variants_of([{"label": "cold", "temperature": 0}, {"temperature": 1}], shared={})
+    assert [(one.label, dict(one.fields)) for one in made] == [
+        ("cold", {"temperature": 0}),
+        ("temperature=1", {"temperature": 1}),
+    ]
+
+
 def test_a_label_may_not_occur_twice():
     """Since frames are grouped by it."""
     with pytest.raises(InvalidRequest, match="label 'a' occurs twice"):

@@ -101,6 +101,16 @@ def test_what_is_claimed_is_what_the_votes_carry() -> None:
     assert votes.claims(many) == ["a is chosen over b in 80% of cases (95 % interval 71% to 87%)."]
 
 
+def test_what_is_clear_alone_is_not_claimed_as_the_best_of_many() -> None:
+    """The first of a ranking is there by chance too; Holm's adjustment for all it is compared with leaves nothing."""
+    given = [("a", name, winner) for name in "bcde" for winner in ["a"] * 21 + [name] * 9]
+    ranking = stats.bradley_terry(given)
+    found = votes.claims(ranking)
+    assert all("not enough for one of 4 comparisons" in line for line in found)
+    two = stats.bradley_terry([vote for vote in given if "b" in vote])
+    assert votes.claims(two) == ["a is chosen over b in 70% of cases (95 % interval 52% to 84%)."]
+
+
 @pytest.fixture
 def server() -> Iterator[FaultServer]:
     with service(lambda system, asked: f"{system}: {asked}") as running:

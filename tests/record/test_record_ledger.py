@@ -270,6 +270,23 @@ def test_a_file_from_the_future_is_left_alone(ledger: Ledger) -> None:
         ledger.closed(exchange()).result()
 
 
+@pytest.mark.parametrize(("table", "version"), [("orders", 0), ("calls", 0), ("orders", 4), ("calls", 2)])
+def test_a_database_of_another_program_is_left_alone(tmp_path: Path, table: str, version: int) -> None:
+    """Neither reading nor recording changes a byte of it; both say what it is."""
+    path = tmp_path / "theirs.db"
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"CREATE TABLE {table} (id TEXT)")
+        connection.execute(f"PRAGMA user_version = {version}")
+    before = path.read_bytes()
+    with pytest.raises(LedgerError, match=r"theirs.db is a database, but no ledger"):
+        Ledger(path).select()
+    with pytest.warns(RuntimeWarning, match="but no ledger"):
+        Ledger(path).closed(exchange()).result()
+    with pytest.raises(LedgerError, match="but no ledger"):
+        Ledger(path).prune(keep=0)
+    assert path.read_bytes() == before
+
+
 @pytest.mark.parametrize("strange", ["\ud83d alone", "nul \0 inside", "\u2028", "🦊" * 300])
 def test_strange_text_is_kept(ledger: Ledger, strange: str) -> None:
     """Half characters, NULs and line separators neither break the row nor the file."""

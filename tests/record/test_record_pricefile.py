@@ -76,6 +76,9 @@ def test_saved_prices_are_there_in_the_next_process(file: Path) -> None:
     assert found["fam-2-5-pro", datetime(2026, 3, 1, tzinfo=UTC)].until_context == 200_000
 
 
+GOOD = '[[price]]\nmodel = "a"\ninput = 1\noutput = 1\nsince = 2026-01-01\n'
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -83,13 +86,18 @@ def test_saved_prices_are_there_in_the_next_process(file: Path) -> None:
         ("x = 1\n", "nothing but tables that begin with"),
         ('[price]\nmodel = "a"\n', "got one table"),
         ('[[price]]\nmodel = "a"\ninput = 1\n', "price 1: output missing"),
-        ('[[price]]\nmodel = "a"\ninput = 1\noutput = 1\nouput = 2\n', "price 1: there is no ouput; there are model"),
-        ('[[price]]\nmodel = "a"\ninput = -1\noutput = 1\n', "price 1: input: a price is a number"),
+        (
+            '[[price]]\nmodel = "a"\ninput = 1\noutput = 1\nouput = 2\n',
+            "line 5, price 1: ouput: there is no such field",
+        ),
+        ('[[price]]\nmodel = "a"\ninput = -1\noutput = 1\n', r"prices.toml, line 3, price 1: input: a price is"),
         ('[[price]]\nmodel = "a"\ninput = nan\noutput = 1\n', "price 1: input: a price is a number"),
         ("[[price]]\nmodel = 3\ninput = 1\noutput = 1\n", "price 1: model: expected a name in quotes"),
         ('[[price]]\nmodel = "a"\ninput = 1\noutput = 1\nsince = "soon"\n', "price 1: since: expected a date"),
         ('[[price]]\nmodel = "a"\ninput = 1\noutput = 1\nsince = 7\n', "price 1: since: expected a date"),
         ('[[price]]\nmodel = "a"\ninput = 1\noutput = 1\nuntil_context = 0\n', "until_context: expected a number"),
+        (f"{GOOD}# next\n{GOOD}", r"line 7, price 2: model, since and until_context are those of price 1"),
+        (f"{GOOD}\n{GOOD.replace('output = 1', 'output = true')}", r"line 10, price 2: output: a price is a number"),
     ],
 )
 def test_a_wrong_file_is_refused_with_the_place_of_the_fault(file: Path, text: str, words: str) -> None:
@@ -102,6 +110,13 @@ def test_a_wrong_file_is_refused_with_the_place_of_the_fault(file: Path, text: s
     with pytest.warns(RuntimeWarning, match="the price file is not used"):
         assert book.price("fam-mini") is not None
     assert book.price("fam-mini") is not None
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(file: Path) -> None:
+    """As some editors write it."""
+    file.parent.mkdir()
+    file.write_text(GOOD, encoding="utf-8-sig")
+    assert [price.model for price in PriceBook((), filed=True)] == ["a"]
 
 
 def test_a_file_that_is_not_there_is_no_trouble_unless_asked_for(file: Path) -> None:

@@ -216,3 +216,42 @@ def test_a_deleted_file_gets_a_successor(ledger: Ledger, also: tuple[str, ...]) 
     made = exchange()
     ledger.closed(made).result()
     assert [row["id"] for row in ledger.select()] == [made.id]
+
+
+@pytest.mark.parametrize("status", ["completed", "running"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "pieces SET reads = x'00ff'",
+        "requests SET body = '{\"model\"'",
+        "calls SET endpoint = 'other'",
+    ],
+    ids=["bytes", "request", "endpoint"],
+)
+def test_a_damaged_call_hides_no_other(ledger: Ledger, damage: str, status: str) -> None:
+    """Neither one that is over nor one that a dead process left: a warning, and the rest is read as ever."""
+    broken, sound = exchange(prompt="broken"), exchange(prompt="sound")
+    ledger.closed(broken).result()
+    with sqlite3.connect(ledger.path) as connection:
+        connection.execute(f"UPDATE {damage}")
+        connection.execute("UPDATE calls SET status = ?, owner_pid = 0", (status,))
+    ledger.closed(sound).result()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert [row["id"] for row in ledger.select()] == [broken.id, sound.id]
+        assert dict(ledger.reads([broken.id, sound.id]))[sound.id] == tuple(sound.reads)
+        assert ledger.call(sound.id).reply == sound.reply
+    assert all(f"of {broken.id} cannot be read" in str(warning.message) for warning in caught)
+
+
+@pytest.mark.parametrize("what", ["the bytes that came", "the request"])
+def test_what_is_damaged_is_said(ledger: Ledger, what: str) -> None:
+    """A call of which a part cannot be read shows the rest, with a warning that names it."""
+    made = exchange()
+    ledger.closed(made).result()
+    with sqlite3.connect(ledger.path) as connection:
+        column = "pieces SET reads = x'00'" if what == "the bytes that came" else "requests SET body = 'no JSON'"
+        connection.execute(f"UPDATE {column}")
+    with pytest.warns(RuntimeWarning, match=f"the ledger is damaged: {what} of {made.id} cannot be read"):
+        reply = ledger.call(made.id).reply
+    assert (reply.status, reply.call_id) == ("completed", made.id)

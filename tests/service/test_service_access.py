@@ -112,7 +112,7 @@ def test_an_unknown_path_is_404_in_the_common_shape(api: Caller, path: str) -> N
 def test_an_unknown_path_below_an_endpoint_has_its_shape(api: Caller) -> None:
     """Below the messages endpoint an error looks as it does there."""
     answer = api.post("/v1/messages/count_tokens", json={})
-    assert (answer.status_code, said("messages", answer.json())["type"]) == (404, "not_found_error")
+    assert (answer.status_code, said("messages", answer.json())["type"]) == (404, "invalid_request_error")
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import socket
@@ -52,6 +53,19 @@ def test_starting_it_loads_no_web_server() -> None:
     )
     out, error = python(code).communicate(timeout=60)
     assert (out.strip(), error) == ("[]", "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="another process's limits are told by Linux alone")
+def test_it_has_as_many_files_as_the_system_allows() -> None:
+    """Each caller is one, and what a shell allows by default would be too few for a thousand of them."""
+    code = (
+        "import psutil, resource as r, famnb.service as s\n"
+        "most = r.getrlimit(r.RLIMIT_NOFILE)[1]\n"
+        "r.setrlimit(r.RLIMIT_NOFILE, (256, most))\n"
+        "with s.serve() as server: print(psutil.Process(server.pid).rlimit(r.RLIMIT_NOFILE) == (most, most))"
+    )
+    out, error = python(code).communicate(timeout=60)
+    assert (out.strip(), error) == ("True", "")
 
 
 def test_it_serves_until_closed() -> None:
@@ -117,7 +131,15 @@ def test_a_malformed_key_is_refused_without_being_shown(key: str | list[str]) ->
 
 @pytest.mark.parametrize(
     "options",
-    [{"time_scale": -1.0}, {"time_scale": float("nan")}, {"burst": 0}, {"concurrency": -1}, {"fault": "fire"}],
+    [
+        {"time_scale": -1.0},
+        {"time_scale": math.nan},
+        {"requests_per_minute": math.nan},
+        {"requests_per_minute": math.inf},
+        {"burst": 0, "requests_per_minute": 1},
+        {"concurrency": -1},
+        {"fault": "fire"},
+    ],
 )
 def test_a_wrong_option_is_refused(options: dict[str, object]) -> None:
     """In words, and with nothing left running."""
@@ -125,6 +147,12 @@ def test_a_wrong_option_is_refused(options: dict[str, object]) -> None:
     with pytest.raises((InvalidRequest, ConnectError), match=r"expected"):
         serve(**options)
     assert {child.pid for child in psutil.Process().children()} <= before
+
+
+def test_a_burst_of_no_allowance_is_refused() -> None:
+    """It would limit nothing, which nobody means."""
+    with pytest.raises(InvalidRequest, match="requests_per_minute"):
+        serve(burst=5)
 
 
 def test_an_option_that_does_not_exist_is_a_type_error() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from servicecalls import Caller, eventually, said
@@ -56,6 +58,19 @@ def test_after_retry_after_a_request_passes(per_minute: float) -> None:
     assert request(limits) is None
 
 
+@pytest.mark.parametrize("per_minute", [1, 7, 13.7, 60, 90, 6000])
+def test_waiting_in_many_small_steps_is_enough_too(per_minute: float) -> None:
+    """Asking again and again meanwhile does not make the wait longer, nor does the rounding of all these steps."""
+    clock = Clock()
+    limits = Limits(requests_per_minute=per_minute, burst=1, clock=clock)
+    assert request(limits) is None
+    wait = 60 / per_minute
+    for _ in range(10_000):
+        clock.now += wait / 10_000
+        last = request(limits)
+    assert last is None
+
+
 def test_the_allowance_grows_no_further_than_the_burst() -> None:
     """A key that was silent for an hour still has one burst, no more."""
     clock = Clock()
@@ -88,6 +103,28 @@ def test_a_limited_service_answers_429_in_shape(calling: Callable[[Server], Call
     assert said(endpoint, answers[-1].json())["type"] == "rate_limit_error"
     assert 55 <= int(answers[-1].headers["retry-after"]) <= 60
     assert int(answers[-1].headers["retry-after-ms"]) <= int(answers[-1].headers["retry-after"]) * 1000
+
+
+def test_of_a_burst_at_once_exactly_those_beyond_the_limit_are_refused(calling: Callable[[Server], Caller]) -> None:
+    """15 callers at the same moment, 10 allowed: 10 answers and 5 × 429, and nobody's request counts twice."""
+    with serve(time_scale=0, requests_per_minute=10) as limited:
+        caller = calling(limited)
+        with ThreadPoolExecutor(15) as pool:
+            statuses = list(pool.map(lambda _: caller.ask("messages").status_code, range(15)))
+    assert sorted(statuses) == [200] * 10 + [429] * 5
+
+
+def test_whoever_waits_exactly_as_long_as_he_was_told_passes(calling: Callable[[Server], Caller]) -> None:
+    """Over the wire, time after time, by the finer of the two headers; the coarser one is never sooner."""
+    with serve(time_scale=0, requests_per_minute=600, burst=1) as limited:
+        caller = calling(limited)
+        assert caller.ask("web").status_code == 200
+        for _ in range(5):
+            refused = caller.ask("web")
+            wait = int(refused.headers["retry-after-ms"]) / 1000
+            assert (refused.status_code, 0 < wait <= int(refused.headers["retry-after"])) == (429, True)
+            time.sleep(wait)
+            assert caller.ask("web").status_code == 200
 
 
 def test_a_stream_holds_its_place_until_it_ends(calling: Callable[[Server], Caller]) -> None:

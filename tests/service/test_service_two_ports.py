@@ -60,7 +60,7 @@ def test_an_endpoint_at_the_wrong_address_is_404_in_its_own_shape(two: Server, e
     answer = posted(two, wrong.pop(), endpoint)
     assert answer.status_code == 404
     error = said(endpoint, answer.json())
-    assert error["type"] == ("not_found_error" if endpoint == "messages" else "invalid_request_error")
+    assert error["type"] == "invalid_request_error"
     assert posted(two, own(two, endpoint), endpoint).status_code == 200
 
 

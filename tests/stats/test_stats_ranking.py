@@ -76,6 +76,17 @@ def test_groups_that_never_met_are_named() -> None:
         stats.bradley_terry([("a", "b", "a"), ("c", "d", "c")])
 
 
+def test_a_ranking_shows_itself_as_a_table() -> None:
+    """Two decimals, no sign before nothing, and the number of votes."""
+    shown = repr(stats.bradley_terry([("a", "b", "a"), ("a", "b", "b"), ("a", "b", None)]))
+    assert [line.split() for line in shown.splitlines()] == [
+        ["strength", "low", "high", "better", "wins", "ties", "votes"],
+        ["a", "0.00", "-1.13", "1.13", "0.50", "1", "1", "3"],
+        ["b", "0.00", "-1.13", "1.13", "0.50", "1", "1", "3"],
+        ["n", "=", "3", "votes"],
+    ]
+
+
 @pytest.mark.parametrize(
     ("votes", "words"),
     [

@@ -151,6 +151,20 @@ def test_equal_answers_are_not_voted_on_and_that_is_said(made: Make) -> None:
     assert ballot.view.status == "All 1 voted on; pairs left out because their answers are equal: 1"
 
 
+def test_another_pair_takes_the_place_of_one_with_equal_answers(made: Make) -> None:
+    """So that `n` pairs are voted on where so many differ; where none does, there is nothing to vote on."""
+    exp = made(
+        [f"same {place}" for place in range(9)] + ["other"], lambda system, asked: asked[:4] + system * ("o" in asked)
+    )
+    ballot = exp.vote(1)
+    assert "other" in seen(ballot)
+    press(ballot, "left")
+    assert ballot.progress == (1, 1)
+    assert exp.vote(1).progress == (1, 1)
+    alike = made(["same"], lambda system, asked: asked, warmup=1).vote()
+    assert alike.view.status == "There is nothing to vote on; pairs left out because their answers are equal: 1"
+
+
 def test_the_result_is_ordinary_output_beside_cost_and_latency(made: Make) -> None:
     """A ranking in words and numbers, a figure with its words, and no widget is needed to read it."""
     exp = made([f"q{place}" for place in range(12)])
@@ -181,10 +195,14 @@ def test_what_cannot_be_voted_on_is_refused(made: Make) -> None:
     alone = famnb.Experiment(["a"], [{"model": "fam-mini"}], name="alone", client=exp.client)
     with pytest.raises(InvalidRequest, match="there is no pair to vote on"):
         alone.vote()
-    with pytest.raises(InvalidRequest, match="are those of judges"):
+    with pytest.raises(InvalidRequest, match="since those are judges'"):
         exp.vote(voter="judge:me")
-    with pytest.raises(InvalidRequest, match="n: expected a number of pairs"):
+    with pytest.raises(InvalidRequest, match="n: expected an integer of at least 1, got 0"):
         exp.vote(0)
+    with pytest.raises(InvalidRequest, match=r"voter: expected a name.*got None"):
+        exp.vote(voter=None)
+    with pytest.raises(InvalidRequest, match="seed: expected an integer, got 'x'"):
+        exp.vote(seed="x")
     ballot = exp.vote()
     with pytest.raises(InvalidRequest, match="winner: expected one of left"):
         ballot.vote("both")

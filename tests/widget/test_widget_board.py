@@ -107,16 +107,22 @@ def test_a_pane_that_fails_leaves_the_others(server: famnb.service.Server, clien
         ([], "variants: there are none"),
     ],
 )
-def test_settings_that_no_request_can_have_are_refused_before_any_call(given: object, words: str):
+def test_settings_that_no_request_can_have_are_refused_before_any_call(client: famnb.Client, given: object, words: str):
     """The error names the pane, what was wrong and what to do."""
     with pytest.raises(famnb.InvalidRequest, match=words):
-        Board(None, given)
+        Board(client, given)
 
 
-def test_whatever_has_a_label_and_fields_is_a_variant():
+def test_what_is_no_client_is_refused(client: famnb.Client):
+    """At once, not when the first prompt is sent."""
+    with pytest.raises(TypeError, match=r"expected a famnb.Client, such as famnb.connect\(\) gives; got None"):
+        Board(None, MIXED)
+
+
+def test_whatever_has_a_label_and_fields_is_a_variant(client: famnb.Client):
     """So are requests, which keep their settings and take the board's prompt."""
     grid = [SimpleNamespace(label="cold", fields={"model": "fam-mini", "temperature": 0.0})]
-    board = Board(None, [*grid, famnb.compose("messages", "Own?", system="Brief.", max_tokens=9)])
+    board = Board(client, [*grid, famnb.compose("messages", "Own?", system="Brief.", max_tokens=9)])
     first, second = (variant.request("Asked?") for variant in board._variants)
     assert (first.endpoint, first.temperature, first.stream) == ("chat", 0.0, True)
     assert second.max_tokens == 9
@@ -125,10 +131,10 @@ def test_whatever_has_a_label_and_fields_is_a_variant():
     assert "Own?" in str(board._variants[1].request("").body())
 
 
-def test_variants_are_named_by_what_tells_them_apart():
+def test_variants_are_named_by_what_tells_them_apart(client: famnb.Client):
     """Endpoint and model, and only the fields that differ; equals are numbered."""
     mild, warm = ({"model": "fam-mini", "top_p": 0.5, "temperature": t} for t in (0.1, 0.9))
-    assert [v.label for v in Board(None, [mild, warm, warm])._variants] == [
+    assert [v.label for v in Board(client, [mild, warm, warm])._variants] == [
         "chat · fam-mini · temperature=0.1",
         "chat · fam-mini · temperature=0.9",
         "chat · fam-mini · temperature=0.9 (2)",
@@ -197,6 +203,16 @@ def test_what_an_endpoint_cannot_carry_is_said_in_its_pane(client: famnb.Client,
     board.send()
     ended(board)
     assert outputs[-1]["text/plain"].count("carried as the nearest reasoning effort") == 1
+
+
+def test_before_the_first_round_the_panes_and_what_they_cannot_carry_are_named(client: famnb.Client):
+    """In the output itself, all its text inert, so that nobody has to send a prompt to see what would be asked."""
+    said = Board(
+        client, {"<b>plain</b>": {"endpoint": "web"}, "thinker": {"endpoint": "web", "thinking": 64}}
+    )._bundle()
+    assert "2 panes: <b>plain</b> | thinker" in said["text/plain"]
+    assert "thinker: `thinking=64` is carried as" in said["text/plain"]
+    assert "<b>" not in said["text/html"]
 
 
 def test_no_model_text_is_held_in_a_trait(client: famnb.Client):

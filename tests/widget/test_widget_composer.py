@@ -117,7 +117,7 @@ def test_a_second_send_while_streaming_sends_nothing(scripted):
     started = []
 
     class Slow:
-        def start(self, request: famnb.MessagesRequest) -> object:
+        def start(self, request: famnb.MessagesRequest, labels: object) -> object:
             started.append(scripted())
             return started[-1]
 
@@ -215,7 +215,7 @@ def test_changing_endpoints_leaves_no_widgets_behind(client: Client):
 def test_inside_an_output_widget_the_reply_stays_where_it_streamed(client: Client, outputs: list[dict[str, str]]):
     """An Output widget never hears of a replacement: the live view is not taken away."""
     composer = Composer(client, prompt="Say hello.")
-    composer._output.captured = True
+    composer._saved.output.captured = True
     composer.send()
     ended(composer, 1)
     assert not composer._desk._hidden

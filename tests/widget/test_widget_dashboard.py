@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -34,6 +36,15 @@ def test_an_empty_ledger_says_so(dashboard: Dashboard) -> None:
     """Words instead of zeros."""
     assert "No calls yet" in dashboard._figures.value
     assert dashboard._calls.options == ()
+    assert dashboard._calls.layout.display == "none"
+
+
+def test_what_has_no_ledger_is_refused_in_words(capfd: pytest.CaptureFixture[str]) -> None:
+    """Once, as the error: nothing is said again when what was half made is thrown away."""
+    with pytest.raises(TypeError, match="expected a Ledger, a path, or a client that records; got 5"):
+        Dashboard(5)
+    gc.collect()
+    assert capfd.readouterr().err == ""
 
 
 def test_figures_are_those_of_the_calls(dashboard: Dashboard, client: famnb.Client) -> None:
@@ -63,6 +74,7 @@ def test_filters_leave_the_rest_out(dashboard: Dashboard, client: famnb.Client) 
     assert [label.split()[-1] for label, _ in dashboard._calls.options] == ["one"]
     dashboard._endpoint.value = "messages"
     assert dashboard._calls.options == ()
+    assert "None of the 2 calls is of this model and endpoint" in dashboard._figures.value
     dashboard._model.value = dashboard._endpoint.value = ANY
     assert len(dashboard._calls.options) == 2
 
@@ -76,6 +88,50 @@ def test_a_chosen_call_opens_and_stays_open(dashboard: Dashboard, client: famnb.
     client.ask("two", model="fam-2-5-pro", endpoint="messages")
     dashboard.refresh()
     assert inspector.call.call_id == reply.call_id == dashboard._calls.value
+
+
+def test_a_call_that_was_opened_while_it_ran_is_whole_when_it_has_ended(
+    dashboard: Dashboard, client: famnb.Client
+) -> None:
+    """It is laid open again by itself, with its end and every event."""
+    with (
+        famnb.serve(fault="stall=5") as slow,
+        famnb.Client(base_url=slow.url, api_key=slow.key, ledger=client.ledger) as waiting,
+    ):
+        stream = waiting.start(famnb.compose("messages", "Why?", stream=True))
+        while not stream.reply.text:
+            time.sleep(0.01)
+        dashboard.refresh()
+        ((_, dashboard._calls.value),) = dashboard._calls.options
+        (inspector,) = dashboard._opened.children
+        assert inspector.call.status == "running"
+        stream.stop()
+        stream.wait(10)
+    dashboard.refresh()
+    assert inspector.call.status == "cancelled"
+    assert "stopped" in inspector._transcript.value
+    assert dashboard._inspector is inspector
+
+
+def test_an_error_does_not_move_the_columns_of_the_table(dashboard: Dashboard, client: famnb.Client) -> None:
+    """Its class stands before the prompt."""
+    with pytest.raises(famnb.BadRequestError):
+        client.ask("Bad.", endpoint="responses", previous_response_id="resp_of_nobody")
+    client.ask("Good.", endpoint="responses", stream=False)
+    dashboard.refresh()
+    good, bad = (label for label, _ in dashboard._calls.options)
+    assert good.index("Good.") == bad.index("BadRequestError: Bad.")
+
+
+def test_a_call_that_cannot_be_opened_stays_said(dashboard: Dashboard, client: famnb.Client) -> None:
+    """The next look at the ledger does not take the words away; opening another call does."""
+    reply = client.ask("one", model="fam-mini", endpoint="chat", stream=False)
+    dashboard.refresh()
+    dashboard._open("call_none")
+    dashboard.refresh()
+    assert "no call 'call_none'" in dashboard._unopened.value.replace("&#x27;", "'")
+    dashboard._open(reply.call_id)
+    assert dashboard._unopened.value == ""
 
 
 def test_a_ledger_that_cannot_be_read_is_said_and_the_next_look_may_work(
@@ -129,6 +185,16 @@ def test_an_inspector_lays_everything_open(client: famnb.Client) -> None:
     assert "message_start" in shown._copied.text
     shown._tabs.selected_index = 3
     assert 'src="data:image/png;base64,' in shown._timeline.children[0].value
+
+
+def test_a_refusal_of_a_stream_is_a_response_with_a_body(client: famnb.Client) -> None:
+    """What came was no event stream: the service's words are in the response, and there are no events."""
+    with pytest.raises(famnb.BadRequestError) as caught:
+        client.ask("Why?", endpoint="responses", previous_response_id="resp_of_nobody")
+    shown = Inspector(caught.value.reply, client.ledger)
+    assert '"code": "previous_response_not_found"' in shown._raw["Response"].text
+    assert "Status 400" in shown._heads["Response"].value
+    assert "No events" in shown._events.value
 
 
 def test_long_streams_are_paged(client: famnb.Client) -> None:

@@ -143,6 +143,18 @@ def test_that_a_reply_is_simulated_is_said_as_soon_as_it_is_known(view: Recordin
     assert message["anew"][0]["badges"] == [["simulated", "plain"]]
 
 
+def test_on_a_reloaded_page_a_reply_that_has_ended_says_how_to_save_it(stream):
+    """Such a page keeps the view, which no file holds; the first page has the transcript, and needs no such words."""
+    view = Recording(flusher=Idle(), remark="show it again")
+    view.watch(stream)
+    view.hear(kind="ready", page="page-1")
+    stream.ends(status="completed")
+    view.flush()
+    assert "show it again" not in str(view.sent)
+    view.hear(kind="ready", page="page-2")
+    assert "show it again" in view.sent[-1]["panes"][0]["notes"]
+
+
 def test_stop_is_acknowledged_and_stops(view: Recording, stream):
     """The page learns that the kernel heard it, so that it need not interrupt."""
     view.hear(kind="stop", pane="a pane of long ago")

@@ -120,11 +120,30 @@ def test_settled_text_is_all_but_the_last_block():
     assert markup.settled("one\n\ntwo") == len("one\n\n")
     assert markup.settled("only one, still growing") == 0
     assert markup.settled("one\n\n```\ncode\n\nmore") == len("one\n\n")
+    assert markup.settled("one\n\nso\n$$\nx\n- y") == len("one\n\n")
+    assert markup.settled("one\n\n$$\nx\n- y\n$$\ntwo") == len("one\n\n$$\nx\n- y\n$$\n")
 
 
 @given(
     st.lists(
-        st.sampled_from(["word ", "\n", "\n\n", "- item", "```\n", "# h", "> q", "|a|b|\n|-|-|\n", "1. x", "    c"])
+        st.sampled_from(
+            [
+                "word ",
+                "\n",
+                "\n\n",
+                "- item",
+                "```\n",
+                "# h",
+                "> q",
+                "|a|b|\n|-|-|\n",
+                "1. x",
+                "    c",
+                "$$\n",
+                "x$$\n",
+                "\\[\n",
+                "\\]\n",
+            ]
+        )
     )
 )
 def test_settled_text_and_the_rest_render_as_the_whole(pieces: list[str]):
@@ -147,10 +166,33 @@ def test_prices_are_not_typeset_and_formulas_may_be(text: str, shown: str):
     assert shown in markup.html(text)
 
 
+@pytest.mark.parametrize(
+    "formula",
+    [
+        r"\(x_i * y_i * z\)",
+        r"$\int e^{-x}\,dx \{a\}$",
+        "\\[\nx_1 = \\frac{a}{b} \\\\[2pt]\n- y_1\n\\]",
+        "$$\na_1 \\\\\n- b_2 * c * d\n$$",
+    ],
+)
+@pytest.mark.parametrize("before", ["", "so:\n", "- so\n  ", "> so\n> "])
+def test_a_formula_keeps_every_sign(formula: str, before: str):
+    """Nothing in it is Markdown: no backslash is lost, nothing is emphasised or listed, and no line is broken."""
+    indent = before.split("\n")[-1]
+    text = before + formula.replace("\n", f"\n{indent if indent.strip() in ('', '>') else ''}") + "\n\nend"
+    assert formula in markup.html(text)
+
+
+def test_only_beginnings_of_formulas_take_no_longer_than_words():
+    """However many: each is looked for over some lines, not to the end of the text."""
+    assert markup.html("\\[\n" * 20_000).count("<br>") == 19_999
+
+
 @pytest.mark.parametrize("command", [r"\href{javascript:x}{y}", r"\htmlData{a=b}{y}", r"\style{color:red}{y}"])
 def test_a_formula_that_does_more_than_show_is_not_typeset(command: str):
     """Links and attributes out of a formula: its signs are kept apart, so that every viewer shows it as text."""
     assert markup.html(f"${command}$").count("<span>$</span>") == 2
+    assert markup.html(f"\\({command}\\)").count("<span>\\</span>") == 3
     assert markup.html(f"$${command}$$").count("<span>$</span>") == 4
 
 

@@ -104,12 +104,12 @@ def test_a_closed_block_is_rendered_as_a_whole(stream):
     )
 
 
-def test_a_tool_call_stays_text(stream):
-    """Arguments are not Markdown."""
+def test_a_tool_call_is_laid_out_and_stays_text(stream):
+    """Arguments are JSON, not Markdown."""
     pane, view = Pane(stream, id="p"), View()
     stream.says(Opened(TEXT, "tool_call", name="f"), Delta(TEXT, "tool_call", '{"a":\n\n"*b*"}'), Closed(TEXT))
     view.take(pane.changes())
-    assert view.blocks == [{"kind": "code", "label": "calls f", "open": True, "html": "", "tail": '{"a":\n\n"*b*"}'}]
+    assert view.blocks == [{"kind": "code", "label": "calls f", "open": True, "html": "", "tail": '{\n  "a": "*b*"\n}'}]
 
 
 @given(

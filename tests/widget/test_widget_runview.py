@@ -16,9 +16,10 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import famnb
 from famnb.experiment.budget import Outcome, Purse
+from famnb.experiment.job import Job
 from famnb.experiment.plan import Cell, cells_of
+from famnb.experiment.progress import SIMULATED
 from famnb.experiment.prompts import prompts_of
-from famnb.experiment.runner import Job
 from famnb.experiment.variants import variants_of
 from famnb.service import Server
 from famnb.widget import runstate, runview
@@ -132,7 +133,7 @@ def test_the_view_says_how_far_the_run_is(started: Callable[..., ShownRun], scri
     assert [row[0] for row in state["rows"]] == ["cold", "warm"]
     assert sum(int(row[1].split()[0]) for row in state["rows"]) == 2
     assert {row[1].split()[-1] for row in state["rows"]} == {"3"}
-    assert state["note"] == runstate.SIMULATED
+    assert state["note"] == SIMULATED
 
 
 @pytest.mark.parametrize(

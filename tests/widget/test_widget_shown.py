@@ -9,6 +9,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from famnb.reply import Block, Reply
 from famnb.widget import install, shown
+from famnb.widget.live import UNFINISHED, LiveView
 
 REPLY = Reply(blocks=(Block(at=(0, 0), kind="text", text="the answer"),), status="completed", complete=True)
 
@@ -54,3 +55,11 @@ def test_an_output_knows_whether_a_widget_took_it(shell: InteractiveShell):
     taken.show({"text/plain": "x"})
     box.msg_id = ""
     assert (free.captured, taken.captured) == (False, True)
+
+
+def test_a_live_view_in_a_file_says_where_its_reply_is(shell: InteractiveShell):
+    """A notebook that is saved in mid-stream holds words of it, not the name of a class."""
+    shown.Output().show(LiveView(), words=UNFINISHED)
+    (bundle,) = bundles(shell)
+    assert bundle["text/plain"] == UNFINISHED
+    assert "application/vnd.jupyter.widget-view+json" in bundle

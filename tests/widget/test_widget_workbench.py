@@ -135,8 +135,8 @@ def test_line_ends_that_a_page_does_not_know_are_sent_as_they_were(client: Clien
     composer = Composer(client)
     composer.open(famnb.compose("messages", "a\r\nb\rc"))
     composer._desk._message(composer._desk, {"kind": "send", "prompt": "a\nb\nc"}, [])
-    composer._stream.wait(20)
-    assert composer._stream.exchange.request == famnb.compose("messages", "a\r\nb\rc")
+    composer._talk.stream.wait(20)
+    assert composer._talk.stream.exchange.request == famnb.compose("messages", "a\r\nb\rc")
 
 
 # Tools and schema

@@ -21,7 +21,7 @@ from famnb.client.deadlines import Deadlines
 from famnb.client.intake import Intake
 from famnb.client.transport import Answer, Transport, origin_of
 from famnb.endpoints import ENDPOINTS
-from famnb.errors import ConnectError, FamnbError, StreamDecodeError, StreamInterrupted
+from famnb.errors import ConnectError, FamnbError, InvalidRequest, StreamDecodeError, StreamInterrupted
 from famnb.events import Event
 from famnb.service.engines import upstream_fault
 from famnb.service.engines.upstream_reply import Telling
@@ -40,6 +40,7 @@ _PROBE_S = 2.0
 _KNOWN_S = 1.0
 """How long what it said is good: anyone may ask for `/health`, as often as they like."""
 _CHAT = ENDPOINTS["chat"]
+_MODELS = tuple(dict.fromkeys(model for endpoint in ENDPOINTS.values() for model in endpoint.models))
 
 
 class Upstream:
@@ -50,13 +51,13 @@ class Upstream:
     def __init__(self, url: str, *, key_variable: str = "", models: str | Sequence[str] = ()) -> None:
         """`key_variable` names the environment variable with the key; `models` are `ours=theirs`, or one for the rest.
 
-        Raises InvalidRequest for an address that is none, CredentialError for a key that is none.
+        Raises InvalidRequest for an address or a model that is none, CredentialError for a key that is none.
         """
         self._base = checked("upstream", url)
         self._credential = Credential(os.getenv(key_variable)) if key_variable else None
         if self._credential:
             self._credential.check()
-        self._names = dict(pair.rpartition("=")[::2] for pair in ([models] if isinstance(models, str) else models))
+        self._names = dict(map(_pair, [models] if isinstance(models, str) else models))
         """For each of our models the upstream's name of it; under the empty name, that of all others."""
         self._transport = Transport(
             origin_of(self._base), credential=self._credential, deadlines=Deadlines(), silence=SILENCE_S
@@ -173,6 +174,17 @@ class Upstream:
         """Words of the upstream without its address and its key."""
         words = self._credential.masked(words) if self._credential else words
         return self._address.sub("[upstream]", words)
+
+
+def _pair(words: str) -> tuple[str, str]:
+    """Our name of a model, empty for all that have no other, and theirs; raises InvalidRequest."""
+    ours, marked, theirs = words.rpartition("=")
+    if (marked and not theirs) or (ours and ours not in _MODELS and "/" not in ours):
+        raise InvalidRequest(
+            f"upstream_model: expected THEIRS, or OURS=THEIRS where OURS is one of {', '.join(_MODELS)} "
+            f"or a <provider>/<model>, got {words!r}"
+        )
+    return ours, theirs
 
 
 def _fed(intake: Intake, chunk: bytes) -> StreamDecodeError | None:

@@ -94,6 +94,7 @@ function following(box) {
 
 // One block of a reply. `settled` holds finished Markdown as HTML, `tail` the text that is still growing.
 function drawBlock(block) {
+  if (block.kind === "verdict") return drawQuestion(block);
   const settled = make("div", "famnb-settled");
   const tail = make("div", "famnb-tail");
   const common = block.kind === "code" ? "" : " jp-RenderedHTMLCommon";
@@ -107,7 +108,8 @@ function drawBlock(block) {
     element.open = block.open;
   } else {
     summary = make("div", "famnb-label", block.label);
-    element = make("div", "", summary, body);
+    const copy = block.kind === "code" ? copier("Copy code", () => tail.textContent) : null;
+    element = make("div", "", copy ? make("div", "famnb-codehead", summary, copy) : summary, body);
   }
   const equip = () => {
     for (const pre of settled.querySelectorAll(":not(.famnb-codebox) > pre")) {
@@ -116,7 +118,6 @@ function drawBlock(block) {
       box.append(copier("Copy code", () => pre.textContent), pre);
     }
   };
-  if (block.kind === "code") element.prepend(copier("Copy code", () => tail.textContent));
   settled.innerHTML = block.html; // clean HTML made by markup.html
   equip();
   tail.append(block.tail);
@@ -142,7 +143,7 @@ function drawBlock(block) {
   };
 }
 
-function drawPane(pane, stop, board) {
+function drawPane(pane, { stop, board, talk }) {
   const blocks = pane.blocks.map(drawBlock);
   const flow = make("div", "famnb-flow", ...blocks.map((block) => block.element));
   const follow = board ? following(flow) : null;
@@ -153,7 +154,7 @@ function drawPane(pane, stop, board) {
   const marks = pane.badges.map(([words, tone]) => make("span", `famnb-badge famnb-${tone}`, words));
   const head = make("div", "famnb-head", make("strong", "", pane.label ?? pane.head), ...marks, state, clock);
   if (pane.running && pane.stop) head.append(stopping);
-  const beside = board?.draw(pane, head, flow);
+  const beside = (board ?? talk)?.draw(pane, head, flow);
   const asked = pane.asked.map(([role, text]) =>
     make("div", "famnb-asked", role === "user" ? null : make("strong", "famnb-role", role), text),
   );
@@ -175,7 +176,7 @@ function drawPane(pane, stop, board) {
     const last = pane.blocks.at(-1)?.kind;
     const doing = last === "thinking" ? "thinking …" : last ? "answering …" : `waiting for the ${pane.waiting} …`;
     const waiting = pane.lost ? LOST : pane.stopping ? "stopping …" : doing;
-    const words = pane.running ? waiting : "";
+    const words = pane.running ? waiting : (pane.doing ?? "");
     if (state.textContent !== words) state.textContent = words;
     copy.hidden = !blocks.some(({ answer }) => answer);
     stopping.disabled = Boolean(pane.stopping || pane.lost);
@@ -184,9 +185,12 @@ function drawPane(pane, stop, board) {
     follow?.();
   };
   const element = make("article", "famnb-pane", head, beside?.element, ...asked, flow, ...after);
+  element.classList.toggle("famnb-later", pane.turn === null);
   tick();
   settle();
   return {
+    id: pane.id,
+    turn: pane.turn?.[0],
     element,
     settle,
     say: (words) => head.append(make("span", "famnb-note", words)),
@@ -232,7 +236,7 @@ const changes = {
 };
 
 // The box where a prompt is written and sent; only the models of composer and board have a `prompt`.
-function drawPrompt(model, send, stop, board) {
+function drawPrompt(model, send, stop, board, talk) {
   const area = make("textarea", "famnb-prompt");
   area.rows = 3;
   area.value = model.get("prompt");
@@ -243,7 +247,7 @@ function drawPrompt(model, send, stop, board) {
   const stopping = button("famnb-stop", board ? "Stop all" : "Stop", "Esc", stop);
   const hint = make("span", "famnb-hint");
   hint.setAttribute("role", "status");
-  const element = make("div", "famnb-ask", label, make("div", "famnb-bar", sending, stopping, board?.toggle, hint), board?.winners);
+  const element = make("div", "famnb-ask", label, make("div", "famnb-bar", sending, stopping, (board ?? talk)?.toggle, hint), board?.winners);
   area.addEventListener("input", () => {
     model.set("prompt", area.value);
     model.save_changes();
@@ -364,6 +368,175 @@ function drawBoard(model) {
 
 // ---- End of the board.
 
+// ---- The conversation: turns that can be edited, asked again and changed for another version, tool calls that wait for
+// approval, and a box for the next turn; only the composer's model has `turns`.
+
+// Whether a tool may run; its buttons are the conversation's.
+function drawQuestion(block) {
+  const element = make("div", "famnb-verdict", make("span", "famnb-label", block.label));
+  element.setAttribute("role", "group");
+  element.setAttribute("aria-label", block.label);
+  element.tabIndex = -1;
+  return { element, answer: null, follow: null };
+}
+
+// The second click of a double click is no second wish.
+const once = (act) => (event) => {
+  if (event.detail < 2) act();
+};
+
+// A box to write in, with a button and keys that send it.
+function drawWriter(label, words, send) {
+  const area = make("textarea", "famnb-prompt");
+  area.rows = 2;
+  const sending = button("famnb-send", words, "Ctrl+Enter", once(() => send(area.value)));
+  const bar = make("div", "famnb-bar", sending);
+  const element = make("div", "famnb-ask", make("label", "famnb-field", make("span", "famnb-label", label), area), bar);
+  let barred = false;
+  const settle = (now = barred) => {
+    barred = now;
+    sending.disabled = barred || !area.value.trim();
+  };
+  area.addEventListener("input", () => settle());
+  area.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (!sending.disabled) send(area.value);
+  });
+  settle();
+  return { element, area, bar, settle };
+}
+
+function drawTalk(model, el, stop) {
+  const drawn = new Set();
+  let sent = false; // whether what is in the box for the next turn is on its way
+  let opening = false; // whether the box shall have the focus once it is there
+  const next = drawWriter("Next turn", "Reply", (prompt) => {
+    sent = true;
+    next.settle(true);
+    model.send({ kind: "reply", prompt });
+  });
+  next.element.classList.add("famnb-reply");
+  next.area.placeholder = "Reply, with the settings that the form has now";
+  const hint = make("span", "famnb-hint");
+  next.bar.append(hint);
+  const toggle = button("famnb-toggle", "Continue", "", () => {
+    opening = !model.get("talking");
+    model.send({ kind: "talk", on: opening });
+  });
+  toggle.title = "Reply, edit a turn, ask again, go back to another version";
+  const settle = () => {
+    const [busy, talking, fault] = ["busy", "talking", "fault"].map((name) => model.get(name));
+    el.classList.toggle("famnb-talking", talking);
+    toggle.hidden = !model.get("turns");
+    toggle.setAttribute("aria-expanded", talking);
+    toggle.setAttribute("aria-pressed", talking);
+    if (busy && sent) next.area.value = "";
+    sent &&= !busy;
+    hint.textContent = busy ? "" : fault;
+    next.settle(busy || Boolean(fault));
+    for (const each of drawn) each.settle(busy);
+    if (!talking || !opening) return;
+    opening = false;
+    next.area.focus();
+  };
+  const keys = (event) => {
+    if (event.key !== "Escape" || !model.get("busy") || event.defaultPrevented) return;
+    event.preventDefault();
+    event.stopPropagation();
+    stop();
+  };
+  el.addEventListener("keydown", keys);
+  const names = ["change:busy", "change:talking", "change:turns", "change:fault"];
+  for (const name of names) model.on(name, settle);
+
+  const ask = (pane, group, { call, last }) => {
+    const decide = (name, words, approved, rest) =>
+      button(
+        `famnb-decide ${name}`,
+        words,
+        "",
+        once(() => {
+          for (const each of group.querySelectorAll("button")) each.disabled = true;
+          model.send({ kind: "decide", pane: pane.id, call, approved, rest });
+        }),
+      );
+    group.append(decide("famnb-send", "Approve", true, false), decide("", "Decline", false, false));
+    if (!last) group.append(decide("", "Approve all", true, true), decide("", "Decline all", false, true));
+  };
+
+  const manage = (pane, head) => {
+    const [turn, version, versions, text] = pane.turn;
+    const go = (name, words, sign, to) => {
+      const element = button(`famnb-version ${name}`, words, "", () => model.send({ kind: "version", turn, version: to }));
+      element.textContent = sign;
+      element.barred = to < 0 || to >= versions;
+      return element;
+    };
+    const edit = button("famnb-edit", "Edit", "", () => {
+      const asked = [...head.parentElement.querySelectorAll(":scope > .famnb-asked")].at(-1);
+      const close = () => {
+        writer.element.remove();
+        asked.hidden = edit.open = edit.disabled = false;
+        edit.focus();
+      };
+      const writer = drawWriter("Say instead", "Ask this instead", (prompt) => model.send({ kind: "edit", turn, prompt }));
+      writer.bar.append(button("famnb-cancel", "Cancel", "Esc", close));
+      writer.element.addEventListener("keydown", (event) => {
+        if (event.key !== "Escape") return;
+        event.preventDefault();
+        event.stopPropagation();
+        close();
+      });
+      writer.area.value = text;
+      writer.settle();
+      asked.hidden = edit.open = edit.disabled = true;
+      asked.after(writer.element);
+      writer.area.focus();
+    });
+    const again = button("famnb-again", "Regenerate", "", once(() => model.send({ kind: "again", turn })));
+    again.title = "Ask again, with the settings that the form has now";
+    const moves = [go("famnb-back", "Previous version", "‹", version - 1), go("famnb-forth", "Next version", "›", version + 1)];
+    const place = make("span", "famnb-place", moves[0], `${version + 1} of ${versions}`, moves[1]);
+    const group = make("span", "famnb-turn", versions > 1 ? place : null, edit, again);
+    group.setAttribute("role", "group");
+    group.setAttribute("aria-label", `Turn ${turn + 1}`);
+    head.append(group);
+    return (busy) => {
+      group.hidden = busy;
+      edit.disabled = Boolean(edit.open);
+      for (const each of moves) each.disabled = each.barred;
+    };
+  };
+
+  settle();
+  return {
+    element: next.element,
+    area: next.area,
+    toggle,
+    settle,
+    taken: () => {
+      sent = false;
+      settle();
+    },
+    draw: (pane, head, flow) => {
+      const manages = pane.turn && manage(pane, head);
+      for (const [place, block] of pane.blocks.entries()) if (block.kind === "verdict") ask(pane, flow.children[place], block);
+      const each = { settle: (busy) => manages?.(busy), end: () => drawn.delete(each) };
+      drawn.add(each);
+      each.settle(model.get("busy"));
+      return each;
+    },
+    end: () => {
+      el.removeEventListener("keydown", keys);
+      for (const name of names) model.off(name, settle);
+    },
+  };
+}
+
+// ---- End of the conversation.
+
 export default () => {
   let panes = []; // what is known, in the shape of a snapshot
   let sequence = null; // of the last message that was understood; null: a snapshot is needed
@@ -386,20 +559,27 @@ export default () => {
   // What is drawn anew in place of a pane's button that has the focus gets it.
   const focusing = (view, change) => {
     const active = document.activeElement;
-    const id = [...view.drawn.keys()].find((id) => view.drawn.get(id).element.contains(active));
+    const before = [...view.drawn.values()].find(({ element }) => element.contains(active));
     change();
-    if (id === undefined) return;
-    const buttons = [...(view.drawn.get(id)?.element.querySelectorAll("button, [tabindex]") ?? [])];
-    const target = buttons.find((each) => each.className === active.className) ?? buttons[0] ?? view.box?.area;
+    if (before === undefined) return;
+    const same = ({ turn }) => turn !== undefined && turn === before.turn;
+    const pane = (view.drawn.get(before.id) ?? [...view.drawn.values()].find(same))?.element;
+    const buttons = [...(pane?.querySelectorAll("button:enabled, [tabindex]") ?? [])].filter((each) => each.checkVisibility());
+    const alike = (name) => buttons.find((each) => active.classList.contains(name) && each.classList.contains(name));
+    const twin = buttons.find((each) => each.className === active.className) ?? alike("famnb-version");
+    const writing = [view.talk?.area, view.box?.area].find((each) => each?.checkVisibility());
+    // A key that is held down must not decide about the next call too.
+    const question = active.closest(".famnb-verdict") && (pane?.querySelector(".famnb-verdict") ?? writing);
+    const target = question ?? twin ?? (view.talk ? writing : (buttons[0] ?? writing));
     target?.focus({ preventScroll: true });
   };
 
   const draw = (view) =>
     focusing(view, () => {
       view.drawn.forEach(finish);
-      view.drawn = new Map(panes.map((pane) => [pane.id, drawPane(pane, view.stop, view.board)]));
+      view.drawn = new Map(panes.map((pane) => [pane.id, drawPane(pane, view)]));
       view.flow.replaceChildren(...[...view.drawn.values()].map((drawn) => drawn.element));
-      view.board?.settle();
+      (view.board ?? view.talk)?.settle();
     });
 
   // One pane among others has ended: the others are left alone.
@@ -407,17 +587,20 @@ export default () => {
     focusing(view, () => {
       const before = view.drawn.get(pane.id);
       finish(before);
-      const drawn = drawPane(pane, view.stop, view.board);
+      const drawn = drawPane(pane, view);
       view.drawn.set(pane.id, drawn);
       before.element.replaceWith(drawn.element);
-      view.board?.settle();
+      (view.board ?? view.talk)?.settle();
     });
 
   const hear = (model, message) => {
     if (message.kind === "stopping") {
       heard = true;
     } else if (message.kind === "taken") {
-      for (const view of views) view.box?.settle();
+      for (const view of views) {
+        view.box?.settle();
+        view.talk?.taken();
+      }
     } else if (message.kind === "snapshot") {
       sequence = message.seq;
       asked = 0;
@@ -456,7 +639,7 @@ export default () => {
 
   const stop = (model, ids) => {
     heard = false;
-    for (const id of ids) model.send({ kind: "stop", pane: id });
+    for (const id of ids.length ? ids : [""]) model.send({ kind: "stop", pane: id });
     for (const pane of panes.filter((pane) => ids.includes(pane.id))) {
       pane.stopping = true;
       for (const view of views) view.drawn.get(pane.id).settle();
@@ -481,25 +664,26 @@ export default () => {
     render({ model, el }) {
       const flow = make("div", "famnb-panes");
       const board = model.get("labels") ? drawBoard(model) : undefined;
-      const view = { flow, board, drawn: new Map(), stop: (id) => stop(model, [id]) };
       const running = () => panes.filter((pane) => pane.running).map((pane) => pane.id);
+      const talk = model.get("turns") === undefined ? undefined : drawTalk(model, el, () => stop(model, running()));
+      const view = { flow, board, talk, drawn: new Map(), stop: (id) => stop(model, [id]) };
       const send = (prompt) => {
         view.box.lock();
         model.send({ kind: "send", prompt });
       };
       const composing = model.get("prompt") !== undefined;
-      view.box = composing ? drawPrompt(model, send, () => stop(model, running()), board) : null;
+      view.box = composing ? drawPrompt(model, send, () => stop(model, running()), board, talk) : null;
       (board ? el : view.box?.element)?.addEventListener("keydown", view.box.keys);
       flow.classList.toggle("famnb-board", Boolean(board));
       el.classList.add("famnb");
-      el.append(...(view.box ? [view.box.element, flow] : [flow]));
+      el.append(...[view.box?.element, flow, talk?.element].filter(Boolean));
       views.add(view);
       draw(view);
       return () => {
         views.delete(view);
         view.drawn.forEach(finish);
         view.box?.end();
-        board?.end();
+        (board ?? talk)?.end();
       };
     },
   };

@@ -1,0 +1,55 @@
+"""`%fam` and `%%fam` in a real JupyterLab: completed by Tab, run by keyboard, stopped by the notebook's own button."""
+
+from __future__ import annotations
+
+import pytest
+from labpage import Lab
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.browser
+
+
+def complete(lab: Lab, offered: list[str], chosen: str) -> None:
+    """Press Tab, see what the kernel offers first, and take one of it by keyboard."""
+    lab.page.keyboard.press("Tab")
+    names = lab.page.locator(".jp-Completer-item .jp-Completer-match")
+    expect(names.first).to_be_visible()
+    assert names.all_inner_texts()[: len(offered)] == offered
+    for _ in range(offered.index(chosen)):
+        lab.page.keyboard.press("ArrowDown")
+    lab.page.keyboard.press("Enter")
+    expect(names.first).to_be_hidden()
+
+
+def test_a_cell_is_written_by_completion_and_asks(lab: Lab):
+    """Endpoints, then the models of that endpoint; the reply streams under the cell and is bound to the variable."""
+    lab.notebook("%load_ext famnb\ncity = 'Oslo'", "", "answer.status, answer.endpoint, answer.request.model").run(0)
+    lab.page.locator(".jp-CodeCell").nth(1).locator(".cm-content").click()
+    lab.page.keyboard.type("%%fam --endpoint ")
+    complete(lab, ["chat", "messages", "responses", "web"], "web")
+    lab.page.keyboard.type(" --model ")
+    complete(lab, ["fam-2-5-mini", "fam-2-5-pro"], "fam-2-5-mini")
+    lab.page.keyboard.type(" --into answer")
+    lab.page.keyboard.press("Enter")
+    lab.page.keyboard.type("Why does it rain in {city}?")
+    lab.page.keyboard.press("Control+Enter")
+    lab.settled(1)
+    expect(lab.output(1)).to_contain_text("Why does it rain in Oslo?")
+    lab.run(2)
+    expect(lab.output(2)).to_contain_text("('completed', 'web', 'fam-2-5-mini')")
+
+
+def test_the_notebooks_stop_button_keeps_what_had_come(lab: Lab):
+    """The transcript says stopped, the variable has the partial reply, and a line that asks works at once."""
+    cell = "%%fam --endpoint messages --max-tokens 100000 --into part\nCount to 50000, please."
+    lab.notebook("%load_ext famnb", cell, "part.status, part.text[:7]", "%fam --endpoint web What is a tide?").run(0)
+    lab.start(1)
+    expect(lab.output(1).locator(".famnb-pane")).to_contain_text("1, 2, 3")
+    lab.command("notebook:interrupt-kernel")
+    lab.settled(1)
+    expect(lab.output(1)).to_contain_text("stopped")
+    expect(lab.output(1)).not_to_contain_text("Traceback")
+    lab.run(2)
+    expect(lab.output(2)).to_contain_text("('cancelled', '1, 2, 3')")
+    lab.run(3)
+    expect(lab.output(3)).to_contain_text("What is a tide?")

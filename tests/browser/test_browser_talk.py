@@ -1,0 +1,174 @@
+"""The composer's conversations, tools and JSON in a real JupyterLab: by mouse, by keyboard alone, and in the file."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import Any
+
+import pytest
+from labpage import Lab
+from playwright.sync_api import Locator, expect
+
+pytestmark = pytest.mark.browser
+
+SETUP = '''import famnb, pydantic
+client = famnb.connect()
+ran = []
+
+@famnb.tool
+def weather(city: str) -> dict:
+    """The weather of a city right now."""
+    ran.append(city)
+    return {"city": city, "celsius": 4}
+
+class Trip(pydantic.BaseModel):
+    title: str
+    days: list[str]
+    nights: int'''
+FORMATS = ("text/html", "text/markdown")
+
+
+def opened(lab: Lab, composer: str, *sources: str) -> Locator:
+    """The output of a cell with a composer, between the setup and further cells."""
+    lab.notebook(SETUP, f"composer = famnb.Composer(client, {composer})\ncomposer", *sources).run(0)
+    lab.run(1)
+    return lab.output(1)
+
+
+def pane(shown: Locator, number: int) -> Locator:
+    """The live view of a call."""
+    return shown.locator(".famnb-pane").nth(number)
+
+
+def saved(lab: Lab) -> list[dict[str, Any]]:
+    """What the composer's cell has in the file, beside the widget."""
+    outputs = lab.save().cells[1].outputs
+    return [output.data for output in outputs if "text/html" in output.get("data", {})]
+
+
+@pytest.mark.parametrize("endpoint", ["messages", "responses"])
+def test_a_conversation_is_continued_branched_and_switched(lab: Lab, endpoint: str):
+    """Two turns, the first one edited, and back; the page shows one branch, the file has both."""
+    prompt = "My name is Ada. Answer in 10 words."
+    shown = opened(lab, f"endpoint={endpoint!r}, prompt={prompt!r}", "[turn.said for turn in composer.turns]")
+    shown.get_by_role("button", name="Send").click()
+    shown.get_by_role("button", name="Continue").click()
+    expect(pane(shown, 0)).to_contain_text("tokens out")
+    shown.get_by_label("Next turn").fill("What is my name?")
+    shown.get_by_role("button", name="Reply").click()
+    expect(pane(shown, 1)).to_contain_text("Earlier you said")
+    expect(pane(shown, 1)).to_contain_text("tokens out")
+    expect(shown.get_by_label("Next turn")).to_have_value("")
+
+    pane(shown, 0).get_by_role("button", name="Edit").click()
+    shown.get_by_label("Say instead").fill("My name is Grace. Answer in 10 words.")
+    shown.get_by_role("button", name="Ask this instead").click()
+    expect(pane(shown, 0)).to_contain_text("2 of 2")
+    expect(pane(shown, 0)).to_contain_text("tokens out")
+    expect(shown.locator(".famnb-pane")).to_have_count(1)
+
+    shown.get_by_role("button", name="Previous version").click()
+    expect(pane(shown, 0)).to_contain_text("1 of 2")
+    expect(pane(shown, 1)).to_contain_text("What is my name?")
+    expect(shown.locator(".famnb-kept")).to_be_hidden()
+    lab.run(2)
+    expect(lab.output(2)).to_contain_text(f"[{prompt!r}, 'What is my name?']")
+    (data,) = saved(lab)
+    for kind in FORMATS:
+        text = data[kind]
+        places = [text.index(words) for words in ("My name is Ada.", "What is my name?", "My name is Grace.")]
+        assert places == sorted(places)
+        assert "another version of turn 1" in text
+
+
+def test_the_keyboard_alone_talks_and_decides(lab: Lab):
+    """Send, decline a tool, reply, edit, regenerate, go back: Tab, letters and Enter, and no key for the notebook."""
+    shown = opened(lab, "tools=[weather], prompt='What is the weather in Oslo?'", "ran")
+    keyboard = lab.page.keyboard
+    shown.get_by_label("Prompt").focus()
+    keyboard.press("Control+Enter")
+    expect(shown.get_by_role("group", name="Run weather?")).to_be_visible()
+    expect(pane(shown, 0).get_by_role("status").first).to_have_text("weather waits for your approval")
+    lab.tab_to("Decline")
+    keyboard.press("Enter")
+    expect(shown.locator(".famnb-kept")).to_contain_text("declined this call")
+    lab.run(2)
+    expect(lab.output(2)).to_contain_text("[]")
+
+    shown.get_by_label("Prompt").focus()
+    lab.tab_to("Continue")
+    keyboard.press("Enter")
+    expect(shown.get_by_label("Next turn")).to_be_focused()
+    keyboard.type("Never mind. Answer in 10 words.")
+    keyboard.press("Control+Enter")
+    expect(pane(shown, 2)).to_contain_text("cost unknown")
+    lab.tab_to("Edit", back=True)
+    keyboard.press("Enter")
+    expect(shown.get_by_label("Say instead")).to_be_focused()
+    keyboard.press("Escape")
+    expect(shown.get_by_label("Say instead")).to_have_count(0)
+    assert lab.focused() == "Edit"
+    lab.tab_to("Regenerate")
+    keyboard.press("Enter")
+    expect(pane(shown, 2)).to_contain_text("2 of 2")
+    expect(pane(shown, 2)).to_contain_text("cost unknown")
+    lab.tab_to("Previous version", back=True)
+    keyboard.press("Enter")
+    expect(pane(shown, 2)).to_contain_text("1 of 2")
+    expect(shown.get_by_role("button", name="Next version")).to_be_focused()
+    assert lab.page.locator(".jp-CodeCell").count() == 3
+
+
+def test_a_tool_that_is_approved_runs_and_is_in_the_file(lab: Lab):
+    """Call, arguments and result are blocks; the kernel is free while it waits; the file has all of it as text."""
+    shown = opened(
+        lab, "tools=[weather], prompt='What is the weather in Oslo?'", "ran", "ran, len(composer.reply.rounds)"
+    )
+    shown.get_by_role("button", name="Send").click()
+    expect(shown.get_by_role("button", name="Approve")).to_be_visible()
+    lab.run(2)
+    expect(lab.output(2)).to_contain_text("[]")
+    shown.get_by_role("button", name="Approve").click()
+    kept = shown.locator(".famnb-kept")
+    expect(kept).to_contain_text("weather returned")
+    expect(shown.locator(".famnb-pane")).to_have_count(0)
+    lab.run(3)
+    expect(lab.output(3)).to_contain_text("(['Oslo'], 1)")
+    (data,) = saved(lab)
+    for kind in FORMATS:
+        places = [
+            data[kind].index(words) for words in ("weather in Oslo", "calls weather", "weather returned", "celsius")
+        ]
+        assert places == sorted(places)
+
+
+def test_json_grows_laid_out_and_ends_as_an_instance(lab: Lab):
+    """Readable while it is incomplete, by lines that only grow; then the instance is there for the next cell."""
+    shown = opened(lab, "schema=Trip, prompt='Plan a trip.'", "composer.reply.parsed")
+    seen = "() => { window.seen ??= []; const tail = document.querySelector('.famnb-code .famnb-tail');"
+    seen += " if (tail?.textContent && tail.textContent !== window.seen.at(-1)) window.seen.push(tail.textContent); }"
+    lab.page.evaluate(f"() => setInterval({seen}, 5)")
+    shown.get_by_role("button", name="Send").click()
+    expect(shown.locator(".famnb-kept")).to_contain_text("`reply.parsed` is the Trip")
+    grown = lab.page.evaluate("() => window.seen")
+    assert len(grown) > 3
+    assert all(later.startswith(earlier) for earlier, later in itertools.pairwise(grown))
+    assert re.match(r'\{\n  "title": "', grown[1])
+    lab.run(2)
+    expect(lab.output(2)).to_contain_text("Trip(title=")
+
+
+def test_a_conversation_outlives_a_reload(lab: Lab):
+    """The page is another one, the turns and their buttons are back, and the talk goes on."""
+    shown = opened(lab, "prompt='My name is Ada. Answer in 10 words.'")
+    shown.get_by_role("button", name="Send").click()
+    shown.get_by_role("button", name="Continue").click()
+    expect(pane(shown, 0)).to_contain_text("tokens out")
+    lab.save()
+    lab.reload()
+    shown = lab.output(1)
+    expect(pane(shown, 0)).to_contain_text("My name is Ada.")
+    shown.get_by_label("Next turn").fill("What is my name?")
+    shown.get_by_role("button", name="Reply").click()
+    expect(pane(shown, 1)).to_contain_text("Earlier you said")

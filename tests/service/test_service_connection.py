@@ -1,0 +1,287 @@
+"""What callers do to a connection: HTTP that is none, heads without end, offers to upgrade, many requests at once."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import time
+from collections.abc import Callable, Iterator
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from servicecalls import PATHS, Caller, eventually, minimal, said
+
+from famnb.service import Server, serve
+
+
+@pytest.fixture(scope="module")
+def impatient() -> Iterator[Server]:
+    """A service that waits a fraction of a second for a head."""
+    with serve(time_scale=0, upload_timeout=0.3) as running:
+        yield running
+
+
+def connected(server: Server) -> socket.socket:
+    """A connection of one's own."""
+    address = urlsplit(server.url)
+    return socket.create_connection((address.hostname, address.port), timeout=20)
+
+
+def post(server: Server, endpoint: str, *lines: str, body: bytes | None = None, key: str | None = None) -> bytes:
+    """The bytes of a valid request, with these header lines more."""
+    data = json.dumps(minimal(endpoint, "one line")).encode() if body is None else body
+    head = [f"POST {PATHS[endpoint]} HTTP/1.1", "host: x", f"authorization: Bearer {key or server.key}", *lines]
+    if not any(line.lower().startswith("transfer-encoding") for line in lines):
+        head.append(f"content-length: {len(data)}")
+    return "\r\n".join([*head, "", ""]).encode() + data
+
+
+def rest(connection: socket.socket) -> bytes:
+    """All that comes until the service closes the connection."""
+    return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+def raw(server: Server, *pieces: bytes) -> bytes:
+    """Everything the service answers to these bytes, sent piece by piece, up to the end of the connection."""
+    with connected(server) as connection:
+        for piece in pieces:
+            connection.sendall(piece)
+        return rest(connection)
+
+
+def body_of(answer: bytes, status: int) -> object:
+    """The JSON body of the only answer, whose status and headers are as they should be."""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 %d " % status), answer[:200]
+    for header in (b"content-type: application/json", b"connection: close", b"x-request-id: req_", b"server: famnb"):
+        assert header in head
+    assert answer.count(b"HTTP/1.1") - body.count(b"HTTP/1.1") == 1
+    return json.loads(body)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"hello\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"BREW / HTTP/1.1\r\nhost: x\r\n\r\n",
+        b"CONNECT x:443 HTTP/1.1\r\nhost: x:443\r\n\r\n",
+        b"POST /v1/web/chat/completions HTTP/1.1\r\ncontent-length: abc\r\n\r\n",
+        b"POST /v1/web/chat/completions HTTP/1.1\r\ncontent-length: -5\r\n\r\n",
+        b"POST /v1/web/chat/completions HTTP/1.1\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\n{}",
+        b"POST /v1/web/chat/completions HTTP/1.1\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n{}",
+        b"POST /v1/web/chat/completions HTTP/1.1\r\nx-a: b\0c\r\n\r\n",
+        b"POST /v1/web/chat/completions HTTP/1.1\r\nx-a: b\r\n folded\r\n\r\n",
+    ],
+    ids=lambda sent: repr(sent[-40:]),
+)
+def test_what_is_no_http_is_a_400_in_shape(server: Server, sent: bytes) -> None:
+    """In JSON and with an id like any answer, and the connection is closed; the service goes on."""
+    assert said("web", body_of(raw(server, sent), 400))["code"] == "invalid_http"
+    assert httpx.get(f"{server.url}/health").status_code == 200
+
+
+def test_a_broken_upload_is_refused_in_the_endpoints_shape(server: Server, endpoint: str) -> None:
+    """A chunk without a size ends the request while its body is being read."""
+    sent = post(server, endpoint, "transfer-encoding: chunked", body=b'5\r\n{"a":\r\nsize\r\n')
+    assert said(endpoint, body_of(raw(server, sent), 400))["type"] == "invalid_request_error"
+
+
+@pytest.mark.parametrize("more", [lambda _: b"", lambda server: post(server, "messages")], ids=["alone", "followed"])
+def test_garbage_after_a_request_never_becomes_a_part_of_its_answer(
+    server: Server, more: Callable[[Server], bytes]
+) -> None:
+    """The stream that runs is broken off, as its missing end shows; no second head stands inside it."""
+    with connected(server) as connection:
+        connection.sendall(post(server, "web", "x-famnb-fault: stall=2", body=_streamed()) + more(server))
+        received = b""
+        while received.count(b"data: ") < 2:
+            received += connection.recv(65536)
+        connection.sendall(b"\0 this is no HTTP\r\n\r\n")
+        received += rest(connection)
+    assert received.count(b"HTTP/1.1") == 1
+    assert not received.endswith(b"0\r\n\r\n")
+
+
+def _streamed() -> bytes:
+    return json.dumps(minimal("web", stream=True)).encode()
+
+
+@pytest.mark.parametrize("junk", [["x-junk: " + "a" * 100_000], [f"x-{n}: {'a' * 90}" for n in range(1000)]])
+def test_a_head_too_large_is_431_once_the_key_is_known(server: Server, endpoint: str, junk: list[str]) -> None:
+    """One long header or a thousand short ones; with a wrong key it is 401, as ever, and others are served."""
+    error = said(endpoint, body_of(raw(server, post(server, endpoint, *junk)), 431))
+    assert "65,536" in error["message"]
+    with connected(server) as connection:
+        connection.sendall(post(server, endpoint, *junk, key="wrong"))
+        assert connection.recv(65536).startswith(b"HTTP/1.1 401")
+    assert raw(server, post(server, endpoint, "connection: close")).startswith(b"HTTP/1.1 200")
+
+
+def test_an_address_too_long_is_431(server: Server) -> None:
+    """It is not taken for the address that it begins with."""
+    head = f"GET {PATHS['responses']}/{'a' * 100_000} HTTP/1.1\r\nauthorization: Bearer {server.key}\r\n\r\n"
+    assert said("responses", body_of(raw(server, head.encode()), 431))["type"] == "invalid_request_error"
+
+
+def test_a_key_of_any_length_is_a_wrong_one(server: Server, endpoint: str) -> None:
+    """Also one that the service does not keep."""
+    with connected(server) as connection:
+        connection.sendall(post(server, endpoint, key="k" * 1_000_000))
+        assert connection.recv(65536).startswith(b"HTTP/1.1 401")
+
+
+def test_a_head_without_end_is_not_read_for_ever(server: Server) -> None:
+    """After a megabyte that is not finished the connection is closed, with a reason."""
+    with connected(server) as connection:
+        connection.sendall(f"POST {PATHS['messages']} HTTP/1.1\r\nx-junk: ".encode() + b"a" * 1_100_000)
+        assert said("messages", body_of(rest(connection), 431))["type"] == "invalid_request_error"
+
+
+def test_a_slow_head_is_a_408_in_shape(impatient: Server, endpoint: str) -> None:
+    """Bytes that trickle in do not make the time longer."""
+    with connected(impatient) as connection:
+        connection.sendall(f"POST {PATHS[endpoint]} HTTP/1.1\r\n".encode())
+        received = b""
+        while not received:
+            connection.sendall(b"x: y\r\n")
+            connection.settimeout(0.02)
+            try:
+                received = connection.recv(65536)
+            except TimeoutError:
+                continue
+    assert "0.3 s" in said(endpoint, body_of(received, 408))["message"]
+
+
+def test_a_connection_that_says_nothing_is_closed(impatient: Server) -> None:
+    """Without an answer, since nothing was asked."""
+    assert raw(impatient) == b""
+
+
+def test_whoever_goes_on_sending_what_was_refused_is_left(impatient: Server) -> None:
+    """A body that trickles in after its 401 holds the connection no longer than a head would."""
+    with connected(impatient) as connection:
+        connection.sendall(
+            post(impatient, "web", "content-length: 100000", body=b"", key="wrong").replace(
+                b"content-length: 0\r\n", b""
+            )
+        )
+        assert connection.recv(65536).startswith(b"HTTP/1.1 401")
+        assert eventually(lambda: _left(connection))
+
+
+def _left(connection: socket.socket) -> bool:
+    """Whether the service has closed a connection that is still written to."""
+    try:
+        connection.sendall(b" ")
+        connection.settimeout(0.02)
+        return connection.recv(1) == b""
+    except TimeoutError:
+        return False
+    except OSError:
+        return True
+
+
+def test_an_answer_that_takes_longer_than_a_head_may_is_not_disturbed(impatient: Server) -> None:
+    """Neither by its length nor by the next head, of which a part is there already."""
+    with connected(impatient) as connection:
+        first = post(impatient, "web", "x-famnb-fault: delay=0.6")
+        second = post(impatient, "messages", "connection: close")
+        connection.sendall(first + second[:40])
+        received = connection.recv(65536)
+        connection.sendall(second[40:])
+        received += rest(connection)
+    assert received.count(b"HTTP/1.1 200 OK") == 2
+
+
+UPGRADES = {
+    "h2c": ["connection: Upgrade, HTTP2-Settings", "upgrade: h2c", "http2-settings: AAMAAABkAAQAAP__"],
+    "websocket": ["connection: keep-alive, Upgrade", "upgrade: websocket", "sec-websocket-version: 13"],
+}
+
+
+@pytest.mark.parametrize("offer", UPGRADES.values(), ids=UPGRADES.keys())
+@pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.parametrize("apart", [False, True])
+def test_an_offer_to_upgrade_is_ignored(
+    server: Server, endpoint: str, offer: list[str], chunked: bool, apart: bool
+) -> None:
+    """The request is answered as if there were none, its body in one piece with the head or not, and so is the next."""
+    data = json.dumps(minimal(endpoint, "one line")).encode()
+    if chunked:
+        sent = post(
+            server, endpoint, *offer, "transfer-encoding: chunked", body=b"%x\r\n%b\r\n0\r\n\r\n" % (len(data), data)
+        )
+    else:
+        sent = post(server, endpoint, *offer, body=data)
+    following = post(server, endpoint, "connection: close")
+    head, separator, body = sent.partition(b"\r\n\r\n")
+    pieces = [head + separator, body + following] if apart else [sent + following]
+    with connected(server) as connection:
+        for piece in pieces:
+            connection.sendall(piece)
+            time.sleep(0.02)  # so that the pieces are read apart
+        assert rest(connection).count(b"HTTP/1.1 200 OK") == 2
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_caller_of_http_1_0_gets_no_chunks(server: Server, endpoint: str, stream: bool) -> None:
+    """Whole or streamed, the body is what it would be without them, and ends with the connection."""
+    body = json.dumps(minimal(endpoint, "one line", stream=stream)).encode()
+    answer = raw(server, post(server, endpoint, body=body).replace(b" HTTP/1.1\r\n", b" HTTP/1.0\r\n", 1))
+    head, _, said_ = answer.partition(b"\r\n\r\n")
+    assert b"transfer-encoding" not in head
+    if stream:
+        assert all(block.startswith(b"data: ") for block in said_.split(b"\n\n")[:-1])
+    else:
+        assert json.loads(said_)["model"] == minimal(endpoint)["model"]
+
+
+def test_requests_sent_together_are_answered_in_their_order(server: Server) -> None:
+    """Each in its own dialect, streams between whole replies."""
+    sent = post(server, "messages") + post(server, "web", body=_streamed()) + post(server, "chat")
+    answers = raw(server, sent, post(server, "responses", "connection: close")).split(b"HTTP/1.1 200 OK")
+    marks = [b'"id":"msg_', b"data: [DONE]", b'"model":"fam-mini"', b'"id":"resp_']
+    assert [mark in answer for mark, answer in zip(marks, answers[1:], strict=True)] == [True] * 4
+
+
+def test_generation_stops_when_a_caller_leaves_who_has_sent_more() -> None:
+    """The request that is being answered is given up, though another one came after it on the same connection."""
+    body = json.dumps(minimal("web", "count to 99999", stream=True, max_new_tokens=99_999)).encode()
+    with serve(time_scale=1, concurrency=1) as slow, Caller(slow) as other:
+        with connected(slow) as connection:
+            connection.sendall(post(slow, "web", body=body) + post(slow, "messages"))
+            assert connection.recv(1)
+            assert other.ask("chat", model="x").status_code == 429
+        assert eventually(lambda: other.ask("chat", model="x").status_code == 400)
+
+
+def test_a_body_is_called_for_only_once_the_key_is_known(server: Server) -> None:
+    """`Expect: 100-continue` gets its 100 with the right key, and the 401 at once with a wrong one."""
+    with connected(server) as connection:
+        request = post(server, "web", "expect: 100-continue", "connection: close")
+        head, separator, body = request.partition(b"\r\n\r\n")
+        connection.sendall(head + separator)
+        assert connection.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(body)
+        assert rest(connection).startswith(b"HTTP/1.1 200 OK")
+    wrong = post(server, "web", "expect: 100-continue", "connection: close", key="wrong")
+    assert raw(server, wrong.partition(b"{")[0]).startswith(b"HTTP/1.1 401")
+
+
+def test_a_compressed_body_is_refused_in_words(api: Caller, endpoint: str) -> None:
+    """It is not decoded, and the answer says so rather than that it is no JSON."""
+    data = gzip.compress(json.dumps(minimal(endpoint)).encode())
+    answer = api.post(PATHS[endpoint], content=data, headers={"content-encoding": "gzip"})
+    assert (answer.status_code, said(endpoint, answer.json())["param"]) == (400, "content-encoding")
+
+
+@pytest.mark.parametrize(
+    "type_", ["text/plain", "application/x-www-form-urlencoded", "application/json; charset=x", ""]
+)
+def test_what_a_body_calls_itself_does_not_matter(api: Caller, endpoint: str, type_: str) -> None:
+    """JSON is JSON."""
+    content = json.dumps(minimal(endpoint)).encode()
+    assert api.post(PATHS[endpoint], content=content, headers={"content-type": type_}).status_code == 200

@@ -1,0 +1,288 @@
+"""The document's tables over a real socket: whole bodies, defaults in force, every word that is allowed, counts."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faultserver import FaultServer
+from jsonschema import validate
+from servicecalls import PATHS, Caller, minimal
+
+from famnb.endpoints import ENDPOINTS
+from famnb.events import COUNTS
+from famnb.reply import Reply, fold
+from famnb.wire.sse import Decoder
+
+FIXTURES = Path(__file__).parents[1] / "wire" / "fixtures"
+CAPS = {name: endpoint.request.cap for name, endpoint in ENDPOINTS.items()}
+CONVERSATION = {name: endpoint.request.prompt_field for name, endpoint in ENDPOINTS.items()}
+
+
+def shape(value: Any) -> Any:
+    """A JSON value with its texts and numbers as their types."""
+    match value:
+        case dict():
+            return {name: shape(inner) for name, inner in value.items()}
+        case list():
+            return [shape(inner) for inner in value]
+        case _:
+            return type(value)
+
+
+def told(api: Caller, endpoint: str, prompt: str, **fields: Any) -> Reply:
+    """The reply to a request, whole or streamed, which must succeed."""
+    answer = api.ask(endpoint, prompt, **fields)
+    assert answer.status_code == 200, answer.text
+    dialect = ENDPOINTS[endpoint].dialect
+    if not fields.get("stream"):
+        return fold(dialect.read(answer.json()))
+    reader, decoder = dialect.reader(), Decoder()
+    events = [event for data in decoder.feed(answer.content) + decoder.end() for event in reader.read(data)]
+    return fold([*events, *reader.end()])
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("chat", {"reasoning": {"effort": "high", "summary": "none"}}),
+        ("responses", {"reasoning": {"effort": "medium", "summary": "none"}}),
+        ("web", {}),
+        ("messages", {"thinking": {"type": "enabled", "budget_tokens": 9}}),
+    ],
+)
+def test_a_whole_reply_has_the_documents_fields(api: Caller, name: str, fields: dict[str, Any]) -> None:
+    """Each of its fields with its type, and no other; what is always the same is so."""
+    fixture = json.loads((FIXTURES / f"{'web' if name == 'chat' else name}.json").read_text())
+    body = api.ask(name, **fields).json()
+    assert shape(body) == shape(fixture)
+    same = {field for field in ("object", "type", "role", "status", "stop_reason", "stop_sequence") if field in fixture}
+    assert {field: body[field] for field in same} == {field: fixture[field] for field in same}
+    assert body["model"] == ENDPOINTS[name].models[0]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("chat", r"chatcmpl-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
+        ("web", r"chatcmpl-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
+        ("responses", r"resp_[0-9a-f]{32}"),
+        ("messages", r"msg_[0-9a-f]{32}"),
+    ],
+)
+def test_an_id_has_its_form_and_is_new_each_time(api: Caller, name: str, form: str, stream: bool) -> None:
+    """A chat completion's is `chatcmpl-<uuid>`; every event of a stream has the same."""
+    ids = [set(re.findall(rf'"id":"({form})"', api.ask(name, "one line", stream=stream).text)) for _ in range(2)]
+    assert [len(found) for found in ids] == [1, 1]
+    assert ids[0] != ids[1]
+
+
+@pytest.mark.parametrize(("name", "default"), [("responses", 512), ("messages", 512), ("web", 2048), ("chat", 16_384)])
+def test_the_default_cap_is_in_force(api: Caller, name: str, default: int) -> None:
+    """A text without end has as many tokens as the document says, on the first endpoint as many as its model has."""
+    found = told(api, name, "count to 99999")
+    assert (found.usage.output_tokens, found.finish_reason) == (default, "length")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_cap_of_one_gives_one_token_and_the_length_reason(api: Caller, endpoint: str, stream: bool) -> None:
+    """Also where reasoning was asked for, which the cap counts too."""
+    thinking = {"thinking": {"type": "enabled", "budget_tokens": 100}} if endpoint == "messages" else {}
+    effort = {} if endpoint == "messages" else {"reasoning": {"effort": "high"}}
+    found = told(api, endpoint, "count to 9", stream=stream, **{CAPS[endpoint]: 1}, **thinking, **effort)
+    assert (found.text, found.thinking, found.finish_reason, found.status) == ("1", "", "length", "incomplete")
+
+
+def test_a_thinking_budget_is_held_under_the_cap(api: Caller) -> None:
+    """However large the budget, there is room for an answer, and all of it is within the cap."""
+    thinking = {"type": "enabled", "budget_tokens": 10**6}
+    body = api.ask("messages", "count to 99999", max_tokens=40, thinking=thinking).json()
+    assert [block["type"] for block in body["content"]] == ["thinking", "text"]
+    assert (body["usage"]["output_tokens"], body["stop_reason"]) == (40, "max_tokens")
+    plain = api.ask("messages", thinking={"type": "disabled", "budget_tokens": 10}).json()
+    assert [block["type"] for block in plain["content"]] == ["text"]
+
+
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
+ALLOWED: list[tuple[str, dict[str, Any]]] = [
+    *((name, {"reasoning": {"effort": word}}) for name in ("chat", "responses", "web") for word in EFFORTS),
+    *(
+        (name, {"reasoning": {"summary": word}})
+        for name in ("chat", "responses", "web")
+        for word in ("none", "auto", "concise", "detailed")
+    ),
+    *(("responses", {"text": {"verbosity": word}}) for word in ("low", "medium", "high")),
+    *(("responses", {"text": {"format": {"type": word}}}) for word in ("text", "json", "json_object")),
+    *(
+        (name, {"response_format": {"type": word}})
+        for name in ("chat", "web")
+        for word in ("text", "json", "json_object")
+    ),
+    *(("web", {"tool_choice": word}) for word in ("none", "auto")),
+    *((name, {"model": model}) for name in ("responses", "web", "messages") for model in ENDPOINTS[name].models),
+    *(("responses", {"store": word}) for word in (True, False)),
+    *((name, {"stream": word}) for name in ENDPOINTS for word in (True, False)),
+    ("web", {"stream_options": {"include_usage": False}}),
+]
+
+
+@pytest.mark.parametrize(("name", "fields"), ALLOWED, ids=repr)
+def test_every_word_that_is_allowed_passes(api: Caller, name: str, fields: dict[str, Any]) -> None:
+    """And the answer is a reply that ended in order."""
+    found = told(api, name, "Say hello in one sentence.", **fields)
+    assert (found.finish_reason, found.model) == ("stop", fields.get("model", ENDPOINTS[name].models[0]))
+
+
+@pytest.mark.parametrize(
+    ("name", "roles"),
+    [
+        ("chat", ("system", "developer", "user", "assistant", "tool")),
+        ("web", ("system", "developer", "user", "assistant", "tool")),
+        ("responses", ("user", "assistant", "system", "developer")),
+        ("messages", ("user", "assistant")),
+    ],
+)
+def test_every_role_passes_and_no_other(api: Caller, name: str, roles: tuple[str, ...]) -> None:
+    """Those of the endpoint, wherever they stand; any other is refused."""
+    for role in ("system", "developer", "user", "assistant", "tool", "function", "User", ""):
+        said = {"role": role, "content": "Hello.", **({"tool_call_id": "call_1"} if role == "tool" else {})}
+        conversation = [{"role": "user", "content": "Hi."}, said]
+        status = api.ask(name, **{CONVERSATION[name]: conversation}).status_code
+        assert (role, status) == (role, 200 if role in roles else 400)
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"city": {"type": "string", "minLength": 3}, "days": {"type": "integer", "minimum": 2}},
+    "required": ["city", "days"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("strict", [None, False, True])
+@pytest.mark.parametrize("name", ["chat", "web", "responses"])
+def test_a_reply_satisfies_the_schema_it_was_asked_for(
+    api: Caller, name: str, strict: bool | None, stream: bool
+) -> None:
+    """Strict or not, whole or streamed, by each endpoint's own field."""
+    schema = {"name": "trip", "schema": SCHEMA, **({} if strict is None else {"strict": strict})}
+    fields: dict[str, Any] = (
+        {"text": {"format": {"type": "json_schema", **schema}, "verbosity": "low"}}
+        if name == "responses"
+        else {"response_format": {"type": "json_schema", "json_schema": schema}}
+    )
+    validate(json.loads(told(api, name, "Plan a trip.", stream=stream, **fields).text), SCHEMA)
+
+
+def tool(name: str) -> dict[str, Any]:
+    parameters = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    return {"type": "function", "function": {"name": name, "description": "Look up.", "parameters": parameters}}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("choice", "called"),
+    [
+        ("none", []),
+        ("auto", ["get_weather", "get_news"]),
+        (..., ["get_weather", "get_news"]),
+        ("required", ["get_weather", "get_news"]),
+        ({"type": "function", "function": {"name": "get_news"}}, ["get_news"]),
+    ],
+)
+def test_every_tool_choice_is_obeyed(api: Caller, choice: Any, called: list[str], stream: bool) -> None:
+    """In parallel where two are asked for, by `auto` where nothing is said, only the named one where one is."""
+    fields = {"tools": [tool("get_weather"), tool("get_news")], "tool_choice": choice, "stream": stream}
+    found = told(api, "web", "The weather and the news of Paris, please.", **fields)
+    assert [call.name for call in found.tool_calls] == called
+    assert all(call.arguments == {"city": "Paris"} for call in found.tool_calls)
+    assert (found.finish_reason, bool(found.text)) == ("tool_calls" if called else "stop", not called)
+
+
+def test_calls_are_streamed_as_indexed_deltas(api: Caller) -> None:
+    """First id, type and name of a call, then its arguments in pieces, each with its index."""
+    events = api.events("web", "The weather and the news of Paris.", tools=[tool("get_weather"), tool("get_news")])
+    *chunks, last, done = events
+    calls = [call for chunk in chunks for call in chunk["choices"][0]["delta"]["tool_calls"]]
+    assert (last["choices"][0]["finish_reason"], last["choices"][0]["delta"], done) == ("tool_calls", {}, "[DONE]")
+    for index in (0, 1):
+        first, *pieces = [call for call in calls if call["index"] == index]
+        assert (first["type"], first["function"]["arguments"]) == ("function", "")
+        assert first["id"]
+        assert all(set(piece) == {"index", "function"} for piece in pieces)
+        assert json.loads("".join(piece["function"]["arguments"] for piece in pieces)) == {"city": "Paris"}
+    assert [call["index"] for call in calls] == sorted(call["index"] for call in calls)
+
+
+def test_one_prompt_has_one_text_and_one_count_on_every_endpoint(api: Caller) -> None:
+    """What is asked, what is answered and what is counted do not depend on the way in; totals are sums."""
+    counts = {}
+    for name in PATHS:
+        found = told(api, name, "Write 30 words.")
+        usage = found.usage.with_total()
+        assert usage.total_tokens == (usage.input_tokens or 0) + (usage.output_tokens or 0)
+        counts[name] = (found.text, usage.input_tokens, usage.output_tokens, usage.cached_tokens)
+    assert len(set(counts.values())) == 1
+
+
+def test_a_stream_counts_what_the_whole_reply_counts(api: Caller) -> None:
+    """As far as each stream says it: all on web chat when asked, the totals on responses, the output on messages."""
+    told_by = {
+        "web": ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens", "total_tokens"),
+        "responses": ("input_tokens", "output_tokens", "total_tokens"),
+        "messages": ("output_tokens",),
+        "chat": (),
+    }
+    for name, counts in told_by.items():
+        thought = {"thinking": {"type": "enabled", "budget_tokens": 50}} if name == "messages" else {}
+        effort = {} if name == "messages" else {"reasoning": {"effort": "low"}}
+        options = {"stream_options": {"include_usage": True}} if name == "web" else {}
+        whole = told(api, name, "Write 30 words.", **thought, **effort).usage
+        streamed = told(api, name, "Write 30 words.", stream=True, **thought, **effort, **options).usage
+        assert {count: getattr(streamed, count) for count in counts} == {
+            count: getattr(whole, count) for count in counts
+        }
+        assert all(getattr(streamed, count) is None for count in set(COUNTS) - set(counts))
+
+
+def test_reasoning_is_counted_and_not_shown(api: Caller) -> None:
+    """On the three endpoints that have it, it is a part of the output tokens; the visible text is the same."""
+    for name in ("chat", "responses", "web"):
+        plain, reasoned = (
+            told(api, name, "Write 30 words.", reasoning={"effort": effort}) for effort in ("none", "high")
+        )
+        assert (plain.usage.reasoning_tokens, reasoned.thinking) == (0, "")
+        assert reasoned.text == plain.text
+        more = (reasoned.usage.output_tokens or 0) - (plain.usage.output_tokens or 0)
+        assert more == reasoned.usage.reasoning_tokens > 0
+
+
+def test_an_image_is_counted_and_never_fetched(api: Caller, endpoint: str) -> None:
+    """Nobody calls at its address, in whichever of the forms it is given."""
+    with FaultServer() as somewhere:
+        url = f"{somewhere.url}/image.png"
+        parts = [{"type": "input_image", "image_url": url}, {"type": "image_url", "image_url": {"url": url}}]
+        plain = {"role": "user", "content": [{"type": "text", "text": "What is this?"}]}
+        shown = {"role": "user", "content": [*parts, {"type": "text", "text": "What is this?"}]}
+        without, with_ = (
+            told(api, endpoint, "", **{CONVERSATION[endpoint]: [message]}).usage.input_tokens or 0
+            for message in (plain, shown)
+        )
+        assert with_ > without
+        assert somewhere.connections == 0
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_fields_that_do_not_exist_change_nothing(api: Caller, endpoint: str, stream: bool) -> None:
+    """At any depth, and also where the vendors' interfaces have them."""
+    unknown = {"user": "me", "n": 3, "parallel_tool_calls": False, "seed": "x", "logprobs": None, "extra": [{}]}
+    body = minimal(endpoint, "Write 30 words.", stream=stream)
+    more = {**body, **unknown}
+    if endpoint != "responses":
+        more["messages"] = [{**body["messages"][0], "cache_control": {"type": "ephemeral"}}]
+    assert told(api, endpoint, "", **more).text == told(api, endpoint, "", **body).text

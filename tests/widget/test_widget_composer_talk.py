@@ -1,0 +1,392 @@
+"""The composer's conversations, tools and answers of a type, against the real client and the local service."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pydantic
+import pytest
+
+import famnb
+from famnb.client import Client
+from famnb.widget import Composer
+
+ENDPOINTS = ["chat", "responses", "web", "messages"]
+WAIT_S = 20
+
+
+class Trip(pydantic.BaseModel):
+    title: str
+    nights: int
+
+
+@pytest.fixture
+def client(server: famnb.service.Server) -> Iterator[Client]:
+    """A client of the local service."""
+    with Client(base_url=server.url, api_key=server.key) as client:
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def outputs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
+    """What the composer puts into its output, in order."""
+    made: list[dict[str, str]] = []
+    monkeypatch.setattr("famnb.widget.shown.Output.replace", lambda _self, bundle: made.append(bundle))
+    return made
+
+
+@pytest.fixture
+def ran() -> list[str]:
+    """The cities that the tool was run for."""
+    return []
+
+
+@pytest.fixture
+def weather(ran: list[str]) -> Callable[..., Any]:
+    """A tool, as a user writes one."""
+
+    @famnb.tool
+    def weather(city: str) -> dict[str, Any]:
+        """The weather of a city right now."""
+        ran.append(f"{city} on {threading.current_thread().name}")
+        return {"city": city, "celsius": 4}
+
+    return weather
+
+
+def until(holds: Callable[[], Any]) -> Any:
+    """What `holds` gives, once that is something."""
+    due = time.monotonic() + WAIT_S
+    while time.monotonic() < due:
+        if found := holds():
+            return found
+        time.sleep(0.005)
+    raise AssertionError("it never came")
+
+
+def ended(composer: Composer) -> Composer:
+    """The composer once its turn has ended."""
+    until(lambda: not composer._desk.busy)
+    return composer
+
+
+def waiting(composer: Composer) -> Any:
+    """The pane whose tool call waits for approval."""
+    return until(lambda: next((pane for pane in composer._talk._panes() if pane.waits), None))
+
+
+def heard(composer: Composer, **message: object) -> None:
+    """What the page says."""
+    composer._desk._message(composer._desk, message, [])
+
+
+def said(composer: Composer) -> list[Any]:
+    """What the user says on the branch in view."""
+    return [turn.said for turn in composer.turns]
+
+
+def talked(client: Client, **settings: Any) -> Composer:
+    """A composer with two turns."""
+    composer = Composer(client, prompt="My name is Ada.", **settings)
+    composer.send()
+    ended(composer).say("What is my name?")
+    return ended(composer)
+
+
+# Conversations
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_a_reply_is_continued_on_every_endpoint(client: Client, endpoint: str):
+    """The next turn knows the one before: by its id where the service stores it, else because it is sent again."""
+    composer = talked(client, endpoint=endpoint, system="Be brief.")
+    assert said(composer) == ["My name is Ada.", "What is my name?"]
+    assert "“My name is Ada.”" in composer.reply.text
+    body = composer.reply.request.body()
+    assert ("previous_response_id" in body) == (endpoint == "responses")
+    assert "Be brief." in str(body)
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_a_turn_is_edited_and_both_branches_are_kept(client: Client, endpoint: str):
+    """The edited turn begins a branch; the old one, with what followed, is a switch away; and so back."""
+    composer = talked(client, endpoint=endpoint)
+    composer.edit(0, "My name is Grace.")
+    assert said(ended(composer)) == ["My name is Grace."]
+    composer.switch(0, 0)
+    assert said(composer) == ["My name is Ada.", "What is my name?"]
+    composer.switch(0, 1)
+    composer.say("And now?")
+    assert "“My name is Grace.”" in ended(composer).reply.text
+    assert "Ada" not in composer.reply.text
+
+
+def test_a_turn_is_asked_again_with_the_form_as_it_is_now(client: Client):
+    """Regenerating keeps the words and takes the settings, another endpoint among them."""
+    composer = talked(client, endpoint="messages")
+    composer._editor._endpoint.value = "responses"
+    composer.regenerate()
+    ended(composer)
+    assert said(composer) == ["My name is Ada.", "What is my name?"]
+    assert [reply.endpoint for reply in composer.replies] == ["messages", "messages", "responses"]
+    assert "“My name is Ada.”" in composer.reply.text
+
+
+def test_the_page_says_which_version_of_which(client: Client):
+    """Two of three after two regenerations and a step back; buttons act on the turn that they stand at."""
+    composer = talked(client)
+    for _ in range(2):
+        heard(composer, kind="again", turn=1)
+        ended(composer)
+    heard(composer, kind="version", turn=1, version=1)
+    places = [pane.snapshot()["turn"] for pane in composer._talk._panes()]
+    assert places == [[0, 0, 1, "My name is Ada."], [1, 1, 3, "What is my name?"]]
+
+
+def test_the_turns_are_shown_while_somebody_talks(client: Client):
+    """Only then: else the saved output has them already."""
+    composer = talked(client)
+    assert composer._desk._hidden
+    heard(composer, kind="talk", on=True)
+    assert not composer._desk._hidden
+    assert [pane["asked"] for pane in (each.snapshot() for each in composer._desk._panes.values())] == [
+        [["user", "My name is Ada."]],
+        [["user", "What is my name?"]],
+    ]
+
+
+def test_while_a_turn_is_answered_no_other_is_asked(client: Client):
+    """One wish, one request, whichever button was pressed."""
+    composer = talked(client)
+    stream = composer.say("Count to 300.")
+    assert composer.send() is stream
+    assert composer.edit(0, "Hm") is stream
+    heard(composer, kind="reply", prompt="And?")
+    composer.stop()
+    assert said(ended(composer))[-1] == "Count to 300."
+    assert len(composer.replies) == 3
+
+
+def test_a_failed_turn_is_a_version_and_the_talk_goes_on_before_it(client: Client, server: famnb.service.Server):
+    """Its place is taken by what is asked next; the failure stays to be looked at."""
+    composer = talked(client)
+    with Client(base_url=server.url, api_key="wrong-key") as locked_out:
+        composer._talk._asker._client = locked_out
+        composer.say("Me?")
+        assert ended(composer).reply.status == "failed"
+    composer._talk._asker._client = client
+    composer.say("And now?")
+    assert said(ended(composer)) == ["My name is Ada.", "What is my name?", "And now?"]
+    assert composer._talk._panes()[-1].place[1:3] == (1, 2)
+
+
+@pytest.mark.filterwarnings("ignore:the service has not stored")
+def test_what_the_service_has_forgotten_is_sent_again(client: Client):
+    """Another service knows nothing of the response before: everything is said again, and a note says so."""
+    composer = talked(client, endpoint="responses")
+    with famnb.serve(time_scale=0) as other, Client(base_url=other.url, api_key=other.key) as elsewhere:
+        composer._talk._asker._client = elsewhere
+        composer.say("And now?")
+        ended(composer)
+    assert "“My name is Ada.”" in composer.reply.text
+    notes = composer._talk._panes()[-1].snapshot()["notes"]
+    assert "the service has not stored the turn before: the whole conversation is sent again" in notes
+
+
+def test_a_picture_goes_along_once(client: Client):
+    """It stays in the form, and is sent again only as part of what was said before."""
+    composer = Composer(client, endpoint="chat", prompt="What is it?")
+    composer.open(famnb.compose("chat", "-").replace(messages=[{"role": "user", "content": PICTURED}]))
+    composer.send()
+    ended(composer).say("Which colour?")
+    messages = ended(composer).reply.request.body()["messages"]
+    assert [isinstance(message["content"], list) for message in messages] == [True, False, False]
+    composer.regenerate(0)
+    assert ended(composer).reply.request.body()["messages"] == messages[:1]
+
+
+PICTURED = [
+    {"type": "text", "text": "What is it?"},
+    {"type": "image_url", "image_url": {"url": "http://127.0.0.1/dot.png"}},
+]
+
+
+def test_a_conversation_in_the_form_is_continued(client: Client):
+    """What was written there as a whole comes before the turns."""
+    talk = [
+        {"role": "user", "content": "I am Ada."},
+        {"role": "assistant", "content": "Hello, Ada."},
+        {"role": "user", "content": "Bye."},
+    ]
+    composer = Composer(client)
+    composer.open(famnb.compose("web", "-").replace(messages=talk))
+    composer.send()
+    ended(composer).say("Still there?")
+    roles = [message["role"] for message in ended(composer).reply.request.body()["messages"]]
+    assert roles == ["user", "assistant", "user", "assistant", "user"]
+    assert composer.reply.request.body()["messages"][:3] == talk
+
+
+def test_every_branch_and_every_conversation_is_in_the_saved_output(client: Client, outputs: list[dict[str, str]]):
+    """The branch in view stands open and in order, other versions and older conversations are folded below."""
+    composer = talked(client)
+    composer.regenerate()
+    ended(composer).edit(0, "My name is Grace.")
+    ended(composer)
+    composer._desk.prompt = "Something else."
+    composer.send()
+    ended(composer).say("More of it.")
+    ended(composer)
+    for kind in ("text/html", "text/markdown", "text/plain"):
+        text = outputs[-1][kind]
+        places = [text.index(words) for words in ("Something else.", "More of it.", "My name is Grace.")]
+        assert places == sorted(places)
+        assert "another version of turn 1" in text
+        assert "another version of turn 2" in text
+    html = outputs[-1]["text/html"]
+    assert html.count("<details") == 3
+    assert "Something else.” · 2 turns" not in html, "what is in view needs no title"
+
+
+def test_ids_of_the_ledger_tell_the_talk(tmp_path: Any, server: famnb.service.Server):
+    """The calls of one conversation share a label, and each says which turn it was."""
+    ledger = famnb.Ledger(tmp_path / "ledger.sqlite")
+    with Client(base_url=server.url, api_key=server.key, recorder=ledger) as client:
+        talked(client)
+    labels = [row["labels"] for row in ledger.select()]
+    assert len({str(each) for each in labels}) == 2
+    assert len(set(famnb.calls(ledger)["call_id"])) == 2
+
+
+# Tools
+
+
+def test_a_tool_runs_once_it_is_approved(client: Client, weather: Any, ran: list[str]):
+    """The call waits, and the main thread does not; then its result goes back, and all three are on show."""
+    composer = Composer(client, tools=[weather], prompt="What is the weather in Oslo?")
+    composer.send()
+    pane = waiting(composer)
+    assert ran == []
+    assert pane.snapshot()["doing"] == "weather waits for your approval"
+    assert [block["label"] for block in pane.snapshot()["blocks"]] == ["calls weather", "Run weather?"]
+    heard(composer, kind="decide", pane=pane.id, call=0, approved=True, rest=False)
+    ended(composer)
+    assert ran == ["Oslo on famnb-turn"]
+    assert '"celsius":4' in composer.reply.text
+    assert [block["label"] for block in pane.snapshot()["blocks"]] == ["calls weather", "weather returned"]
+    assert len(composer.replies) == 1
+    assert composer.reply.rounds[0].results[0].value == {"city": "Oslo", "celsius": 4}
+
+
+def test_a_declined_tool_does_not_run_and_the_model_is_told(
+    client: Client, weather: Any, ran: list[str], outputs: list[dict[str, str]]
+):
+    """In the next round, where it can do better; the saved output says so."""
+    composer = Composer(client, tools=[weather], prompt="What is the weather in Oslo?")
+    composer.send()
+    heard(composer, kind="decide", pane=waiting(composer).id, call=0, approved=False, rest=False)
+    assert "declined this call" in ended(composer).reply.text
+    assert ran == []
+    assert "weather did not return; the model is told" in outputs[-1]["text/plain"]
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_one_decision_may_hold_for_all_further_calls(client: Client, weather: Any, ran: list[str], approved: bool):
+    """Of the same reply; the buttons for that are there as long as calls follow."""
+
+    @famnb.tool
+    def tides(city: str) -> str:
+        """The tides of a city."""
+        ran.append(city)
+        return "high"
+
+    composer = Composer(client, tools=[weather, tides], prompt="What are the weather and the tides in Oslo?")
+    composer.send()
+    pane = waiting(composer)
+    question = pane.snapshot()["blocks"][1]
+    assert (question["kind"], question["last"]) == ("verdict", False)
+    heard(composer, kind="decide", pane=pane.id, call=0, approved=approved, rest=True)
+    assert len(ended(composer).reply.rounds[0].results) == 2
+    assert len(ran) == (2 if approved else 0)
+
+
+def test_a_click_that_comes_too_late_decides_nothing(client: Client, weather: Any, ran: list[str]):
+    """Another pane, another call, or the same one again: only what waits is decided."""
+    composer = Composer(client, tools=[weather], prompt="What is the weather in Oslo?")
+    composer.send()
+    pane = waiting(composer)
+    for wrong in ({"pane": "another", "call": 0}, {"pane": pane.id, "call": 7}, {"pane": pane.id, "call": -1}):
+        heard(composer, kind="decide", approved=True, rest=False, **wrong)
+    heard(composer, kind="decide", pane=pane.id, call=0, approved="yes", rest=False)
+    heard(composer, kind="decide", pane=pane.id, call=0, approved=True, rest=False)
+    ended(composer)
+    assert ran == []
+
+
+def test_with_auto_tools_run_unasked(client: Client, weather: Any, ran: list[str]):
+    """Said when the composer is made, so that nobody is surprised."""
+    composer = Composer(client, tools=[weather], auto=True, prompt="What is the weather in Oslo?")
+    composer.send()
+    assert ended(composer).reply.rounds
+    assert ran == ["Oslo on famnb-turn"]
+
+
+def test_stop_ends_a_turn_that_waits_for_approval(client: Client, weather: Any, ran: list[str]):
+    """Nothing runs, the reply that called is kept, and the conversation can go on."""
+    composer = Composer(client, tools=[weather], prompt="What is the weather in Oslo?")
+    composer.send()
+    waiting(composer)
+    heard(composer, kind="stop", pane="")
+    assert ended(composer).reply.warnings == ("stopped: the tools that it called were not all run",)
+    assert ran == []
+    composer.say("Never mind.")
+    assert len(ended(composer).turns) == 2
+
+
+def test_what_a_tool_raises_is_told_to_the_model(client: Client):
+    """And shown; the turn goes on."""
+
+    @famnb.tool
+    def weather(city: str) -> str:
+        """The weather of a city right now."""
+        raise OSError(f"no station in {city}")
+
+    composer = Composer(client, tools=[weather], auto=True, prompt="What is the weather in Oslo?")
+    composer.send()
+    assert "no station in Oslo" in ended(composer).reply.text
+
+
+def test_rounds_are_limited(client: Client, weather: Any):
+    """A number of rounds that is none is refused at once; so is `auto` without a tool."""
+    with pytest.raises(famnb.InvalidRequest, match="max_rounds"):
+        Composer(client, tools=[weather], max_rounds=0)
+    with pytest.raises(famnb.InvalidRequest, match="no function to run"):
+        Composer(client, auto=True)
+
+
+# Answers of a type
+
+
+def test_an_answer_becomes_an_instance(client: Client, outputs: list[dict[str, str]]):
+    """Of the type that was given, as long as the form asks for it; the JSON is laid out in what is saved."""
+    composer = Composer(client, schema=Trip, prompt="Plan a trip.")
+    composer.send()
+    assert isinstance(ended(composer).reply.parsed, Trip)
+    assert '{\n  "title": ' in outputs[-1]["text/plain"]
+    assert "`reply.parsed` is the Trip" in outputs[-1]["text/plain"]
+
+
+def test_an_answer_that_is_no_instance_says_why(client: Client, outputs: list[dict[str, str]]):
+    """It is kept, and the conversation can go on from it."""
+    composer = Composer(client, schema=Trip, prompt="Plan a trip.")
+    composer._editor.form.write(("max_output_tokens",), "4")
+    composer.send()
+    assert ended(composer).reply.parsed is None
+    assert "`reply.parsed` is None: the answer was cut short" in outputs[-1]["text/plain"]
+    composer._editor.form.write(("max_output_tokens",), "")
+    composer.say("Once more.")
+    assert len(ended(composer).turns) == 2
+    assert isinstance(composer.reply.parsed, Trip)
