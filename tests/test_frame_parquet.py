@@ -140,6 +140,12 @@ def test_a_glob_that_matches_nothing_says_so(tmp_path: Path) -> None:
         famnb.calls(f"{tmp_path}/*.parquet")
 
 
+def test_a_folder_is_refused_with_what_to_name_in_it(tmp_path: Path) -> None:
+    """Rather than taken for a broken ledger."""
+    with pytest.raises(LedgerError, match=r"is a folder: .*/\*\.parquet"):
+        famnb.calls(tmp_path)
+
+
 def test_a_parquet_file_that_holds_no_ledger_is_refused(ledger: Ledger, tmp_path: Path) -> None:
     """The file is named; so is one that a newer famnb wrote, and one that is no Parquet at all."""
     ledger.export(tmp_path / "a.parquet")

@@ -187,7 +187,8 @@ class Caller:
         _expect(request)
         endpoint = ENDPOINTS[request.endpoint]
         url = self._addresses.url(endpoint)
-        exchange = Exchange(request=request, endpoint=endpoint, url=url, labels=labelled(labels or {}))
+        mask = self._engine.mask
+        exchange = Exchange(request=request, endpoint=endpoint, url=url, labels=labelled(labels or {}), mask=mask)
         gate = None if gates is None else gates[origin_of(url)]
         return self._engine.start(Call(exchange=exchange, body=codec.encode(request.body()), gate=gate))
 

@@ -66,6 +66,8 @@ class Engine:
         """The outcome of the call that ended last."""
         self.sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
         self.uniform: Callable[[float, float], float] = random.uniform
+        self.mask: Callable[[str], str] = credential.masked
+        """Takes the key out of a text."""
         self._credential = credential
         self._recording = Recording(recorder)
         self._replays = replays

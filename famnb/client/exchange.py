@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from datetime import UTC, datetime
 from typing import Protocol
@@ -44,6 +44,8 @@ class Exchange:
     started_at: datetime = dataclasses.field(default_factory=lambda: datetime.now(UTC))
     labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """What the caller calls it: `experiment`, `tag`, …"""
+    mask: Callable[[str], str] = str
+    """Takes the key out of a text that is kept; a prompt may have it by mistake."""
     attempts: int = 0
     """Requests sent, retries included."""
     http_status: int | None = None

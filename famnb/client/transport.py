@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import encodings.idna  # noqa: F401 - else the first name that is looked up loads it, within the time of the first call
 import functools
 import ssl
+import zlib
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterator, Mapping
 
 import aiohttp
@@ -26,7 +28,7 @@ KEEPALIVE_S = 30.0
 """How long an idle connection is kept for the next call."""
 HEADER_BYTES = 65_536
 """The longest header that is read; a proxy's policies and cookies go well beyond aiohttp's own 8 KB."""
-_FAILURES = (httpx.RequestError, httpx.StreamError, aiohttp.ClientError, OSError, ValueError)
+_FAILURES = (httpx.RequestError, httpx.StreamError, aiohttp.ClientError, zlib.error, OSError, ValueError)
 """What the libraries raise when a connection fails, mapped or not."""
 
 
@@ -56,8 +58,14 @@ class Answer:
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """The body as it comes, decoded if it is compressed; StreamInterrupted when it breaks off."""
-        plain = self.headers.get("content-encoding", "identity").strip().lower() in ("", "identity")
-        body: AsyncIterable[bytes] = self._body if plain else self._response.aiter_bytes()
+        body: AsyncIterable[bytes]
+        match self.headers.get("content-encoding", "").strip().lower():
+            case "" | "identity":
+                body = self._body
+            case "gzip" | "x-gzip":
+                body = _gunzipped(self._body)
+            case _:
+                body = self._response.aiter_bytes()
         words = None
         try:
             async for chunk in body:
@@ -120,6 +128,20 @@ def _heard(closed: asyncio.Future[None]) -> None:
         closed.exception()
 
 
+async def _gunzipped(body: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """The content of a gzip body, all members of it: httpx forgets what follows the first."""
+    member = zlib.decompressobj(wbits=31)
+    async for chunk in body:
+        # What follows a member is another one, or zeros that fill up.
+        rest = chunk.lstrip(b"\0") if member.eof else chunk
+        while rest:
+            if member.eof:
+                member = zlib.decompressobj(wbits=31)
+            if content := member.decompress(rest):
+                yield content
+            rest = member.unused_data.lstrip(b"\0")
+
+
 class Transport:
     """The connections to one origin; made and used on the I/O thread alone."""
 
@@ -164,12 +186,15 @@ class Transport:
     def _ready(self) -> AiohttpTransport:
         if self._opened is None:
             proxy = proxy_for(self._origin)
+            secure = any(address.startswith("https:") for address in (self._origin, proxy or ""))
             try:
-                tls = _tls()
+                tls = _tls(secure=secure)
             except OSError as failure:
                 raise ConnectError(f"the certificates cannot be loaded: {failure}; see SSL_CERT_FILE") from None
             self._opened = AiohttpTransport(
-                verify=tls, proxy=None if proxy is None else httpx.Proxy(proxy), client=_session
+                verify=tls,
+                proxy=None if proxy is None else httpx.Proxy(proxy),
+                client=_session(tls),
             )
         return self._opened
 
@@ -211,8 +236,8 @@ class _Protocol(ResponseHandler):
         super().data_received(data)
 
 
-def _session() -> aiohttp.ClientSession:
-    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_S, ssl=_tls())
+def _session(tls: ssl.SSLContext) -> aiohttp.ClientSession:
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_S, ssl=tls)
     # aiohttp has no public way to choose the protocol; mypy takes a partial of a subclass for something else.
     connector._factory = functools.partial(_Protocol, loop=asyncio.get_running_loop())  # type: ignore[assignment]
     return aiohttp.ClientSession(
@@ -221,9 +246,12 @@ def _session() -> aiohttp.ClientSession:
 
 
 @functools.cache
-def _tls() -> ssl.SSLContext:
-    """Certificates are verified, always; loading the authorities takes long enough to do it once."""
-    return httpx.create_ssl_context()
+def _tls(*, secure: bool) -> ssl.SSLContext:
+    """Certificates are verified, always; loading the authorities takes long enough to do it once, and only if needed.
+
+    Without them a context trusts nobody.
+    """
+    return httpx.create_ssl_context() if secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 async def _closed(response: httpx.Response) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from famnb import service
 from famnb.commands.shipped import shipped
+from famnb.commands.values import at_least
 from famnb.service.child import KEY_VARIABLE, SERVICE_URL, spawned
 
 START = "01-start.ipynb"
@@ -19,7 +20,9 @@ START = "01-start.ipynb"
 def declare(parser: argparse.ArgumentParser) -> None:
     """JupyterLab on the notebooks, with the embedded service running; Ctrl-C ends both."""
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
-    parser.add_argument("--port", type=int, help="JupyterLab's port (default: 8888, or the next free one)")
+    parser.add_argument(
+        "--port", type=at_least(0, 65_535), metavar="N", help="JupyterLab's port (default: 8888, or the next free one)"
+    )
     parser.add_argument("lab", nargs="*", metavar="-- OPTION", help="further options for JupyterLab, after --")
     parser.set_defaults(run=run)
 

@@ -33,5 +33,7 @@ class Job:
     """The budget; None does not limit."""
     replayed: MutableMapping[str, str] = dataclasses.field(default_factory=dict)
     """Where to note which recorded call answered a cell."""
+    unrecorded: Callable[[], int] = lambda: 0
+    """How many records could not be written: while there are some no call starts, since it would be paid for again."""
     finish: Callable[[], object] = lambda: None
     """Called on the schedule's thread once nothing runs any more."""

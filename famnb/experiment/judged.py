@@ -43,8 +43,8 @@ class Judged(Trial):
         verdict that could not be read. A judge's calls cost money: `judge_cost()` says how much so far, and a verdict
         that was paid for is never paid for twice. With `budget_usd` none is sent that could pass it, all earlier
         rounds of this experiment's judges counted, its own calls not. Warm-up calls are not scored.
-        LedgerError if the ledger cannot be read, InvalidRequest for a budget where a price is not known, Interrupted
-        after an interrupt, with what had come kept.
+        LedgerError if the ledger cannot be read, or not written while judges are to be asked, InvalidRequest for a
+        budget where a price is not known, Interrupted after an interrupt, with what had come kept.
         """
         budget = None if budget_usd is None else amount(budget_usd)
         scoring = self._scoring(again=again, budget=budget, concurrency=concurrency, progress=progress)
@@ -100,7 +100,12 @@ class Judged(Trial):
         """
         judges = {one.name: voter_of(one) for one in self.scorers if isinstance(one, Judge) and one.pairwise}
         chosen = voter if voter is None else judges.get(voter, voter)
-        return votes.ranking(votes.duels(marks.votes(self.ledger, self.name), self.cells, voter=chosen), level=level)
+        cast = marks.votes(self.ledger, self.name)
+        if chosen is not None and cast and chosen not in (voters := {vote.voter for vote in cast}):
+            raise ValueError(
+                f"voter: there are no votes of {voter!r}; there are of {', '.join(map(repr, sorted(voters)))}"
+            )
+        return votes.ranking(votes.duels(cast, self.cells, voter=chosen), level=level)
 
     def judge_calls(self) -> pd.DataFrame:
         """The calls of this experiment's judges, as `famnb.calls` has them; they are none of its cells."""

@@ -14,7 +14,7 @@ from famnb.client.fanout import FEW, watched
 from famnb.errors import InvalidRequest
 from famnb.experiment.budget import Outcome, Purse, ceiling, counted
 from famnb.experiment.judge import Judge
-from famnb.experiment.standing import COLUMNS, recorded, worst_of
+from famnb.experiment.standing import COLUMNS, recorded, worst_of, writable
 from famnb.frame import calls
 from famnb.record import Ledger
 from famnb.reply import Reply
@@ -60,6 +60,7 @@ class Jury:
                     waiting.append(place)
             purse = self._purse(requests, waiting)
             while waiting:
+                writable(self.ledger)
                 some = _affordable(purse, waiting, ROUNDS * self.concurrency)
                 if not some:
                     self.unpaid[judge.name] += len(waiting)

@@ -55,6 +55,7 @@ def prompts_of(source: Source, *, template: str | None = None, keep: str | Itera
     places: dict[str, str] = {}
     for number, (place, row) in enumerate(_rows(source), 1):
         prompt = row if isinstance(row, Prompt) else _prompt(place, row, number, template, kept)
+        _sendable(place, prompt.text)
         if prompt.id in places:
             raise InvalidRequest(f"{place}: the id {prompt.id!r} is {places[prompt.id]}'s already; give each its own")
         places[prompt.id] = place
@@ -129,9 +130,20 @@ def _prompt(place: str, row: Row, number: int, template: str | None, kept: set[s
     to_fill = {slot for slot in row if slot not in ("id", *([] if template is not None else ["prompt"]))} - kept
     if to_fill or template is not None:
         text = _filled(place, text, given, to_fill)
+    return Prompt(name, text, MappingProxyType(given))
+
+
+def _sendable(place: str, text: str) -> None:
+    """Refuse a text that no request can carry."""
     if not text.strip():
         raise InvalidRequest(f"{place}: the prompt is empty")
-    return Prompt(name, text, MappingProxyType(given))
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidRequest(
+            f"{place}: character {error.start + 1} of the prompt, U+{ord(text[error.start]):04X}, is half of a pair "
+            "and no text; it was decoded wrongly, read it as UTF-8"
+        ) from None
 
 
 def _filled(place: str, text: str, given: Row, to_fill: set[str]) -> str:

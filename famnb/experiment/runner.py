@@ -14,7 +14,7 @@ import queue
 import threading
 import time
 
-from famnb.errors import Interrupted
+from famnb.errors import Interrupted, LedgerError
 from famnb.experiment.budget import Outcome
 from famnb.experiment.executor import Stop
 from famnb.experiment.job import Job
@@ -24,6 +24,10 @@ from famnb.experiment.tally import Tally, VariantProgress
 
 GRACE_S = 20.0
 """How long an interrupt waits for stopped calls to be recorded."""
+HELD_S = 0.5
+"""Between two looks at a ledger that cannot be written."""
+PATIENCE_S = 60.0
+"""How long it is waited for before the run is given up."""
 TRIES = 3
 """How often a cell is run at most in one run when the workers that carry its calls are lost."""
 
@@ -44,6 +48,7 @@ class Run:
         self._lock = threading.Lock()
         self._stopped_by: Ending | None = None
         self._due = self._began = time.monotonic()
+        self._held_since: float | None = None
         self._elapsed_s: float | None = None
         self._failure: BaseException | None = None
         self._over = threading.Event()
@@ -189,12 +194,28 @@ class Run:
             cell = self._todo[0]
             if (self._warming and not cell.warmup) or self._due > time.monotonic():
                 return
+            if self._held():
+                return
             if job.purse is not None and not job.purse.fits(cell.key):
                 if not self._running:
                     self._stopped_by = "budget"
                 return
             self._todo.popleft()
             self._start(cell)
+
+    def _held(self) -> bool:
+        """Whether calls cannot be recorded just now; LedgerError once nothing runs and that has lasted too long."""
+        left, now = self._job.unrecorded(), time.monotonic()
+        if not left:
+            self._held_since = None
+            return False
+        self._held_since = self._held_since or now
+        if now - self._held_since > PATIENCE_S and not self._running:
+            raise LedgerError(
+                f"{self._job.name} was stopped since its ledger cannot be written: {left:,} records wait in memory. "
+                "Make room or unlock the file, then run() again in this process, so that nothing is paid for twice"
+            )
+        return True
 
     def _start(self, cell: Cell) -> None:
         job = self._job
@@ -214,7 +235,8 @@ class Run:
         wait = self._due - time.monotonic()
         waiting = self._todo and wait > 0 and len(self._running) < self._job.concurrency
         try:
-            ended = self._ended.get(timeout=max(wait, 0.0) if waiting else None)
+            held = None if self._held_since is None else HELD_S
+            ended = self._ended.get(timeout=max(wait, 0.0) if waiting else held)
             while True:
                 if ended is not None:
                     self._count(*ended)

@@ -16,7 +16,7 @@ from decimal import Decimal
 
 import pandas as pd
 
-from famnb.errors import InvalidRequest
+from famnb.errors import InvalidRequest, LedgerError
 from famnb.experiment.budget import Outcome, ceiling, counted
 from famnb.frame import calls
 from famnb.record import Ledger, schema
@@ -92,7 +92,12 @@ def worst_of(outcome: Outcome, ledger: Ledger) -> Decimal:
 
 
 def writable(ledger: Ledger) -> None:
-    """Make sure that calls can be recorded: LedgerError if not, since what is not recorded is paid for again."""
+    """Make sure that calls can be recorded, and are: LedgerError if not, since what is not is paid for again."""
+    if left := ledger.behind:
+        raise LedgerError(
+            f"the ledger {ledger.path} cannot be written, and {left:,} records of earlier calls wait in memory: "
+            "make room or unlock the file, and try again in this process, so that nothing is paid for twice"
+        )
     try:
         schema.open_to_write(ledger.path).close()
     except (sqlite3.Error, OSError) as error:

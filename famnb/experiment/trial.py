@@ -34,6 +34,7 @@ from famnb.experiment.runner import Run
 from famnb.experiment.scorers import Scorer, scorers_of
 from famnb.experiment.standing import standing, writable
 from famnb.experiment.summary import Summary, summary
+from famnb.experiment.tables import counted
 from famnb.experiment.variants import Variant, Variants, checked, variants_of
 from famnb.record import Ledger
 
@@ -75,6 +76,10 @@ class Trial:
         """Cells that recorded calls answered, and which; the ledger has no further row of these."""
         for loss in {loss: None for variant in self.variants for loss in checked(variant, self.fields).losses}:
             warnings.warn(f"{self.name}: {loss}", stacklevel=2)
+
+    def __repr__(self) -> str:
+        counts = (len(self.prompts), "prompt"), (len(self.variants), "variant"), (self.repeats, "repeat")
+        return f"<Experiment {self.name}: {' × '.join(counted(*each) for each in counts)}>"
 
     @property
     def client(self) -> Client:
@@ -227,6 +232,7 @@ class Trial:
                 rate=rate,
                 purse=purse,
                 replayed=self._replayed,
+                unrecorded=lambda: self.ledger.behind,
                 finish=at_end.pop_all().close,
             )
         self._run = self._runs(job)

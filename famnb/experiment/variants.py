@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from famnb.endpoints import ENDPOINTS, Endpoint, compose, endpoint, endpoint_for
 from famnb.errors import InvalidRequest
 from famnb.request import Request
@@ -192,7 +194,8 @@ def _models() -> list[str]:
 def _choices(name: str, values: Any) -> list[Any]:
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         return [values]
-    found = list(values)
+    # What a range of numpy holds is no int or float to a request.
+    found = [each.item() if isinstance(each, np.generic) else each for each in values]
     if not found:
         raise InvalidRequest(f"grid: {name} has no values; give at least one, or leave it out")
     return found

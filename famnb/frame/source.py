@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from famnb.endpoints import ENDPOINTS
+from famnb.errors import LedgerError
 from famnb.events import Status
 from famnb.record import Ledger, rows
 from famnb.record.parquet import Parquet
@@ -58,6 +59,8 @@ def ledger_of(source: Ledger | str | os.PathLike[str] | HasLedger | None) -> Led
 def source_of(source: Ledger | str | os.PathLike[str] | HasLedger | None) -> Ledger | Parquet:
     """What calls are read from: the ledger meant, or the exported files that a path or a glob names."""
     match source:
+        case str() | os.PathLike() if Path(source).expanduser().is_dir():
+            raise LedgerError(f"{source} is a folder: name a ledger in it, or exported files as {source}/*.parquet")
         case str() | os.PathLike() if _exported(source):
             return Parquet(source)
         case _:

@@ -135,7 +135,7 @@ class Ledger:
             pieces: dict[str, list[bytes]] = {}
             for piece in self._fetch(sql, some):
                 pieces.setdefault(piece["call_id"], []).append(piece["reads"])
-            yield from ((call_id, rows.unpacked(call_id, pieces[call_id])) for call_id in some if call_id in pieces)
+            yield from ((call_id, rows.restored(call_id, pieces[call_id])) for call_id in some if call_id in pieces)
 
     def recall(self, request: Request, *, nth: int = 0, simulated: bool = True) -> Exchange | None:
         """The `nth` newest complete call of an identical request, over again after the oldest; None without any.
@@ -211,6 +211,14 @@ class Ledger:
         Needs the `scale` extra; LedgerError without it, for any other file, or if the ledger cannot be written.
         """
         return archive.load(self, Path(path))
+
+    @property
+    def behind(self) -> int:
+        """Records that wait in memory since the file cannot be written; where there are some, it is tried again."""
+        writing = writer(self.path)
+        if writing.behind:
+            writing.flush()
+        return writing.behind
 
     def flush(self) -> None:
         """Wait until all that was handed in is written, or could not be."""

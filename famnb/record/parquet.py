@@ -88,7 +88,7 @@ class Parquet:
         sql = f"SELECT id, {PIECES} FROM calls WHERE id IN (SELECT unnest(?::VARCHAR[])) AND len({PIECES}) > 0"  # noqa: S608 - own text
         with self.reading() as connection:
             found = dict(connection.execute(sql, [wanted]).fetchall())
-        yield from ((call_id, rows.unpacked(call_id, found[call_id])) for call_id in wanted if call_id in found)
+        yield from ((call_id, rows.restored(call_id, found[call_id])) for call_id in wanted if call_id in found)
 
     def fits(self, model: str) -> Mapping[str | None, estimate.Fit]:
         """A model's tokens per character, by the service that answered, fitted on its own replies."""

@@ -37,7 +37,7 @@ _READS = msgspec.msgpack.Decoder(list[Read])
 
 def opened(exchange: Exchange, owner: Owner) -> list[Statement]:
     """The rows of a call that starts: running, and owned by the process that makes it."""
-    return [_request(exchange.request), _upsert({**_asked(exchange, owner), **_went(exchange), "status": "running"})]
+    return [_request(exchange), _upsert({**_asked(exchange, owner), **_went(exchange), "status": "running"})]
 
 
 def arrived(exchange: Exchange, reads: Sequence[Read], *, seq: int) -> list[Statement]:
@@ -50,7 +50,7 @@ def closed(exchange: Exchange, owner: Owner) -> list[Statement]:
     """The final rows of a call, in place of all that was written about it before."""
     values = {**_asked(exchange, owner), **_went(exchange), **outcome(exchange.reply)}
     return [
-        _request(exchange.request),
+        _request(exchange),
         _upsert(values),
         _forget(exchange.id),
         _piece(exchange.id, 0, exchange.reads),
@@ -127,10 +127,15 @@ def packed(reads: Sequence[Read]) -> bytes:
     return zlib.compress(msgspec.msgpack.encode(reads), 3)
 
 
-def unpacked(call_id: str, pieces: Iterable[bytes]) -> tuple[Read, ...]:
-    """The reads in stored pieces; of damaged ones none, with a warning, since one call must not hide all others."""
+def unpacked(pieces: Iterable[bytes]) -> tuple[Read, ...]:
+    """The reads in stored pieces."""
+    return tuple(read for piece in pieces for read in _READS.decode(zlib.decompress(piece)))
+
+
+def restored(call_id: str, pieces: Iterable[bytes]) -> tuple[Read, ...]:
+    """The same of a call; of damaged pieces none, with a warning, since one call must not hide all others."""
     try:
-        return tuple(read for piece in pieces for read in _READS.decode(zlib.decompress(piece)))
+        return unpacked(pieces)
     except (zlib.error, msgspec.DecodeError) as error:
         damaged(call_id, "the bytes that came", error)
         return ()
@@ -167,7 +172,7 @@ def _asked(exchange: Exchange, owner: Owner) -> dict[str, Any]:
         "model": getattr(request, "model", None),
         "url": exchange.url,
         "request_key": request.key(),
-        "prompt": prompt(request)[:HEAD],
+        "prompt": exchange.mask(prompt(request))[:HEAD],
         "input_chars": input_chars(request),
         "hidden_cap": hidden_cap(request),
         "experiment": exchange.labels.get("experiment"),
@@ -204,8 +209,9 @@ def _error(error: FamnbError | None) -> dict[str, Any]:
     return {"error": type(error).__name__, "error_message": str(message), "error_details": _json(details)}
 
 
-def _request(request: Request) -> Statement:
-    return "INSERT OR IGNORE INTO requests VALUES (?, ?)", (request.key(), _json(request.body()))
+def _request(exchange: Exchange) -> Statement:
+    request = exchange.request
+    return "INSERT OR IGNORE INTO requests VALUES (?, ?)", (request.key(), exchange.mask(_json(request.body())))
 
 
 def _piece(call_id: str, seq: int, reads: Sequence[Read]) -> Statement:

@@ -82,6 +82,11 @@ class Writer:
             self._work(self._waiting())
         return job.future
 
+    @property
+    def behind(self) -> int:
+        """Jobs that wait in memory since the file is in trouble; 0 while it is not."""
+        return len(self._backlog) if self._patience_s == IMPATIENT_S else 0
+
     def flush(self) -> None:
         """Wait until all that was submitted is written, or could not be."""
         own = threading.current_thread() is self._thread  # which cannot wait for itself

@@ -91,7 +91,7 @@ class Asker:
             if not first.done():
                 first.set_exception(failure)
                 return
-            reply = _left(node, failure)
+            reply = _left(node, failure, self._results)
         node.panes[-1].outcome = reply
         node.turn = turn = Turn(said, reply, node.before.turn if node.before else None)
         try:
@@ -131,12 +131,13 @@ class Asker:
         self._stage.decided()
 
 
-def _left(node: Node, failure: BaseException) -> Reply:
+def _left(node: Node, failure: BaseException, results: Sequence[Result]) -> Reply:
     """What a turn leaves that failed or was stopped."""
     reply: Reply = getattr(failure, "reply", None) or node.panes[-1].stream.reply
     match failure:
         case Interrupted():
-            return dataclasses.replace(reply, warnings=(*reply.warnings, _UNRUN))
+            returned = [f"{result.call.name} had returned {result.content}" for result in results]
+            return dataclasses.replace(reply, warnings=(*reply.warnings, _UNRUN, *returned))
         case FamnbError():
             return dataclasses.replace(reply, error=failure)
         case _:

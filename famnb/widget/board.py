@@ -56,6 +56,8 @@ class Board:
         self._tag: str | None = None
         self._round: boardtable.Round | None = None
         """The latest round, once it has ended."""
+        self._asked: str | None = None
+        """The prompt of the round that streams now."""
         self._older: list[tuple[str, transcript.Bundle]] = []
         self._output = Output()
         self._trouble = widgets.HTML()
@@ -68,7 +70,7 @@ class Board:
             labels=[variant.label for variant in self._variants],
             replaced=all(isinstance(variant.settings, Request) for variant in self._variants),
         )
-        self._view.observe(lambda change: change["new"] and guarded(self._reloaded)(), "reloaded")
+        self._view.observe(lambda _: self._reloaded(), "reloaded")
         self._box = widgets.VBox([self._view, self._trouble])
         self._box.add_class("famnb-composer")
 
@@ -110,6 +112,8 @@ class Board:
                 )
                 for number, (label, stream) in enumerate(streams.items())
             ]
+            self._asked = prompt
+            self._place()
             self._view.follow(panes, then=self._guarded(lambda: self._ended(prompt, panes)))
         return streams
 
@@ -168,7 +172,7 @@ class Board:
                 )
                 for pane in panes
             )
-            self._round = boardtable.Round(prompt=prompt, system=self._system, rows=rows)
+            self._round, self._asked = boardtable.Round(prompt=prompt, system=self._system, rows=rows), None
             self._output.replace(self._bundle())
             if self._view.reloaded or self._output.captured:
                 self._view.redraw()
@@ -194,6 +198,8 @@ class Board:
     def _bundle(self) -> transcript.Bundle:
         made = self._latest()
         rounds = [*self._older, *([(boardtable.title(made), boardtable.bundle(made))] if made else [])]
+        if self._asked is not None:
+            rounds.append(("", boardtable.pending(self._asked, system=self._system)))
         if rounds:
             return transcript.session(rounds)
         return boardtable.awaited({variant.label: variant.losses for variant in self._variants})
@@ -202,7 +208,12 @@ class Board:
         """Show what was pinned or is to be compared, in the panes and in the table that is saved."""
         if self._streams:
             self._view.redraw()
-        if self._round is not None and not self._output.captured:
+        if self._round is not None:
+            self._place()
+
+    def _place(self) -> None:
+        """Put what there is into the output below the panes, where that can be done."""
+        if not self._output.captured:
             self._output.replace(self._bundle())
 
     def _toggled(self) -> None:

@@ -11,6 +11,7 @@ from famnb.widget.meters import NAMES, Meters
 
 WINNER = "★ winner"
 _EMPTY = "Their answers stream here side by side, and stay in the notebook as a table."
+_PENDING = "When all answers have ended they stand here as a table; until then famnb.calls() has what came of them."
 _SHOWN = ("thinking", "text", "code", "failure", "note")
 _TABLE = "width:100%;border-collapse:collapse;margin:0.4em 0 1em;table-layout:fixed;font-size:1em"
 _LINE = "border-top:1px solid rgba(128,128,128,0.35);vertical-align:top;text-align:left;line-height:1.5"
@@ -71,8 +72,7 @@ def compared(reference: str | None, label: str, replies: dict[str, Reply]) -> Se
 
 def bundle(made: Round) -> transcript.Bundle:
     """The round as notebook output."""
-    asked = [transcript.Part("asked", text, role) for role, text in (("system", made.system), ("user", made.prompt))]
-    head = transcript.written([part for part in asked if part.text])
+    head = transcript.written(_asked(made.prompt, made.system))
     written = [_written(made, row) for row in made.rows]
     table = f'<table style="{_TABLE}"><tbody>{"".join(each["text/html"] for each in written)}</tbody></table>'
     return {
@@ -89,12 +89,23 @@ def awaited(panes: Mapping[str, Sequence[str]]) -> transcript.Bundle:
     return transcript.written([transcript.Part("note", words) for words in (said, *lost, _EMPTY)])
 
 
+def pending(prompt: str, *, system: str) -> transcript.Bundle:
+    """What stands there while a round streams, for a file that is saved meanwhile."""
+    return transcript.written([*_asked(prompt, system), transcript.Part("note", _PENDING)])
+
+
 def title(made: Round) -> str:
     """One line for a folded round."""
     prompt = " ".join(made.prompt.split())
     won = f"winner {made.winner}" if made.winner else ""
     facts = [f"{len(made.rows)} variants", won, f"“{prompt if len(prompt) <= 60 else prompt[:59] + '…'}”"]
     return " · ".join(fact for fact in facts if fact)
+
+
+def _asked(prompt: str, system: str) -> list[transcript.Part]:
+    """What all panes are asked."""
+    said = (("system", system), ("user", prompt))
+    return [transcript.Part("asked", text, role) for role, text in said if text]
 
 
 def _written(made: Round, row: Row) -> transcript.Bundle:

@@ -108,7 +108,8 @@ class Composer:
         self._box = widgets.VBox([*self._editor.parts, *folds, self._editor.notes, self._desk, self._trouble, Keys()])
         self._box.add_class("famnb-composer")
         self._box.add_class(CLASS)
-        self._desk.observe(lambda change: change["new"] and guarded(self._reloaded)(), "reloaded")
+        # Not guarded: the view holds its own guard just then, which a turn that is being asked may be waiting for.
+        self._desk.observe(lambda _: self._reloaded(), "reloaded")
         self._editor.settle()
 
     @property
@@ -222,8 +223,7 @@ class Composer:
         reply = self._talk.reply
         self._replies += [reply] if reply else []
         self._talked()
-        if self._desk.reloaded:
-            self._reloaded()
+        self._reloaded()
 
     def _talked(self) -> None:
         """Another branch is in view, or the one in view has grown."""
@@ -231,7 +231,7 @@ class Composer:
         self._talk.show(here=self._saved.output.captured or self._desk.reloaded)
 
     def _reloaded(self) -> None:
-        if self._replies:
+        if self._replies and self._desk.reloaded:
             self._trouble.value = f'<p class="famnb-remark">{_RELOADED}</p>'
 
     # What is asked

@@ -7,6 +7,9 @@ from typing import Any
 import anywidget
 import traitlets
 
+CLASS = "famnb-inspector"
+"""The class of tabs in which such texts stand."""
+
 
 class Copyable(anywidget.AnyWidget):
     """A text in a box that scrolls, with a button that copies the whole of it."""
@@ -117,6 +120,8 @@ class Copyable(anywidget.AnyWidget):
     };
     """
     _css = """
+    /* The names of tabs that are not open are too faint to be read by everybody. */
+    .famnb-inspector .lm-TabBar-tabLabel { color: var(--jp-ui-font-color1, inherit); }
     .famnb-copyable { position: relative; }
     .famnb-copyable > div {
       position: absolute; top: 6px; right: 6px; display: flex; flex-direction: row-reverse; align-items: center;

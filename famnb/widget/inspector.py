@@ -15,7 +15,7 @@ from famnb import plot
 from famnb.record import Call, Ledger
 from famnb.reply import Reply
 from famnb.widget import markup, pictures, transcript
-from famnb.widget.copyable import Copyable
+from famnb.widget.copyable import CLASS, Copyable
 from famnb.widget.form import labelled
 
 PAGE = 100
@@ -65,6 +65,7 @@ class Inspector(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
         self._later.on_click(lambda _: self._turn(PAGE))
         self._tabs.observe(lambda _: self._draw_timeline(), "selected_index")
         super().__init__([self._tabs])
+        self.add_class(CLASS)
         self.show(recorded(call, ledger))
 
     @property

@@ -65,7 +65,10 @@ _PLAIN_TAG = re.compile("|".join(_DRESSED))
 _MARK = r"\$(?=[^$]*\$)|\\(?=[(\[]|begin\b)"
 _TYPESET = re.compile(f"(?P<formula>{FORMULA})|{_MARK}", re.DOTALL)
 # What makes a formula more than a formula: links, attributes, files, extensions. It stays text, whatever the viewer.
-_ACTS = re.compile(r"\\(?:href|url|html|class|cssId|style|data|require|include|input|unicode|def|newcommand|let|bbox)")
+_ACTS = re.compile(
+    r"\\(?:href|url|html|class|cssId|style|data|require|include|input|unicode|bbox|mmlToken|mathtip|texttip|toggle"
+    r"|[gex]?def|let|newcommand|renew|newenvironment|Declare|csname)"
+)
 _SCHEMES = ("http://", "https://", "mailto:")
 _ALIGN = re.compile(r"text-align:(left|right|center)")
 

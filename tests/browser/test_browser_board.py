@@ -111,10 +111,10 @@ def test_a_reload_in_the_middle_shows_every_pane_whole(lab: Lab):
     shown = board(
         lab, PAIR.replace("}", counting, 2), "board.winner, [len(reply.text) for reply in board.replies.values()]"
     )
-    lab.save()
     send(shown, LONG)
     for label in ("small", "large"):
         expect(pane(shown, label)).to_contain_text("1, 2, 3")
+    lab.save()  # else the browser asks whether to leave
     lab.reload()
     for label in ("small", "large"):
         expect(pane(shown, label).locator(".famnb-text")).to_contain_text("1, 2, 3")
@@ -150,6 +150,7 @@ def test_a_kernel_that_restarts_in_the_middle_loses_nothing(lab: Lab):
         expect(pane(shown, label)).to_contain_text("1, 2, 3")
     expect(shown.get_by_role("button", name="Stop all")).to_be_disabled()
     expect(shown).to_contain_text("run this cell again")
+    assert "has what came of them" in lab.save().cells[1].outputs[-1]["data"]["text/plain"]
     for number in (0, 2, 1):
         lab.run(number)
     expect(lab.output(2)).to_contain_text("['interrupted', 'interrupted']")

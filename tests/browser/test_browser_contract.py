@@ -153,12 +153,13 @@ def test_a_view_that_is_taken_away_stops_listening(page: Page):
 @pytest.mark.parametrize("page", [{"turns": 1, "talking": True}], indirect=True)
 def test_a_conversation_needs_no_more_than_the_contract(page: Page):
     """Reply, edit, another version, a tool's approval and Stop while it waits: each a message with what it is about."""
-    asked = {"kind": "verdict", "label": "Run f?", "open": True, "html": "", "tail": "", "call": 0, "last": True}
+    asked = {**block("verdict"), "label": "Run <img src=x>?", "call": 0, "last": True}
     ended = {"id": "p", "running": False, "stop": False, "waiting": "", "elapsed": 0, "head": "web", "badges": []}
     said = {"asked": [["user", "<b>Hi</b>"]], "failure": "", "notes": [], "figures": "", "doing": "f waits"}
     whole = {**ended, **said, "blocks": [block(tail="one"), asked], "turn": [0, 1, 2, "<b>Hi</b>"]}
     page.evaluate(HEAR, {"kind": "snapshot", "seq": 1, "panes": [whole]})
     view = page.locator("#one")
+    expect(view.get_by_role("group", name="Run <img src=x>?")).to_be_visible()
 
     def pressed(name: str) -> Any:
         view.get_by_role("button", name=name, exact=True).click()
@@ -168,7 +169,8 @@ def test_a_conversation_needs_no_more_than_the_contract(page: Page):
     assert pressed("Reply") == {"kind": "reply", "prompt": "And?"}
     assert pressed("Previous version") == {"kind": "version", "turn": 0, "version": 0}
     expect(view.get_by_role("button", name="Next version")).to_be_disabled()
-    assert pressed("Regenerate") == {"kind": "again", "turn": 0}
+    view.get_by_role("button", name="Regenerate").dblclick()
+    assert page.evaluate("window.said.filter(each => each.kind === 'again')") == [{"kind": "again", "turn": 0}]
     pressed("Edit")
     expect(view.get_by_label("Say instead")).to_have_value("<b>Hi</b>")
     assert pressed("Ask this instead") == {"kind": "edit", "turn": 0, "prompt": "<b>Hi</b>"}

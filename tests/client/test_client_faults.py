@@ -10,7 +10,6 @@ from faultserver import Do, chunked, head, whole
 from payloads import body, delta, opening, request, said
 
 from famnb.client import Deadlines, Retries
-from famnb.client.proxies import proxy_for
 from famnb.errors import (
     APIStatusError,
     AuthenticationError,
@@ -196,54 +195,6 @@ def test_the_key_does_not_follow_a_redirect(way, serve, connect, status):
     assert elsewhere.url in str(error)
     assert "base_url" in str(error)
     assert elsewhere.requests == []
-
-
-def test_a_proxy_of_the_environment_is_not_used_for_this_machine(serve, connect, monkeypatch):
-    """Loopback is reached directly, whatever HTTP_PROXY says."""
-    proxy, server = serve(whole(b"", 502)), serve(whole(body("web", "Hello")))
-    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.setenv(name, proxy.url)
-    assert connect(server).send(WHOLE).text == "Hello"
-    assert proxy.requests == []
-
-
-def test_a_proxy_of_the_environment_is_used_for_other_hosts(serve, connect, monkeypatch):
-    """A host that is not this machine is asked for through the proxy."""
-    proxy = serve(whole(body("web", "Hello")))
-    monkeypatch.setenv("http_proxy", proxy.url)
-    monkeypatch.delenv("no_proxy", raising=False)
-    assert connect("http://elsewhere.invalid").send(WHOLE).text == "Hello"
-    assert proxy.requests[0].path.startswith("http://elsewhere.invalid/")
-
-
-@pytest.mark.parametrize(
-    "host", ["127.0.0.1", "127.1", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]", "localhost", "LOCALHOST.", "a.localhost"]
-)
-def test_this_machine_is_known_by_all_its_names(monkeypatch, host):
-    """However loopback is written, no proxy stands before it."""
-    monkeypatch.setenv("http_proxy", "http://proxy.invalid:3128")
-    monkeypatch.delenv("no_proxy", raising=False)
-    assert proxy_for(f"http://{host}:8000") is None
-    assert proxy_for("http://10.0.0.1:8000") == "http://proxy.invalid:3128"
-
-
-def test_a_proxy_without_a_scheme_is_an_ordinary_one(serve, connect, monkeypatch):
-    """As curl takes it."""
-    proxy = serve(whole(body("web", "Hello")))
-    monkeypatch.setenv("http_proxy", proxy.url.removeprefix("http://"))
-    assert connect("http://elsewhere.invalid").send(WHOLE).text == "Hello"
-
-
-@pytest.mark.parametrize(
-    "proxy", ["socks5://user:secret@127.0.0.1:1080", "::secret::", "http://user:secret@[x", "http://"]
-)
-def test_a_proxy_that_cannot_be_used_is_said(connect, monkeypatch, caplog, proxy):
-    """A ConnectError with what to set, recorded like any other; the proxy's own password is not repeated."""
-    monkeypatch.setenv("http_proxy", proxy)
-    [reply] = connect("http://elsewhere.invalid", retries=ONCE).send_many([WHOLE])
-    assert isinstance(reply.error, ConnectError)
-    assert "all_proxy" in str(reply.error)
-    assert "secret" not in str(reply.error) + caplog.text
 
 
 def test_long_headers_are_read(serve, connect):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import json
 import logging
 import pickle
 import traceback
@@ -195,6 +196,23 @@ def test_a_key_that_comes_in_pieces_is_kept_nowhere(serve, connect, tmp_path, en
     assert not [shown for shown in (KEY[:12], KEY[-12:]) if shown in sent]
     words = "".join(event.text for event in reply.events if isinstance(event, Delta))
     assert words.replace("*", "") == f"{MASK}, your key is {MASK}!"
+
+
+@pytest.mark.parametrize("key", [KEY, SIGNS])
+def test_a_key_in_a_prompt_is_sent_and_not_kept(serve, tmp_path, key):
+    """Pasted by mistake: the request is the user's, but no file has the key, and the same request is still known."""
+    server = serve(whole(body("web", "Hello")))
+    ledger = famnb.Ledger(tmp_path / "calls.sqlite")
+    asked = request("web", f"Why does {key} not work?", stream=False)
+    with famnb.Client(base_url=server.url, api_key=key, ledger=ledger) as client:
+        call = ledger.call(client.send(asked).call_id)
+    assert key in json.loads(server.requests[0].body)["messages"][0]["content"]
+    assert call.row["prompt"] == call.request.messages[0].content == f"Why does {MASK} not work?"
+    assert ledger.recall(asked).reply == call.reply
+    ledger.close()
+    kept = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert MASK.encode() in kept
+    assert b"0123" not in kept
 
 
 def test_a_key_in_pieces_is_masked_in_a_broken_stream_too(serve, connect, notebook):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import payloads
 from faultserver import FaultServer, Received, Script, whole
 
 import famnb
@@ -30,23 +31,10 @@ def service(answering: Answering, judging: Judging = lambda _: "") -> FaultServe
         system = next((each["content"] for each in body["messages"] if each["role"] == "system"), "")
         asked = body["messages"][-1]["content"]
         found = judging(shown(asked)) if "Reply with one JSON object" in asked else answering(system, asked)
-        return found if not isinstance(found, str) else whole(completion(found))
+        counts = {"usage": {"prompt_tokens": 100, "completion_tokens": 10}}
+        return found if not isinstance(found, str) else whole(payloads.body("chat", found) | counts)
 
     return FaultServer(choose=choose)
-
-
-def completion(text: str) -> dict[str, Any]:
-    """A whole chat completion of this text."""
-    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-    usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
-    return {
-        "id": "c",
-        "object": "chat.completion",
-        "created": 1,
-        "model": "fam-mini",
-        "choices": [choice],
-        "usage": usage,
-    }
 
 
 def experiment(client: famnb.Client, prompts: Any, *variants: str, **options: Any) -> famnb.Experiment:

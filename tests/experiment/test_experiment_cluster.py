@@ -241,7 +241,7 @@ def test_without_any_worker_for_long_the_run_ends_and_says_so(connect, stalling,
     ("on", "words"),
     [
         ("tcp://127.0.0.1:8786", "expected a dask.distributed.Client, got 'tcp:"),
-        (4, "expected a dask.distributed.Clie"),
+        (4, "expected a dask.distributed.Client, got 4"),
     ],
 )
 def test_what_is_no_dask_client_is_refused(client, on, words):

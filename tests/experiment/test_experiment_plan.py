@@ -125,6 +125,12 @@ def test_what_an_endpoint_carries_only_nearly_is_said_once(client):
     assert ["nearest reasoning effort" in str(each.message) for each in said] == [True, True]
 
 
+def test_an_experiment_says_what_it_is(client):
+    """Before anything is planned."""
+    exp = famnb.Experiment(["a", "b"], famnb.grid(temperature=[0, 1]), 5, name="first", client=client)
+    assert repr(exp) == "<Experiment first: 2 prompts × 2 variants × 5 repeats>"
+
+
 def test_counts_of_numpy_are_counts(client):
     """As `len` of a column or a range of them gives."""
     assert len(famnb.Experiment("Hi", repeats=np.int64(2), warmup=np.int32(1), name="n", client=client).plan()) == 3

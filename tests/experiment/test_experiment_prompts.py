@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from famnb.errors import InvalidRequest
-from famnb.experiment.prompts import prompts_of
+from famnb.experiment.prompts import Prompt, prompts_of
 
 ROWS = [{"id": "f", "city": "Lyon", "n": 2}, {"id": "n", "city": "Oslo", "n": 3}]
 TEXTS = {"f": "Name 2 dishes of Lyon.", "n": "Name 3 dishes of Oslo."}
@@ -59,6 +59,8 @@ def test_what_scorers_need_is_kept_and_not_asked():
         (["a", 5], None, "row 2: expected a text or a mapping"),
         ([{"id": "x", "prompt": "a"}, {"id": "x", "prompt": "b"}], None, "row 2: the id 'x' is prompts, row 1's"),
         (["a", "  "], None, "row 2: the prompt is empty"),
+        ([Prompt("x", " ")], None, "row 1: the prompt is empty"),
+        (["a", "b\ud800"], None, r"row 2: character 2 of the prompt, U\+D800, is half of a pair"),
         ([], None, "there are none"),
         ({"prompt": "a"}, None, "put it in a list"),
         (Path("prompts.txt"), None, "prompts.txt is no CSV or JSONL file"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import sqlite3
 import threading
 import time
 
@@ -186,6 +188,45 @@ def test_a_ledger_that_cannot_be_written_is_said_before_anything_is_paid(server,
         with pytest.raises(LedgerError, match="cannot be read"):
             experiment(client).run()
         assert client.last is None
+
+
+@pytest.fixture
+def locked(tmp_path, monkeypatch):
+    """Holds the ledger's lock until it is told to `COMMIT`; writers wait for it a twentieth of a second."""
+    monkeypatch.setattr("famnb.record.schema.LOCK_S", 0.05)
+    with contextlib.closing(sqlite3.connect(tmp_path / "ledger.sqlite", isolation_level=None)) as other:
+        yield lambda sql="BEGIN IMMEDIATE": other.execute(sql)
+
+
+@pytest.mark.filterwarnings("ignore:calls are not being recorded")
+def test_no_call_starts_while_none_can_be_recorded(client, locked, monkeypatch):
+    """Those in flight end, the run gives up, and no other begins until their records are in: nothing is paid twice."""
+    monkeypatch.setattr("famnb.experiment.runner.PATIENCE_S", 0.5)
+    experiment(client).run()
+    exp = experiment(client, prompts=20)
+    locked()
+    run = exp.run(concurrency=4, wait=False)
+    with pytest.raises(LedgerError, match=r"exp was stopped since its ledger cannot be written: \d+ records wait"):
+        run.wait()
+    assert 0 < run.progress.completed < 68
+    with pytest.raises(LedgerError, match="records of earlier calls wait in memory"):
+        exp.run()
+    locked("COMMIT")
+    assert exp.run().completed == 68 - run.progress.completed
+    assert len(client.ledger) == 80
+
+
+@pytest.mark.filterwarnings("ignore:calls are not being recorded")
+def test_a_ledger_that_can_be_written_again_is_written_on(client, locked):
+    """A lock that somebody holds for a while ends no run."""
+    experiment(client).run()
+    exp = experiment(client, prompts=20)
+    locked()
+    run = exp.run(concurrency=4, wait=False)
+    until(lambda: exp.ledger.behind)
+    assert not run.over(0.2)
+    locked("COMMIT")
+    assert (run.wait().completed, len(exp.ledger)) == (68, 80)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import famnb
@@ -21,6 +22,12 @@ def test_a_grid_is_every_combination_labelled_by_what_varies():
         "fam-2-5-mini, temperature=1",
     ]
     assert found[3].fields == {"model": "fam-2-5-mini", "endpoint": "messages", "temperature": 1}
+
+
+def test_a_range_of_numpy_is_varied_like_a_list():
+    """Its numbers are those that a request takes."""
+    made = variants_of(famnb.grid(max_tokens=np.arange(16, 48, 16), model=np.array(["fam-2-5-pro"])), shared={})
+    assert [each.fields for each in made] == [{"max_tokens": n, "model": "fam-2-5-pro"} for n in (16, 32)]
 
 
 def test_long_values_that_look_alike_are_numbered():

@@ -153,6 +153,8 @@ def test_votes_stand_in_frames_beside_cost_and_latency(talker: famnb.Client) -> 
     frame = exp.frame()
     assert frame.groupby("variant", observed=True)["score_votes"].mean().to_dict() == {"good": 0.75, "bad": 0.25}
     assert (exp.ranking().n, exp.ranking("ann").n) == (6, 3)
+    with pytest.raises(ValueError, match="there are no votes of 'eve'; there are of 'ann', 'bob'"):
+        exp.ranking("eve")
     alt = famnb.plot.pareto(frame, by="variant", score="score_votes").alt
     assert alt.startswith("Share of votes won against cost by variant")
     assert all(f"{name} (n=3)" in alt for name in ("good", "bad"))

@@ -19,7 +19,7 @@ from famnb.service import Server, serve
 @pytest.fixture(scope="module")
 def impatient() -> Iterator[Server]:
     """A service that waits a fraction of a second for a head."""
-    with serve(time_scale=0, upload_timeout=0.3) as running:
+    with serve(time_scale=0, upload_timeout=0.5) as running:
         yield running
 
 
@@ -152,7 +152,7 @@ def test_a_slow_head_is_a_408_in_shape(impatient: Server, endpoint: str) -> None
                 received = connection.recv(65536)
             except TimeoutError:
                 continue
-    assert "0.3 s" in said(endpoint, body_of(received, 408))["message"]
+    assert "0.5 s" in said(endpoint, body_of(received, 408))["message"]
 
 
 def test_a_connection_that_says_nothing_is_closed(impatient: Server) -> None:
@@ -187,7 +187,7 @@ def _left(connection: socket.socket) -> bool:
 def test_an_answer_that_takes_longer_than_a_head_may_is_not_disturbed(impatient: Server) -> None:
     """Neither by its length nor by the next head, of which a part is there already."""
     with connected(impatient) as connection:
-        first = post(impatient, "web", "x-famnb-fault: delay=0.6")
+        first = post(impatient, "web", "x-famnb-fault: delay=0.9")
         second = post(impatient, "messages", "connection: close")
         connection.sendall(first + second[:40])
         received = connection.recv(65536)

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import payloads
 import pytest
 from faultserver import FaultServer, Received, whole
 
@@ -25,22 +26,7 @@ def answered(answer: Callable[[str, str], str]) -> FaultServer:
 
     def choose(request: Received) -> Any:
         system, asked = (each["content"] for each in json.loads(request.body)["messages"])
-        choice = {
-            "index": 0,
-            "message": {"role": "assistant", "content": answer(system, asked)},
-            "finish_reason": "stop",
-        }
-        usage = {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}
-        return whole(
-            {
-                "id": "c",
-                "object": "chat.completion",
-                "created": 1,
-                "model": "fam-mini",
-                "choices": [choice],
-                "usage": usage,
-            }
-        )
+        return whole(payloads.body("chat", answer(system, asked)))
 
     return FaultServer(choose=choose)
 
@@ -176,7 +162,7 @@ def test_the_result_is_ordinary_output_beside_cost_and_latency(made: Make) -> No
     for text in bundle.values():
         assert "one is chosen over two in" in text
         assert "median time" in text
-        assert "$0.00000525" in text.replace("<span>", "").replace("</span>", "").replace("\\", "")
+        assert "$0.00000475" in text.replace("<span>", "").replace("</span>", "").replace("\\", "")
     assert re.search(r'<img [^>]*alt="[^"]+" src="data:image/png;base64,', bundle["text/html"])
     assert "half a win both ways" in bundle["text/plain"]
 

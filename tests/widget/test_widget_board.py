@@ -215,6 +215,24 @@ def test_before_the_first_round_the_panes_and_what_they_cannot_carry_are_named(c
     assert "<b>" not in said["text/html"]
 
 
+def test_a_file_saved_in_mid_round_says_where_the_answers_are(client: famnb.Client, outputs: list[dict[str, str]]):
+    """The prompt and where to look; rounds before stay below."""
+    board = Board(client, MIXED, prompt="First?")
+    board.send()
+    ended(board)
+    with famnb.serve(fault="stall=5", time_scale=0) as slow:
+        board._client = famnb.Client(base_url=slow.url, api_key=slow.key, ledger=client.ledger)
+        board._view.prompt = "Second?"
+        board.send()
+        for form in outputs[-1].values():
+            assert "Second?" in form
+            assert "has what came of them" in form
+            assert "First?" in form
+        board.stop()
+        ended(board)
+    assert "has what came of them" not in outputs[-1]["text/plain"]
+
+
 def test_no_model_text_is_held_in_a_trait(client: famnb.Client):
     """Widget state may be saved in the notebook; what was streamed is not in it."""
     board = Board(client, MIXED, prompt="Hi")

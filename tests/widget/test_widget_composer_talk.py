@@ -57,6 +57,19 @@ def weather(ran: list[str]) -> Callable[..., Any]:
     return weather
 
 
+@pytest.fixture
+def tides(ran: list[str]) -> Callable[..., Any]:
+    """A second one."""
+
+    @famnb.tool
+    def tides(city: str) -> str:
+        """The tides of a city."""
+        ran.append(city)
+        return "high"
+
+    return tides
+
+
 def until(holds: Callable[[], Any]) -> Any:
     """What `holds` gives, once that is something."""
     due = time.monotonic() + WAIT_S
@@ -214,6 +227,18 @@ PICTURED = [
 ]
 
 
+def test_a_picture_is_carried_to_another_endpoint(client: Client):
+    """What was said there is said again here, under the names that its parts have here."""
+    composer = Composer(client)
+    composer.open(famnb.compose("chat", "-").replace(messages=[{"role": "user", "content": PICTURED}]))
+    composer.send()
+    ended(composer)
+    composer._editor._endpoint.value = "responses"
+    composer.say("Which colour?")
+    first = ended(composer).reply.request.body()["input"][0]
+    assert [part["type"] for part in first["content"]] == ["input_text", "input_image"]
+
+
 def test_a_conversation_in_the_form_is_continued(client: Client):
     """What was written there as a whole comes before the turns."""
     talk = [
@@ -294,15 +319,10 @@ def test_a_declined_tool_does_not_run_and_the_model_is_told(
 
 
 @pytest.mark.parametrize("approved", [True, False])
-def test_one_decision_may_hold_for_all_further_calls(client: Client, weather: Any, ran: list[str], approved: bool):
+def test_one_decision_may_hold_for_all_further_calls(
+    client: Client, weather: Any, tides: Any, ran: list[str], approved: bool
+):
     """Of the same reply; the buttons for that are there as long as calls follow."""
-
-    @famnb.tool
-    def tides(city: str) -> str:
-        """The tides of a city."""
-        ran.append(city)
-        return "high"
-
     composer = Composer(client, tools=[weather, tides], prompt="What are the weather and the tides in Oslo?")
     composer.send()
     pane = waiting(composer)
@@ -344,6 +364,33 @@ def test_stop_ends_a_turn_that_waits_for_approval(client: Client, weather: Any, 
     assert ran == []
     composer.say("Never mind.")
     assert len(ended(composer).turns) == 2
+
+
+def test_a_result_is_shown_before_the_next_call_is_decided(client: Client, weather: Any, tides: Any):
+    """It may be what the decision hangs on; it is kept where the turn is stopped there."""
+    composer = Composer(client, tools=[weather, tides], prompt="What are the weather and the tides in Oslo?")
+    composer.send()
+    pane = waiting(composer)
+    heard(composer, kind="decide", pane=pane.id, call=0, approved=True, rest=False)
+    until(lambda: pane.waits and pane.waits.name == "tides")
+    shown = [block["label"] for block in pane.snapshot()["blocks"]]
+    assert shown == ["calls weather", "weather returned", "calls tides", "Run tides?"]
+    composer.stop()
+    assert 'weather had returned {"city":"Oslo","celsius":4}' in ended(composer).reply.warnings
+
+
+def test_a_cell_waits_for_a_turn_but_never_for_a_click(client: Client, weather: Any):
+    """All rounds are over when it goes on; where a call waits it is told what to do."""
+    composer = Composer(client, tools=[weather], prompt="What is the weather in Oslo?")
+    composer.send()
+    with pytest.raises(famnb.InvalidRequest, match="weather waits for your approval: press Approve or Decline"):
+        composer.wait()
+    composer.stop()
+    ended(composer)
+    quick = Composer(client, tools=[weather], auto=True, prompt="What is the weather in Oslo?")
+    quick.send()
+    assert quick.wait() is quick.turns[-1].reply
+    assert quick.wait(0) is quick.reply
 
 
 def test_what_a_tool_raises_is_told_to_the_model(client: Client):

@@ -14,7 +14,7 @@ from famnb.widget import highlight, markup
 
 
 def links(html: str) -> list[str]:
-    return [stdlib_html.unescape(href) for href in re.findall(r'href="([^"]*)"', html)]
+    return [stdlib_html.unescape(href) for href in re.findall(r'<\w[^>]*? href="([^"]*)"', html)]
 
 
 @pytest.mark.parametrize("text", HOSTILE)

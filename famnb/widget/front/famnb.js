@@ -412,10 +412,15 @@ function drawTalk(model, el, stop) {
   const drawn = new Set();
   let sent = false; // whether what is in the box for the next turn is on its way
   let opening = false; // whether the box shall have the focus once it is there
+  let asking = false; // whether the turn that is asked next was asked from here
+  const wish = (message) => {
+    asking = true;
+    model.send(message);
+  };
   const next = drawWriter("Next turn", "Reply", (prompt) => {
     sent = true;
     next.settle(true);
-    model.send({ kind: "reply", prompt });
+    wish({ kind: "reply", prompt });
   });
   next.element.classList.add("famnb-reply");
   next.area.placeholder = "Reply, with the settings that the form has now";
@@ -481,7 +486,7 @@ function drawTalk(model, el, stop) {
         asked.hidden = edit.open = edit.disabled = false;
         edit.focus();
       };
-      const writer = drawWriter("Say instead", "Ask this instead", (prompt) => model.send({ kind: "edit", turn, prompt }));
+      const writer = drawWriter("Say instead", "Ask this instead", (prompt) => wish({ kind: "edit", turn, prompt }));
       writer.bar.append(button("famnb-cancel", "Cancel", "Esc", close));
       writer.element.addEventListener("keydown", (event) => {
         if (event.key !== "Escape") return;
@@ -495,7 +500,7 @@ function drawTalk(model, el, stop) {
       asked.after(writer.element);
       writer.area.focus();
     });
-    const again = button("famnb-again", "Regenerate", "", once(() => model.send({ kind: "again", turn })));
+    const again = button("famnb-again", "Regenerate", "", once(() => wish({ kind: "again", turn })));
     again.title = "Ask again, with the settings that the form has now";
     const moves = [go("famnb-back", "Previous version", "‹", version - 1), go("famnb-forth", "Next version", "›", version + 1)];
     const place = make("span", "famnb-place", moves[0], `${version + 1} of ${versions}`, moves[1]);
@@ -518,7 +523,18 @@ function drawTalk(model, el, stop) {
     settle,
     taken: () => {
       sent = false;
+      asking &&= model.get("busy");
       settle();
+    },
+    // Whoever asks reads the answer from its beginning, which may be out of sight.
+    arrive: (drawn) => {
+      if (!asking || !drawn) return;
+      asking = false;
+      drawn.element.scrollIntoView({ block: "start" });
+    },
+    lose: () => {
+      for (const each of el.querySelectorAll(":is(.famnb-turn, .famnb-verdict, .famnb-reply) button")) each.disabled = true;
+      hint.textContent = "The kernel has ended: run this cell again.";
     },
     draw: (pane, head, flow) => {
       const manages = pane.turn && manage(pane, head);
@@ -580,6 +596,7 @@ export default () => {
       view.drawn = new Map(panes.map((pane) => [pane.id, drawPane(pane, view)]));
       view.flow.replaceChildren(...[...view.drawn.values()].map((drawn) => drawn.element));
       (view.board ?? view.talk)?.settle();
+      view.talk?.arrive(view.drawn.get(panes.find(({ running }) => running)?.id));
     });
 
   // One pane among others has ended: the others are left alone.
@@ -634,7 +651,10 @@ export default () => {
       pane.lost = true;
       for (const view of views) view.drawn.get(pane.id)?.settle();
     }
-    for (const view of views) view.box?.lose();
+    for (const view of views) {
+      view.box?.lose();
+      view.talk?.lose();
+    }
   };
 
   const stop = (model, ids) => {
