@@ -66,6 +66,7 @@ def _goals(rows: list[dict[str, Any]], calls: int, concurrency: int) -> list[Goa
         Goal(claim="on Dask, cells not answered exactly once", limit=0, value=calls - dask["cells once"]),
         Goal(claim="on Dask, the driver's memory growth, MB", limit=GROWTH_MB, value=_growth(dask)),
         Goal(claim="a worker killed, cells not answered exactly once", limit=0, value=calls - killed["cells once"]),
+        Goal(claim="a worker killed, calls cut off", limit=1, value=killed["rows"] - calls, at_least=True),
         Goal(claim="a worker killed, calls made again", limit=concurrency, value=killed["rows"] - calls),
     ]
 

@@ -119,6 +119,9 @@ def spread(plan: famnb.Experiment, ledger: Counting, concurrency: int, key: str,
         def kill_one() -> None:
             while ledger.over < len(plan.cells) / 2:
                 time.sleep(0.005)
+            # Calls come in waves: it is to be killed with some in hand.
+            while len(ledger.select("status = 'running'")) <= concurrency / 2:
+                time.sleep(0.001)
             os.kill(pids[0], signal.SIGKILL)
 
         if kill:
