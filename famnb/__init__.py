@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from famnb.errors import NotRecorded as NotRecorded
     from famnb.errors import ParseError as ParseError
     from famnb.errors import PoolTimeout as PoolTimeout
+    from famnb.errors import ProcessEnded as ProcessEnded
     from famnb.errors import RateLimitError as RateLimitError
     from famnb.errors import ResponseFormatError as ResponseFormatError
     from famnb.errors import ServerError as ServerError
@@ -93,6 +94,7 @@ _HOMES = {
         "NotRecorded",
         "ParseError",
         "PoolTimeout",
+        "ProcessEnded",
         "RateLimitError",
         "ResponseFormatError",
         "ServerError",

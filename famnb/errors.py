@@ -16,6 +16,7 @@ FamnbError
 │   ├── IdleTimeout             the stream fell silent
 │   └── TotalTimeout            the whole call took too long
 ├── StreamInterrupted           the stream ended without evidence that the reply is complete
+│   ├── ProcessEnded            this process ended while the call ran
 │   └── WorkerLost              the worker of a cluster that carried the call is gone
 ├── StreamError                 the service reported a failure inside an open stream
 ├── StreamDecodeError           an event of the stream is not JSON
@@ -151,6 +152,10 @@ class TotalTimeout(DeadlineError):
 
 class StreamInterrupted(FamnbError):
     """The stream ended without a finish reason, a stop reason or a terminal event."""
+
+
+class ProcessEnded(StreamInterrupted):
+    """The process that made the call ended before the reply was complete."""
 
 
 class WorkerLost(StreamInterrupted):

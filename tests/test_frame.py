@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import sqlite3
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -329,6 +330,18 @@ def test_deltas_names_the_block(ledger: Ledger) -> None:
     assert list(frame["block"].fillna(-1)) == [1, 1, 0, 1, -1]
     assert list(frame["kind"].astype("string").fillna("-")) == ["text", "text", "thinking", "-", "-"]
     assert list(frame["type"])[4] == "invalid"
+
+
+def test_deltas_leaves_out_calls_of_endpoints_that_are_not_known(ledger: Ledger) -> None:
+    """All others are there; asked for, such a call is an error."""
+    one, two = exchange(spoken("a")), exchange(spoken("b"))
+    for made in (one, two):
+        ledger.closed(made).result()
+    with sqlite3.connect(ledger.path) as file:
+        file.execute("UPDATE calls SET endpoint = 'later' WHERE id = ?", (one.id,))
+    assert set(deltas(ledger=ledger)["call_id"]) == {two.id}
+    with pytest.raises(famnb.InvalidRequest, match="later"):
+        deltas(one.id, ledger)
 
 
 def test_deltas_takes_what_is_at_hand(ledger: Ledger) -> None:

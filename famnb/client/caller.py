@@ -107,6 +107,17 @@ class Caller:
         at = endpoints.endpoint(endpoint)
         return self._addresses.url(at).removesuffix(at.path)
 
+    def exchange(self, request: Request, *, labels: Labels | None = None) -> Exchange:
+        """A call that is about to be made, as it is recorded: where to, its labels, and how its secrets are hidden."""
+        endpoint = ENDPOINTS[request.endpoint]
+        return Exchange(
+            request=request,
+            endpoint=endpoint,
+            url=self._addresses.url(endpoint),
+            labels=labelled(labels or {}),
+            mask=self._engine.mask,
+        )
+
     def start(self, request: Request, *, labels: Labels | None = None, gates: Gates | None = None) -> Stream:
         """Send a request as it is, whole or streamed, and return at once with a handle on the call.
 
@@ -185,11 +196,8 @@ class Caller:
 
     def _start(self, request: Request, labels: Labels | None, gates: Gates | None) -> Stream:
         _expect(request)
-        endpoint = ENDPOINTS[request.endpoint]
-        url = self._addresses.url(endpoint)
-        mask = self._engine.mask
-        exchange = Exchange(request=request, endpoint=endpoint, url=url, labels=labelled(labels or {}), mask=mask)
-        gate = None if gates is None else gates[origin_of(url)]
+        exchange = self.exchange(request, labels=labels)
+        gate = None if gates is None else gates[origin_of(exchange.url)]
         return self._engine.start(Call(exchange=exchange, body=codec.encode(request.body()), gate=gate))
 
     def _fan_out(

@@ -29,7 +29,14 @@ from famnb.client.retries import THROTTLED, Quota, Retries, pause, worth_retryin
 from famnb.client.stream import Stream
 from famnb.client.transport import Answer, Transport, origin_of
 from famnb.client.watch import Watch
-from famnb.errors import APIStatusError, FamnbError, ResponseFormatError, StreamInterrupted, status_error
+from famnb.errors import (
+    APIStatusError,
+    FamnbError,
+    ProcessEnded,
+    ResponseFormatError,
+    StreamInterrupted,
+    status_error,
+)
 from famnb.reply import Reply
 from famnb.wire import faults
 
@@ -122,7 +129,7 @@ class Engine:
 
     async def abandon(self) -> None:
         """The process ends: what runs is recorded as interrupted, since nobody stopped it."""
-        await self._shut(lambda: StreamInterrupted("the process ended before the reply was complete"))
+        await self._shut(lambda: ProcessEnded("the process ended before the reply was complete"))
 
     async def _shut(self, why: Callable[[], FamnbError | None] = lambda: None) -> None:
         self._closed = True

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from famnb.errors import BudgetExceeded, InvalidRequest, WorkerLost
+from famnb.errors import BudgetExceeded, InvalidRequest, StreamInterrupted, WorkerLost
 from famnb.experiment.plan import Cell
 from famnb.record import prices
 from famnb.record.price import MILLION, Price, dollars
@@ -111,9 +111,19 @@ class Outcome:
     """Its time to first token, in seconds."""
 
     @property
+    def failed(self) -> bool:
+        """Whether the service gave no answer, or cut it off."""
+        return fruitless(self.status, self.error)
+
+    @property
     def lost(self) -> bool:
         """Whether the worker that carried it is gone, so that its cell is to be run again."""
         return self.error == WorkerLost.__name__
+
+
+def fruitless(status: str, error: str | None) -> bool:
+    """Whether a call has failed; one that was cut off has if the service did it, not a process or worker that ended."""
+    return status == "failed" or (status == "interrupted" and error == StreamInterrupted.__name__)
 
 
 def counted(outcome: Outcome, worst: Decimal) -> Decimal:

@@ -24,7 +24,6 @@ from famnb.client.exchange import Exchange, Recorder
 from famnb.client.intake import replayed
 from famnb.client.loop import io_thread
 from famnb.client.recording import Recording
-from famnb.endpoints import ENDPOINTS
 from famnb.errors import CredentialError, FamnbError, InvalidRequest, WorkerLost
 from famnb.experiment.budget import Outcome
 from famnb.experiment.executor import Over, Stop, outcome_of
@@ -163,13 +162,10 @@ class OnDask:
 
     def _errand(self, worker: Worker, work: Work) -> Errand:
         """A call on its way: from here on it has a row."""
-        request = work.cell.request
-        endpoint = ENDPOINTS[request.endpoint]
-        url = self._client.base_url(endpoint.name) + endpoint.path
-        exchange = work.exchange = Exchange(request=request, endpoint=endpoint, url=url, labels=dict(work.labels))
+        exchange = work.exchange = self._client.exchange(work.cell.request, labels=work.labels)
         self._recording.opened(exchange)
         worker.carried[exchange.id] = work
-        return Errand(exchange.id, request)
+        return Errand(exchange.id, exchange.request)
 
     async def _hear(self, worker: Worker) -> None:
         while True:

@@ -10,6 +10,8 @@ import pandas as pd
 
 from famnb.experiment import tables
 from famnb.experiment.pairs import fewest
+from famnb.experiment.results import failures
+from famnb.experiment.standing import ANSWERED
 
 FEW = 4
 """Up to so many variants, every two of them are compared in words; of more, each with the first."""
@@ -49,12 +51,12 @@ def reservations(rows: pd.DataFrame, *, warmups: int) -> Iterator[str]:
         yield f"Simulated: {which} answered by a simulated engine; timings and texts are made up."
     if warmups:
         yield f"{tables.counted(warmups, 'warm-up call')} left out."
-    over = ("completed", "incomplete", "failed")
-    left = int((~rows["status"].isin(over)).sum())
+    fruitless = failures(rows)
+    left = int((~rows["status"].isin(ANSWERED) & ~fruitless).sum())
     if left:
         yield f"{left:,} of {len(rows):,} planned calls are not answered yet; the figures are of the others."
     for variant, own in rows.groupby("variant", observed=True):
-        failed = own[own["status"] == "failed"]
+        failed = own[fruitless[own.index]]
         if len(failed):
             errors = failed["error"].astype("string").fillna("no error named").value_counts()
             named = ", ".join(f"{error} {count:,}" for error, count in errors.items())

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from famnb.events import Status
+from famnb.experiment.budget import fruitless
 from famnb.experiment.standing import ANSWERED
 from famnb.frame import calls
 from famnb.record import Ledger
@@ -34,6 +35,12 @@ def joined(plan: pd.DataFrame, *, ledger: Ledger, name: str, replayed: Mapping[s
     found = rows[taken].assign(status=pd.Categorical(status, categories=list(STATUSES)))
     order = ["status", *(column for column in taken if column != "status")]
     return pd.concat([plan, found[order]], axis=1)
+
+
+def failures(frame: pd.DataFrame) -> pd.Series[bool]:
+    """Which rows of an experiment's frame are of calls that failed, those included that the service cut off."""
+    ended = zip(frame["status"].astype(object), frame["error"].astype(object), strict=True)
+    return pd.Series([fruitless(*each) for each in ended], index=frame.index, dtype=bool)
 
 
 def _chosen(recorded: pd.DataFrame) -> pd.DataFrame:

@@ -3,7 +3,8 @@
 the cell's calls                    a run …
 ── one completed or incomplete      leaves it alone
 ── one running still                leaves it alone
-── none of these, one failed        leaves it alone, or runs it again with `retry_failed`
+── none of these, one failed, also  leaves it alone, or runs it again with `retry_failed`
+   by a stream that was cut off
 ── cancelled, interrupted or none   runs it
 """
 
@@ -56,7 +57,7 @@ def standing(ledger: Ledger, name: str) -> Standing:
     outcomes = recorded(calls(ledger, experiment=name, columns=COLUMNS))
     statuses: dict[str, set[str]] = {}
     for key, made in outcomes:
-        statuses.setdefault(key, set()).add(made.status)
+        statuses.setdefault(key, set()).add("failed" if made.failed else made.status)
     return Standing({key: frozenset(found) for key, found in statuses.items()}, outcomes)
 
 

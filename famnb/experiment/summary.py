@@ -20,6 +20,7 @@ from famnb.experiment import tables
 from famnb.experiment.findings import findings, reservations, said
 from famnb.experiment.measures import YES_NO, Span
 from famnb.experiment.pairs import compared, metrics_of, score_columns
+from famnb.experiment.results import failures
 from famnb.experiment.standing import ANSWERED
 
 _ENDLESS: Span = (-math.inf, math.inf)
@@ -124,7 +125,7 @@ def _row(
     """The figures of one variant."""
     status = rows["status"].astype("string")
     row: dict[str, Any] = {"planned": len(rows)}
-    row |= {name: int((status == name).sum()) for name in ("completed", "incomplete", "failed")}
+    row |= {name: int((status == name).sum()) for name in ANSWERED} | {"failed": int(failures(rows).sum())}
     row["left"] = len(rows) - row["completed"] - row["incomplete"] - row["failed"]
     for name in TIMES:
         found = stats.median(answered[name], level=level)

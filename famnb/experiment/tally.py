@@ -89,7 +89,7 @@ class Tally:
                 self.unpriced += outcome.high is None and not outcome.replayed
                 if outcome.ttft_s is not None and not cell.warmup:
                     own.times.append(outcome.ttft_s)
-            case "failed":
+            case _ if outcome.failed:
                 self.failed += 1
                 own.failed += 1
                 self.errors[outcome.error or "no reason given"] += 1

@@ -66,7 +66,8 @@ def deltas(call_ids: Which | None = None, ledger: Ledger | str | HasLedger | Non
     """One row a stream event, in order; all recorded streams unless `call_ids` names some.
 
     `call_ids` is an id, a `Reply`, a `Call`, a list of these, or a frame with a `call_id` column. Whole replies have
-    no events. KeyError where the ledger has no such call. The columns:
+    no events. KeyError where the ledger has no such call; of calls of endpoints that are not known here, an error only
+    where one is asked for. The columns:
     """
     values: dict[str, list[Any]] = {column.name: [] for column in DELTAS}
     for call_id, endpoint, reads in _streams(call_ids, ledger):
@@ -136,7 +137,8 @@ def _streams(
             raise KeyError(f"no call {missing[0]!r} in {ledger.path}; famnb.calls() lists what is there")
         for call_id, reads in ledger.reads(some):
             row = found[call_id]
-            if row["streamed"] and (row["http_status"] or 200) < 400:
+            known = which is not None or row["endpoint"] in endpoints.ENDPOINTS
+            if row["streamed"] and (row["http_status"] or 200) < 400 and known:
                 yield call_id, endpoints.endpoint(row["endpoint"]), reads
 
 

@@ -17,7 +17,7 @@ from famnb.plot.groups import grouped, moments, need, numbers
 from famnb.plot.panels import Drawn, Key, Picture, no_rows, show
 from famnb.plot.sheet import Sheet
 from famnb.plot.times import SPANS, utc
-from famnb.plot.words import count, simulated
+from famnb.plot.words import count, figure, simulated
 
 BINS = (16, 120)
 """The fewest and the most spans of time that a figure is divided into: one for two calls, within these."""
@@ -90,7 +90,8 @@ def _draw(
             sheet.axes.stairs(rates, edges / size, linewidth=1.6, **line)
             sheet.axes.stairs(rates, edges / size, fill=True, alpha=0.1, color=line["color"])
         total = float(part["amount"].sum())
-        facts = [f"mean {total / edges[-1]:,.3g} a second", f"peak {rates.max():,.3g}", f"{total:,.0f} {of}"]
+        mean, peak = figure(total / edges[-1]), figure(rates.max())
+        facts = [f"mean {mean} a second", f"peak {peak}", f"{total:,.0f} {of}"]
         handle: Artist = Patch(**face) if stacked else Line2D([], [], linewidth=2, **line)
         keys.append(Key(handle, name) if sheet.panel else Key(handle, f"{name} (n={len(part):,})", facts))
     sheet.axes.set_xlim(0, edges[-1] / size)

@@ -76,7 +76,12 @@ def measured(metric: str, value: float) -> str:
         case "tokens" | "characters" | "requests":
             return f"{value:,.0f}"
         case _:
-            return f"{value:.3g}"
+            return figure(value)
+
+
+def figure(value: float) -> str:
+    """A number with three significant digits, and with all of those before the point."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def axis(metric: str, largest: float) -> tuple[str, float]:

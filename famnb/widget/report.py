@@ -19,6 +19,7 @@ from famnb.experiment.findings import said
 from famnb.experiment.forecast import forecast
 from famnb.experiment.past import history
 from famnb.experiment.plan import model_of
+from famnb.experiment.results import failures
 from famnb.experiment.standing import ANSWERED
 from famnb.experiment.summary import Summary
 from famnb.widget import markup, transcript
@@ -69,7 +70,7 @@ def composed(trial: Trial) -> str:
 
 def _head(trial: Trial, frame: pd.DataFrame, answered: pd.DataFrame, written: str) -> str:
     """Title, the figures one asks for first, and whether any of it is real."""
-    failed = int((frame["status"] == "failed").sum())
+    failed = int(failures(frame).sum())
     spent = frame["cost_usd"].sum(min_count=1)
     days = sorted({f"{day:%Y-%m-%d}" for day in frame["started_at"].dropna()})
     known = [
@@ -197,7 +198,7 @@ def _beginning(text: str, limit: int = 90) -> str:
 
 
 def _failures(rows: pd.DataFrame) -> str:
-    failed = rows[rows["status"] == "failed"]
+    failed = rows[failures(rows)]
     if failed.empty:
         return '<p class="soft">No call failed.</p>'
     lines = [

@@ -171,6 +171,16 @@ def test_the_key_is_nowhere_that_dask_keeps_things(connect, stalling, dask_clien
         assert key.encode() not in pickle.dumps(client.settings())
 
 
+def test_a_key_pasted_into_a_prompt_is_kept_in_no_ledger(client, server, dask_client):
+    """It is sent as it is; the driver's record has the mask."""
+    famnb.Experiment([f"Is {server.key} a good key?"], GRID, name="exp", client=client, max_tokens=4).run(
+        on=dask_client
+    )
+    client.ledger.flush()
+    assert client.ledger.select()[0]["prompt"] == "Is [key] a good key?"
+    assert server.key.encode() not in client.ledger.path.read_bytes()
+
+
 def everything(dask_scheduler):
     """All that the scheduler holds for its tasks, as text."""
     return [(task.key, task.run_spec, task.annotations, task.metadata) for task in dask_scheduler.tasks.values()]

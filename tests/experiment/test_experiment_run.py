@@ -76,13 +76,28 @@ def test_running_again_pays_for_nothing_that_is_answered(client, connect, server
     assert len(client.ledger) == 20
 
 
-def test_a_service_that_cuts_its_streams_off_is_named(connect, server):
-    """What came is kept and counted; nobody stopped these calls, and the next run makes them again."""
+def test_streams_that_the_service_cut_off_have_failed(connect, server):
+    """What came is kept and counted, and may be billed: they are tried again only when asked."""
     with famnb.serve(time_scale=0, fault="cut=3", key=server.key) as cutting:
         run = experiment(connect(cutting), prompts=1, repeats=1).run(wait=False)
-        assert str(run.wait()).startswith("exp: 0 completed, 2 cut off of 2 planned")
+        assert str(run.wait()).startswith("exp: 0 completed, 2 failed of 2 planned")
     assert run.errors == {"StreamInterrupted": 2}
-    assert experiment(connect(server), prompts=1, repeats=1).run().completed == 2
+    exp = experiment(connect(server), prompts=1, repeats=1)
+    assert statuses(exp) == {"interrupted": 2}
+    assert list(exp.summary().table["failed"]) == [1, 1]
+    assert (exp.run().skipped, exp.run().failed_before) == (2, 2)
+    assert exp.run(retry_failed=True).completed == 2
+
+
+def test_calls_that_a_process_left_behind_are_made_again(client):
+    """Its end is no failure of theirs, whether it was killed or ended properly."""
+    exp = experiment(client, prompts=1, repeats=1)
+    exp.run()
+    with sqlite3.connect(client.ledger.path) as file:
+        for call_id, error in zip(exp.frame()["call_id"], [None, "ProcessEnded"], strict=True):
+            file.execute("UPDATE calls SET status = 'interrupted', error = ? WHERE id = ?", (error, call_id))
+    assert statuses(exp) == {"interrupted": 2}
+    assert exp.run().completed == 2
 
 
 def test_another_name_is_another_experiment(client):
