@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from famnb.service import serve as serve
     from famnb.study import Experiment as Experiment
     from famnb.widget import Composer as Composer
-    from famnb.widget.board import Board as Board
+    from famnb.widget.board.board import Board as Board
     from famnb.widget.dashboard import Dashboard as Dashboard
     from famnb.widget.inspector import Inspector as Inspector
     from famnb.workbench import AsyncClient as AsyncClient
@@ -113,7 +113,7 @@ _HOMES = {
     "service": ("serve",),
     "study": ("Experiment",),
     "widget": ("Composer",),
-    "widget.board": ("Board",),
+    "widget.board.board": ("Board",),
     "widget.dashboard": ("Dashboard",),
     "widget.inspector": ("Inspector",),
     "workbench": ("AsyncClient", "Client", "connect"),

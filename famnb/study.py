@@ -7,9 +7,9 @@ from pathlib import Path
 
 from famnb.client import Client
 from famnb.experiment.judged import Judged
-from famnb.widget import report
-from famnb.widget.ballot import Ballot
-from famnb.widget.runview import ShownRun
+from famnb.widget.experiment import report
+from famnb.widget.experiment.ballot import Ballot
+from famnb.widget.experiment.runview import ShownRun
 from famnb.workbench import connect
 
 

@@ -19,11 +19,11 @@ from famnb.frame import calls
 from famnb.frame.source import HasLedger, ledger_of
 from famnb.record import Ledger
 from famnb.record.price import dollars
-from famnb.widget import markup
-from famnb.widget.form import labelled
+from famnb.widget.form.form import labelled
 from famnb.widget.inspector import Inspector, failed
-from famnb.widget.keys import CLASS, Keys
-from famnb.widget.words import duration
+from famnb.widget.text import markup
+from famnb.widget.text.words import duration
+from famnb.widget.view.keys import CLASS, Keys
 
 PERIOD_S = 0.5
 """Between two looks at the ledger, and never less than LAZY times what a look takes."""

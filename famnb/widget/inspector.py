@@ -14,9 +14,10 @@ import ipywidgets as widgets
 from famnb import plot
 from famnb.record import Call, Ledger
 from famnb.reply import Reply
-from famnb.widget import markup, pictures, transcript
-from famnb.widget.copyable import CLASS, Copyable
-from famnb.widget.form import labelled
+from famnb.widget.form import pictures
+from famnb.widget.form.form import labelled
+from famnb.widget.text import markup, transcript
+from famnb.widget.view.copyable import CLASS, Copyable
 
 PAGE = 100
 """Events shown at once."""

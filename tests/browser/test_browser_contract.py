@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from famnb.widget import markup
-from famnb.widget.live import FRONT
+from famnb.widget.text import markup
+from famnb.widget.view.live import FRONT
 
 pytestmark = pytest.mark.browser
 

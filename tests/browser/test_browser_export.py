@@ -14,7 +14,8 @@ from famnb.endpoints import compose
 from famnb.events import Usage
 from famnb.reply import Block, Reply
 from famnb.timing import Timing
-from famnb.widget import boardtable, transcript
+from famnb.widget.board import boardtable
+from famnb.widget.text import transcript
 
 pytestmark = pytest.mark.browser
 

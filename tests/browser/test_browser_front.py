@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from famnb.widget.live import FRONT
+from famnb.widget.view.live import FRONT
 
 pytestmark = pytest.mark.browser
 

@@ -18,8 +18,8 @@ from playwright.sync_api import Browser, Page, expect
 from famnb.endpoints import ENDPOINTS, compose
 from famnb.events import Closed, Delta, Opened
 from famnb.reply import Reply
-from famnb.widget.live import FRONT
-from famnb.widget.pane import Pane
+from famnb.widget.view.live import FRONT
+from famnb.widget.view.pane import Pane
 
 pytestmark = pytest.mark.browser
 
@@ -31,7 +31,7 @@ from pathlib import Path
 from IPython.display import display
 from famnb.endpoints import compose
 from famnb.reply import Block, Reply
-from famnb.widget import transcript
+from famnb.widget.text import transcript
 
 def said(text):
     kinds = ("thinking", "text", "refusal", "tool_call")

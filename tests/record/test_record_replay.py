@@ -16,8 +16,8 @@ from famnb.errors import IdleTimeout, InvalidRequest, LedgerError, NotRecorded
 from famnb.record import Ledger
 from famnb.reply import Reply
 from famnb.request import Request
-from famnb.widget import transcript
-from famnb.widget.pane import Pane
+from famnb.widget.text import transcript
+from famnb.widget.view.pane import Pane
 
 KEY = "fam-key-0123456789abcdef"
 NOWHERE = "http://127.0.0.1:9"

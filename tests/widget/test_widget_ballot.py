@@ -15,8 +15,8 @@ from faultserver import FaultServer, Received, whole
 
 import famnb
 from famnb.errors import InvalidRequest
-from famnb.widget import standings
-from famnb.widget.ballot import Ballot
+from famnb.widget.experiment import standings
+from famnb.widget.experiment.ballot import Ballot
 
 Make = Callable[..., famnb.Experiment]
 
@@ -200,7 +200,7 @@ def test_what_cannot_be_voted_on_is_refused(made: Make) -> None:
 def test_trouble_in_a_callback_is_shown_in_the_ballot(made: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a log would hide it."""
     ballot = made(["a", "b"]).vote()
-    monkeypatch.setattr("famnb.widget.ballot.marks.keep", lambda *_: 1 / 0)
+    monkeypatch.setattr("famnb.widget.experiment.ballot.marks.keep", lambda *_: 1 / 0)
     press(ballot, "left")
     assert ballot.view.trouble == "ZeroDivisionError: division by zero"
     assert ballot.progress == (0, 2)

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 import famnb
-from famnb.widget.board import Board
+from famnb.widget.board.board import Board
 
 WAIT_S = 20
 MIXED = [
@@ -31,7 +31,7 @@ def client(server: famnb.service.Server, tmp_path: Path) -> Iterator[famnb.Clien
 def outputs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
     """What boards put into their outputs, in order."""
     made: list[dict[str, str]] = []
-    monkeypatch.setattr("famnb.widget.shown.Output.replace", lambda _self, bundle: made.append(bundle))
+    monkeypatch.setattr("famnb.widget.view.shown.Output.replace", lambda _self, bundle: made.append(bundle))
     return made
 
 

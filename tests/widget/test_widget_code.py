@@ -18,7 +18,7 @@ from famnb.errors import InvalidRequest
 from famnb.reply import fold
 from famnb.request import Request
 from famnb.service.child import KEY_VARIABLE, SERVICE_URL
-from famnb.widget.code import _literal, code, kinds
+from famnb.widget.composer.code import _literal, code, kinds
 
 PROMPT = "Say “hi” to O'Hara:\n\t\"twice\", it's 5 $HOME `ls` \\n \U0001f600\u2028"
 

@@ -11,7 +11,8 @@ import pytest
 
 import famnb
 from famnb.client import Client
-from famnb.widget import Composer, live
+from famnb.widget import Composer
+from famnb.widget.view import live
 
 WAIT_S = 20
 
@@ -27,7 +28,7 @@ def client(server: famnb.service.Server) -> Iterator[Client]:
 def outputs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
     """What the composer puts into its output, in order."""
     made: list[dict[str, str]] = []
-    monkeypatch.setattr("famnb.widget.shown.Output.replace", lambda _self, bundle: made.append(bundle))
+    monkeypatch.setattr("famnb.widget.view.shown.Output.replace", lambda _self, bundle: made.append(bundle))
     return made
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from famnb.widget import contrast
-from famnb.widget.contrast import MOST_WORDS, pieces
+from famnb.widget.text import contrast
+from famnb.widget.text.contrast import MOST_WORDS, pieces
 
 TEXTS = st.lists(st.sampled_from(["a", "b ", "c\n\n", " d", "<b>", "**e**", "é "]), max_size=60).map("".join)
 

@@ -8,9 +8,9 @@ from strategies import requests, wide_requests
 
 from famnb.endpoints import ENDPOINTS, compose
 from famnb.request import ChatRequest, MessagesRequest, Request, ResponsesRequest
-from famnb.widget.draft import Draft, controls, drafted, read
-from famnb.widget.groups import EXACT, FIRST, GROUPS, OTHER
-from famnb.widget.pictures import Picture
+from famnb.widget.form.draft import Draft, controls, drafted, read
+from famnb.widget.form.groups import EXACT, FIRST, GROUPS, OTHER
+from famnb.widget.form.pictures import Picture
 
 PNG = "data:image/png;base64," + "iVBORw0KGgo" * 40
 

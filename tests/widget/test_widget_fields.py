@@ -7,7 +7,7 @@ import pytest
 
 from famnb.endpoints import ENDPOINTS
 from famnb.request import ChatRequest, MessagesRequest, Request, ResponsesRequest, WebChatRequest
-from famnb.widget.fields import Field, body, faults_of, fields
+from famnb.widget.form.fields import Field, body, faults_of, fields
 
 MODELS = [ChatRequest, ResponsesRequest, WebChatRequest, MessagesRequest]
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from famnb.events import Delta
-from famnb.widget.live import UNHEARD_LOOKS, Flusher, LiveView
-from famnb.widget.pane import Pane
+from famnb.widget.view.live import UNHEARD_LOOKS, Flusher, LiveView
+from famnb.widget.view.pane import Pane
 
 TEXT = (0, 1)
 

@@ -10,7 +10,7 @@ from hostile import HOSTILE, acts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from famnb.widget import highlight, markup
+from famnb.widget.text import highlight, markup
 
 
 def links(html: str) -> list[str]:

@@ -9,7 +9,7 @@ from famnb.events import Delta, Usage
 from famnb.record import Cost
 from famnb.reply import Block, Reply
 from famnb.timing import Timing
-from famnb.widget.meters import MeteredPane, Meters, read
+from famnb.widget.board.meters import MeteredPane, Meters, read
 
 TEXT = (0, 1)
 BLOCKS = (Block(at=(0, 0), kind="thinking", text="t" * 100), Block(at=TEXT, kind="text", text="x" * 300))

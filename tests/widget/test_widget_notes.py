@@ -7,10 +7,10 @@ import json
 import pytest
 
 from famnb.endpoints import ENDPOINTS, compose
-from famnb.widget.draft import Draft, read
-from famnb.widget.groups import EXACT
-from famnb.widget.notes import carried, hazards, surprises, unsent
-from famnb.widget.pictures import Picture
+from famnb.widget.form.draft import Draft, read
+from famnb.widget.form.groups import EXACT
+from famnb.widget.form.notes import carried, hazards, surprises, unsent
+from famnb.widget.form.pictures import Picture
 
 
 def test_shared_fields_and_the_cap_move_along():

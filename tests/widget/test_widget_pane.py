@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from famnb.events import Closed, Delta, Ended, Opened, Started, Usage
 from famnb.timing import Timing
-from famnb.widget import markup
-from famnb.widget.pane import Pane
+from famnb.widget.text import markup
+from famnb.widget.view.pane import Pane
 
 TEXT = (0, 1)
 THINKING = (0, 0)

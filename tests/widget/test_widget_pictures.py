@@ -10,9 +10,9 @@ import ipywidgets as widgets
 import pytest
 
 from famnb.errors import InvalidRequest
-from famnb.widget import pictures
-from famnb.widget.attachments import Attachments
-from famnb.widget.pictures import LIMIT_BYTES, Picture
+from famnb.widget.form import pictures
+from famnb.widget.form.attachments import Attachments
+from famnb.widget.form.pictures import LIMIT_BYTES, Picture
 
 HEADS = {
     "png": b"\x89PNG\r\n\x1a\n",

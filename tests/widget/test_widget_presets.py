@@ -11,9 +11,9 @@ from strategies import requests
 
 from famnb.errors import InvalidRequest
 from famnb.request import Request
-from famnb.widget import presets
-from famnb.widget.draft import Draft, drafted, read
-from famnb.widget.pictures import Picture
+from famnb.widget.composer import presets
+from famnb.widget.form.draft import Draft, drafted, read
+from famnb.widget.form.pictures import Picture
 
 PNG = "data:image/png;base64," + "iVBORw0KGgo" * 40
 DRAFT = Draft(

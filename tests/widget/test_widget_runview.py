@@ -22,8 +22,8 @@ from famnb.experiment.progress import SIMULATED
 from famnb.experiment.prompts import prompts_of
 from famnb.experiment.variants import variants_of
 from famnb.service import Server
-from famnb.widget import runstate, runview
-from famnb.widget.runview import Display, ShownRun
+from famnb.widget.experiment import runstate, runview
+from famnb.widget.experiment.runview import Display, ShownRun
 
 WAIT_S = 20
 VIEW = "application/vnd.jupyter.widget-view+json"

@@ -18,7 +18,9 @@ import famnb
 from famnb.client import Client
 from famnb.endpoints import ENDPOINTS
 from famnb.request import Request
-from famnb.widget import Composer, pictures, presets
+from famnb.widget import Composer
+from famnb.widget.composer import presets
+from famnb.widget.form import pictures
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(400)
 

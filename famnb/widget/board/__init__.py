@@ -1,0 +1,1 @@
+"""The board: one prompt to several variants, side by side."""

@@ -1,0 +1,1 @@
+"""An experiment on a page: its run, its votes, its report."""

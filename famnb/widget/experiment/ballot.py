@@ -1,0 +1,251 @@
+"""The ballot: two answers to one prompt side by side, whose they are hidden; every vote is kept at once.
+
+Experiment ── drawn pairs ── Ballot ── BallotView (keys, buttons) ── vote ── ledger
+                                  └── output under it, saved with the notebook: how far it is, in the end the result
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, get_args
+
+import traitlets
+
+from famnb.errors import FamnbError, InvalidRequest
+from famnb.experiment.checks import count
+from famnb.experiment.judged import Judged
+from famnb.experiment.plan import Cell
+from famnb.experiment.votes import JUDGE, drawn
+from famnb.record import marks
+from famnb.record.marks import Outcome, Voted
+from famnb.reply import Reply
+from famnb.widget.experiment import standings
+from famnb.widget.text import markup, transcript
+from famnb.widget.view.heard import FRONT, Heard
+from famnb.widget.view.shown import Output
+
+_SHOWN = ("text", "code", "failure", "note")
+"""What of an answer is shown: nothing that tells whose it is, or how long it took."""
+_RELOADED = "This page was reloaded; to save the result with the notebook, show the ballot in a new cell."
+
+
+class BallotView(Heard):
+    """One pair, drawn; its traits change together, `turn` last."""
+
+    _esm = FRONT / "ballot.js"
+    _css = FRONT / "ballot.css"
+    status = traitlets.Unicode().tag(sync=True)
+    """How far the ballot is."""
+    pair = traitlets.Dict().tag(sync=True)
+    """`asked`, `left` and `right` as clean HTML, none once there is no pair left; `can`: the choices there are."""
+    results = traitlets.Unicode().tag(sync=True)
+    """The result as HTML, where the output under the ballot cannot show it."""
+    trouble = traitlets.Unicode().tag(sync=True)
+    """What went wrong; empty when nothing did."""
+    turn = traitlets.Int().tag(sync=True)
+    """Changes whenever anything does."""
+
+
+class Ballot:
+    """Blind votes on pairs of an experiment's answers; `vote` and `undo` do what keys and buttons do."""
+
+    def __init__(self, experiment: Judged, *, n: int | None = None, voter: str = "", seed: int | None = None) -> None:
+        """Draw `n` pairs, or all; `seed` decides which, in which order, and which answer stands left.
+
+        InvalidRequest where there is no pair, or for a `voter` that only a judge may be.
+        """
+        if not isinstance(voter, str) or voter.startswith(JUDGE):
+            raise InvalidRequest(
+                f"voter: expected a name, none that begins with {JUDGE!r} since those are judges'; got {voter!r:.80}"
+            )
+        self._experiment = experiment
+        self._voter = voter
+        self._seed = experiment.seed if seed is None else count("seed", seed)
+        # Callbacks come on the main thread or on a subshell's.
+        self._guard = threading.RLock()
+        self._calls = {answer.cell.key: answer.call_id for answer in experiment.answers()}
+        pairs = drawn([cell for cell in experiment.cells if cell.key in self._calls], seed=self._seed)
+        if not pairs:
+            raise InvalidRequest(
+                "there is no pair to vote on: a vote needs two variants' answers to the same prompt; run() makes them"
+            )
+        most = len(pairs) if n is None else count("n", n, least=1)
+        self._pairs, self._spare = pairs[:most], pairs[most:]
+        """What is voted on, and what takes the place of a pair whose answers are equal."""
+        self._alike = 0
+        """Pairs left out because their answers are the same."""
+        self._votes = {
+            _key(vote.left_cell, vote.right_cell): vote
+            for vote in marks.votes(experiment.ledger, experiment.name)
+            if vote.voter == voter
+        }
+        self._current: tuple[Cell, Cell] | None = None
+        self._page = ""
+        self._reloaded = False
+        self._output: Output | None = None
+        """What stands under the ballot; None before it is shown."""
+        self._bundle = _plain("No vote yet")
+        self.view = BallotView()
+        """The widget."""
+        self.view.on_msg(self._message)
+        self._next()
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Pairs that are voted on or skipped, and all pairs."""
+        return sum(_key(left.key, right.key) in self._votes for left, right in self._pairs), len(self._pairs)
+
+    def vote(self, winner: Outcome) -> None:
+        """Vote on the pair that is shown: left, right, tie or skip; kept at once, and the next pair is shown."""
+        with self._guard:
+            if winner not in get_args(Outcome):
+                raise InvalidRequest(f"winner: expected one of {', '.join(get_args(Outcome))}; got {winner!r}")
+            if self._current is None:
+                raise InvalidRequest("there is no pair left to vote on; undo() goes back")
+            left, right = self._current
+            vote = Voted(
+                experiment=self._experiment.name,
+                voter=self._voter,
+                left_cell=left.key,
+                right_cell=right.key,
+                winner=winner,
+                seed=self._seed,
+            )
+            marks.keep(self._experiment.ledger, [vote])
+            self._votes[_key(left.key, right.key)] = vote
+            self._next()
+
+    def undo(self) -> None:
+        """Take the latest vote back, also one of an earlier day, and show its pair again."""
+        with self._guard:
+            latest = self._latest()
+            if latest is None:
+                raise InvalidRequest("there is no vote to take back")
+            marks.withdraw(self._experiment.ledger, latest)
+            del self._votes[_key(latest.left_cell, latest.right_cell)]
+            self._show(next(pair for pair in self._pairs if _key(*_keys(pair)) == _key(*_keys(latest))))
+
+    def results(self) -> None:
+        """Show the result so far under the ballot, as ordinary output that is saved with the notebook."""
+        with self._guard:
+            self._publish(standings.bundle(self._experiment, said=self._said()))
+
+    def _ipython_display_(self) -> None:
+        with self._guard:
+            widget, self._output = Output(), Output()
+            widget.show(self.view)
+            self._output.captured = widget.captured
+            self._reloaded, self._page, self.view.results = False, "", ""
+            if widget.captured:
+                self._publish(self._bundle)
+            else:
+                self._output.show(self._bundle)
+
+    def __repr__(self) -> str:
+        return f"<Ballot {self._experiment.name}, {self._said()}>"
+
+    def _next(self) -> None:
+        """Show the first pair without a vote; where there is none, the result."""
+        place = 0
+        while place < len(self._pairs):
+            pair = self._pairs[place]
+            if _key(*_keys(pair)) in self._votes:
+                place += 1
+            elif self._reply(pair[0]).text != self._reply(pair[1]).text:
+                self._show(pair)
+                return
+            else:  # nothing to choose between: another pair takes its place, where there is one
+                self._pairs[place : place + 1], self._spare = self._spare[:1], self._spare[1:]
+                self._alike += 1
+        self._show(None)
+
+    def _show(self, pair: tuple[Cell, Cell] | None) -> None:
+        self._current = pair
+        can = [*(("left", "right", "tie", "skip") if pair else ()), *(("undo",) if self._latest() else ()), "results"]
+        shown: dict[str, Any] = {"can": can}
+        if pair is not None:
+            left, right = (_answer(self._reply(cell)) for cell in pair)
+            shown |= {"asked": _asked(pair[0]), "left": left, "right": right}
+        with self.view.hold_sync():
+            self.view.status, self.view.pair, self.view.trouble = self._said(), shown, ""
+            self.view.turn += 1
+        if pair is None:
+            self.results()
+        else:
+            self._publish(_plain(self._said()))
+
+    def _publish(self, bundle: transcript.Bundle) -> None:
+        """Put it under the ballot, or into it where the page does not follow what stands under it."""
+        self._bundle = bundle
+        if self._output is None:
+            return
+        if self._output.captured or self._reloaded:
+            note = "" if self._output.captured else f"<p>{_RELOADED}</p>"
+            with self.view.hold_sync():
+                self.view.results = bundle["text/html"] + note
+                self.view.turn += 1
+        else:
+            self._output.replace(bundle)
+
+    def _said(self) -> str:
+        done, total = self.progress
+        alike = f"; pairs left out because their answers are equal: {self._alike:,}" if self._alike else ""
+        if self._current is None:
+            return f"{f'All {total:,} voted on' if total else 'There is nothing to vote on'}{alike}"
+        return f"{done:,} of {total:,} voted on{alike}"
+
+    def _latest(self) -> Voted | None:
+        own = [vote for pair in self._pairs if (vote := self._votes.get(_key(*_keys(pair)))) is not None]
+        return max(own, key=lambda vote: vote.at, default=None)
+
+    def _reply(self, cell: Cell) -> Reply:
+        return self._experiment.ledger.call(self._calls[cell.key]).reply
+
+    def _message(self, _view: object, message: dict[str, Any], _buffers: object) -> None:
+        with self._guard:
+            try:
+                self._heard(message)
+            except Exception as error:
+                # In a callback there is nobody else to tell.
+                words = str(error) if isinstance(error, FamnbError) else f"{type(error).__name__}: {error}"
+                with self.view.hold_sync():
+                    self.view.trouble = markup.visible(words)
+                    self.view.turn += 1
+
+    def _heard(self, message: dict[str, Any]) -> None:
+        match message:
+            case {"kind": "ready", "page": str(page)}:
+                self._reloaded = self._reloaded or self._page not in ("", page)
+                self._page = page
+            case {"kind": "choose", "turn": int(turn)} if turn != self.view.turn:
+                pass  # made for a pair that is no longer shown
+            case {"kind": "choose", "choice": "undo"}:
+                self.undo()
+            case {"kind": "choose", "choice": "results"}:
+                self.results()
+            case {"kind": "choose", "choice": "left" | "right" | "tie" | "skip" as winner}:
+                self.vote(winner)
+            case _:
+                pass
+
+
+def _key(left: str, right: str) -> frozenset[str]:
+    """What identifies a pair, however it is turned."""
+    return frozenset((left, right))
+
+
+def _keys(pair: tuple[Cell, Cell] | Voted) -> tuple[str, str]:
+    return (pair.left_cell, pair.right_cell) if isinstance(pair, Voted) else (pair[0].key, pair[1].key)
+
+
+def _answer(reply: Reply) -> str:
+    """An answer as HTML: its words, and nothing that tells whose they are."""
+    return transcript.written([part for part in transcript.parts(reply) if part.kind in _SHOWN])["text/html"]
+
+
+def _asked(cell: Cell) -> str:
+    return transcript.written([transcript.Part("asked", cell.prompt.text, "user")])["text/html"]
+
+
+def _plain(words: str) -> transcript.Bundle:
+    return transcript.written([transcript.Part("note", f"{words}.")])

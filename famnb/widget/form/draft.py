@@ -1,0 +1,222 @@
+"""What a composer holds, as plain values: read as a request, and made from one so that it is the same request again.
+
+request ── drafted ── Draft: prompt, system, pictures, a text per field, fields as JSON ── read ── the same request
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pydantic
+
+from famnb.client.history import Said
+from famnb.endpoints import Endpoint, compose, endpoint
+from famnb.errors import InvalidRequest
+from famnb.request import Request
+from famnb.request.content import TEXT_TYPES
+from famnb.widget.form import pictures
+from famnb.widget.form.fields import Field, Path, Raw, body, faults_of, fields
+from famnb.widget.form.groups import EXACT, OTHER
+from famnb.widget.form.pictures import Picture
+
+UNWRITTEN = "…"
+"""Stands for a prompt while only the settings are looked at."""
+_APART: frozenset[Path] = frozenset({("instructions",)})
+"""Drawn once, as the system text."""
+_EXACT = Field(
+    path=EXACT,
+    kind="json",
+    help="An object of fields that are sent as they stand, in place of what their controls say; for what has none.",
+    hint="JSON",
+    group=OTHER,
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A request in the making."""
+
+    endpoint: str
+    """The endpoint's name."""
+    prompt: str = ""
+    """What is asked."""
+    system: str = ""
+    """How the model shall behave."""
+    pictures: tuple[Picture, ...] = ()
+    """Images that go along with the prompt."""
+    raw: Raw = dataclasses.field(default_factory=dict)
+    """The text in each control."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What a draft comes to."""
+
+    path: str
+    """The endpoint's path."""
+    request: Request | None
+    """The request; None while there are faults."""
+    faults: Mapping[Path, str]
+    """What is wrong, by field."""
+    body: Mapping[str, Any]
+    """The JSON body as it stands, right or wrong."""
+    replaced: bool
+    """Whether a whole conversation is sent instead of the prompt."""
+
+
+def controls(at: Endpoint) -> tuple[Field, ...]:
+    """The fields of an endpoint that have a control."""
+    return (*(field for field in fields(at.request) if field.path not in _APART), _EXACT)
+
+
+def read(draft: Draft) -> Reading:
+    """The request that a draft means, or what keeps it from being one; a prompt that is not written yet is no fault."""
+    at = endpoint(draft.endpoint)
+    known = controls(at)
+    made, faults = body(known, {path: pictures.restored(text) for path, text in draft.raw.items()})
+    exact = made.pop(EXACT[0], {})
+    if not isinstance(exact, dict):
+        faults[EXACT], exact = f"an object is expected, got {json.dumps(exact)[:40]}", {}
+    whole = {**_asked(at, draft.prompt, draft.system, draft.pictures), **made, **exact}
+    request = None
+    if not faults:
+        try:
+            request = at.request.model_validate(whole)
+        except pydantic.ValidationError as error:
+            faults = faults_of(known, error)
+    replaced = at.request.prompt_field in made or at.request.prompt_field in exact
+    return Reading(
+        path=at.path, request=request, faults=faults, body=request.body() if request else whole, replaced=replaced
+    )
+
+
+def drafted(request: Request) -> Draft:
+    """The draft that means exactly this request."""
+    at, whole = endpoint(request.endpoint), request.body()
+    said, left = _said(at, whole)
+    known = controls(at)
+    written = {field: field.write(value) for field in known for value in _at(left, field.path)}
+    texts = {field.path: text for field, text in written.items() if field.fits(text)}
+    made, _ = body(known, texts)
+    exact = {name: value for name, value in left.items() if _canonical(made.get(name, ...)) != _canonical(value)}
+    raw = {path: text for path, text in texts.items() if path[0] not in exact}
+    if exact:
+        raw[EXACT] = json.dumps(exact, indent=2, ensure_ascii=False)
+    return dataclasses.replace(said, raw={path: pictures.shelved(text) for path, text in raw.items()})
+
+
+def worded(request: Request, prompt: str, shown: Sequence[Picture]) -> Request:
+    """The request with something else for the last thing that its user says; raises InvalidRequest."""
+    at = endpoint(request.endpoint)
+    field = at.request.prompt_field
+    told = request.body()[field]
+    message = _asked(at, prompt, "", shown)[field]
+    if isinstance(told, str):
+        return request.replace(**{field: message})
+    if told[-1].get("role") != "user":
+        raise InvalidRequest(f"{field}: it does not end with what a user says, so there is nothing to continue")
+    last = {"role": "user", "content": message} if isinstance(message, str) else message[-1]
+    return request.replace(**{field: [*told[:-1], last]})
+
+
+def heard(said: Said) -> tuple[str, tuple[Picture, ...]]:
+    """The text and the pictures of what a user says."""
+    return (said, ()) if isinstance(said, str) else (_text(said), tuple(Picture(url) for url in _urls(said)))
+
+
+def said_in(request: Request) -> Said:
+    """What a request's user says last: a text, or parts where there is more than a text."""
+    told = request.body()[request.prompt_field]
+    content: Said = told if isinstance(told, str) else told[-1].get("content") or ""
+    text = _text(content)
+    return text if isinstance(content, str) or (text and len(content) == 1) else content
+
+
+def _asked(at: Endpoint, prompt: str, system: str, shown: Sequence[Picture]) -> dict[str, Any]:
+    """The part of the body that a prompt, a system text and pictures make."""
+    words = prompt if prompt.strip() else UNWRITTEN
+    made = compose(at.name, words, system=system if system.strip() else None).body()
+    del made["model"]
+    if shown:
+        said = made[at.request.prompt_field]
+        before = [] if isinstance(said, str) else said[:-1]
+        made[at.request.prompt_field] = [*before, {"role": "user", "content": _parts(at, words, shown)}]
+    return made
+
+
+def _parts(at: Endpoint, prompt: str, shown: Sequence[Picture]) -> list[dict[str, Any]]:
+    """A prompt with pictures as parts of a message."""
+    if at.name == "responses":
+        return [
+            {"type": "input_text", "text": prompt},
+            *({"type": "input_image", "image_url": picture.url} for picture in shown),
+        ]
+    return [
+        {"type": "text", "text": prompt},
+        *({"type": "image_url", "image_url": {"url": picture.url}} for picture in shown),
+    ]
+
+
+def _said(at: Endpoint, whole: Mapping[str, Any]) -> tuple[Draft, dict[str, Any]]:
+    """What of a body is a plain prompt, system text and pictures, and the other fields."""
+    prompt, system, shown = _heard(at, whole)
+    draft = Draft(endpoint=at.name, prompt=prompt, system=system, pictures=shown)
+    asked = _asked(at, prompt, system, shown)
+    told = {name for name, value in asked.items() if _canonical(value) == _canonical(whole.get(name, ...))}
+    field = at.request.prompt_field
+    if field not in told:
+        draft = dataclasses.replace(draft, prompt="", pictures=())
+    # On the chat endpoints the system text is a message of the conversation, and goes where that goes.
+    if not {*asked} - {field} <= told or (len(asked) == 1 and field not in told):
+        draft = dataclasses.replace(draft, system="")
+    return draft, {name: value for name, value in whole.items() if name not in told}
+
+
+def _heard(at: Endpoint, whole: Mapping[str, Any]) -> tuple[str, str, tuple[Picture, ...]]:
+    """The prompt, system text and pictures that a body seems to have."""
+    said = whole[at.request.prompt_field]
+    system = _text(whole.get("instructions") or whole.get("system"))
+    if isinstance(said, str):
+        return said, system, ()
+    if said[0].get("role") == "system":
+        system = _text(said[0].get("content"))
+    content = said[-1].get("content")
+    shown = tuple(Picture(url) for url in _urls(content))
+    return _text(content), system, shown
+
+
+def _text(content: Any) -> str:
+    """The text of a content whose first part is its only text."""
+    match content:
+        case str():
+            return content
+        case [{"type": str(kind), "text": str(text)}, *_] if kind in TEXT_TYPES:
+            return text
+        case _:
+            return ""
+
+
+def _urls(content: Any) -> list[str]:
+    match content:
+        case list():
+            places = [part.get("image_url") for part in content]
+            return [url for place in places if (url := place.get("url") if isinstance(place, dict) else place)]
+        case _:
+            return []
+
+
+def _at(values: Any, path: Path) -> list[Any]:
+    """The value at a place, if there is one."""
+    for step in path:
+        if not isinstance(values, dict) or step not in values:
+            return []
+        values = values[step]
+    return [values]
+
+
+def _canonical(value: Any) -> str:
+    """A JSON value as a text that tells 1 from 1.0 and from true; nothing equals what is missing."""
+    return "missing" if value is ... else json.dumps(value, sort_keys=True)

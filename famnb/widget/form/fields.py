@@ -1,0 +1,224 @@
+"""A request model's fields as a form needs them: place, kind, choices, limits in words; draws nothing.
+
+request model ── JSON Schema ── Field … ── raw texts ── body ── validated request, or a fault per field
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, assert_never
+
+import pydantic
+
+from famnb.request import Request
+from famnb.request.base import expected, where
+from famnb.widget.form.groups import OTHER, group_of
+
+Path: TypeAlias = tuple[str, ...]
+"""A field's place in the body: ("thinking", "budget_tokens")."""
+Kind: TypeAlias = Literal["choice", "switch", "integer", "number", "text", "json"]
+Raw: TypeAlias = Mapping[Path, str]
+"""What the form holds: the text in each control; empty is unset."""
+_SWITCH = {"true": True, "false": False}
+_INTEGER = re.compile(r"[+-]?\d{1,18}")
+_NUMBER = re.compile(r"[+-]?(\d{1,18}\.?\d*|\.\d+)([eE][+-]?\d{1,2})?")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One control of the form."""
+
+    path: Path
+    kind: Kind
+    help: str
+    choices: tuple[str, ...] = ()
+    """All values of a choice; suggestions for any other kind."""
+    hint: str = ""
+    """Default and limits in words; what an empty control shows."""
+    bare: bool = False
+    """Whether a `json` field also takes a text as it stands."""
+    group: str = OTHER
+    """The heading under which it stands."""
+
+    @property
+    def name(self) -> str:
+        """The place as one writes it."""
+        return ".".join(self.path)
+
+    def read(self, raw: str) -> Any:
+        """The value that a text means; ValueError in words for a person."""
+        match self.kind:
+            case "choice" | "text":
+                return raw
+            case "switch":
+                return _SWITCH[raw]
+            case "integer" if _INTEGER.fullmatch(raw):
+                return int(raw)
+            case "number" if _INTEGER.fullmatch(raw) or _NUMBER.fullmatch(raw):
+                return int(raw) if _INTEGER.fullmatch(raw) else float(raw)
+            case "integer" | "number":
+                words = "a whole number" if self.kind == "integer" else "a number"
+                raise ValueError(f"{words} is expected, got {raw[:40]!r}")
+            case "json":
+                return self._json(raw)
+            case _:
+                assert_never(self.kind)
+
+    def fits(self, text: str) -> bool:
+        """Whether a control of this field can hold a text."""
+        match self.kind:
+            case "choice":
+                return text in self.choices
+            case "switch":
+                return text in _SWITCH
+            case _:
+                return bool(text)
+
+    def write(self, value: Any) -> str:
+        """The text that means a value, where there is one: what it means is for `read` to say."""
+        match value:
+            case str() if self.kind != "json" or (self.bare and value[:1] not in ("{", "[")):
+                return value
+            case bool() | int() | float() if self.kind != "json":
+                return json.dumps(value)
+            case _:
+                return json.dumps(value, indent=2, ensure_ascii=False)
+
+    def _json(self, raw: str) -> Any:
+        if self.bare and raw[:1] not in ("{", "["):
+            return raw
+        try:
+            return json.loads(raw)
+        except ValueError as fault:
+            raise ValueError(f"this is not JSON yet: {fault}") from None
+
+
+@functools.cache
+def fields(model: type[Request]) -> tuple[Field, ...]:
+    """Every field that can be set, nested ones by their own place, in the order of the document."""
+    schema = model.model_json_schema()
+    return tuple(
+        dataclasses.replace(field, group=group_of(model, field.path[0]))
+        for field in _walk(schema, (), schema.get("$defs", {}))
+    )
+
+
+def _walk(schema: Mapping[str, Any], above: Path, definitions: Mapping[str, Any]) -> Iterator[Field]:
+    for name, node in schema["properties"].items():
+        path = (*above, name)
+        variants = list(_variants(node, definitions))
+        if len(variants) == 1 and "properties" in variants[0]:
+            yield from _walk(variants[0], path, definitions)
+        else:
+            yield _field(path, node, variants)
+
+
+def _variants(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The shapes a node may have, references followed, without null."""
+    for several in ("anyOf", "oneOf"):
+        if several in node:
+            for each in node[several]:
+                yield from _variants(each, definitions)
+            return
+    if "$ref" in node:
+        yield from _variants(definitions[node["$ref"].rpartition("/")[2]], definitions)
+    elif node.get("type") != "null":
+        yield node
+
+
+def _field(path: Path, node: Mapping[str, Any], variants: Sequence[Mapping[str, Any]]) -> Field:
+    choices = tuple(str(value) for each in variants for value in _values(each))
+    kind = _kind(variants)
+    return Field(
+        path=path,
+        kind=kind,
+        help=node.get("description", ""),
+        choices=choices,
+        hint=_hint(node, variants),
+        bare=kind == "json" and any(each.get("type") == "string" for each in variants),
+    )
+
+
+def _values(node: Mapping[str, Any]) -> Sequence[Any]:
+    return [node["const"]] if "const" in node else node.get("enum", ())
+
+
+def _kind(variants: Sequence[Mapping[str, Any]]) -> Kind:
+    if len(variants) != 1:
+        return "json"
+    (node,) = variants
+    match node.get("type"):
+        case "string":
+            return "choice" if _values(node) else "text"
+        case "boolean":
+            return "switch"
+        case "integer":
+            return "integer"
+        case "number":
+            return "number"
+        case _:
+            return "json"
+
+
+def _hint(node: Mapping[str, Any], variants: Sequence[Mapping[str, Any]]) -> str:
+    default = node.get("default")
+    parts = [] if default is None else [f"default {_plain(default)}"]
+    for each in variants:
+        low, high = each.get("minimum"), each.get("maximum")
+        if low is not None and high is not None:
+            parts.append(f"{_plain(low)} – {_plain(high)}")
+        elif low is not None:
+            parts.append(f"≥ {_plain(low)}")
+    if _kind(variants) == "json":
+        parts.append(" · ".join([*(str(word) for each in variants for word in _values(each)), "JSON"]))
+    return " · ".join(parts)
+
+
+def _plain(value: Any) -> str:
+    """A default or limit as one writes it: no, 0.1, 2, 16,384."""
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case int() | float():
+            return f"{value:,g}" if isinstance(value, float) else f"{value:,}"
+        case _:
+            return str(value)
+
+
+def body(known: Sequence[Field], raw: Raw) -> tuple[dict[str, Any], dict[Path, str]]:
+    """The body that the texts make, and the faults of those that cannot be read; what is empty is not in it."""
+    made: dict[str, Any] = {}
+    faults: dict[Path, str] = {}
+    for field in known:
+        text = raw.get(field.path, "").strip()
+        if not text:
+            continue
+        try:
+            value = field.read(text)
+        except ValueError as fault:
+            faults[field.path] = str(fault)
+            continue
+        place = made
+        for step in field.path[:-1]:
+            place = place.setdefault(step, {})
+        place[field.path[-1]] = value
+    return made, faults
+
+
+def faults_of(known: Sequence[Field], error: pydantic.ValidationError) -> dict[Path, str]:
+    """The faults that validation found, each at the field it belongs to; () where it belongs to none."""
+    paths = {field.path for field in known}
+    found: dict[Path, str] = {}
+    for fault in error.errors(include_url=False):
+        steps = tuple(step for step in fault["loc"] if isinstance(step, str) and not step.startswith("<"))
+        at = next((steps[:length] for length in range(len(steps), 0, -1) if steps[:length] in paths), None)
+        # A fault of a group, say a schema that is missing, stands at its first field.
+        at = at or next((each.path for each in known if steps and each.path[: len(steps)] == steps), ())
+        place = where(fault["loc"])
+        inside = f"{place}: " if place != ".".join(at) else ""
+        found.setdefault(at, inside + expected(fault).removeprefix("input "))
+    return found
