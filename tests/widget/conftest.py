@@ -1,4 +1,4 @@
-"""A stream that says what a test tells it to, in steps."""
+"""A stream that says what a test tells it to, in steps, and outputs whose contents a test can see."""
 
 from __future__ import annotations
 
@@ -59,3 +59,11 @@ def stream() -> Scripted:
 def scripted() -> type[Scripted]:
     """How to make more of them."""
     return Scripted
+
+
+@pytest.fixture
+def outputs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
+    """What composers and boards put into their outputs, in order."""
+    made: list[dict[str, str]] = []
+    monkeypatch.setattr("famnb.widget.view.shown.Output.replace", lambda _self, bundle: made.append(bundle))
+    return made

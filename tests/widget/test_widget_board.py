@@ -18,6 +18,7 @@ MIXED = [
     {"endpoint": "messages", "thinking": 64},
     {"endpoint": "responses", "model": "fam-2-5-mini", "label": "small"},
 ]
+pytestmark = pytest.mark.usefixtures("outputs")
 
 
 @pytest.fixture
@@ -25,14 +26,6 @@ def client(server: famnb.service.Server, tmp_path: Path) -> Iterator[famnb.Clien
     """A client of the local service with a ledger of its own."""
     with famnb.Client(base_url=server.url, api_key=server.key, ledger=tmp_path / "ledger.sqlite") as client:
         yield client
-
-
-@pytest.fixture(autouse=True)
-def outputs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
-    """What boards put into their outputs, in order."""
-    made: list[dict[str, str]] = []
-    monkeypatch.setattr("famnb.widget.view.shown.Output.replace", lambda _self, bundle: made.append(bundle))
-    return made
 
 
 def ended(board: Board) -> Board:

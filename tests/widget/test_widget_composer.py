@@ -15,6 +15,7 @@ from famnb.widget import Composer
 from famnb.widget.view import live
 
 WAIT_S = 20
+pytestmark = pytest.mark.usefixtures("outputs")
 
 
 @pytest.fixture
@@ -22,14 +23,6 @@ def client(server: famnb.service.Server) -> Iterator[Client]:
     """A client of the local service."""
     with Client(base_url=server.url, api_key=server.key) as client:
         yield client
-
-
-@pytest.fixture(autouse=True)
-def outputs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
-    """What the composer puts into its output, in order."""
-    made: list[dict[str, str]] = []
-    monkeypatch.setattr("famnb.widget.view.shown.Output.replace", lambda _self, bundle: made.append(bundle))
-    return made
 
 
 def drawn(composer: Composer) -> list[Any]:
