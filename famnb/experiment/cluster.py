@@ -130,7 +130,7 @@ class OnDask:
         while True:
             try:
                 there = await self._cluster.addresses()
-            except Exception:
+            except Exception:  # whatever keeps the scheduler from answering: what counts is for how long it does not
                 there = set(self._workers)
             else:
                 for worker in [each for address, each in self._workers.items() if address not in there]:
