@@ -9,9 +9,9 @@ from typing import Any
 
 from famnb.errors import InvalidRequest
 from famnb.request import ChatRequest, MessagesRequest, Request, ResponsesRequest, WebChatRequest
-from famnb.request.limits import MINI_MODELS, PRO_MODELS
-from famnb.request.schemas import answer_format
+from famnb.request.structured_output import answer_format
 from famnb.request.tools import as_tool
+from famnb.request.types import MINI_MODELS, PRO_MODELS
 from famnb.wire import chat, messages, responses
 from famnb.wire.dialect import Dialect
 

@@ -9,20 +9,7 @@ from typing import Any, assert_never
 import msgspec
 
 from famnb.errors import FamnbError
-from famnb.events import (
-    Address,
-    Closed,
-    Delta,
-    Done,
-    Ended,
-    Event,
-    Fault,
-    Opened,
-    Other,
-    Started,
-    Status,
-    Usage,
-)
+from famnb.events import Address, Closed, Delta, Done, Ended, Event, Fault, Opened, Other, Started, Status, Usage
 from famnb.timing import Read, Timing
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
@@ -168,7 +155,7 @@ class _Growing:
         self.closed = False
 
 
-class Folding:
+class ReplyBuilder:
     """A reply while it grows; adding an event costs the same however long the reply is."""
 
     def __init__(self) -> None:
@@ -266,7 +253,7 @@ class Folding:
 
 def fold(events: Iterable[Event]) -> Reply:
     """The reply that a stream's events add up to."""
-    folding = Folding()
+    folding = ReplyBuilder()
     for event in events:
         folding.add(event)
     return folding.reply()

@@ -17,10 +17,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from famnb import keyshapes
-from famnb.client.credentials import MASK
+from famnb import secret_patterns
 from famnb.errors import FamnbError
-from famnb.keyshapes import Span
+from famnb.secret_patterns import MASK, Span
 
 Place: TypeAlias = tuple[str | int, ...]
 PASSES = 4
@@ -62,7 +61,7 @@ def scrub(path: str | os.PathLike[str], *, keys: Mapping[str, str] | None = None
         raise FamnbError(f"{path}: not a notebook: expected JSON in UTF-8 ({type(fault).__name__}: {fault})") from None
     if not isinstance(tree, _Pairs) or "nbformat" not in dict(tree):
         raise FamnbError(f"{path}: not a notebook: expected a JSON object with `nbformat`")
-    clean, findings = _scrubbed(text, strings, keyshapes.known_keys() if keys is None else keys)
+    clean, findings = _scrubbed(text, strings, secret_patterns.known_keys() if keys is None else keys)
     if write and findings:
         _replace(file, clean.encode())
     return findings
@@ -140,7 +139,7 @@ def _cleaned(members: Sequence[_String], keys: Mapping[str, str]) -> tuple[list[
     # What is masked may bring out another key beside it, seldom; so it is looked at until there is none.
     for _ in range(PASSES):
         joint = "\n" if "traceback" in place else ""
-        keys_here = keyshapes.found(joint.join(values), keys)
+        keys_here = secret_patterns.found(joint.join(values), keys)
         if not keys_here:
             break
         found += [(kind, sum(end - start for start, end in spans)) for kind, spans in keys_here]

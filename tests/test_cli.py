@@ -20,10 +20,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from exchanges import exchange
 
 import famnb
 from famnb import cli
+from tests.support.exchanges import exchange
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = ("lab", "serve", "check", "calls", "ledger", "scrub", "bench")

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exchanges import at, chunk, exchange
 
 import famnb
 from famnb.record import Ledger
 from famnb.service import Server
+from tests.support.exchanges import at, chunk, exchange
 
 PROMPTS = [
     "Why is the sky blue?",

@@ -6,10 +6,10 @@ import copy
 import pickle
 
 import pytest
-from exchanges import exchange, spoken
 
 from famnb import errors
 from famnb.errors import FamnbError, Interrupted, ParseError, RateLimitError, StreamError
+from tests.support.exchanges import exchange, spoken
 
 
 def tree(root: type[BaseException]) -> list[type[BaseException]]:

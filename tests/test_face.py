@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from importlib import import_module
 
 import pytest
 
 import famnb
+import famnb.errors
 
 HEAVY = ("pandas", "matplotlib", "ipywidgets", "starlette")
 
@@ -47,12 +47,22 @@ def test_all_is_alphabetical_and_each_name_loads():
     assert all(getattr(famnb, name) is not None for name in famnb.__all__)
 
 
-def test_names_for_type_checkers_are_the_names_that_load():
-    """What an editor completes is what the interpreter finds."""
-    source = import_module("inspect").getsource(famnb)
-    imports = [line for line in source.splitlines() if line.startswith("    from famnb") and " as " in line]
-    declared = {line.rsplit(" as ", 1)[1] for line in imports}
-    assert declared == set(famnb.__all__)
+def test_completion_offers_public_names_only():
+    """What `dir` says is short, and is exactly `__all__`; the exceptions are completed in `famnb.errors`."""
+    assert dir(famnb) == famnb.__all__
+    assert len(famnb.__all__) <= 45
+    assert not [name for name in famnb.__all__ if hasattr(famnb.errors, name)]
+
+
+def test_every_exception_can_be_imported_from_the_top():
+    """`except famnb.RateLimitError` works without knowing the tree of modules."""
+    own = {
+        name
+        for name, value in vars(famnb.errors).items()
+        if isinstance(value, type) and value.__module__ == "famnb.errors"
+    }
+    assert len(own) >= 27
+    assert all(getattr(famnb, name) is getattr(famnb.errors, name) for name in own)
 
 
 def test_an_unknown_name_says_what_there_is():

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from exchanges import MS, at, chunk, exchange, spoken, usage
 
 import famnb
 from famnb.errors import AuthenticationError, IdleTimeout, LedgerError
 from famnb.frame import CALLS, DELTAS, calls, deltas, describe
 from famnb.record import Ledger, prices
 from famnb.reply import Reply
+from tests.support.exchanges import MS, at, chunk, exchange, spoken, usage
 
 
 @pytest.fixture

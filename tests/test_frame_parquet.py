@@ -12,7 +12,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from exchanges import at, chunk, exchange, spoken
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
@@ -21,8 +20,9 @@ import famnb
 from famnb.client import Exchange
 from famnb.errors import AuthenticationError, LedgerError
 from famnb.record import Ledger, schema
-from famnb.record.archive import VERSION
+from famnb.record.parquet import VERSION
 from famnb.reply import Reply
+from tests.support.exchanges import at, chunk, exchange, spoken
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -11,15 +11,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from exchanges import exchange, spoken
 from hypothesis import given
 from hypothesis import strategies as st
 
 from famnb.events import COUNTS, Usage
 from famnb.frame import CALLS, RUNS, calls, runs
-from famnb.frame.columnar import ABSENT, CHUNK, Coded
-from famnb.frame.filled import fill
-from famnb.record import Ledger, estimate
+from famnb.frame.columnar_reader import ABSENT, CHUNK, Coded
+from famnb.frame.fill_estimates import fill
+from famnb.record import Ledger, token_estimates
+from tests.support.exchanges import exchange, spoken
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -33,8 +33,10 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 class Fitted(Ledger):
     """A ledger whose fits are given."""
 
-    def fits(self, model: str) -> dict[str | None, estimate.Fit]:
-        known = estimate.Fit(estimate.Ratio(0.3, 0.2, 0.4), estimate.Ratio(0.25, 0.2, 0.3), estimate.Ratio(2, 1, 9))
+    def fits(self, model: str) -> dict[str | None, token_estimates.Fit]:
+        known = token_estimates.Fit(
+            token_estimates.Ratio(0.3, 0.2, 0.4), token_estimates.Ratio(0.25, 0.2, 0.3), token_estimates.Ratio(2, 1, 9)
+        )
         return {"sim": known} if model == "m" else {}
 
 
@@ -61,13 +63,13 @@ def test_many_calls_are_estimated_as_one_is(tmp_path_factory: pytest.TempPathFac
     bounds = fill(found, ledger)
     for place, call in enumerate(some):
         usage = Usage(*(call[count] for count in COUNTS))
-        expected = estimate.Estimate(usage, usage, usage)
+        expected = token_estimates.Estimate(usage, usage, usage)
         if call["input_tokens"] is None or call["output_tokens"] is None:
-            expected = estimate.estimated(
+            expected = token_estimates.estimated(
                 usage,
                 input_chars=call["input_chars"],
                 output_chars=call["output_chars"],
-                fit=ledger.fits(call["model"]).get(call["service"], estimate.Fit()),
+                fit=ledger.fits(call["model"]).get(call["service"], token_estimates.Fit()),
                 hidden_cap=None if call["thinking_chars"] else call["hidden_cap"],
             )
         for count in COUNTS:

@@ -58,7 +58,7 @@ def test_periods_begin_at_wall_time_of_the_zone(
         frame = real(*args, **options)  # type: ignore[arg-type]
         return frame.assign(started_at=frame["started_at"].mask(frame["started_at"].notna(), moment))
 
-    monkeypatch.setattr("famnb.frame.perspend.calls", moved)
+    monkeypatch.setattr("famnb.frame.spend.calls", moved)
     found = famnb.spend(client, by=period, tz="Europe/Paris")
     assert found[period].tolist() == [pd.Timestamp(begins)]
     assert found["calls"].tolist() == [4]

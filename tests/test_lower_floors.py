@@ -12,7 +12,7 @@ HEAVY = ("httpx", "pandas", "matplotlib", "ipywidgets", "starlette")
 
 @pytest.mark.parametrize(
     "module",
-    ["errors", "events", "timing", "reply", "request", "wire.chat", "wire.responses", "wire.messages", "wire.faults"],
+    ["errors", "events", "timing", "reply", "request", "wire.chat", "wire.responses", "wire.messages", "wire.errors"],
 )
 def test_a_lower_floor_imports_without_heavy_libraries(module: str):
     """Reading a recorded stream takes no HTTP, no frames and no widgets."""

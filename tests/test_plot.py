@@ -14,7 +14,6 @@ import nbformat
 import numpy as np
 import pandas as pd
 import pytest
-from exchanges import at, chunk, exchange, spoken
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from nbclient import NotebookClient
@@ -25,6 +24,7 @@ from famnb.frame import CALLS
 from famnb.frame.columns import frame as framed
 from famnb.record import Ledger
 from famnb.reply import Reply
+from tests.support.exchanges import at, chunk, exchange, spoken
 
 SECOND = 1_000_000
 

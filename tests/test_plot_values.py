@@ -9,15 +9,15 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
-from exchanges import exchange, spoken
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from plotframes import events, many
 
 from famnb import plot
 from famnb.plot.ecdf import POINTS, steps
-from famnb.plot.flow import brought
-from famnb.plot.front import front
+from famnb.plot.pareto import front
+from famnb.plot.throughput import brought
+from tests.support.exchanges import exchange, spoken
+from tests.support.plot_frames import events, many
 
 DRAWS: dict[str, Any] = {
     "latency": plot.latency,

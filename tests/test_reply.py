@@ -8,11 +8,11 @@ import tracemalloc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import texts
 
 from famnb.events import Closed, Delta, Done, Ended, Event, Fault, Opened, Other, Started, Status, Usage
-from famnb.reply import Block, Folding, fold
+from famnb.reply import Block, ReplyBuilder, fold
 from famnb.timing import Read, Timing
+from tests.support.strategies import texts
 
 AT, NEXT = (0, 0), (0, 1)
 
@@ -118,7 +118,7 @@ def test_a_character_cut_in_two_is_made_whole():
 @given(st.lists(texts))
 def test_the_running_reply_is_the_text_so_far(pieces: list[str]):
     """At any moment the reply holds what has come, and looking does not disturb."""
-    folding = Folding()
+    folding = ReplyBuilder()
     for n, piece in enumerate(pieces):
         folding.add(Delta(AT, "text", piece))
         assert folding.reply().text == "".join(pieces[: n + 1])
@@ -127,7 +127,7 @@ def test_the_running_reply_is_the_text_so_far(pieces: list[str]):
 
 def test_empty_deltas_are_no_content():
     """They count neither as content nor as answer."""
-    folding = Folding()
+    folding = ReplyBuilder()
     for event in (Delta(AT, "text", ""), Delta(NEXT, "thinking", ""), Delta((1, 0), "tool_call", "{")):
         folding.add(event)
     assert (folding.contents, folding.answers, folding.thoughts) == (1, 0, 0)
@@ -135,7 +135,7 @@ def test_empty_deltas_are_no_content():
 
 def test_folding_copies_nothing_that_came_before():
     """A delta costs the same after a reply of megabytes as at its beginning."""
-    folding = Folding()
+    folding = ReplyBuilder()
     folding.add(Delta(AT, "text", "x" * 2_000_000))
     delta = Delta(AT, "text", "x")
     tracemalloc.start()

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 import famnb
-from famnb.service.child import KEY_VARIABLE, SERVICE_URL
+from famnb.service.process import KEY_VARIABLE, SERVICE_URL
 
 
 def test_without_a_key_the_embedded_service_answers(capsys: pytest.CaptureFixture[str]):

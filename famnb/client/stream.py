@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from types import TracebackType
 from typing import Any
 
-from famnb.client.call import Call
 from famnb.client.exchange import Exchange
-from famnb.client.loop import IOThread
+from famnb.client.io_thread import IOThread
+from famnb.client.live_call import Call
 from famnb.errors import Interrupted
 from famnb.events import Event
 from famnb.reply import Reply
-from famnb.request import schemas
+from famnb.request import structured_output
 
 GRACE_S = 15.0
 """How long leaving a `with` block, or an interrupt, waits for a stopped call to be recorded."""
@@ -53,7 +53,7 @@ class Stream:
     @property
     def partial(self) -> Any:
         """The JSON value of the answer as far as it has come, unchecked; None while there is none."""
-        return schemas.growing(self.reply.text)
+        return structured_output.growing(self.reply.text)
 
     def stop(self) -> None:
         """End the call; it keeps what had come. Safe from any thread, more than once, and when it is over."""

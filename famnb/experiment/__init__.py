@@ -6,13 +6,13 @@ grid  ──┘
 """
 
 from famnb.experiment import scorers
-from famnb.experiment.foreseen import Forecast
+from famnb.experiment.experiment import Trial
+from famnb.experiment.forecast import Forecast
 from famnb.experiment.plan import Cell
 from famnb.experiment.progress import Progress, RunReport
 from famnb.experiment.prompts import Prompt
 from famnb.experiment.runner import Run
 from famnb.experiment.summary import Summary
-from famnb.experiment.trial import Trial
 from famnb.experiment.variants import Variant, grid
 
 __all__ = [

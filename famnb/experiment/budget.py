@@ -14,11 +14,12 @@ from decimal import Decimal
 
 from famnb.errors import BudgetExceeded, InvalidRequest, StreamInterrupted, WorkerLost
 from famnb.experiment.plan import Cell
+from famnb.formatting import dollars
 from famnb.record import prices
-from famnb.record.price import MILLION, Price, dollars
+from famnb.record.price import MILLION, Price
 from famnb.request import Request
-from famnb.request.limits import MINI_MODELS, MINI_OUTPUT_TOKENS
-from famnb.wire import codec
+from famnb.request.types import MINI_MODELS, MINI_OUTPUT_TOKENS
+from famnb.wire import lenient_json
 
 FREE = frozenset({"ConnectError", "PoolTimeout"})
 """Errors of calls that no service has accepted."""
@@ -40,7 +41,7 @@ class Ceiling:
 
 def ceiling(request: Request, *, size: int | None = None) -> Ceiling:
     """The most that a call can cost by today's prices; `size` is that of its JSON body in bytes, where it is known."""
-    tokens_in = len(codec.encode(request.body())) if size is None else size
+    tokens_in = len(lenient_json.encode(request.body())) if size is None else size
     model = str(getattr(request, "model", ""))
     tokens_out = _output_cap(request, model)
     if getattr(request, "previous_response_id", None):
@@ -142,7 +143,7 @@ def counted(outcome: Outcome, worst: Decimal) -> Decimal:
             return max(worst, outcome.high or Decimal())
 
 
-class Purse:
+class Budget:
     """A limit with what is counted and reserved against it; used by one thread."""
 
     def __init__(self, limit: Decimal, *, worst: dict[str, Decimal], spent: Decimal) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol, TypeAlias
 
-from famnb.client.caller import Caller
+from famnb.client.batch import Gates
+from famnb.client.client import BaseClient
 from famnb.client.exchange import Exchange
-from famnb.client.fanout import Gates
 from famnb.experiment.budget import Outcome
 from famnb.experiment.plan import Cell
 
@@ -28,7 +28,7 @@ class Executor(Protocol):
 class ByClient:
     """Carries calls with one client of this process, fewer at a time while a service is throttling."""
 
-    def __init__(self, client: Caller, *, concurrency: int) -> None:
+    def __init__(self, client: BaseClient, *, concurrency: int) -> None:
         self._client = client
         self._gates = Gates(concurrency)
 

@@ -20,9 +20,8 @@ import pydantic
 from famnb.endpoints import ENDPOINTS, compose, endpoint, endpoint_for
 from famnb.errors import InvalidRequest
 from famnb.experiment.fingerprint import fingerprint
-from famnb.experiment.measures import YES_NO, Span
 from famnb.experiment.prompts import KEPT, Prompt
-from famnb.experiment.score import Score
+from famnb.experiment.score import YES_NO, Score, Span
 from famnb.reply import Reply
 from famnb.request import Request
 

@@ -8,10 +8,9 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from tqdm.auto import tqdm
 
-from famnb.experiment.tables import counted, escape
-from famnb.record.price import dollars
+from famnb.formatting import counted, dollars, escape
 
-Ending: TypeAlias = Literal["budget", "stop", "interrupt"]
+Shutdown: TypeAlias = Literal["budget", "stop", "interrupt"]
 SIMULATED = "The answers are simulated: nothing is billed."
 TICK_S = 0.1
 """How often a bar is brought up to date."""
@@ -86,7 +85,7 @@ class RunReport:
     """
     budget_usd: Decimal | None
     elapsed_s: float
-    stopped_by: Ending | None
+    stopped_by: Shutdown | None
     """What ended the run before its plan was done; None where nothing did."""
     failed_before: int = 0
     """Of the skipped cells, those that failed earlier."""

@@ -20,14 +20,13 @@ from typing import Any, Protocol, runtime_checkable
 import jsonschema_rs
 
 from famnb.errors import InvalidRequest
-from famnb.experiment.checks import named
 from famnb.experiment.judge import Judge, judge
-from famnb.experiment.measures import Exact, Function, Regex, Typed, Valid, as_score
 from famnb.experiment.prompts import KEPT, Prompt
-from famnb.experiment.score import Score
+from famnb.experiment.score import Exact, Function, Regex, Score, Typed, Valid, as_score
 from famnb.experiment.votes import PEOPLE
 from famnb.reply import Reply
-from famnb.request import schemas
+from famnb.request import structured_output
+from famnb.validation import named
 
 __all__ = ["Judge", "Score", "Scorer", "exact", "function", "judge", "regex", "schema"]
 
@@ -80,7 +79,7 @@ def schema(kind: Any, *, name: str = "schema") -> Scorer:
     `kind` is a JSON Schema as a mapping, or a type such as a pydantic model; InvalidRequest for what is neither.
     """
     if not isinstance(kind, Mapping):
-        schemas.answer_format(kind)
+        structured_output.answer_format(kind)
         return Typed(name, kind)
     try:
         validator = jsonschema_rs.validator_for(dict(kind), retriever=_not_fetched)

@@ -11,13 +11,13 @@ from famnb.errors import Interrupted
 from famnb.experiment import votes
 from famnb.experiment.fingerprint import Keys
 from famnb.experiment.judge import Judge, Letter
-from famnb.experiment.jury import TAG, Jury
+from famnb.experiment.judge_runner import TAG, Jury
 from famnb.experiment.plan import Cell
 from famnb.experiment.prompts import KEPT
+from famnb.experiment.resume import ANSWERED
 from famnb.experiment.scorers import Scorer, scored
-from famnb.experiment.standing import ANSWERED
-from famnb.record import Ledger, marks
-from famnb.record.marks import Scored, Voted
+from famnb.record import Ledger, ratings
+from famnb.record.ratings import Scored, Voted
 from famnb.reply import Reply
 from famnb.request import Request
 
@@ -89,7 +89,7 @@ class Scoring:
         self._plain([one for one in given if not isinstance(one, Judge)])
         for judge in judges:
             (self._compare if judge.pairwise else self._grade)(judge)
-        found = marks.votes(self._ledger, self._name) if judges else []
+        found = ratings.votes(self._ledger, self._name) if judges else []
         cells = [answer.cell for answer in self._answers]
         return ScoreReport(
             scored={one.name: self._made[one.name] for one in given},
@@ -115,13 +115,13 @@ class Scoring:
                     key = todo[one.name][answer]
                     kept.append(Scored(call_id=call.call_id, scorer=key, value=score.value, detail=score.detail))
                 if len(kept) >= BATCH:
-                    marks.keep(self._ledger, kept)
+                    ratings.keep(self._ledger, kept)
                     kept = []
         except KeyboardInterrupt:
             raise Interrupted(f"{self._made.total():,} scores were made and are kept; the others follow") from None
         finally:
             if kept:
-                marks.keep(self._ledger, kept)
+                ratings.keep(self._ledger, kept)
 
     def _grade(self, judge: Judge) -> None:
         keys = self._unscored([judge])[judge.name]
@@ -140,7 +140,7 @@ class Scoring:
                 detail=score.detail,
                 judge_call_id=reply.call_id,
             )
-            marks.keep(self._ledger, [mark])
+            ratings.keep(self._ledger, [mark])
 
     def _compare(self, judge: Judge) -> None:
         voter = voter_of(judge)
@@ -158,14 +158,14 @@ class Scoring:
                 detail=reason,
                 judge_call_id=reply.call_id,
             )
-            marks.keep(self._ledger, [vote])
+            ratings.keep(self._ledger, [vote])
 
     def _verdicts(self, judge: Judge, voter: str) -> Iterator[tuple[tuple[Answer, Answer], Reply]]:
         """The judge's replies on the pairs, both ways round, that it was not asked of in these very words."""
         by_key = {answer.cell.key: answer for answer in self._answers}
         known = {
             (vote.left_cell, vote.right_cell): vote.judge_call_id
-            for vote in marks.votes(self._ledger, self._name)
+            for vote in ratings.votes(self._ledger, self._name)
             if vote.voter == voter and not (self._again and vote.winner == "skip")
         }
         pairs = [
@@ -191,7 +191,7 @@ class Scoring:
         """For each scorer, by its name, the answers that it has not scored, each with the key of its score."""
         known = {
             (mark.scorer, mark.call_id)
-            for mark in marks.scores(self._ledger, [answer.call_id for answer in self._answers])
+            for mark in ratings.scores(self._ledger, [answer.call_id for answer in self._answers])
             if not (self._again and mark.value is None)
         }
         keys = Keys(scorers)
@@ -232,10 +232,10 @@ def scores_of(
         for one in given
         for answer in answers
     }
-    for mark in marks.scores(ledger, [answer.call_id for answer in answers]):
+    for mark in ratings.scores(ledger, [answer.call_id for answer in answers]):
         if (place := places.get((mark.scorer, mark.call_id))) and mark.value is not None:
             found[place[0]][place[1]] = mark.value
-    cast, cells = marks.votes(ledger, name), [answer.cell for answer in answers]
+    cast, cells = ratings.votes(ledger, name), [answer.cell for answer in answers]
     for one in given:
         if isinstance(one, Judge) and one.pairwise:
             found[one.name] = votes.shares(votes.duels(cast, cells, voter=voter_of(one)))
@@ -248,6 +248,6 @@ def voter_of(judge: Judge) -> str:
     return f"{votes.JUDGE}{judge.key}"
 
 
-def _winner(letter: Letter | None) -> marks.Outcome:
-    outcomes: Mapping[Any, marks.Outcome] = {"A": "left", "B": "right", "tie": "tie"}
+def _winner(letter: Letter | None) -> ratings.Outcome:
+    outcomes: Mapping[Any, ratings.Outcome] = {"A": "left", "B": "right", "tie": "tie"}
     return outcomes.get(letter, "skip")

@@ -15,13 +15,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from famnb import stats
-from famnb.experiment import tables
-from famnb.experiment.findings import findings, reservations, said
-from famnb.experiment.measures import YES_NO, Span
-from famnb.experiment.pairs import compared, metrics_of, score_columns
-from famnb.experiment.results import failures
-from famnb.experiment.standing import ANSWERED
+from famnb import formatting, stats
+from famnb.experiment.comparison import compared, metrics_of, score_columns
+from famnb.experiment.narrative import findings, reservations, said
+from famnb.experiment.resume import ANSWERED, failures
+from famnb.experiment.score import YES_NO, Span
 
 _ENDLESS: Span = (-math.inf, math.inf)
 TIMES = ("ttft_s", "ttfa_s", "e2e_s")
@@ -41,7 +39,7 @@ class Summary:
     cost_high_usd (USD): the sums of what is known, of `cost_n` calls. Missing where n carries none.
     """
     pairs: pd.DataFrame
-    """One row a metric and pair of variants; see `famnb.experiment.pairs.compared`."""
+    """One row a metric and pair of variants; see `famnb.experiment.comparison.compared`."""
     notes: tuple[str, ...]
     """What the figures are not made of, or with what reservation."""
     findings: tuple[str, ...]
@@ -64,12 +62,12 @@ class Summary:
 
     def __repr__(self) -> str:
         head, rows = self.shown()
-        return "\n".join([tables.text(head, rows), self._legend(), *self.lines])
+        return "\n".join([formatting.text(head, rows), self._legend(), *self.lines])
 
     def _repr_html_(self) -> str:
         head, rows = self.shown()
-        legend = f'<p style="opacity:0.75;font-size:0.9em">{tables.escape(self._legend())}</p>'
-        return f"<div>{tables.markup(head, rows)}{legend}{tables.paragraphs(self.lines)}</div>"
+        legend = f'<p style="opacity:0.75;font-size:0.9em">{formatting.escape(self._legend())}</p>'
+        return f"<div>{formatting.markup(head, rows)}{legend}{formatting.paragraphs(self.lines)}</div>"
 
     def _legend(self) -> str:
         return f"Times are medians, the rest means, each with its {self.level * 100:g} % interval."
@@ -81,11 +79,11 @@ class Summary:
                 for end in (middle, "low", "high")
             )
             found = stats.Interval(value, low, high, int(row[f"{stem}_n"]), self.level)
-            return "–" if math.isnan(value) else tables.around(found, said(metric))
+            return "–" if math.isnan(value) else formatting.around(found, said(metric))
 
-        spent = "–" if pd.isna(row["cost_usd"]) else tables.usd(float(row["cost_usd"]))
+        spent = "–" if pd.isna(row["cost_usd"]) else formatting.usd(float(row["cost_usd"]))
         if spent != "–" and row["cost_low_usd"] < row["cost_high_usd"]:
-            spent += f" ({tables.between(float(row['cost_low_usd']), float(row['cost_high_usd']), tables.usd)})"
+            spent += f" ({formatting.between(float(row['cost_low_usd']), float(row['cost_high_usd']), formatting.usd)})"
         return [
             variant,
             f"{row['completed'] + row['incomplete']:,} of {row['planned']:,}",

@@ -18,7 +18,7 @@ import numpy as np
 from famnb.endpoints import ENDPOINTS, Endpoint, compose, endpoint, endpoint_for
 from famnb.errors import InvalidRequest
 from famnb.request import Request
-from famnb.wire import codec
+from famnb.wire import lenient_json
 
 Fields: TypeAlias = Mapping[str, Any]
 NEUTRAL = ("system", "max_tokens", "thinking", "schema", "tools")
@@ -236,7 +236,7 @@ def _shown(value: Any) -> str:
             return str(value)
         case Mapping() | list() | tuple():
             try:
-                return codec.encode(value).decode()
+                return lenient_json.encode(value).decode()
             except TypeError:
                 return str(value)
         case _:

@@ -20,7 +20,7 @@ from scipy.stats import norm
 
 from famnb import stats
 from famnb.experiment.plan import Cell
-from famnb.record.marks import Voted
+from famnb.record.ratings import Voted
 
 JUDGE = "judge:"
 """What the name of a voter begins with that is a model."""

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, PercentFormatter
 
-from famnb.plot.sheet import Sheet
+from famnb.plot.canvas import Canvas
 
 FEW = 12
 """Up to so many values each is shown as a dot."""
@@ -34,7 +34,7 @@ def steps(values: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarra
     return values[ranks - 1], ranks / n
 
 
-def curve(sheet: Sheet, place: int, values: np.ndarray[Any, Any]) -> Line2D:
+def curve(sheet: Canvas, place: int, values: np.ndarray[Any, Any]) -> Line2D:
     """Draw the share of ascending values up to each x; returns the line for a legend."""
     line = sheet.ink.line(place)
     handle = Line2D([], [], linewidth=2, **line)
@@ -47,7 +47,7 @@ def curve(sheet: Sheet, place: int, values: np.ndarray[Any, Any]) -> Line2D:
     return handle
 
 
-def percents(sheet: Sheet, values: np.ndarray[Any, Any]) -> None:
+def percents(sheet: Canvas, values: np.ndarray[Any, Any]) -> None:
     """Shares upwards; across a scale that fits all values, logarithmic where they differ much."""
     axes = sheet.axes
     axes.set_ylim(0, 1.03)

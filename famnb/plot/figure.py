@@ -10,7 +10,7 @@ from matplotlib.backend_bases import RendererBase
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import FancyBboxPatch
 
-from famnb.plot.ink import LIGHT, Ink
+from famnb.plot.palette import LIGHT, Palette
 
 DPI = 100
 SHARPNESS = 2
@@ -24,7 +24,7 @@ class Figure(matplotlib.figure.Figure):
     alt = ""
     """What the figure shows, in words, for those who cannot see it."""
 
-    def __init__(self, *, ink: Ink = LIGHT, **options: Any) -> None:
+    def __init__(self, *, ink: Palette = LIGHT, **options: Any) -> None:
         layout = ConstrainedLayoutEngine(w_pad=0.16, h_pad=0.16)
         super().__init__(dpi=DPI, layout=layout, facecolor=ink.ground, edgecolor="none", **options)
         self._card = FancyBboxPatch(

@@ -18,11 +18,11 @@ import platformdirs
 
 from famnb.client import Exchange, Stream, play
 from famnb.errors import LedgerError
-from famnb.record import archive, estimate, fitting, rows, schema, upkeep
-from famnb.record.call import Call
-from famnb.record.owner import Owner, this_process
+from famnb.record import maintenance, parquet, schema, serialize, token_estimates
 from famnb.record.price import Cost
-from famnb.record.pricebook import prices
+from famnb.record.price_book import prices
+from famnb.record.process import Owner, this_process
+from famnb.record.recorded_call import Call
 from famnb.record.writer import Prepare, Statement, writer
 from famnb.reply import Reply
 from famnb.request import Request
@@ -62,7 +62,7 @@ class Ledger:
         self.path = Path(chosen).expanduser().resolve()
         """The file."""
         self._open: dict[str, _Progress] = {}
-        self._fits: dict[str, tuple[float, Mapping[str | None, estimate.Fit]]] = {}
+        self._fits: dict[str, tuple[float, Mapping[str | None, token_estimates.Fit]]] = {}
 
     def opened(self, exchange: Exchange) -> None:
         """The call starts: its row is written, running and owned by this process."""
@@ -71,7 +71,7 @@ class Ledger:
 
         def prepare() -> list[Statement]:
             self._refit(getattr(exchange.request, "model", ""))
-            return rows.opened(exchange, owner)
+            return serialize.opened(exchange, owner)
 
         self._submit(prepare)
 
@@ -82,7 +82,7 @@ class Ledger:
             progress = self._open[exchange.id] = _Progress(exchange.attempts)
         fresh = exchange.reads[progress.reads :]
         if fresh:
-            self._submit(functools.partial(rows.arrived, exchange, fresh, seq=progress.pieces))
+            self._submit(functools.partial(serialize.arrived, exchange, fresh, seq=progress.pieces))
             progress.pieces, progress.reads = progress.pieces + 1, progress.reads + len(fresh)
 
     def closed(self, exchange: Exchange) -> Future[None]:
@@ -91,7 +91,7 @@ class Ledger:
         exchange.reply = dataclasses.replace(
             exchange.reply, call_id=exchange.id, service=exchange.service, cost=self.cost(exchange, exchange.reply)
         )
-        return self._submit(functools.partial(rows.closed, exchange, this_process()))
+        return self._submit(functools.partial(serialize.closed, exchange, this_process()))
 
     def call(self, call_id: str) -> Call:
         """One recorded call; KeyError if there is none of that id, LedgerError if the file cannot be read."""
@@ -135,7 +135,9 @@ class Ledger:
             pieces: dict[str, list[bytes]] = {}
             for piece in self._fetch(sql, some):
                 pieces.setdefault(piece["call_id"], []).append(piece["reads"])
-            yield from ((call_id, rows.restored(call_id, pieces[call_id])) for call_id in some if call_id in pieces)
+            yield from (
+                (call_id, serialize.restored(call_id, pieces[call_id])) for call_id in some if call_id in pieces
+            )
 
     def recall(self, request: Request, *, nth: int = 0, simulated: bool = True) -> Exchange | None:
         """The `nth` newest complete call of an identical request, over again after the oldest; None without any.
@@ -162,7 +164,7 @@ class Ledger:
         """Finish the rows of calls whose process died: `interrupted`, with what had arrived."""
         dead = self._fetch(f"SELECT * FROM ({STANDING} WHERE status = 'running') WHERE standing = 'interrupted'")  # noqa: S608 - own text
         for row in dead:
-            self._submit(functools.partial(rows.buried, row["id"], self._remains(row)))
+            self._submit(functools.partial(serialize.buried, row["id"], self._remains(row)))
         if dead:
             self.flush()
 
@@ -171,16 +173,16 @@ class Ledger:
         try:
             return self._call(row).reply
         except Exception as error:  # whatever one row holds, the others can be read
-            rows.damaged(row["id"], "what had arrived", error)
+            serialize.damaged(row["id"], "what had arrived", error)
             return Reply(status="interrupted", complete=False)
 
-    def fits(self, model: str) -> Mapping[str | None, estimate.Fit]:
+    def fits(self, model: str) -> Mapping[str | None, token_estimates.Fit]:
         """A model's tokens per character, by the service that answered, fitted on its own replies."""
-        return fitting.fitted(self._fetch(fitting.RATIOS, (model, fitting.REPLIES)))
+        return token_estimates.fit_by_service(self._fetch(token_estimates.RATIOS, (model, token_estimates.REPLIES)))
 
-    def info(self) -> upkeep.Info:
+    def info(self) -> maintenance.Info:
         """What it holds: calls by status, model and endpoint, times and sizes; LedgerError if it cannot be read."""
-        return upkeep.info(self)
+        return maintenance.info(self)
 
     def prune(
         self,
@@ -189,28 +191,28 @@ class Ledger:
         keep: int | None = None,
         payloads_only: bool = False,
         dry_run: bool = False,
-    ) -> upkeep.Pruned:
+    ) -> maintenance.Pruned:
         """Delete calls, for good, and give the space back; says what it deleted. Calls that still run stay.
 
         Calls that started before `older_than` (a moment, or an age) go, and those beyond the `keep` newest; with both,
         only calls that both say. `payloads_only` keeps the rows with their metrics and deletes what came from the
         socket. `dry_run` only counts. ValueError without a limit, LedgerError if the file cannot be written.
         """
-        return upkeep.prune(self, older_than=older_than, keep=keep, payloads_only=payloads_only, dry_run=dry_run)
+        return maintenance.prune(self, older_than=older_than, keep=keep, payloads_only=payloads_only, dry_run=dry_run)
 
     def export(self, path: str | os.PathLike[str]) -> int:
         """Write all calls that are over, bytes included, to one Parquet file; how many. `load` restores them exactly.
 
         Needs the `scale` extra; LedgerError without it, or if the ledger cannot be read.
         """
-        return archive.export(self, Path(path))
+        return parquet.export(self, Path(path))
 
     def load(self, path: str | os.PathLike[str]) -> int:
         """Add the calls of a file that `export` wrote; how many were new. A call that is here already stays as it is.
 
         Needs the `scale` extra; LedgerError without it, for any other file, or if the ledger cannot be written.
         """
-        return archive.load(self, Path(path))
+        return parquet.load(self, Path(path))
 
     @property
     def behind(self) -> int:
@@ -304,13 +306,13 @@ class Ledger:
         request = exchange.request
         model = getattr(request, "model", "")
         _, fits = self._fits.get(model, (0.0, {}))
-        answered = estimate.answered(exchange.http_status)
-        figures = estimate.estimated(
+        answered = token_estimates.answered(exchange.http_status)
+        figures = token_estimates.estimated(
             reply.usage,
-            input_chars=rows.input_chars(request) if answered and reply.usage.input_tokens is None else None,
+            input_chars=serialize.input_chars(request) if answered and reply.usage.input_tokens is None else None,
             output_chars=sum(len(block.text) for block in reply.blocks) if answered else None,
-            fit=fits.get(exchange.service, estimate.Fit()),
-            hidden_cap=None if reply.thinking else rows.hidden_cap(request),
+            fit=fits.get(exchange.service, token_estimates.Fit()),
+            hidden_cap=None if reply.thinking else serialize.hidden_cap(request),
         )
         return prices.cost(model, figures.usage, exchange.started_at, between=(figures.low, figures.high))
 
@@ -323,13 +325,15 @@ class Ledger:
             connection = self._connect()
             if connection:
                 with contextlib.closing(connection):
-                    fits = fitting.fitted(connection.execute(fitting.RATIOS, (model, fitting.REPLIES)).fetchall())
+                    fits = token_estimates.fit_by_service(
+                        connection.execute(token_estimates.RATIOS, (model, token_estimates.REPLIES)).fetchall()
+                    )
                     self._fits[model] = time.monotonic(), fits
 
 
 def _call(row: sqlite3.Row, body: str | None, load: Callable[[], tuple[Read, ...]]) -> Call:
     values = {name: row[name] for name in row.keys()} | {"status": row["standing"]}  # noqa: SIM118 - a Row iterates over values
-    return Call(row=values, body=rows.decoded(row["id"], body), load=load)
+    return Call(row=values, body=serialize.decoded(row["id"], body), load=load)
 
 
 def _marks(values: Sequence[Any]) -> str:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from famnb.errors import InvalidRequest
 from famnb.events import Usage
+from famnb.formatting import dollars
 
 MILLION = Decimal(1_000_000)
 USER = "you"
@@ -34,15 +35,6 @@ class Cost:
         if self.exact:
             return dollars(self.usd)
         return f"about {dollars(self.usd)} ({dollars(self.low)} to {dollars(self.high)})"
-
-
-def dollars(amount: Decimal) -> str:
-    """An amount as one reads it: two decimals from a dollar up, three significant digits below."""
-    if amount == 0 or amount >= 1:
-        return f"${amount:,.2f}"
-    places = 2 - amount.adjusted()
-    digits = f"{amount:.{places}f}".rstrip("0")
-    return f"${digits}" if len(digits) >= 4 else f"${amount:.2f}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ import pydantic
 from pydantic import BaseModel, ConfigDict, PrivateAttr
 
 from famnb.errors import InvalidRequest
-from famnb.request.limits import PATTERNS
+from famnb.request.types import PATTERNS
 
 
 class Part(BaseModel):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Any, ClassVar, Self
 
 from famnb.request.base import Request
-from famnb.request.content import ChatMessage, Reasoning, ResponseFormat
-from famnb.request.limits import SOME, MiniModel, MiniTokens, Temperature, TopP
+from famnb.request.message_parts import ChatMessage, Reasoning, ResponseFormat
+from famnb.request.types import SOME, MiniModel, MiniTokens, Temperature, TopP
 
 
 def prompted(prompt: str, system: str | None) -> list[dict[str, str]]:

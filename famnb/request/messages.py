@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from famnb.request.base import Part, Request
-from famnb.request.content import Content
-from famnb.request.limits import SOME, ProModel, Temperature, Tokens, TopP
+from famnb.request.message_parts import Content
+from famnb.request.types import SOME, ProModel, Temperature, Tokens, TopP
 
 
 class Message(Part):

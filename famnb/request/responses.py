@@ -7,8 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from famnb.request.base import Part, Request, choices
-from famnb.request.content import Content, Reasoning
-from famnb.request.limits import SOME, Metadata, ProModel, Temperature, Text, Tokens, TopP
+from famnb.request.message_parts import Content, Reasoning
+from famnb.request.types import SOME, Metadata, ProModel, Temperature, Text, Tokens, TopP
 
 
 class InputItem(Part):

@@ -17,7 +17,7 @@ import pydantic_core
 
 from famnb.errors import InvalidRequest
 from famnb.request.base import expected, where
-from famnb.request.schemas import rewritten
+from famnb.request.structured_output import rewritten
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 

@@ -8,8 +8,8 @@ from pydantic import Discriminator, FailFast, Tag, ValidationInfo, field_validat
 
 from famnb.request.base import Part, Request, choices
 from famnb.request.chat import prompted
-from famnb.request.content import ChatMessage, Reasoning, ResponseFormat
-from famnb.request.limits import SOME, ProModel, Temperature, Tokens, ToolName, TopP
+from famnb.request.message_parts import ChatMessage, Reasoning, ResponseFormat
+from famnb.request.types import SOME, ProModel, Temperature, Tokens, ToolName, TopP
 
 
 class Function(Part):

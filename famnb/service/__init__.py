@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from famnb.service.child import Server, serve
+from famnb.service.process import Server, serve
 
 if TYPE_CHECKING:
-    from famnb.service.hosting import run as run
+    from famnb.service.server import run as run
 
 __all__ = ["Server", "run", "serve"]
 
@@ -17,4 +17,4 @@ def __getattr__(name: str) -> Any:
     # A process that only starts the service should not have to load a web server.
     if name != "run":
         raise AttributeError(f"famnb.service has no {name!r}; it has {', '.join(__all__)}")
-    return importlib.import_module("famnb.service.hosting").run
+    return importlib.import_module("famnb.service.server").run

@@ -8,8 +8,8 @@ import sys
 import msgspec
 
 from famnb.errors import FamnbError
-from famnb.service.child import KEY_VARIABLE
-from famnb.service.hosting import run
+from famnb.service.process import KEY_VARIABLE
+from famnb.service.server import run
 
 
 def main() -> int:

@@ -15,21 +15,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from famnb.endpoints import ENDPOINTS, Endpoint
 from famnb.errors import InvalidRequest
 from famnb.request.base import shortened
-from famnb.service.access import Limits, caller
-from famnb.service.ending import Ending
-from famnb.service.engines.engine import Engine
-from famnb.service.engines.sim import Sim
+from famnb.service.auth import Limits, caller
+from famnb.service.endpoint import Generation, ServiceContext
+from famnb.service.engines.base import Engine
+from famnb.service.engines.simulated import Sim
 from famnb.service.engines.upstream import Upstream
-from famnb.service.faults import faults_of
-from famnb.service.generation import Generation, House
+from famnb.service.errors import ServiceError, body_at, endpoint_at, new_request_id
+from famnb.service.fault_injection import faults_of
 from famnb.service.openapi import description
-from famnb.service.options import Options
-from famnb.service.refusal import Refusal, body_at, endpoint_at, new_request_id
-from famnb.service.stores.file import FileStore
+from famnb.service.request_body import checked_head
+from famnb.service.settings import Options
+from famnb.service.shutdown import Shutdown
+from famnb.service.stores.base import Store
 from famnb.service.stores.memory import MemoryStore
-from famnb.service.stores.store import Store
-from famnb.service.upload import checked_head
-from famnb.wire import codec
+from famnb.service.stores.sqlite import FileStore
+from famnb.wire import lenient_json
 
 
 def engine_of(options: Options) -> Engine:
@@ -50,7 +50,7 @@ def create_app(
     keys: tuple[str, ...],
     engine: Engine,
     store: Store,
-    ending: Ending,
+    ending: Shutdown,
     alt_port: int | None = None,
 ) -> ASGIApp:
     """The service for these keys, with an engine and a store that the caller closes once it has begun its ending.
@@ -60,9 +60,9 @@ def create_app(
     """
     try:
         faults = faults_of(options.fault)
-    except Refusal as error:
+    except ServiceError as error:
         raise InvalidRequest(f"fault: {error.message}") from None
-    house = House(
+    house = ServiceContext(
         engine=engine,
         keys=keys,
         options=options,
@@ -87,7 +87,7 @@ def create_app(
     return _Marked(two, engine.name)
 
 
-def _address(house: House, endpoints: tuple[Endpoint, ...]) -> ASGIApp:
+def _address(house: ServiceContext, endpoints: tuple[Endpoint, ...]) -> ASGIApp:
     """What is served at one address: some endpoints, and what every address has."""
     routes = [Route(endpoint.path, Generation(endpoint, house), methods=["POST"]) for endpoint in endpoints]
     if ENDPOINTS["responses"] in endpoints:
@@ -97,7 +97,9 @@ def _address(house: House, endpoints: tuple[Endpoint, ...]) -> ASGIApp:
         Route("/health", functools.partial(_health, house), methods=["GET"]),
     ]
     unrouted = functools.partial(_unrouted, endpoints)
-    app = Starlette(routes=routes, exception_handlers={Refusal: _refused, HTTPException: unrouted, Exception: _failed})
+    app = Starlette(
+        routes=routes, exception_handlers={ServiceError: _refused, HTTPException: unrouted, Exception: _failed}
+    )
     app.router.redirect_slashes = False
     return app
 
@@ -119,7 +121,7 @@ class _Marked:
         await self._app(scope, receive, marked)
 
 
-async def _stored(house: House, request: Request) -> Response:
+async def _stored(house: ServiceContext, request: Request) -> Response:
     """Retrieve or delete a stored response."""
     key = caller(request.headers, house.keys)
     checked_head(request)
@@ -130,17 +132,17 @@ async def _stored(house: House, request: Request) -> Response:
     return Response(await house.store.get(key, id_), media_type="application/json")
 
 
-async def _health(house: House, _: Request) -> Response:
+async def _health(house: ServiceContext, _: Request) -> Response:
     return _json({"status": "ok", "engine": house.engine.name, **await house.engine.state()})
 
 
-async def _openapi(house: House, endpoints: tuple[Endpoint, ...], _: Request) -> Response:
+async def _openapi(house: ServiceContext, endpoints: tuple[Endpoint, ...], _: Request) -> Response:
     return _json(description(endpoints, strict=house.options.strict))
 
 
 def _refused(request: Request, error: Exception) -> Response:
     """The answer to a request that cannot be answered, in the shape of the endpoint it went to."""
-    assert isinstance(error, Refusal)
+    assert isinstance(error, ServiceError)
     return Response(body_at(request.url.path, error), error.status, error.headers, "application/json")
 
 
@@ -157,14 +159,14 @@ def _unrouted(endpoints: tuple[Endpoint, ...], request: Request, error: Exceptio
         other = "alternative" if elsewhere.alt else "first"
         misled = elsewhere not in endpoints and path.startswith(elsewhere.path)
         said = f"{here}; {elsewhere.path} is served at the {other} address of this service" if misled else here
-    return _refused(request, Refusal(error.status_code, said, headers=error.headers))
+    return _refused(request, ServiceError(error.status_code, said, headers=error.headers))
 
 
 def _failed(request: Request, _: Exception) -> Response:
     # The server closes the connection after an exception; a caller not told so would send its next request into it.
     headers = {"connection": "close"}
-    return _refused(request, Refusal(500, "the service failed; the request may be repeated", headers=headers))
+    return _refused(request, ServiceError(500, "the service failed; the request may be repeated", headers=headers))
 
 
 def _json(body: Any) -> Response:
-    return Response(codec.encode(body), media_type="application/json")
+    return Response(lenient_json.encode(body), media_type="application/json")

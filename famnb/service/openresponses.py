@@ -19,9 +19,9 @@ from famnb.events import Done, Event, Usage
 from famnb.reply import Reply
 from famnb.request import Request, ResponsesRequest
 from famnb.request.responses import TextFormat
-from famnb.wire import codec, responses, sse
+from famnb.wire import lenient_json, responses, sse
 from famnb.wire.dialect import Dialect
-from famnb.wire.responses_writer import ResponsesWriter
+from famnb.wire.responses import ResponsesWriter
 
 _DATA = len(b"data: ")
 _DONES = ("response.output_text.done", "response.refusal.done")
@@ -83,7 +83,9 @@ class Writer:
     def write(self, event: Event, /) -> list[bytes]:
         if type(event) is Usage:
             self._usage = self._usage.then(event)
-        frames = [frame for block in self._inner.write(event) for frame in self._frames(codec.decode(block[_DATA:]))]
+        frames = [
+            frame for block in self._inner.write(event) for frame in self._frames(lenient_json.decode(block[_DATA:]))
+        ]
         return [*frames, sse.encode(b"[DONE]")] if type(event) is Done else frames
 
     def _frames(self, event: dict[str, Any]) -> list[bytes]:
@@ -107,7 +109,7 @@ class Writer:
         type_ = event.pop("type")
         numbered = {"type": type_, "sequence_number": self._next, **event}
         self._next += 1
-        return sse.encode(codec.encode(numbered), type_)
+        return sse.encode(lenient_json.encode(numbered), type_)
 
 
 def filled_item(item: dict[str, Any]) -> dict[str, Any]:

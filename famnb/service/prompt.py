@@ -8,9 +8,9 @@ from typing import Any, Literal
 import msgspec
 
 from famnb.request import ChatRequest, MessagesRequest, Request, ResponsesRequest, WebChatRequest
-from famnb.request.content import ChatMessage, Reasoning, ResponseFormat, images, plain_text
-from famnb.request.limits import MINI_OUTPUT_TOKENS
+from famnb.request.message_parts import ChatMessage, Reasoning, ResponseFormat, images, plain_text
 from famnb.request.responses import InputItem, TextFormat
+from famnb.request.types import MINI_OUTPUT_TOKENS
 from famnb.request.web import Function, NamedTool
 
 

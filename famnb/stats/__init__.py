@@ -3,10 +3,10 @@
 All take anything that pandas takes for numbers; missing values are dropped, infinite ones refused.
 """
 
+from famnb.stats.bradley_terry import Ranking, bradley_terry
 from famnb.stats.differences import Difference, holm, paired, unpaired
-from famnb.stats.interval import Interval, carries, mean, median, percentile, proportion, summary
-from famnb.stats.ranking import Ranking, bradley_terry
-from famnb.stats.sizes import percentile_size, sample_size
+from famnb.stats.intervals import Interval, carries, mean, median, percentile, proportion, summary
+from famnb.stats.sample_size import percentile_size, sample_size
 
 __all__ = [
     "Difference",

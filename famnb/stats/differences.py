@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import special
 
-from famnb.stats.interval import Interval, Values, checked, floats, mean, numbers
+from famnb.stats.intervals import Interval, Values, checked, floats, mean, numbers
 
 FEWEST = 2
 """Pairs, or values a side, below which no interval is given."""

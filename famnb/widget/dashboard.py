@@ -15,15 +15,15 @@ import psutil
 from famnb import stats
 from famnb.endpoints import ENDPOINTS
 from famnb.errors import FamnbError
-from famnb.frame import calls
-from famnb.frame.source import HasLedger, ledger_of
+from famnb.formatting import dollars
+from famnb.frame.calls import calls
+from famnb.frame.filters import HasLedger, ledger_of
 from famnb.record import Ledger
-from famnb.record.price import dollars
-from famnb.widget.form.form import labelled
+from famnb.widget.form.controls import labelled
+from famnb.widget.html import sanitize
+from famnb.widget.html.facts import duration
 from famnb.widget.inspector import Inspector, failed
-from famnb.widget.text import markup
-from famnb.widget.text.words import duration
-from famnb.widget.view.keys import CLASS, Keys
+from famnb.widget.live.base import CLASS, Keys
 
 PERIOD_S = 0.5
 """Between two looks at the ledger, and never less than LAZY times what a look takes."""
@@ -196,7 +196,7 @@ def line(row: Any) -> str:
     when = row["started_at"].tz_convert(None) + _local(row["started_at"])
     taken = "" if pd.isna(row["e2e_s"]) else duration(row["e2e_s"])
     cost = "" if pd.isna(row["cost_usd"]) else dollars(Decimal(str(row["cost_usd"])))
-    said = "" if pd.isna(row["prompt"]) else " ".join(markup.visible(row["prompt"]).split())
+    said = "" if pd.isna(row["prompt"]) else " ".join(sanitize.visible(row["prompt"]).split())
     error = "" if pd.isna(row["error"]) else f"{row['error']}: "
     facts = f"{row['endpoint']:<9} {row['model']:<12} {row['status']:<11} {taken:>7} {cost:>9}"
     return f"{when:%H:%M:%S}  {facts}  {error}{said:.60}"
@@ -208,8 +208,8 @@ def _local(moment: pd.Timestamp) -> timedelta:
 
 def _tile(title: str, large: str, small: str) -> str:
     return (
-        f'<div style="{_TILE}"><div style="{_SMALL}">{title}</div><div style="{_LARGE}">{markup.escape(large)}</div>'
-        f'<div style="{_SMALL}">{markup.escape(small)}</div></div>'
+        f'<div style="{_TILE}"><div style="{_SMALL}">{title}</div><div style="{_LARGE}">{sanitize.escape(large)}</div>'
+        f'<div style="{_SMALL}">{sanitize.escape(small)}</div></div>'
     )
 
 

@@ -14,10 +14,10 @@ import ipywidgets as widgets
 from famnb import plot
 from famnb.record import Call, Ledger
 from famnb.reply import Reply
-from famnb.widget.form import pictures
-from famnb.widget.form.form import labelled
-from famnb.widget.text import markup, transcript
-from famnb.widget.view.copyable import CLASS, Copyable
+from famnb.widget.form import images
+from famnb.widget.form.controls import labelled
+from famnb.widget.html import sanitize, transcript
+from famnb.widget.live.copy_box import CLASS, Copyable
 
 PAGE = 100
 """Events shown at once."""
@@ -81,8 +81,8 @@ class Inspector(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
         written = transcript.bundle(call.reply)["text/html"]
         self._transcript.value = f'<div class="jp-RenderedHTMLCommon">{written}</div>'
         for name, (said, raw) in {"Request": _request(call), "Response": _response(call)}.items():
-            self._heads[name].value = "".join(f"<p>{markup.escape(line)}</p>" for line in said if line)
-            self._raw[name].show(raw, shown=pictures.brief(raw))
+            self._heads[name].value = "".join(f"<p>{sanitize.escape(line)}</p>" for line in said if line)
+            self._raw[name].show(raw, shown=images.brief(raw))
         self._timeline.children = ()
         self._turn(-self._first)
         self._draw_timeline()
@@ -129,7 +129,7 @@ def recorded(call: Call | Reply | str, ledger: Ledger | None = None) -> Call:
 def failed(error: Exception) -> str:
     """What to show, as HTML, where a callback failed."""
     words = "".join(traceback.format_exception_only(error)).strip()
-    return f'<p role="alert" style="color:var(--jp-error-color1,#d32f2f)">{markup.escape(words)}</p>'
+    return f'<p role="alert" style="color:var(--jp-error-color1,#d32f2f)">{sanitize.escape(words)}</p>'
 
 
 def _events(call: Call) -> list[Event]:
@@ -169,7 +169,7 @@ def _streams(call: Call) -> bool:
 
 
 def _message(head: Sequence[str], body: str) -> str:
-    return markup.visible("\n".join([*head, "", body] if body else head))
+    return sanitize.visible("\n".join([*head, "", body] if body else head))
 
 
 def _pretty(body: bytes) -> str:
@@ -190,7 +190,7 @@ def _table(events: Sequence[Event], *, found: int, of: int) -> str:
     )
     rows = "".join(
         f'<tr><td style="{CELL}">{event.number + 1}</td><td style="{CELL}">{event.t_s:.3f} s</td>'
-        f'<td style="{CELL};overflow-wrap:anywhere"><code>{markup.escape(event.text)}</code></td></tr>'
+        f'<td style="{CELL};overflow-wrap:anywhere"><code>{sanitize.escape(event.text)}</code></td></tr>'
         for event in events
     )
     head = "".join(f'<th scope="col" style="{CELL}">{name}</th>' for name in ("event", "arrived", "data"))

@@ -2,6 +2,10 @@
 
 read   {choices: [{message}], usage}, or chunks {choices: [{delta}]} … {choices: [], usage} and [DONE]
 Thinking, text and refusals stand at (0, n) in the order of their appearance, tool calls at (1, index).
+
+MERGED: How the chat-completions dialect is written, whole and streamed; reading it stands in `chat`.
+
+Thinking is left out: this dialect shows none.
 """
 
 from __future__ import annotations
@@ -10,15 +14,152 @@ from typing import Any
 
 import msgspec
 
-from famnb.events import Address, Closed, Delta, Ended, Event, Opened, Other, Started, Usage
-from famnb.wire import codec, faults
-from famnb.wire.chat_writer import ChatWriter, fault, write
-from famnb.wire.reading import StreamReader
-from famnb.wire.thinktags import ThinkTags
+from famnb.events import Address, Closed, Delta, Done, Ended, Event, Fault, Opened, Other, Started, Usage
+from famnb.reply import Reply
+from famnb.wire import errors, lenient_json, sse
+from famnb.wire.dialect import StreamReader
+from famnb.wire.think_tags import ThinkTags
+
+_FINISH = {"stop_sequence": "stop", "cancelled": "stop"}
+"""Finish reasons that this dialect has another word for."""
+
+
+class ChatWriter:
+    """Writes the chunks of one completion."""
+
+    __slots__ = ("_calls", "_ended", "_head", "_include_usage", "_kinds", "_role", "_said", "_text_head", "_usage")
+
+    def __init__(self, *, include_usage: bool) -> None:
+        self._include_usage = include_usage
+        self._usage = Usage()
+        self._kinds: dict[Address, str] = {}
+        self._calls: dict[Address, int] = {}
+        self._said: set[Address] = set()
+        self._role = True
+        self._ended = False
+        self._begin(Started())
+
+    def write(self, event: Event, /) -> list[bytes]:
+        match event:
+            case Delta():
+                self._said.add(event.at)
+                if event.kind == "text" and not self._role:
+                    return [b'%b%b},"finish_reason":null}]}\n\n' % (self._text_head, lenient_json.encode(event.text))]
+                return self._delta(event.at, event.kind, event.text)
+            case Opened():
+                self._kinds[event.at] = event.kind
+                return self._call(event.at, event.id, event.name, "") if event.kind == "tool_call" else []
+            case Closed(text=str() as text) if text and event.at not in self._said:
+                return self._delta(event.at, self._kinds.get(event.at, "text"), text)
+            case Started():
+                self._begin(event)
+            case Usage():
+                self._usage = self._usage.then(event)
+            case Ended() if not self._ended or event.fault is not None:
+                self._ended = True
+                return [self._failure(event.fault) if event.fault else self._chunk({}, _finish(event.finish_reason))]
+            case Done():
+                known = self._include_usage and self._usage != Usage()
+                return [*([self._usage_chunk()] if known else []), sse.encode(sse.DONE)]
+            case _:
+                pass
+        return []
+
+    def _begin(self, started: Started) -> None:
+        """Render once what every chunk begins with."""
+        fields = {
+            "id": started.id,
+            "object": "chat.completion.chunk",
+            "created": started.created or 0,
+            "model": started.model,
+        }
+        self._head = b'data: %b,"choices":' % lenient_json.encode(fields)[:-1]
+        self._text_head = self._head + b'[{"index":0,"delta":{"content":'
+
+    def _chunk(self, delta: dict[str, Any], finish: str | None = None) -> bytes:
+        if delta and self._role:
+            delta = {"role": "assistant", **delta}
+            self._role = False
+        choices = [{"index": 0, "delta": delta, "finish_reason": finish}]
+        return b"%b%b}\n\n" % (self._head, lenient_json.encode(choices))
+
+    def _usage_chunk(self) -> bytes:
+        return b'%b[],"usage":%b}\n\n' % (self._head, lenient_json.encode(_usage(self._usage.with_total())))
+
+    def _failure(self, found: Fault) -> bytes:
+        return sse.encode(lenient_json.encode(fault(found)))
+
+    def _delta(self, at: Address, kind: str, text: str) -> list[bytes]:
+        match kind:
+            case "text":
+                return [self._chunk({"content": text})]
+            case "refusal":
+                return [self._chunk({"refusal": text})]
+            case "tool_call":
+                return self._call(at, "", "", text)
+            case _:
+                return []
+
+    def _call(self, at: Address, id_: str, name: str, arguments: str) -> list[bytes]:
+        new = at not in self._calls
+        call: dict[str, Any] = {"index": self._calls.setdefault(at, len(self._calls))}
+        if id_:
+            call["id"] = id_
+        if new:
+            call["type"] = "function"
+        call["function"] = {**({"name": name} if name else {}), "arguments": arguments}
+        return [self._chunk({"tool_calls": [call]})]
+
+
+def write(reply: Reply) -> dict[str, Any]:
+    """The chat completion that says this reply."""
+    message: dict[str, Any] = {"role": "assistant", "content": reply.text}
+    if refusal := "".join(block.text for block in reply.blocks if block.kind == "refusal"):
+        message["refusal"] = refusal
+    if reply.tool_calls:
+        message["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.text}}
+            for call in reply.tool_calls
+        ]
+    return {
+        "id": reply.id,
+        "object": "chat.completion",
+        "created": reply.created or 0,
+        "model": reply.model,
+        "choices": [{"index": 0, "message": message, "finish_reason": _finish(reply.finish_reason)}],
+        "usage": _usage(reply.usage),
+    }
+
+
+def fault(fault: Fault) -> dict[str, Any]:
+    """The error body of the chat endpoints."""
+    fields = {"message": fault.message, "type": fault.type, "code": fault.code}
+    return {"error": {**fields, "param": fault.param} if fault.param else fields}
+
+
+def _finish(reason: str | None) -> str:
+    return _FINISH.get(reason, reason) if reason else "stop"
+
+
+def _usage(usage: Usage) -> dict[str, Any] | None:
+    """The usage; null where nothing of it is known."""
+    if usage == Usage():
+        return None
+    fields: dict[str, Any] = {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.total_tokens,
+    }
+    if usage.reasoning_tokens is not None:
+        fields["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
+    if usage.cached_tokens is not None:
+        fields["prompt_tokens_details"] = {"cached_tokens": usage.cached_tokens}
+    return fields
+
 
 __all__ = ["fault", "read", "reader", "write", "writer"]
 
-_FINISH = {"function_call": "tool_calls", "max_tokens": "length", "end_turn": "stop"}
+_FINISH_of_chat = {"function_call": "tool_calls", "max_tokens": "length", "end_turn": "stop"}
 """Finish reasons of servers that use other words than this dialect's."""
 _THINKING = ("reasoning_content", "reasoning", "thinking")
 """The fields in which servers send thinking; where several are set, they say the same."""
@@ -65,21 +206,21 @@ _plain = msgspec.json.Decoder(_Plain).decode
 
 def read(body: Any) -> list[Event]:
     """The events of a whole chat completion."""
-    fields = codec.mapping(body)
-    if faults.is_failure(fields):
-        return [*_started(fields), faults.ended(body)]
-    choices = codec.array(fields.get("choices"))
-    choice = codec.mapping(choices[0] if choices else None)
+    fields = lenient_json.mapping(body)
+    if errors.is_failure(fields):
+        return [*_started(fields), errors.ended(body)]
+    choices = lenient_json.array(fields.get("choices"))
+    choice = lenient_json.mapping(choices[0] if choices else None)
     message = choice.get("message")
     if not isinstance(message, dict):
-        raise codec.not_a_reply(body, "a chat completion with `choices[0].message`")
+        raise lenient_json.not_a_reply(body, "a chat completion with `choices[0].message`")
     content = _Content()
     return [
         *_started(fields),
         *content.add(message, whole=True),
         *content.close(),
         _ended(choice.get("finish_reason")),
-        *_usage(fields.get("usage")),
+        *_usage_of_chat(fields.get("usage")),
     ]
 
 
@@ -123,8 +264,8 @@ class ChatReader(StreamReader):
         return super().read(data)
 
     def _read(self, chunk: dict[str, Any]) -> list[Event]:
-        if faults.is_failure(chunk):
-            return [*self._content.flush(), faults.ended(chunk)]
+        if errors.is_failure(chunk):
+            return [*self._content.flush(), errors.ended(chunk)]
         events: list[Event] = []
         if not self._known:
             for started in _started(chunk):
@@ -132,12 +273,12 @@ class ChatReader(StreamReader):
                     self._started = started
                     events.append(started)
                     self._known = bool(started.id and started.model)
-        for choice in codec.array(chunk.get("choices")):
+        for choice in lenient_json.array(chunk.get("choices")):
             if type(choice) is dict:
                 self._read_choice(choice, events)
         if usage := chunk.get("usage"):
-            events += _usage(usage)
-        return events or [Other(codec.word(chunk.get("object")))]
+            events += _usage_of_chat(usage)
+        return events or [Other(lenient_json.word(chunk.get("object")))]
 
     def end(self) -> list[Event]:
         return self._content.flush()
@@ -145,7 +286,7 @@ class ChatReader(StreamReader):
     def _read_choice(self, choice: dict[str, Any], events: list[Event]) -> None:
         index = choice.get("index")
         if type(index) is not int:
-            index = codec.integer(index)
+            index = lenient_json.integer(index)
         if self._choice == -1:
             self._choice = index
         elif index != self._choice:
@@ -154,7 +295,7 @@ class ChatReader(StreamReader):
         if type(delta) is dict:
             events += self._content.add(delta)
         elif self._content.empty:
-            events += self._content.add(codec.mapping(choice.get("message")), whole=True)
+            events += self._content.add(lenient_json.mapping(choice.get("message")), whole=True)
         if reason := choice.get("finish_reason"):
             events += self._content.close()
             events.append(_ended(reason))
@@ -185,19 +326,19 @@ class _Content:
         """The events that a message says, or a delta of one."""
         content = message.get("content")
         events: list[Event] = []
-        if thinking := next((said for name in _THINKING if (said := codec.text(message.get(name)))), ""):
+        if thinking := next((said for name in _THINKING if (said := lenient_json.text(message.get(name)))), ""):
             events += self.flush()
             self._piece(events, "thinking", thinking)
         for kind, piece in self._pieces(content):
             self._piece(events, kind, piece)
-        if refusal := codec.text(message.get("refusal")):
+        if refusal := lenient_json.text(message.get("refusal")):
             self._piece(events, "refusal", refusal)
         calls = message.get("tool_calls")
         if not calls and isinstance(message.get("function_call"), dict):
             calls = [{"index": 0, "function": message["function_call"]}]
         for position, call in enumerate(calls if isinstance(calls, list) else [calls]):
             if isinstance(call, dict):
-                self._call(events, call, position if whole else codec.integer(call.get("index")))
+                self._call(events, call, position if whole else lenient_json.integer(call.get("index")))
         return events
 
     def flush(self) -> list[Event]:
@@ -221,9 +362,9 @@ class _Content:
             return self.tags.split(content) if content else []
         pieces: list[tuple[str, str]] = []
         for part in content if isinstance(content, list) else [content]:
-            type_ = codec.word(codec.mapping(part).get("type"))
+            type_ = lenient_json.word(lenient_json.mapping(part).get("type"))
             kind = type_ if type_ == "refusal" else "thinking" if type_.startswith(("think", "reason")) else "text"
-            if said := codec.text(part):
+            if said := lenient_json.text(part):
                 pieces += self.tags.split(said) if kind == "text" else [(kind, said)]
         return pieces
 
@@ -236,8 +377,8 @@ class _Content:
         events.append(Delta(self.at, kind, piece))
 
     def _call(self, events: list[Event], call: dict[str, Any], index: int | None) -> None:
-        function = codec.mapping(call.get("function"))
-        id_, name = codec.word(call.get("id")), codec.word(function.get("name"))
+        function = lenient_json.mapping(call.get("function"))
+        id_, name = lenient_json.word(call.get("id")), lenient_json.word(function.get("name"))
         at = self._last = self._place(index, id_, name)
         if index is not None:
             self._by_index[index] = at
@@ -248,7 +389,7 @@ class _Content:
         if named != known:
             self._calls[at] = named
             events.append(Opened(at, "tool_call", *named))
-        if said := codec.arguments(function.get("arguments")):
+        if said := lenient_json.arguments(function.get("arguments")):
             events.append(Delta(at, "tool_call", said))
 
     def _place(self, index: int | None, id_: str, name: str) -> Address:
@@ -268,27 +409,35 @@ class _Content:
 
 
 def _started(body: dict[str, Any]) -> list[Started]:
-    started = Started(codec.word(body.get("id")), codec.word(body.get("model")), codec.integer(body.get("created")))
+    started = Started(
+        lenient_json.word(body.get("id")),
+        lenient_json.word(body.get("model")),
+        lenient_json.integer(body.get("created")),
+    )
     return [] if started == Started() else [started]
 
 
 def _ended(reason: Any) -> Ended:
-    said = codec.word(reason)
-    return Ended(_FINISH.get(said, said) or None, said or None)
+    said = lenient_json.word(reason)
+    return Ended(_FINISH_of_chat.get(said, said) or None, said or None)
 
 
-def _usage(value: Any) -> list[Event]:
+def _usage_of_chat(value: Any) -> list[Event]:
     """The usage, normalised; where the total counts reasoning beside the completion, output is derived from both."""
-    fields = codec.mapping(value)
-    asked = codec.integer(fields.get("prompt_tokens"))
-    completed = codec.integer(fields.get("completion_tokens"))
-    reasoning = codec.integer(codec.mapping(fields.get("completion_tokens_details")).get("reasoning_tokens"))
-    total = codec.integer(fields.get("total_tokens"))
+    fields = lenient_json.mapping(value)
+    asked = lenient_json.integer(fields.get("prompt_tokens"))
+    completed = lenient_json.integer(fields.get("completion_tokens"))
+    reasoning = lenient_json.integer(
+        lenient_json.mapping(fields.get("completion_tokens_details")).get("reasoning_tokens")
+    )
+    total = lenient_json.integer(fields.get("total_tokens"))
     usage = Usage(
         input_tokens=asked,
         output_tokens=completed,
         reasoning_tokens=reasoning,
-        cached_tokens=codec.integer(codec.mapping(fields.get("prompt_tokens_details")).get("cached_tokens")),
+        cached_tokens=lenient_json.integer(
+            lenient_json.mapping(fields.get("prompt_tokens_details")).get("cached_tokens")
+        ),
         total_tokens=total,
     )
     if asked is not None and completed is not None and reasoning and total == asked + completed + reasoning:

@@ -8,7 +8,7 @@ chunk ── lines ── (blank line) ── data
 
 from __future__ import annotations
 
-from famnb.wire import codec
+from famnb.wire import lenient_json
 
 DONE = b"[DONE]"
 """The terminator some dialects end their streams with."""
@@ -90,7 +90,7 @@ def _whole(data: bytes) -> bool:
     if data.strip() == DONE:
         return True
     try:
-        codec.decode(data)
+        lenient_json.decode(data)
     except ValueError:
         return False
     return True

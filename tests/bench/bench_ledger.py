@@ -20,7 +20,7 @@ TITLE = "Ledger: append rate, and frames of many calls"
 APPEND = """
 import sys, time
 sys.path.insert(0, sys.argv[4])
-from exchanges import exchange
+from tests.support.exchanges import exchange
 from famnb.record import Ledger
 ledger, count, batch = Ledger(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 made = [exchange(prompt="x" * 5000) for _ in range(count)]
@@ -83,12 +83,12 @@ def run(quick: bool) -> Result:
 
 def _appended(folder: Path, count: int) -> list[dict[str, Any]]:
     """Rows a second, by who writes and how."""
-    tests = str(Path(__file__).parents[1])
+    root = str(Path(__file__).parents[2])
     ways = {
-        "famnb, 1 process, one at a time": (APPEND, 1, ["1", tests]),
-        "famnb, 1 process, batches of 50": (APPEND, 1, ["50", tests]),
-        "famnb, 4 processes, one at a time": (APPEND, 4, ["1", tests]),
-        "famnb, 4 processes, batches of 50": (APPEND, 4, ["50", tests]),
+        "famnb, 1 process, one at a time": (APPEND, 1, ["1", root]),
+        "famnb, 1 process, batches of 50": (APPEND, 1, ["50", root]),
+        "famnb, 4 processes, one at a time": (APPEND, 4, ["1", root]),
+        "famnb, 4 processes, batches of 50": (APPEND, 4, ["50", root]),
         "sqlite3, 1 process, a row a commit": (SQLITE, 1, []),
         "JSONL with fsync, 1 process": (JSONL, 1, []),
     }

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from labpage import Jupyter, Lab
 from playwright.sync_api import Browser, expect, sync_playwright
 
 import famnb
+from tests.support.lab_page import Jupyter, Lab
 
 CHROMIUM = shutil.which("chromium")
 REQUIRED = os.environ.get("FAMNB_REQUIRE_BROWSER") == "1"

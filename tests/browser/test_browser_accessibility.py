@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from labpage import Lab
 from playwright.sync_api import expect
+
+from tests.support.lab_page import Lab
 
 pytestmark = pytest.mark.browser
 

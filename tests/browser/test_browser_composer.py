@@ -6,8 +6,9 @@ import base64
 from pathlib import Path
 
 import pytest
-from labpage import Lab
 from playwright.sync_api import Locator, expect
+
+from tests.support.lab_page import Lab
 
 pytestmark = pytest.mark.browser
 

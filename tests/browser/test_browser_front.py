@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from famnb.widget.view.live import FRONT
+from famnb.widget.live.live_view import FRONT
 
 pytestmark = pytest.mark.browser
 

@@ -11,15 +11,15 @@ from urllib.parse import urlsplit
 
 import nbconvert
 import pytest
-from hostile import FAR, HOSTILE
-from labpage import Lab
 from playwright.sync_api import Browser, Page, expect
 
 from famnb.endpoints import ENDPOINTS, compose
 from famnb.events import Closed, Delta, Opened
 from famnb.reply import Reply
-from famnb.widget.view.live import FRONT
-from famnb.widget.view.pane import Pane
+from famnb.widget.live.live_view import FRONT
+from famnb.widget.live.pane import Pane
+from tests.support.hostile_text import FAR, HOSTILE
+from tests.support.lab_page import Lab
 
 pytestmark = pytest.mark.browser
 

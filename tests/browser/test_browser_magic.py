@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from labpage import Lab
 from playwright.sync_api import expect
+
+from tests.support.lab_page import Lab
 
 pytestmark = pytest.mark.browser
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import nbformat
 import pytest
-from labpage import Jupyter
 from playwright.sync_api import Browser, expect
+
+from tests.support.lab_page import Jupyter
 
 pytestmark = pytest.mark.browser
 

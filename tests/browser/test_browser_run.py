@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from labpage import Lab
 from playwright.sync_api import expect
+
+from tests.support.lab_page import Lab
 
 pytestmark = pytest.mark.browser
 

@@ -6,10 +6,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from labpage import Lab
 from playwright.sync_api import expect
 
 import famnb
+from tests.support.lab_page import Lab
 
 pytestmark = pytest.mark.browser
 

@@ -7,8 +7,9 @@ import re
 from typing import Any
 
 import pytest
-from labpage import Lab
 from playwright.sync_api import Locator, expect
+
+from tests.support.lab_page import Lab
 
 pytestmark = pytest.mark.browser
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from callers import KEY, Notebook, Way
-from faultserver import FaultServer, Script
 
 from famnb.client import Client
+from tests.support.client_shells import KEY, Notebook, Way
+from tests.support.fault_server import FaultServer, Script
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ import json
 from collections.abc import Callable, Iterator
 
 import pytest
-from faultserver import FaultServer, Received, chunked, event, whole
 
 import famnb
 from famnb.client import Client
-from famnb.client.history import Turn, asked, earlier
+from famnb.client.conversation import Turn, asked, earlier
+from tests.support.fault_server import FaultServer, Received, chunked, event, whole
 
 ENDPOINTS = ["chat", "responses", "web", "messages"]
 

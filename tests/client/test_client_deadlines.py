@@ -7,12 +7,10 @@ import math
 import socket
 
 import pytest
-from faultserver import Do, chunk, chunked, head, whole
-from payloads import body, closing, delta, opening, request, said
 
 from famnb.client import Deadlines, Retries
-from famnb.client.deadlines import Deadlines as Limits
-from famnb.client.watch import Watch
+from famnb.client.config import Deadlines as Limits
+from famnb.client.timeouts import DeadlineTimer
 from famnb.errors import (
     Cancelled,
     ConnectError,
@@ -22,6 +20,8 @@ from famnb.errors import (
     PoolTimeout,
     TotalTimeout,
 )
+from tests.support.fault_server import Do, chunk, chunked, head, whole
+from tests.support.wire_payloads import body, closing, delta, opening, request, said
 
 STREAM = request("web")
 WHOLE = request("web", stream=False)
@@ -161,7 +161,7 @@ def test_the_first_deadline_to_pass_names_the_error():
 
     async def ended(limits: Limits, *, stop: bool = False) -> type[Exception]:
         try:
-            async with Watch(limits) as watch:
+            async with DeadlineTimer(limits) as watch:
                 watch.streaming()
                 if stop:
                     asyncio.get_running_loop().call_later(0.01, watch.stop, Cancelled())

@@ -7,13 +7,13 @@ import contextlib
 import json
 
 import pytest
-from callers import KEY
-from faultserver import chunked, whole
-from payloads import ENDPOINTS, body, request, said
 
 from famnb.client import AsyncClient, Client
 from famnb.endpoints import ENDPOINTS as ALL
 from famnb.errors import InvalidRequest
+from tests.support.client_shells import KEY
+from tests.support.fault_server import chunked, whole
+from tests.support.wire_payloads import ENDPOINTS, body, request, said
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
+ROOT = Path(__file__).parents[2]
 BEGIN = f"""
 import sys
-sys.path[:0] = [{str(HERE)!r}, {str(HERE.parent)!r}]
-from callers import KEY, Notebook
-from faultserver import FaultServer, chunked, whole
-from payloads import body, delta, request
+sys.path.insert(0, {str(ROOT)!r})
+from tests.support.client_shells import KEY, Notebook
+from tests.support.fault_server import FaultServer, chunked, whole
+from tests.support.wire_payloads import body, delta, request
 from famnb.client import Client
 
 class Telling(Notebook):

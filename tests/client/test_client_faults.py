@@ -5,9 +5,6 @@ from __future__ import annotations
 import socket
 
 import pytest
-from callers import KEY
-from faultserver import Do, chunked, head, whole
-from payloads import body, delta, opening, request, said
 
 from famnb.client import Deadlines, Retries
 from famnb.errors import (
@@ -19,6 +16,9 @@ from famnb.errors import (
     ServerError,
     StreamInterrupted,
 )
+from tests.support.client_shells import KEY
+from tests.support.fault_server import Do, chunked, head, whole
+from tests.support.wire_payloads import body, delta, opening, request, said
 
 WHOLE = request("web", stream=False)
 STREAM = request("web")
@@ -79,7 +79,7 @@ def test_every_error_body_gives_the_class_of_its_status(serve, connect, asked, a
 
 def test_an_error_body_that_never_ends_does_not_hide_the_error(serve, connect, monkeypatch):
     """500 with half a body and then nothing: ServerError all the same."""
-    monkeypatch.setattr("famnb.client.body.ERROR_BODY_S", 0.2)
+    monkeypatch.setattr("famnb.client.engine.ERROR_BODY_S", 0.2)
     server = serve([head(500, content_length="100"), b"the engine", Do.HOLD])
     with pytest.raises(ServerError, match="the engine"):
         connect(server, retries=ONCE).send(WHOLE)
@@ -213,7 +213,7 @@ def test_cookies_are_not_kept(serve, connect):
 
 def test_a_bug_of_ours_is_an_error_too(serve, connect, notebook, monkeypatch, caplog):
     """Whatever goes wrong inside, the call ends with a famnb error, recorded, its connection closed."""
-    monkeypatch.setattr("famnb.client.core.taken", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("famnb.client.engine.taken", lambda *_, **__: 1 / 0)
     client = connect(serve(whole(body("web", "Hello"))), recorder=notebook)
     with pytest.raises(FamnbError, match="ZeroDivisionError"):
         client.send(WHOLE)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 
 import pytest
-from mutants import mutants
 
-from famnb.client.intake import Intake, replayed
+from famnb.client.response_reader import ResponseReader, replayed
 from famnb.endpoints import ENDPOINTS
 from famnb.errors import APIStatusError, FamnbError
-from famnb.record import rows
+from famnb.record import serialize
 from famnb.reply import Reply
-from famnb.wire import faults
+from famnb.wire import errors
+from tests.support.malformed_bodies import mutants
 
 MUTANTS = 1500
 """Of each seed; a run of millions found what these now keep from coming back."""
@@ -20,7 +20,7 @@ MUTANTS = 1500
 
 def taken(name: str, data: bytes, *, streamed: bool, chance: random.Random) -> Reply:
     """What a client makes of an answer that comes in chunks of any size, whether it is complete or not."""
-    intake, error = Intake(ENDPOINTS[name], streamed=streamed), None
+    intake, error = ResponseReader(ENDPOINTS[name], streamed=streamed), None
     at = t_ns = 0
     try:
         while at < len(data) and not intake.finished:
@@ -40,8 +40,8 @@ def used(reply: Reply) -> None:
         assert isinstance(text, str)
     assert isinstance(reply.raw, list) or not reply.streamed
     assert all(call.valid or call.arguments is None for call in reply.tool_calls)
-    assert rows.outcome(reply)["status"] == reply.status
-    assert rows.unpacked([rows.packed(reply.reads)]) == reply.reads
+    assert serialize.outcome(reply)["status"] == reply.status
+    assert serialize.unpacked([serialize.packed(reply.reads)]) == reply.reads
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -64,6 +64,6 @@ def test_no_error_body_crashes_the_client(seed):
     for _, data in mutants(seed, MUTANTS):
         hints = ["", "-1", "nan", "1e400", "Thu, 99 Foo", data[:20].decode("latin-1")]
         headers = {name: chance.choice(hints) for name in ("retry-after", "retry-after-ms", "date", "x-request-id")}
-        error = faults.read(chance.choice((400, 418, 429, 599)), headers, data)
+        error = errors.read(chance.choice((400, 418, 429, 599)), headers, data)
         assert isinstance(error, APIStatusError)
         assert str(error)

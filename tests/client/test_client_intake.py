@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import pytest
-from faultserver import DONE, event
 from hypothesis import given
 from hypothesis import strategies as st
-from payloads import ENDPOINTS, body, closing, delta, evidence, failure, opening, said, thinking
-from strategies import cut
 
-from famnb.client.intake import Intake, replayed
+from famnb.client.response_reader import ResponseReader, replayed
 from famnb.endpoints import endpoint
 from famnb.errors import ResponseFormatError, StreamDecodeError, StreamError, StreamInterrupted
 from famnb.timing import Read
-from famnb.wire import codec
+from famnb.wire import lenient_json
+from tests.support.fault_server import DONE, event
+from tests.support.strategies import cut
+from tests.support.wire_payloads import ENDPOINTS, body, closing, delta, evidence, failure, opening, said, thinking
 
 MS = 1_000_000
 
 
-def taken(name: str, *chunks: tuple[int, bytes], streamed: bool = True, end_ms: int = 1000) -> Intake:
+def taken(name: str, *chunks: tuple[int, bytes], streamed: bool = True, end_ms: int = 1000) -> ResponseReader:
     """An intake that was fed chunks at times in milliseconds, and ended."""
-    intake = Intake(endpoint(name), streamed=streamed, headers_ns=5 * MS)
+    intake = ResponseReader(endpoint(name), streamed=streamed, headers_ns=5 * MS)
     for t_ms, chunk in chunks:
         intake.feed(chunk, t_ms * MS)
     intake.end(end_ms * MS)
@@ -81,7 +81,7 @@ def test_a_recorded_stream_reads_the_same_again(name):
 @pytest.mark.parametrize("name", ENDPOINTS)
 def test_a_recorded_whole_reply_reads_the_same_again(name):
     """The body is its one read."""
-    live = taken(name, (10, codec.encode(body(name, "Hello"))), streamed=False)
+    live = taken(name, (10, lenient_json.encode(body(name, "Hello"))), streamed=False)
     again = replayed(endpoint(name), streamed=False, reads=live.reads, headers_ns=5 * MS, end_ns=live.stopwatch.end_ns)
     assert (again, again.timing, again.text) == (live.outcome(None), live.reply().timing, "Hello")
 
@@ -117,10 +117,10 @@ def test_a_record_without_reads_is_interrupted():
 def test_events_of_an_abandoned_try_stay_out_of_the_reply():
     """The shared list keeps them, the reply begins where its own try began."""
     events = []
-    first = Intake(endpoint("web"), streamed=True, events=events)
+    first = ResponseReader(endpoint("web"), streamed=True, events=events)
     first.feed(opening("web")[0], 1)
     abandoned = len(events)
-    second = Intake(endpoint("web"), streamed=True, events=events)
+    second = ResponseReader(endpoint("web"), streamed=True, events=events)
     for chunk in said("web", "Hello"):
         second.feed(chunk, 1)
     second.end(2)

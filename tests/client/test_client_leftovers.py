@@ -8,12 +8,12 @@ import random
 import threading
 
 import psutil
-from callers import KEY
-from faultserver import Do, chunked, whole
-from payloads import body, closing, delta, failure, opening, request
 
 import famnb
-from famnb.client.loop import io_thread
+from famnb.client.io_thread import io_thread
+from tests.support.client_shells import KEY
+from tests.support.fault_server import Do, chunked, whole
+from tests.support.wire_payloads import body, closing, delta, failure, opening, request
 
 CALLS = 500
 ENDLESS = chunked(*opening("web"), *[delta("web", "x"), 0.02] * 1000)

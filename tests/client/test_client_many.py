@@ -9,12 +9,12 @@ import signal
 import threading
 
 import pytest
-from faultserver import Do, chunked, whole
-from payloads import body, delta, opening, request
 
 from famnb.client import Retries
-from famnb.client.gate import Gate
+from famnb.client.concurrency import ConcurrencyLimiter
 from famnb.errors import InvalidRequest, ServerError
+from tests.support.fault_server import Do, chunked, whole
+from tests.support.wire_payloads import body, delta, opening, request
 
 ENDLESS = chunked(*opening("web"), *[delta("web", "x"), 0.01] * 1000)
 
@@ -70,7 +70,7 @@ def test_a_throttled_fan_out_finishes(serve, connect):
 
 def test_the_limit_is_halved_once_a_round_trip_and_grows_with_success():
     """16 to 8 for a burst of refusals, then one more place for each limit's worth of successes."""
-    gate = Gate(16)
+    gate = ConcurrencyLimiter(16)
     for _ in range(10):
         gate.throttled(sent_ns=100, now_ns=200)
     assert gate.limit == 8
@@ -89,12 +89,12 @@ def test_the_limit_is_halved_once_a_round_trip_and_grows_with_success():
 def test_what_is_in_is_halved_and_a_gate_that_was_throttled_is_not_widened():
     """Four in of sixteen become two; a gate that nobody throttled takes a greater limit at once."""
 
-    async def fill(gate: Gate) -> Gate:
+    async def fill(gate: ConcurrencyLimiter) -> ConcurrencyLimiter:
         for _ in range(4):
             await gate.enter()
         return gate
 
-    throttled, other = asyncio.run(fill(Gate(16))), Gate(16)
+    throttled, other = asyncio.run(fill(ConcurrencyLimiter(16))), ConcurrencyLimiter(16)
     throttled.throttled(sent_ns=100, now_ns=200)
     for gate in (throttled, other):
         gate.widen(32)
@@ -118,7 +118,7 @@ def test_a_gate_admits_in_order_and_survives_those_who_give_up():
     """First come, first served; a place offered to somebody who just left goes to the next."""
 
     async def queue() -> list[str]:
-        gate, admitted = Gate(1), []
+        gate, admitted = ConcurrencyLimiter(1), []
 
         async def enter(name: str) -> None:
             async with gate:

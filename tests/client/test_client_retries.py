@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 
 import pytest
-from faultserver import Do, chunked, head, whole
-from payloads import body, delta, opening, request, said
 
 from famnb.client import Retries
-from famnb.client.retries import Quota, pause, worth_retrying
+from famnb.client.retry import RetryBudget, pause, worth_retrying
 from famnb.errors import (
     APIStatusError,
     ConnectError,
@@ -22,6 +20,8 @@ from famnb.errors import (
     StreamInterrupted,
     status_error,
 )
+from tests.support.fault_server import Do, chunked, head, whole
+from tests.support.wire_payloads import body, delta, opening, request, said
 
 GOOD = whole(body("web", "Hello"))
 WHOLE = request("web", stream=False)
@@ -155,7 +155,7 @@ def test_many_failures_use_up_the_quota(serve, connect):
 
 def test_the_quota_is_refilled_by_success():
     """A success gives back what its retry cost, or one."""
-    quota = Quota(capacity=28, cost=14)
+    quota = RetryBudget(capacity=28, cost=14)
     assert [quota.take(), quota.take(), quota.take()] == [True, True, False]
     quota.refill(retried=True)
     assert [quota.take(), quota.take()] == [True, False]

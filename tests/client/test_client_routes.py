@@ -11,12 +11,12 @@ import threading
 from pathlib import Path
 
 import pytest
-from faultserver import whole
-from payloads import body, request
 
 from famnb.client import Retries, transport
-from famnb.client.proxies import proxy_for
+from famnb.client.transport import proxy_for
 from famnb.errors import ConnectError
+from tests.support.fault_server import whole
+from tests.support.wire_payloads import body, request
 
 WHOLE = request("web", stream=False)
 ONCE = Retries(tries=1)

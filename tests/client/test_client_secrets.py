@@ -12,15 +12,16 @@ import types
 from pathlib import Path
 
 import pytest
-from callers import KEY
-from faultserver import Do, chunked, event, whole
-from payloads import body, closing, delta, opening, request, said
 
 import famnb
 from famnb.client import AsyncClient, Client, Retries
-from famnb.client.credentials import MASK, Credential
+from famnb.client.auth import Credential
 from famnb.errors import AuthenticationError, CredentialError, FamnbError, StreamDecodeError, StreamError
 from famnb.events import Delta
+from famnb.secret_patterns import MASK
+from tests.support.client_shells import KEY
+from tests.support.fault_server import Do, chunked, event, whole
+from tests.support.wire_payloads import body, closing, delta, opening, request, said
 
 STREAM = request("web")
 WHOLE = request("web", stream=False)
@@ -249,7 +250,11 @@ def test_no_line_of_the_package_shows_the_environment_beside_an_error():
     """A verbose traceback evaluates `os.environ` where a shown line names it, and the key may be in it."""
     package = Path(famnb.__file__).parent
     named = {path.relative_to(package).as_posix() for path in package.rglob("*.py") if "os.environ" in path.read_text()}
-    assert named == {"keyshapes.py", "service/child.py", "service/__main__.py"}  # none of which a user's call is in
+    assert named == {
+        "secret_patterns.py",
+        "service/process.py",
+        "service/__main__.py",
+    }  # none of which a user's call is in
 
 
 def test_no_log_shows_the_key(serve, connect, caplog):

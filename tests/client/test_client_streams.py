@@ -8,12 +8,23 @@ import threading
 import zlib
 
 import pytest
-from faultserver import DONE, END, Do, chunk, chunked, event, head, whole
-from payloads import ENDPOINTS, body, closing, delta, evidence, failure, opening, request, said, thinking
 
 from famnb.client import Retries
 from famnb.errors import StreamDecodeError, StreamError, StreamInterrupted
 from famnb.events import Delta
+from tests.support.fault_server import DONE, END, Do, chunk, chunked, event, head, whole
+from tests.support.wire_payloads import (
+    ENDPOINTS,
+    body,
+    closing,
+    delta,
+    evidence,
+    failure,
+    opening,
+    request,
+    said,
+    thinking,
+)
 
 STREAM = request("web")
 

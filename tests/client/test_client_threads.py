@@ -10,12 +10,12 @@ import threading
 import time
 
 import pytest
-from faultserver import Do, chunked, whole
-from payloads import body, closing, delta, opening, request, said
 
 from famnb.client import AsyncClient, Client
 from famnb.errors import FamnbError, Interrupted
 from famnb.events import Delta
+from tests.support.fault_server import Do, chunked, whole
+from tests.support.wire_payloads import body, closing, delta, opening, request, said
 
 STREAM = request("web")
 WHOLE = request("web", stream=False)

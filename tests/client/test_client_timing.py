@@ -13,18 +13,19 @@ import time
 from pathlib import Path
 
 import pytest
-from faultserver import chunked
-from payloads import closing, delta, request
 
-TESTS = Path(__file__).parents[1]
+from tests.support.fault_server import chunked
+from tests.support.wire_payloads import closing, delta, request
+
+ROOT = Path(__file__).parents[2]
 WORDS = 20
 TOKENS = 4
 """What the server says the reply has."""
 PACED = f"""
 import json, sys, time
-sys.path.insert(0, {str(TESTS)!r})
-from faultserver import FaultServer, chunked
-from payloads import closing, delta, opening, thinking
+sys.path.insert(0, {str(ROOT)!r})
+from tests.support.fault_server import FaultServer, chunked
+from tests.support.wire_payloads import closing, delta, opening, thinking
 
 words = [step for _ in range({WORDS}) for step in (0.03, delta("messages", "word "))]
 said = [*opening("messages"), thinking("Hm."), 0.2, delta("messages", "first "), *words, *closing("messages")]

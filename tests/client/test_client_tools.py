@@ -9,10 +9,10 @@ from typing import Any
 
 import pydantic
 import pytest
-from faultserver import FaultServer, chunked, event, whole
 
 import famnb
 from famnb.client import Client
+from tests.support.fault_server import FaultServer, chunked, event, whole
 
 
 @famnb.tool

@@ -11,13 +11,13 @@ from typing import Any
 
 import distributed
 import pytest
-import sharedrun
 
 import famnb
 from famnb.service import Server
+from tests.support import shared_run
 
 CHILDREN = multiprocessing.get_context("forkserver")
-CHILDREN.set_forkserver_preload(["famnb.study"])
+CHILDREN.set_forkserver_preload(["famnb.api"])
 
 
 @pytest.fixture(scope="session")
@@ -85,7 +85,7 @@ def child(server: Server, tmp_path: Path) -> Iterator[Callable[..., tuple[BasePr
         heard, say = CHILDREN.Pipe(duplex=False)
         ledger = str(tmp_path / "ledger.sqlite")
         process = CHILDREN.Process(
-            target=sharedrun.run, args=(server.url, server.key, ledger, prompts, concurrency, on, say)
+            target=shared_run.run, args=(server.url, server.key, ledger, prompts, concurrency, on, say)
         )
         started.append(process)
         process.start()

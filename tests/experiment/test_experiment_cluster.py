@@ -12,11 +12,11 @@ import time
 
 import distributed
 import pytest
-from sharedrun import CELLS_PER_PROMPT
 
 import famnb
 from famnb.errors import CredentialError, InvalidRequest
-from famnb.experiment import cluster
+from famnb.experiment.dask import executor
+from tests.support.shared_run import CELLS_PER_PROMPT
 
 GRID = famnb.grid(model=["fam-2-5-pro", "fam-2-5-mini"], endpoint="messages")
 
@@ -229,7 +229,7 @@ def carrying(dask_client):
 
 def test_without_any_worker_for_long_the_run_ends_and_says_so(connect, stalling, monkeypatch):
     """Also where no cell is left to start; what was in flight is interrupted, and the next run goes on."""
-    monkeypatch.setattr(cluster, "GONE_S", 0.5)
+    monkeypatch.setattr(executor, "GONE_S", 0.5)
     key = {"FAM_API_KEY": stalling.key}
     with (
         distributed.LocalCluster(n_workers=1, dashboard_address=":0", env=key) as alone,

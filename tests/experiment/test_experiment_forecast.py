@@ -11,11 +11,11 @@ import pytest
 
 import famnb
 from famnb.experiment.forecast import forecast
-from famnb.experiment.past import history, settings_of
+from famnb.experiment.forecast_history import history, settings_of
 from famnb.experiment.plan import cells_of
 from famnb.experiment.prompts import prompts_of
 from famnb.experiment.variants import grid, variants_of
-from famnb.record.rows import input_chars
+from famnb.record.serialize import input_chars
 
 FIELDS = {"endpoint": "messages", "max_tokens": 400}
 
@@ -182,7 +182,7 @@ def test_a_long_plan_is_foreseen_as_a_short_one_is(monkeypatch):
     """Fewer runs of it are drawn, which changes its figures little."""
     plan, calls = cells(40, models=["fam-2-5-pro"]), past(200)
     short = forecast(plan, calls, concurrency=4)
-    monkeypatch.setattr("famnb.experiment.possible.CALLS", 40 * 200)
+    monkeypatch.setattr("famnb.experiment.forecast_simulation.CALLS", 40 * 200)
     long = forecast(plan, calls, concurrency=4)
     for one, other in ((short.total.output_tokens, long.total.output_tokens), (short.wall_s, long.wall_s)):
         assert one != other

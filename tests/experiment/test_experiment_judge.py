@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faultserver import FaultServer, whole
-from spoken import experiment, service, shown
 
 import famnb
 from famnb import scorers
@@ -19,6 +17,8 @@ from famnb.errors import InvalidRequest
 from famnb.experiment import Prompt
 from famnb.experiment.budget import ceiling
 from famnb.reply import Block, Reply
+from tests.support.fault_server import FaultServer, whole
+from tests.support.scripted_models import experiment, service, shown
 
 Serve = Callable[..., tuple[famnb.Client, FaultServer]]
 

@@ -7,9 +7,9 @@ import random
 import time
 
 import pytest
-from sharedrun import CELLS_PER_PROMPT
 
 import famnb
+from tests.support.shared_run import CELLS_PER_PROMPT
 
 PROMPTS = 500
 CELLS = PROMPTS * CELLS_PER_PROMPT

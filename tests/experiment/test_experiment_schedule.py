@@ -8,11 +8,10 @@ from decimal import Decimal
 
 import pytest
 
-from famnb.experiment.budget import Outcome, Purse, counted
-from famnb.experiment.job import Job
+from famnb.experiment.budget import Budget, Outcome, counted
 from famnb.experiment.plan import cells_of
 from famnb.experiment.prompts import prompts_of
-from famnb.experiment.runner import Run
+from famnb.experiment.runner import Job, Run
 from famnb.experiment.variants import variants_of
 
 
@@ -63,7 +62,7 @@ def running():
         cells = cells_of(prompts_of(["a", "b", "c"]), variants, repeats=2, warmup=warmup, seed=0, shared={})
         purse = None
         if budget is not None:
-            purse = Purse(Decimal(budget), worst={cell.key: Decimal(2) for cell in cells}, spent=Decimal())
+            purse = Budget(Decimal(budget), worst={cell.key: Decimal(2) for cell in cells}, spent=Decimal())
         job = Job(
             name="s",
             todo=cells,

@@ -12,19 +12,19 @@ from typing import Any, Literal
 
 import pydantic
 import pytest
-from faultserver import FaultServer
 from hypothesis import given
 from hypothesis import strategies as st
-from spoken import experiment, service
 
 import famnb
 from famnb import scorers
 from famnb.errors import Interrupted, InvalidRequest
 from famnb.experiment import Prompt
 from famnb.experiment.scorers import Score, Scorer, scored
-from famnb.record import Ledger, marks
-from famnb.record.marks import Scored
+from famnb.record import Ledger, ratings
+from famnb.record.ratings import Scored
 from famnb.reply import Block, Reply
+from tests.support.fault_server import FaultServer
+from tests.support.scripted_models import experiment, service
 
 
 class Invoice(pydantic.BaseModel):
@@ -286,12 +286,12 @@ def test_scores_and_votes_leave_and_come_back_with_their_ledger(talker: famnb.Cl
     with Ledger(tmp_path / "copy.sqlite") as copy:
         for _ in range(2):
             copy.load(tmp_path / "x.parquet")
-            assert sorted(marks.scores(copy, ids), key=str) == sorted(marks.scores(talker.ledger, ids), key=str)
-            assert marks.votes(copy, "spoken") == marks.votes(talker.ledger, "spoken")
+            assert sorted(ratings.scores(copy, ids), key=str) == sorted(ratings.scores(talker.ledger, ids), key=str)
+            assert ratings.votes(copy, "spoken") == ratings.votes(talker.ledger, "spoken")
         assert len(famnb.calls(tmp_path / "x.parquet")) == 4
         copy.prune(older_than=timedelta(0))
-        assert list(marks.scores(copy, ids)) == []
-        assert len(marks.votes(copy, "spoken")) == 1
+        assert list(ratings.scores(copy, ids)) == []
+        assert len(ratings.votes(copy, "spoken")) == 1
 
 
 def test_two_processes_score_into_one_ledger(tmp_path: Path) -> None:
@@ -307,7 +307,7 @@ with Ledger(sys.argv[1]) as ledger:
     started = [subprocess.Popen([sys.executable, "-c", code, str(path), name]) for name in "ab"]
     assert [each.wait(60) for each in started] == [0, 0]
     with Ledger(path) as ledger:
-        marks.keep(ledger, [Scored(call_id="a0", scorer="s", value=2.0, detail="later")])
-        found = list(marks.scores(ledger, [f"{name}{place}" for name in "ab" for place in range(50)]))
+        ratings.keep(ledger, [Scored(call_id="a0", scorer="s", value=2.0, detail="later")])
+        found = list(ratings.scores(ledger, [f"{name}{place}" for name in "ab" for place in range(50)]))
     assert len(found) == 100
     assert sorted(mark.value for mark in found)[-2:] == [1.0, 2.0]

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 import famnb
-from famnb.experiment import tables
+from famnb import formatting
 from famnb.experiment.summary import summary
-from famnb.service.engines.pace import Pace, profile
+from famnb.service.engines.latency_model import Pace, profile
 
 PRO, MINI = "fam-2-5-pro", "fam-2-5-mini"
 
@@ -279,13 +279,13 @@ def test_the_medians_of_a_run_over_sockets_are_near_the_simulators_own(connect):
 @pytest.mark.parametrize(
     ("low", "high", "said", "expected"),
     [
-        (0.35, 0.48, tables.seconds, "0.35–0.48 s"),
-        (0.05, 0.48, tables.seconds, "50 ms–0.48 s"),
-        (-0.02, 0.05, tables.seconds, "−20 ms to 50 ms"),
-        (-3, -1, tables.whole, "−3 to −1"),
-        (0.0012, 1.5, tables.usd, "$0.0012–$1.50"),
+        (0.35, 0.48, formatting.seconds, "0.35–0.48 s"),
+        (0.05, 0.48, formatting.seconds, "50 ms–0.48 s"),
+        (-0.02, 0.05, formatting.seconds, "−20 ms to 50 ms"),
+        (-3, -1, formatting.whole, "−3 to −1"),
+        (0.0012, 1.5, formatting.usd, "$0.0012–$1.50"),
     ],
 )
 def test_intervals_are_written_as_one_reads_them(low, high, said, expected):
     """A common unit once, a minus sign where there is one."""
-    assert tables.between(low, high, said) == expected
+    assert formatting.between(low, high, said) == expected

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from faultserver import FaultServer
 from hypothesis import given
 from hypothesis import strategies as st
-from spoken import experiment, service
 
 import famnb
 from famnb import stats
@@ -20,8 +18,10 @@ from famnb.experiment.plan import Cell, cells_of
 from famnb.experiment.prompts import prompts_of
 from famnb.experiment.variants import variants_of
 from famnb.experiment.votes import JUDGE
-from famnb.record import marks
-from famnb.record.marks import Voted
+from famnb.record import ratings
+from famnb.record.ratings import Voted
+from tests.support.fault_server import FaultServer
+from tests.support.scripted_models import experiment, service
 
 
 def planned(prompts: int, variants: int, repeats: int) -> tuple[Cell, ...]:
@@ -134,7 +134,7 @@ def test_votes_stand_in_frames_beside_cost_and_latency(talker: famnb.Client) -> 
     for left, right in votes.drawn(cells, seed=0):
         for voter in ("ann", "bob"):
             better = "left" if left.variant.label == "good" else "right"
-            marks.keep(
+            ratings.keep(
                 talker.ledger,
                 [
                     Voted(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from exchanges import exchange, spoken
 
 from famnb import ChatRequest, compose
 from famnb.events import Usage
 from famnb.record import Ledger
-from famnb.record.estimate import PRIOR, Fit, Ratio, estimated, fitted
-from famnb.record.rows import hidden_cap, input_chars
+from famnb.record.serialize import hidden_cap, input_chars
+from famnb.record.token_estimates import PRIOR, Fit, Ratio, estimated, fitted
+from tests.support.exchanges import exchange, spoken
 
 
 def test_without_history_the_prior_is_wide() -> None:

@@ -17,7 +17,7 @@ from famnb.record import Ledger
 
 WRITE = """
 import sys
-from exchanges import exchange
+from tests.support.exchanges import exchange
 from famnb.record import Ledger
 ledger = Ledger(sys.argv[1])
 while True:
@@ -36,7 +36,7 @@ while True:
 def test_four_killed_writers_lose_nothing_they_acknowledged(ledger: Ledger, tmp_path: Path) -> None:
     """20 rounds of SIGKILL: the file opens and is sound, acknowledged calls are complete, open ones `interrupted`."""
     chance = random.Random(20)
-    here = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    here = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     acknowledged: set[str] = set()
     for turn in range(20):
         files = [tmp_path / f"{turn}-{number}.txt" for number in range(4)]

@@ -14,7 +14,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from exchanges import at, chunk, exchange, spoken
 
 from famnb import endpoints
 from famnb.client import Client
@@ -24,6 +23,7 @@ from famnb.record.ledger import CHUNK
 from famnb.reply import Reply
 from famnb.service import Server
 from famnb.timing import Timing
+from tests.support.exchanges import at, chunk, exchange, spoken
 
 
 def test_a_call_comes_back_as_it_went(ledger: Ledger) -> None:
@@ -185,7 +185,7 @@ def test_threads_share_a_ledger(ledger: Ledger) -> None:
 
 WRITE_50 = """
 import sys
-from exchanges import exchange
+from tests.support.exchanges import exchange
 from famnb.record import Ledger
 ledger = Ledger(sys.argv[1])
 for _ in range(50):
@@ -197,7 +197,7 @@ for _ in range(50):
 
 def test_processes_share_a_file(ledger: Ledger) -> None:
     """Four processes begin the same new file at once; all 200 calls are in it, without a warning, without a flush."""
-    here = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    here = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     command = [sys.executable, "-W", "error", "-c", WRITE_50, str(ledger.path)]
     children = [subprocess.Popen(command, env=here, stderr=subprocess.PIPE) for _ in range(4)]
     complaints = [child.communicate()[1] for child in children]

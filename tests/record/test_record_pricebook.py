@@ -9,8 +9,8 @@ import pytest
 
 from famnb.errors import InvalidRequest
 from famnb.events import Usage
+from famnb.formatting import dollars
 from famnb.record import Cost, PriceBook
-from famnb.record.price import dollars
 
 MILLION = 1_000_000
 

@@ -10,7 +10,7 @@ import pytest
 
 from famnb.errors import InvalidRequest
 from famnb.events import Usage
-from famnb.record.pricebook import PriceBook
+from famnb.record.price_book import PriceBook
 
 FILE = """
 [[price]]

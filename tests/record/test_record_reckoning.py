@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from famnb.events import Usage
-from famnb.record.pricebook import PriceBook
-from famnb.record.reckoning import costs
-from famnb.record.rows import microseconds
+from famnb.record.costs import costs
+from famnb.record.price_book import PriceBook
+from famnb.record.serialize import microseconds
 
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
 PRICE = st.decimals(0, 100, places=4)

@@ -7,17 +7,17 @@ import math
 import time
 
 import pytest
-from exchanges import at, chunk, exchange, spoken
-from faultserver import FaultServer, chunked, whole
-from payloads import ENDPOINTS, body, delta, opening, request, said
 
 import famnb
 from famnb.errors import IdleTimeout, InvalidRequest, LedgerError, NotRecorded
 from famnb.record import Ledger
 from famnb.reply import Reply
 from famnb.request import Request
-from famnb.widget.text import transcript
-from famnb.widget.view.pane import Pane
+from famnb.widget.html import transcript
+from famnb.widget.live.pane import Pane
+from tests.support.exchanges import at, chunk, exchange, spoken
+from tests.support.fault_server import FaultServer, chunked, whole
+from tests.support.wire_payloads import ENDPOINTS, body, delta, opening, request, said
 
 KEY = "fam-key-0123456789abcdef"
 NOWHERE = "http://127.0.0.1:9"

@@ -15,15 +15,15 @@ from pathlib import Path
 
 import psutil
 import pytest
-from exchanges import exchange
-from faultserver import Do, FaultServer, chunked
-from payloads import delta, opening
 
 from famnb.errors import LedgerError
 from famnb.record import Ledger, schema
-from famnb.record.owner import Owner, this_process
+from famnb.record.process import Owner, this_process
+from tests.support.exchanges import exchange
+from tests.support.fault_server import Do, FaultServer, chunked
+from tests.support.wire_payloads import delta, opening
 
-HERE = {"PYTHONPATH": str(Path(__file__).parent.parent)}
+HERE = {"PYTHONPATH": str(Path(__file__).parents[2])}
 
 
 def patient(wanted: Callable[[], bool]) -> None:
@@ -143,7 +143,7 @@ def test_a_locked_file_gets_its_calls_later(ledger: Ledger, monkeypatch: pytest.
 
 FULL = """
 import resource, sys, warnings
-from exchanges import exchange
+from tests.support.exchanges import exchange
 from famnb.record import Ledger
 ledger = Ledger(sys.argv[1])
 ledger.closed(exchange()).result()
@@ -168,7 +168,7 @@ def test_a_full_disk_is_one_warning(ledger: Ledger) -> None:
 
 READ_ONLY = """
 import os, sys, warnings
-from exchanges import exchange
+from tests.support.exchanges import exchange
 from famnb.record import Ledger
 if os.geteuid() == 0:
     os.setuid(65534)

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exchanges import exchange
 
 from famnb import cli
 from famnb.errors import LedgerError
 from famnb.record import Ledger, schema
+from tests.support.exchanges import exchange
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from strategies import requests
 
 from famnb.errors import FamnbError, InvalidRequest
 from famnb.request import ChatRequest, MessagesRequest, Request, ResponsesRequest
 from famnb.request.base import where
+from tests.support.strategies import requests
 
 HI = [{"role": "user", "content": "hi"}]
 

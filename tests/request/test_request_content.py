@@ -8,7 +8,7 @@ import pytest
 
 from famnb.errors import InvalidRequest
 from famnb.request import ChatRequest, MessagesRequest, Request, ResponsesRequest, WebChatRequest
-from famnb.request.content import images, plain_text
+from famnb.request.message_parts import images, plain_text
 
 CALL = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 ROLES = {

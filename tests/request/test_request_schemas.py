@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import famnb
-from famnb.request.schemas import answer_format, growing
+from famnb.request.structured_output import answer_format, growing
 
 
 class Stop(pydantic.BaseModel):

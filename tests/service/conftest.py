@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from faultserver import FaultServer
-from servicecalls import Caller
-from upstreams import answering, gateway
 
 from famnb.endpoints import ENDPOINTS
 from famnb.service import Server
+from tests.support.fault_server import FaultServer
+from tests.support.service_requests import BaseClient
+from tests.support.upstream_servers import answering, gateway
 
 
 @pytest.fixture(scope="session")
-def api(server: Server) -> Iterator[Caller]:
+def api(server: Server) -> Iterator[BaseClient]:
     """A caller of the shared service."""
-    with Caller(server) as caller:
+    with BaseClient(server) as caller:
         yield caller
 
 
@@ -27,12 +27,12 @@ def endpoint(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def calling() -> Iterator[Callable[[Server], Caller]]:
+def calling() -> Iterator[Callable[[Server], BaseClient]]:
     """Makes callers of further services, closed at the end of the test."""
-    made: list[Caller] = []
+    made: list[BaseClient] = []
 
-    def make(server: Server) -> Caller:
-        made.append(Caller(server))
+    def make(server: Server) -> BaseClient:
+        made.append(BaseClient(server))
         return made[-1]
 
     yield make
@@ -41,14 +41,14 @@ def calling() -> Iterator[Callable[[Server], Caller]]:
 
 
 @pytest.fixture(scope="session")
-def fronted() -> Iterator[tuple[Caller, FaultServer]]:
+def fronted() -> Iterator[tuple[BaseClient, FaultServer]]:
     """A service in front of a scripted server, shared by the tests that need nothing special of either."""
     with FaultServer(choose=answering) as server, gateway(server) as caller:
         yield caller, server
 
 
 @pytest.fixture
-def upstream(fronted: tuple[Caller, FaultServer]) -> Iterator[FaultServer]:
+def upstream(fronted: tuple[BaseClient, FaultServer]) -> Iterator[FaultServer]:
     """The scripted server, which answers soundly unless a test says otherwise."""
     server = fronted[1]
     server.requests.clear()
@@ -57,6 +57,6 @@ def upstream(fronted: tuple[Caller, FaultServer]) -> Iterator[FaultServer]:
 
 
 @pytest.fixture
-def through(fronted: tuple[Caller, FaultServer]) -> Caller:
+def through(fronted: tuple[BaseClient, FaultServer]) -> BaseClient:
     """A caller of the service in front of it."""
     return fronted[0]

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from servicecalls import PATHS, Caller, minimal, said
 
 from famnb.service import Server, serve
+from tests.support.service_requests import PATHS, BaseClient, minimal, said
 
 FIXTURES = Path(__file__).parents[1] / "wire" / "fixtures"
 
@@ -95,7 +95,7 @@ def test_the_messages_endpoint_also_takes_the_header_of_its_sdk(server: Server) 
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "OPTIONS"])
-def test_another_method_is_405_and_says_what_is_allowed(api: Caller, endpoint: str, method: str) -> None:
+def test_another_method_is_405_and_says_what_is_allowed(api: BaseClient, endpoint: str, method: str) -> None:
     """Only POST is allowed, and `Allow` says so."""
     answer = api.request(method, PATHS[endpoint])
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
@@ -103,13 +103,13 @@ def test_another_method_is_405_and_says_what_is_allowed(api: Caller, endpoint: s
 
 
 @pytest.mark.parametrize("path", ["/", "/v1", "/v1/completions", "/v1/responses/", "/v2/responses", "/health/x", "//"])
-def test_an_unknown_path_is_404_in_the_common_shape(api: Caller, path: str) -> None:
+def test_an_unknown_path_is_404_in_the_common_shape(api: BaseClient, path: str) -> None:
     """A path that belongs to no endpoint gets the web chat's error shape."""
     answer = api.post(path, json={})
     assert (answer.status_code, said("web", answer.json())["type"]) == (404, "invalid_request_error")
 
 
-def test_an_unknown_path_below_an_endpoint_has_its_shape(api: Caller) -> None:
+def test_an_unknown_path_below_an_endpoint_has_its_shape(api: BaseClient) -> None:
     """Below the messages endpoint an error looks as it does there."""
     answer = api.post("/v1/messages/count_tokens", json={})
     assert (answer.status_code, said("messages", answer.json())["type"]) == (404, "invalid_request_error")
@@ -123,7 +123,7 @@ def small() -> Iterator[Server]:
 
 
 def test_a_body_over_the_limit_is_413_while_others_are_served(
-    small: Server, calling: Callable[[Server], Caller], endpoint: str
+    small: Server, calling: Callable[[Server], BaseClient], endpoint: str
 ) -> None:
     """Too large a body is refused, declared or not, and the connection serves on."""
     caller = calling(small)
@@ -134,14 +134,14 @@ def test_a_body_over_the_limit_is_413_while_others_are_served(
     assert caller.ask(endpoint).status_code == 200
 
 
-def test_the_default_limit_is_20_megabytes(api: Caller) -> None:
+def test_the_default_limit_is_20_megabytes(api: BaseClient) -> None:
     """20 MB pass; one byte more does not."""
     body = json.dumps(minimal("web")).encode()
     assert api.post(PATHS["web"], content=body.ljust(20_000_000)).status_code == 200
     assert api.post(PATHS["web"], content=body.ljust(20_000_001)).status_code == 413
 
 
-def test_a_large_upload_does_not_stop_others(server: Server, calling: Callable[[Server], Caller]) -> None:
+def test_a_large_upload_does_not_stop_others(server: Server, calling: Callable[[Server], BaseClient]) -> None:
     """While one caller uploads without end, another is answered."""
     uploading = threading.Event()
     served = threading.Event()
@@ -169,7 +169,7 @@ def test_a_slow_upload_is_408(small: Server, endpoint: str) -> None:
     assert "0.3 s" in said(endpoint, json.loads(body))["message"]
 
 
-def test_unknown_fields_are_refused_only_when_strict(calling: Callable[[Server], Caller]) -> None:
+def test_unknown_fields_are_refused_only_when_strict(calling: Callable[[Server], BaseClient]) -> None:
     """`strict` makes a field that does not exist a 400 that names it, at every depth."""
     with serve(time_scale=0, strict=True) as strict:
         caller = calling(strict)
@@ -180,7 +180,7 @@ def test_unknown_fields_are_refused_only_when_strict(calling: Callable[[Server],
         assert caller.ask("web").status_code == 200
 
 
-def test_every_answer_carries_its_marks(api: Caller, endpoint: str) -> None:
+def test_every_answer_carries_its_marks(api: BaseClient, endpoint: str) -> None:
     """A request id of its own, the engine's name and the server's, whatever the status."""
     answers = [api.ask(endpoint), api.ask(endpoint, stream=True), api.ask(endpoint, model="x"), api.get("/nowhere")]
     assert len({answer.headers["x-request-id"] for answer in answers}) == 4

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from servicecalls import PATHS, Caller, minimal, said
 
 from famnb.endpoints import ENDPOINTS
+from tests.support.service_requests import PATHS, BaseClient, minimal, said
 
 CAPS = {name: endpoint.request.cap for name, endpoint in ENDPOINTS.items()}
 CONVERSATION = {name: endpoint.request.prompt_field for name, endpoint in ENDPOINTS.items()}
@@ -43,7 +43,7 @@ def tool(name: Any = "look_up", **changes: Any) -> dict[str, Any]:
     ],
     ids=lambda body: repr(body[:24]),
 )
-def test_a_body_that_is_no_json_object_is_refused(api: Caller, endpoint: str, body: bytes) -> None:
+def test_a_body_that_is_no_json_object_is_refused(api: BaseClient, endpoint: str, body: bytes) -> None:
     """Bytes that are not one JSON object get 400 `invalid_json`."""
     answer = api.post(PATHS[endpoint], content=body)
     assert answer.status_code == 400
@@ -53,7 +53,7 @@ def test_a_body_that_is_no_json_object_is_refused(api: Caller, endpoint: str, bo
 
 
 @pytest.mark.parametrize("field", ["model", "conversation"])
-def test_a_missing_required_field_is_named(api: Caller, endpoint: str, field: str) -> None:
+def test_a_missing_required_field_is_named(api: BaseClient, endpoint: str, field: str) -> None:
     """Without a required field the message and `param` name it."""
     name = CONVERSATION[endpoint] if field == "conversation" else field
     answer = api.ask(endpoint, **{name: ...})
@@ -74,7 +74,7 @@ COMMON: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("field", "value"), COMMON)
-def test_a_wrong_value_is_refused_on_every_endpoint(api: Caller, endpoint: str, field: str, value: Any) -> None:
+def test_a_wrong_value_is_refused_on_every_endpoint(api: BaseClient, endpoint: str, field: str, value: Any) -> None:
     """A value outside the limits, or of another type, gets 400 and is named, whole and streamed alike."""
     name = {"cap": CAPS[endpoint], "conversation": CONVERSATION[endpoint]}.get(field, field)
     for streams in ({}, {"stream": True}) if field != "stream" else ({},):
@@ -103,7 +103,7 @@ def test_a_wrong_value_is_refused_on_every_endpoint(api: Caller, endpoint: str, 
     ],
     ids=repr,
 )
-def test_a_wrong_message_is_refused_on_every_endpoint(api: Caller, endpoint: str, message: Any) -> None:
+def test_a_wrong_message_is_refused_on_every_endpoint(api: BaseClient, endpoint: str, message: Any) -> None:
     """An unknown role or a content that says nothing gets 400, the place named."""
     answer = api.ask(endpoint, **{CONVERSATION[endpoint]: [message]})
     assert answer.status_code == 400, answer.text
@@ -154,7 +154,7 @@ def test_a_wrong_message_is_refused_on_every_endpoint(api: Caller, endpoint: str
     ids=repr,
 )
 def test_a_wrong_value_of_one_endpoint_is_refused(
-    api: Caller, endpoint_: str, fields: dict[str, Any], param: str
+    api: BaseClient, endpoint_: str, fields: dict[str, Any], param: str
 ) -> None:
     """A limit of one endpoint is kept there, the field named."""
     answer = api.ask(endpoint_, **fields)
@@ -179,7 +179,7 @@ def test_a_wrong_value_of_one_endpoint_is_refused(
     ],
     ids=repr,
 )
-def test_a_value_at_the_limit_passes(api: Caller, endpoint_: str, fields: dict[str, Any]) -> None:
+def test_a_value_at_the_limit_passes(api: BaseClient, endpoint_: str, fields: dict[str, Any]) -> None:
     """The limits themselves are allowed, and unknown fields are ignored."""
     assert api.ask(endpoint_, **fields).status_code == 200
 
@@ -195,19 +195,19 @@ def test_a_value_at_the_limit_passes(api: Caller, endpoint_: str, fields: dict[s
     ],
     ids=repr,
 )
-def test_every_shape_of_content_is_accepted_everywhere(api: Caller, endpoint: str, content: Any) -> None:
+def test_every_shape_of_content_is_accepted_everywhere(api: BaseClient, endpoint: str, content: Any) -> None:
     """A content may be a text, a part or a list of parts; images are counted, never fetched."""
     answer = api.ask(endpoint, **{CONVERSATION[endpoint]: [{"role": "user", "content": content}]})
     assert answer.status_code == 200, answer.text
 
 
-def test_a_model_that_does_not_exist_has_its_own_code(api: Caller) -> None:
+def test_a_model_that_does_not_exist_has_its_own_code(api: BaseClient) -> None:
     """An unknown model, also one of the other address, gets `model_not_found`."""
     for endpoint, model in (("web", "fam-9"), ("web", "fam-mini"), ("chat", "fam-2-5-pro"), ("responses", "x")):
         assert said(endpoint, api.ask(endpoint, model=model).json())["code"] == "model_not_found"
 
 
-def test_a_million_faulty_items_are_one_fault(api: Caller) -> None:
+def test_a_million_faulty_items_are_one_fault(api: BaseClient) -> None:
     """A long list of nonsense is refused at its first item, with a short message."""
     body = b'{"model": "fam-2-5-pro", "messages": [' + b"1," * 1_000_000 + b"1]}"
     answer = api.post(PATHS["web"], content=body)
@@ -215,19 +215,19 @@ def test_a_million_faulty_items_are_one_fault(api: Caller) -> None:
     assert len(answer.content) < 1000
 
 
-def test_a_very_long_key_does_not_come_back_whole(api: Caller) -> None:
+def test_a_very_long_key_does_not_come_back_whole(api: BaseClient) -> None:
     """The message and `param` stay short, however long what they name is."""
     answer = api.ask("responses", metadata={"k" * 1_000_000: "v"})
     assert answer.status_code == 400
     assert len(answer.content) < 5000
 
 
-def test_a_prompt_beyond_the_context_window_is_refused(api: Caller) -> None:
+def test_a_prompt_beyond_the_context_window_is_refused(api: BaseClient) -> None:
     """`fam-mini` reads at most 256K tokens; more is `context_length_exceeded`."""
     answer = api.ask("chat", "word " * 256_001)
     assert (answer.status_code, said("chat", answer.json())["code"]) == (400, "context_length_exceeded")
 
 
-def test_minimal_requests_are_valid(api: Caller, endpoint: str) -> None:
+def test_minimal_requests_are_valid(api: BaseClient, endpoint: str) -> None:
     """The request that the other tests spoil is itself answered."""
     assert api.post(PATHS[endpoint], json=minimal(endpoint)).status_code == 200

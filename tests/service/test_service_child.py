@@ -16,10 +16,10 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
-from servicecalls import PATHS, eventually, minimal
 
 from famnb.errors import ConnectError, CredentialError, InvalidRequest
 from famnb.service import Server, serve
+from tests.support.service_requests import PATHS, eventually, minimal
 
 
 def python(code: str) -> subprocess.Popen[str]:

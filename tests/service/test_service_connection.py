@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from servicecalls import PATHS, Caller, eventually, minimal, said
 
 from famnb.service import Server, serve
+from tests.support.service_requests import PATHS, BaseClient, eventually, minimal, said
 
 
 @pytest.fixture(scope="module")
@@ -250,7 +250,7 @@ def test_requests_sent_together_are_answered_in_their_order(server: Server) -> N
 def test_generation_stops_when_a_caller_leaves_who_has_sent_more() -> None:
     """The request that is being answered is given up, though another one came after it on the same connection."""
     body = json.dumps(minimal("web", "count to 99999", stream=True, max_new_tokens=99_999)).encode()
-    with serve(time_scale=1, concurrency=1) as slow, Caller(slow) as other:
+    with serve(time_scale=1, concurrency=1) as slow, BaseClient(slow) as other:
         with connected(slow) as connection:
             connection.sendall(post(slow, "web", body=body) + post(slow, "messages"))
             assert connection.recv(1)
@@ -271,7 +271,7 @@ def test_a_body_is_called_for_only_once_the_key_is_known(server: Server) -> None
     assert raw(server, wrong.partition(b"{")[0]).startswith(b"HTTP/1.1 401")
 
 
-def test_a_compressed_body_is_refused_in_words(api: Caller, endpoint: str) -> None:
+def test_a_compressed_body_is_refused_in_words(api: BaseClient, endpoint: str) -> None:
     """It is not decoded, and the answer says so rather than that it is no JSON."""
     data = gzip.compress(json.dumps(minimal(endpoint)).encode())
     answer = api.post(PATHS[endpoint], content=data, headers={"content-encoding": "gzip"})
@@ -281,7 +281,7 @@ def test_a_compressed_body_is_refused_in_words(api: Caller, endpoint: str) -> No
 @pytest.mark.parametrize(
     "type_", ["text/plain", "application/x-www-form-urlencoded", "application/json; charset=x", ""]
 )
-def test_what_a_body_calls_itself_does_not_matter(api: Caller, endpoint: str, type_: str) -> None:
+def test_what_a_body_calls_itself_does_not_matter(api: BaseClient, endpoint: str, type_: str) -> None:
     """JSON is JSON."""
     content = json.dumps(minimal(endpoint)).encode()
     assert api.post(PATHS[endpoint], content=content, headers={"content-type": type_}).status_code == 200

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import httpx
 import psutil
-from servicecalls import PATHS, Caller, decoded
 
 from famnb.service import Server, serve
+from tests.support.service_requests import PATHS, BaseClient, decoded
 
 PATH = PATHS["responses"]
 ROUNDS = 5
@@ -35,13 +35,13 @@ class Client(threading.Thread):
 
     def run(self) -> None:
         try:
-            with Caller(self._server) as caller, contextlib.suppress(httpx.TransportError):
+            with BaseClient(self._server) as caller, contextlib.suppress(httpx.TransportError):
                 while True:
                     self._make(caller)
         except Exception as error:
             self.error = error
 
-    def _make(self, caller: Caller) -> None:
+    def _make(self, caller: BaseClient) -> None:
         done = [*self.whole, *self.streamed]
         previous = self._rng.choice(done[-4:]) if done and self._rng.random() < 0.9 else ...
         prompt = f"count to 3, please, this is number {len(done)}"
@@ -77,7 +77,7 @@ def test_what_was_acknowledged_before_a_kill_is_there_afterwards(tmp_path: Path)
     streamed: dict[str, object] = {}
     for turn in range(ROUNDS + 1):
         with serve(store=tmp_path / "store.sqlite", time_scale=0, key="one-key-for-all-rounds") as server:
-            with Caller(server) as caller:
+            with BaseClient(server) as caller:
                 assert {id_: caller.get(f"{PATH}/{id_}").content for id_ in whole} == whole
                 assert {id_: caller.get(f"{PATH}/{id_}").json()["output"] for id_ in streamed} == streamed
                 ids = [*whole, *streamed]

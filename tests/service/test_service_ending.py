@@ -14,11 +14,11 @@ from typing import Any
 import httpx
 import psutil
 import pytest
-from faultserver import Do, FaultServer, chunked
-from servicecalls import PATHS, Caller, decoded, eventually, minimal, said
-from upstreams import HELLO, MODEL
 
 from famnb.service import Server, serve
+from tests.support.fault_server import Do, FaultServer, chunked
+from tests.support.service_requests import PATHS, BaseClient, decoded, eventually, minimal, said
+from tests.support.upstream_servers import HELLO, MODEL
 
 KEY = "the-key-of-these-tests"
 CAP = {"chat": "max_tokens", "responses": "max_output_tokens", "web": "max_new_tokens", "messages": "max_tokens"}
@@ -42,7 +42,7 @@ class Call(threading.Thread):
 
     def run(self) -> None:
         server, endpoint, fields = self._request
-        with Caller(server) as caller:
+        with BaseClient(server) as caller:
             while self.answer is None or self.answer.status_code == 429:
                 with caller.stream("POST", PATHS[endpoint], json=endless(endpoint, **fields)) as self.answer:
                     self.content = b""
@@ -52,7 +52,7 @@ class Call(threading.Thread):
                             self.begun.set()
 
 
-def runs(other: Caller, endpoint: str) -> bool:
+def runs(other: BaseClient, endpoint: str) -> bool:
     """Whether a call has the one place that there is; asked by a request that would hold it for a moment only."""
     return other.post(PATHS[endpoint], content=b"no JSON").status_code == 429
 
@@ -136,7 +136,7 @@ def test_uploads_under_way_are_answered() -> None:
         for endpoint, caller in callers.items():
             head = f"POST {PATHS[endpoint]} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {server.key}\r\n"
             caller.sendall(f"{head}content-length: 1000\r\n\r\n{{".encode())
-        with Caller(server) as other:
+        with BaseClient(server) as other:
             assert [other.get("/health").status_code for _ in range(3)] == [200] * 3
         terminated(server)
         for endpoint, caller in callers.items():
@@ -154,7 +154,7 @@ def test_a_stored_response_that_was_cut_short_has_failed(tmp_path: Path) -> None
         server.close()
         call.join(20)
     last = decoded(call.content)[-1]["response"]
-    with serve(time_scale=1, store=tmp_path / "store", key=KEY) as server, Caller(server) as caller:
+    with serve(time_scale=1, store=tmp_path / "store", key=KEY) as server, BaseClient(server) as caller:
         found = caller.get(f"{PATHS['responses']}/{last['id']}").json()
         assert (found["status"], found["error"]) == ("failed", last["error"])
         assert found["output"][0]["content"][0]["text"]
@@ -197,14 +197,14 @@ def test_a_caller_who_does_not_read_is_not_waited_for(tmp_path: Path) -> None:
         terminated(server)
         assert eventually(lambda: refuses(server))
         assert ended(server)
-    with serve(time_scale=0, store=tmp_path / "store", key=KEY) as server, Caller(server) as caller:
+    with serve(time_scale=0, store=tmp_path / "store", key=KEY) as server, BaseClient(server) as caller:
         id_ = head.partition(b'"id":"')[2].partition(b'"')[0].decode()
         assert caller.get(f"{PATHS['responses']}/{id_}").json()["status"] in ("failed", "cancelled")
 
 
 def test_an_idle_connection_does_not_hold_up_the_end() -> None:
     """One that is kept for a next call is closed at once, though its caller keeps it open."""
-    with serve() as server, Caller(server) as caller:
+    with serve() as server, BaseClient(server) as caller:
         assert caller.get("/health").status_code == 200
         terminated(server)
         assert ended(server)
@@ -214,7 +214,7 @@ def test_a_call_that_is_only_to_begin_is_refused() -> None:
     """What is silent before its first event, here because it was asked to be late, gets an error instead."""
     with serve(fault="delay=600", concurrency=1) as server:
         call = Call(server, "web", stream=True)
-        with Caller(server) as other:
+        with BaseClient(server) as other:
             assert eventually(lambda: runs(other, "web"))
         server.close()
         call.join(20)

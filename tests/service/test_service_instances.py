@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from famnb.service.engines.instances import instance
-from famnb.service.engines.schema import Unsatisfiable
+from famnb.service.engines.sample_json import Unsatisfiable, instance
 
 TREE = {
     "$defs": {

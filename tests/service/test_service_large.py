@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from servicecalls import PATHS, Caller, eventually, minimal, said
 
 from famnb.service import Server, serve
-from famnb.service.beside import LARGE
+from famnb.service.request_body import LARGE
+from tests.support.service_requests import PATHS, BaseClient, eventually, minimal, said
 
 TURN = {"role": "user", "content": "a"}
 MANY = [TURN] * 500_000
@@ -38,7 +38,7 @@ class Listening:
 
     def _listen(self, server: Server) -> None:
         body = minimal("messages", "count to 99999", stream=True, model="fam-2-5-mini", max_tokens=90_000)
-        with Caller(server) as caller, caller.stream("POST", PATHS["messages"], json=body) as stream:
+        with BaseClient(server) as caller, caller.stream("POST", PATHS["messages"], json=body) as stream:
             for line in stream.iter_lines():
                 self.deltas += "content_block_delta" in line
                 if self._over.is_set():
@@ -96,7 +96,7 @@ BODIES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("case", BODIES)
-def test_a_large_body_is_answered_as_a_small_one(api: Caller, endpoint: str, case: str) -> None:
+def test_a_large_body_is_answered_as_a_small_one(api: BaseClient, endpoint: str, case: str) -> None:
     """White space that makes it large changes neither the answer nor a word of an error."""
     body = json.dumps(minimal(endpoint, **BODIES[case])).encode()
     small, large = (api.post(PATHS[endpoint], content=content) for content in (body, body + b" " * LARGE))
@@ -106,7 +106,7 @@ def test_a_large_body_is_answered_as_a_small_one(api: Caller, endpoint: str, cas
 
 
 @pytest.mark.parametrize("broken", [b"{", b"[]", b"\xff", b'{"a": NaN}', b"[" * 300, b'{"messages": "\\ud8"}'])
-def test_a_large_body_that_is_broken_is_refused_as_a_small_one(api: Caller, broken: bytes) -> None:
+def test_a_large_body_that_is_broken_is_refused_as_a_small_one(api: BaseClient, broken: bytes) -> None:
     """To the word, but for the place in the body, which is the same since the white space comes after."""
     small, large = (api.post(PATHS["web"], content=content) for content in (broken, broken + b" " * LARGE))
     assert large.status_code == small.status_code == 400
@@ -124,7 +124,7 @@ def stripped(value: Any, names: set[str]) -> Any:
             return value
 
 
-def test_a_body_nested_too_deep_is_refused_however_large(api: Caller) -> None:
+def test_a_body_nested_too_deep_is_refused_however_large(api: BaseClient) -> None:
     """Brackets are counted first, yet many that are side by side are no depth."""
     deep = minimal("web", response_format={"type": "json_schema", "json_schema": {"schema": nested(110)}})
     answer = api.post(PATHS["web"], json=deep)
@@ -147,7 +147,7 @@ def test_a_caller_who_leaves_while_a_large_body_is_read_leaves_nothing_behind(pa
     address = urlsplit(paced.url)
     with socket.create_connection((address.hostname, address.port)) as sender:
         sender.sendall(head(paced, "web", body) + body)
-    with Caller(paced) as caller:
+    with BaseClient(paced) as caller:
         answer = caller.ask("web", "Say hello briefly.")
     assert answer.status_code == 200
     assert httpx.get(f"{paced.url}/health").json()["status"] == "ok"

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from servicecalls import Caller, eventually, said
 
 from famnb.service import Server, serve
-from famnb.service.access import Limits
-from famnb.service.refusal import Refusal
+from famnb.service.auth import Limits
+from famnb.service.errors import ServiceError
+from tests.support.service_requests import BaseClient, eventually, said
 
 
 class Clock:
@@ -29,7 +29,7 @@ def request(limits: Limits, key: str = "key") -> float | None:
     try:
         with limits.admitted(key):
             return None
-    except Refusal as refusal:
+    except ServiceError as refusal:
         return float(refusal.headers["retry-after"])
 
 
@@ -94,7 +94,7 @@ def test_concurrency_counts_only_what_runs() -> None:
     assert request(limits) is None
 
 
-def test_a_limited_service_answers_429_in_shape(calling: Callable[[Server], Caller], endpoint: str) -> None:
+def test_a_limited_service_answers_429_in_shape(calling: Callable[[Server], BaseClient], endpoint: str) -> None:
     """Over the wire: two pass, the rest are 429 with both forms of `Retry-After`."""
     with serve(time_scale=0, requests_per_minute=1, burst=2) as limited:
         caller = calling(limited)
@@ -105,7 +105,7 @@ def test_a_limited_service_answers_429_in_shape(calling: Callable[[Server], Call
     assert int(answers[-1].headers["retry-after-ms"]) <= int(answers[-1].headers["retry-after"]) * 1000
 
 
-def test_of_a_burst_at_once_exactly_those_beyond_the_limit_are_refused(calling: Callable[[Server], Caller]) -> None:
+def test_of_a_burst_at_once_exactly_those_beyond_the_limit_are_refused(calling: Callable[[Server], BaseClient]) -> None:
     """15 callers at the same moment, 10 allowed: 10 answers and 5 × 429, and nobody's request counts twice."""
     with serve(time_scale=0, requests_per_minute=10) as limited:
         caller = calling(limited)
@@ -114,7 +114,7 @@ def test_of_a_burst_at_once_exactly_those_beyond_the_limit_are_refused(calling: 
     assert sorted(statuses) == [200] * 10 + [429] * 5
 
 
-def test_whoever_waits_exactly_as_long_as_he_was_told_passes(calling: Callable[[Server], Caller]) -> None:
+def test_whoever_waits_exactly_as_long_as_he_was_told_passes(calling: Callable[[Server], BaseClient]) -> None:
     """Over the wire, time after time, by the finer of the two headers; the coarser one is never sooner."""
     with serve(time_scale=0, requests_per_minute=120, burst=1) as limited:
         caller = calling(limited)
@@ -127,7 +127,7 @@ def test_whoever_waits_exactly_as_long_as_he_was_told_passes(calling: Callable[[
             assert caller.ask("web").status_code == 200
 
 
-def test_a_stream_holds_its_place_until_it_ends(calling: Callable[[Server], Caller]) -> None:
+def test_a_stream_holds_its_place_until_it_ends(calling: Callable[[Server], BaseClient]) -> None:
     """While a stream is open another request is 429; afterwards it passes."""
     with serve(time_scale=0, concurrency=1) as limited:
         caller = calling(limited)
@@ -143,6 +143,6 @@ def _streamed() -> dict[str, object]:
     return {"model": "fam-2-5-pro", "input": "hello", "stream": True}
 
 
-def test_the_embedded_default_has_no_limit(api: Caller) -> None:
+def test_the_embedded_default_has_no_limit(api: BaseClient) -> None:
     """Without options nothing is ever 429."""
     assert {api.ask("web", "one sentence").status_code for _ in range(50)} == {200}

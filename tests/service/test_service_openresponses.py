@@ -10,12 +10,12 @@ from typing import Any
 import jsonschema
 import pytest
 from openai import OpenAI
-from servicecalls import PATHS, Caller, decoded
 
 from famnb.client import Client
 from famnb.endpoints import compose
 from famnb.errors import InvalidRequest
 from famnb.service import serve
+from tests.support.service_requests import PATHS, BaseClient, decoded
 
 IMAGE = "data:image/png;base64,iVBORw0KGgo="
 CASES: dict[str, list[dict[str, Any]]] = {
@@ -139,13 +139,13 @@ def valid(value: Any, schema: dict[str, Any]) -> bool:
 
 
 @pytest.fixture(scope="module")
-def profiled() -> Iterator[Caller]:
+def profiled() -> Iterator[BaseClient]:
     """A caller of a service with the profile."""
-    with serve(time_scale=0, profile="openresponses") as server, Caller(server) as caller:
+    with serve(time_scale=0, profile="openresponses") as server, BaseClient(server) as caller:
         yield caller
 
 
-def events(caller: Caller, **fields: Any) -> list[Any]:
+def events(caller: BaseClient, **fields: Any) -> list[Any]:
     """The events of a streamed answer, each checked; the last line must have been `[DONE]`."""
     stream = caller.ask("responses", stream=True, **fields).content
     *said, last = decoded(stream)
@@ -159,7 +159,7 @@ def events(caller: Caller, **fields: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_whole_response_has_every_field(profiled: Caller, case: str) -> None:
+def test_a_whole_response_has_every_field(profiled: BaseClient, case: str) -> None:
     """It is complete, has an output, and every required field has its type."""
     body = profiled.ask("responses", input=[{"type": "message", **item} for item in CASES[case]]).json()
     assert valid(body, RESPONSE)
@@ -169,7 +169,7 @@ def test_a_whole_response_has_every_field(profiled: Caller, case: str) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_stream_has_every_event_and_field(profiled: Caller, case: str) -> None:
+def test_a_stream_has_every_event_and_field(profiled: BaseClient, case: str) -> None:
     """Every event is valid and in its order, and the last one has the whole response."""
     said = events(profiled, input=[{"type": "message", **item} for item in CASES[case]])
     types = [event["type"] for event in said]
@@ -191,7 +191,7 @@ def test_a_stream_has_every_event_and_field(profiled: Caller, case: str) -> None
     assert (said[0]["response"]["completed_at"], final["status"]) == (None, "completed")
 
 
-def test_a_conversation_goes_on_by_id(profiled: Caller) -> None:
+def test_a_conversation_goes_on_by_id(profiled: BaseClient) -> None:
     """The next response names the one it continues."""
     first = profiled.ask("responses", "My name is Ada.").json()
     second = profiled.ask("responses", "What is my name?", previous_response_id=first["id"]).json()
@@ -200,7 +200,7 @@ def test_a_conversation_goes_on_by_id(profiled: Caller) -> None:
     assert "My name is Ada." in second["output"][0]["content"][0]["text"]
 
 
-def test_what_was_asked_for_is_repeated(profiled: Caller) -> None:
+def test_what_was_asked_for_is_repeated(profiled: BaseClient) -> None:
     """Each field as the request had it, the document's default where it had none."""
     asked: dict[str, Any] = {
         "instructions": "Be kind.",
@@ -228,13 +228,13 @@ def test_what_was_asked_for_is_repeated(profiled: Caller) -> None:
         {"reasoning": {"effort": "minimal", "summary": "none"}},
     ],
 )
-def test_what_the_specification_has_no_word_for_is_still_valid(profiled: Caller, fields: dict[str, Any]) -> None:
+def test_what_the_specification_has_no_word_for_is_still_valid(profiled: BaseClient, fields: dict[str, Any]) -> None:
     """Whole and streamed, whatever the document allows."""
     assert valid(profiled.ask("responses", **fields).json(), RESPONSE)
     assert events(profiled, **fields)
 
 
-def test_an_incomplete_response_says_why(profiled: Caller) -> None:
+def test_an_incomplete_response_says_why(profiled: BaseClient) -> None:
     """It met its cap: no time of completion, and a reason; the stream's last event is `response.incomplete`."""
     body = profiled.ask("responses", "count to 100", max_output_tokens=5).json()
     assert valid(body, RESPONSE)
@@ -246,7 +246,7 @@ def test_an_incomplete_response_says_why(profiled: Caller) -> None:
     )
 
 
-def test_a_failed_stream_ends_with_a_valid_response(profiled: Caller) -> None:
+def test_a_failed_stream_ends_with_a_valid_response(profiled: BaseClient) -> None:
     """`response.failed` with the error's code and message, then `[DONE]`."""
     answer = profiled.post(
         PATHS["responses"],
@@ -259,13 +259,13 @@ def test_a_failed_stream_ends_with_a_valid_response(profiled: Caller) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_stored_response_is_the_one_that_was_sent(profiled: Caller, stream: bool) -> None:
+def test_a_stored_response_is_the_one_that_was_sent(profiled: BaseClient, stream: bool) -> None:
     """Retrieved, it has the same fields and values, the time of completion included."""
     sent = events(profiled)[-1]["response"] if stream else profiled.ask("responses").json()
     assert profiled.get(f"{PATHS['responses']}/{sent['id']}").json() == sent
 
 
-def test_our_client_and_the_openai_sdk_read_it(profiled: Caller) -> None:
+def test_our_client_and_the_openai_sdk_read_it(profiled: BaseClient) -> None:
     """Both read the stream to the same text."""
     key = profiled.headers["authorization"].removeprefix("Bearer ")
     url = str(profiled.base_url).rstrip("/")
@@ -280,14 +280,14 @@ def test_our_client_and_the_openai_sdk_read_it(profiled: Caller) -> None:
     assert (final.usage and final.usage.output_tokens_details.reasoning_tokens) == 0
 
 
-def test_the_other_endpoints_do_not_change(profiled: Caller, api: Caller) -> None:
+def test_the_other_endpoints_do_not_change(profiled: BaseClient, api: BaseClient) -> None:
     """Only the responses endpoint has a profile; the others answer as without it."""
     for endpoint in ("chat", "web", "messages"):
         assert set(profiled.ask(endpoint).json()) == set(api.ask(endpoint).json())
         assert all("sequence_number" not in event for event in profiled.events(endpoint) if event != "[DONE]")
 
 
-def test_without_the_profile_the_document_alone_holds(api: Caller) -> None:
+def test_without_the_profile_the_document_alone_holds(api: BaseClient) -> None:
     """None of the added fields, events or lines is there; the fixtures of the streams hold it to the byte."""
     body = api.ask("responses").json()
     assert set(body) == {"id", "object", "status", "created_at", "model", "output", "usage"}

@@ -12,8 +12,8 @@ from scipy import stats
 from famnb.endpoints import compose
 from famnb.events import Delta, Usage
 from famnb.request import Request
-from famnb.service.engines.pace import OTHER, PROFILES, LogNormal, profile
-from famnb.service.engines.sim import Sim
+from famnb.service.engines.latency_model import OTHER, PROFILES, LogNormal, profile
+from famnb.service.engines.simulated import Sim
 from famnb.service.prompt import prompt_of
 
 REPLIES = 2_000

@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
-from faultserver import FaultServer, whole
-from servicecalls import PATHS, minimal
-from upstreams import answering
+
+from tests.support.fault_server import FaultServer, whole
+from tests.support.service_requests import PATHS, minimal
+from tests.support.upstream_servers import answering
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 COMMANDS = re.findall(r"^famnb serve --upstream .*$", README, re.MULTILINE)

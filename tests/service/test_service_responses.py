@@ -8,34 +8,33 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 
 import httpx
 import pytest
-from servicecalls import PATHS, Caller, minimal, said
 
 from famnb.events import Delta, Done, Ended, Event, Started
 from famnb.service import Server, serve
-from famnb.service.stores.keeping import kept
+from famnb.service.stores.base import Stored, kept
 from famnb.service.stores.memory import MemoryStore
-from famnb.service.stores.store import Stored
 from famnb.wire import responses
+from tests.support.service_requests import PATHS, BaseClient, minimal, said
 
 PATH = PATHS["responses"]
 
 
 @pytest.fixture(scope="module", params=["memory", "file"])
-def api(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Caller]:
+def api(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BaseClient]:
     """A caller of a service with either kind of store."""
     store = tmp_path_factory.mktemp("store") / "responses.sqlite" if request.param == "file" else ""
-    with serve(time_scale=0, store=store) as server, Caller(server) as caller:
+    with serve(time_scale=0, store=store) as server, BaseClient(server) as caller:
         yield caller
 
 
-def answered(caller: Caller, prompt: str, **fields: object) -> tuple[str, str]:
+def answered(caller: BaseClient, prompt: str, **fields: object) -> tuple[str, str]:
     """The id and the text of a response."""
     body = caller.ask("responses", prompt, **fields).json()
     return body["id"], body["output"][0]["content"][0]["text"]
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_conversation_goes_on(api: Caller, stream: bool) -> None:
+def test_a_conversation_goes_on(api: BaseClient, stream: bool) -> None:
     """The next answer knows what was said before, whether that came whole or streamed."""
     if stream:
         id_ = api.events("responses", "My name is Ada.")[0]["response"]["id"]
@@ -46,7 +45,7 @@ def test_a_conversation_goes_on(api: Caller, stream: bool) -> None:
     assert "My name is Ada." in text
 
 
-def test_a_conversation_branches(api: Caller) -> None:
+def test_a_conversation_branches(api: BaseClient) -> None:
     """Two answers to the same response do not know of each other."""
     root, _ = answered(api, "The root.")
     left, _ = answered(api, "The left branch.", previous_response_id=root)
@@ -56,7 +55,7 @@ def test_a_conversation_branches(api: Caller) -> None:
     assert ("The root." in text, "The right branch." in text, "The left branch." in text) == (True, True, False)
 
 
-def test_instructions_are_not_carried_over(api: Caller) -> None:
+def test_instructions_are_not_carried_over(api: BaseClient) -> None:
     """The instructions of the earlier response are gone; a system message of its input stays."""
     items = [{"role": "system", "content": "Speak plainly."}, {"role": "user", "content": "Hello."}]
     id_, first = answered(api, "", input=items, instructions="Be a pirate.")
@@ -64,7 +63,7 @@ def test_instructions_are_not_carried_over(api: Caller) -> None:
     assert ("Be a pirate." in first, "Be a pirate." in text, "Speak plainly." in text) == (True, False, True)
 
 
-def test_what_was_seen_before_is_counted_as_cached(api: Caller) -> None:
+def test_what_was_seen_before_is_counted_as_cached(api: BaseClient) -> None:
     """The repeated prefix is part of the input and named as cached; under other instructions nothing is."""
     id_, _ = answered(api, "My name is Ada.", instructions="Be kind.")
     fresh = {"previous_response_id": id_, "instructions": "Be terse."}
@@ -75,7 +74,7 @@ def test_what_was_seen_before_is_counted_as_cached(api: Caller) -> None:
     assert usage["input_tokens_details"]["cached_tokens"] == 0
 
 
-def test_an_incomplete_response_can_be_continued(api: Caller) -> None:
+def test_an_incomplete_response_can_be_continued(api: BaseClient) -> None:
     """A response that met its cap is a response all the same."""
     body = api.ask("responses", "count to 100", max_output_tokens=5).json()
     assert (body["status"], body["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
@@ -83,7 +82,7 @@ def test_an_incomplete_response_can_be_continued(api: Caller) -> None:
     assert api.ask("responses", "Go on.", previous_response_id=body["id"]).status_code == 200
 
 
-def refused(caller: Caller, id_: object) -> bool:
+def refused(caller: BaseClient, id_: object) -> bool:
     """Whether continuing a response is refused as it should be, whole and streamed."""
     answers = [caller.ask("responses", previous_response_id=id_, **more) for more in ({}, {"stream": True})]
     errors = [said("responses", answer.json()) for answer in answers]
@@ -92,20 +91,20 @@ def refused(caller: Caller, id_: object) -> bool:
     )
 
 
-def test_an_unknown_response_cannot_be_continued(api: Caller) -> None:
+def test_an_unknown_response_cannot_be_continued(api: BaseClient) -> None:
     """An id that was never given is 400."""
     assert refused(api, "resp_unknown")
     assert refused(api, "")
 
 
-def test_what_is_not_stored_cannot_be_continued_or_retrieved(api: Caller) -> None:
+def test_what_is_not_stored_cannot_be_continued_or_retrieved(api: BaseClient) -> None:
     """`store: false` leaves nothing behind."""
     id_, _ = answered(api, "Forget this.", store=False)
     assert refused(api, id_)
     assert api.get(f"{PATH}/{id_}").status_code == 404
 
 
-def test_a_failed_response_is_kept_but_not_continued(api: Caller) -> None:
+def test_a_failed_response_is_kept_but_not_continued(api: BaseClient) -> None:
     """A failure inside a stream leaves a response with status `failed` and its error."""
     headers = {"x-famnb-fault": "error=3"}
     stream = api.post(PATH, json=minimal("responses", stream=True), headers=headers)
@@ -115,7 +114,7 @@ def test_a_failed_response_is_kept_but_not_continued(api: Caller) -> None:
     assert refused(api, id_)
 
 
-def test_a_stored_response_is_retrieved_as_it_was(api: Caller) -> None:
+def test_a_stored_response_is_retrieved_as_it_was(api: BaseClient) -> None:
     """`GET` gives the whole reply's own bytes; of a streamed one, the same object."""
     whole = api.ask("responses")
     assert api.get(f"{PATH}/{whole.json()['id']}").content == whole.content
@@ -124,7 +123,7 @@ def test_a_stored_response_is_retrieved_as_it_was(api: Caller) -> None:
     assert (stored["output"], stored["status"]) == (final["output"], "completed")
 
 
-def test_a_deleted_response_is_gone_while_its_successors_go_on(api: Caller) -> None:
+def test_a_deleted_response_is_gone_while_its_successors_go_on(api: BaseClient) -> None:
     """After `DELETE` it is 404, but a conversation that went past it continues."""
     first, _ = answered(api, "My name is Ada.")
     second, _ = answered(api, "Noted?", previous_response_id=first)
@@ -136,7 +135,7 @@ def test_a_deleted_response_is_gone_while_its_successors_go_on(api: Caller) -> N
     assert "My name is Ada." in text
 
 
-def test_another_key_sees_nothing(calling: Callable[[Server], Caller]) -> None:
+def test_another_key_sees_nothing(calling: Callable[[Server], BaseClient]) -> None:
     """Responses belong to the key that made them."""
     with serve(time_scale=0, key=["first-key", "second-key"]) as shared:
         owner, other = calling(shared), calling(shared)
@@ -154,14 +153,14 @@ def test_retrieving_needs_the_key(server: Server) -> None:
     assert (answer.status_code, said("responses", answer.json())["code"]) == (401, "invalid_api_key")
 
 
-def test_other_methods_say_what_is_allowed(api: Caller) -> None:
+def test_other_methods_say_what_is_allowed(api: BaseClient) -> None:
     """A stored response can be retrieved and deleted, nothing else."""
     answer = api.post(f"{PATH}/resp_x", json={})
     assert answer.status_code == 405
     assert {"GET", "DELETE"} <= set(answer.headers["allow"].split(", "))
 
 
-def test_items_and_a_text_mean_the_same(api: Caller) -> None:
+def test_items_and_a_text_mean_the_same(api: BaseClient) -> None:
     """A plain text equals one user message."""
     _, text = answered(api, "Hello there.")
     _, same = answered(api, "", input=[{"role": "user", "content": [{"type": "input_text", "text": "Hello there."}]}])

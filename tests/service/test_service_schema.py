@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
-from servicecalls import Caller
 
 from famnb.endpoints import ENDPOINTS
 from famnb.service import Server, serve
 from famnb.service.openapi import description
+from tests.support.service_requests import BaseClient
 
 KEY = "the-key-of-this-test"
 schema = schemathesis.openapi.from_dict(description(tuple(ENDPOINTS.values())))
@@ -59,7 +59,7 @@ def names_nothing(body: Any) -> bool:
             return False
 
 
-def test_the_description_is_served(api: Caller) -> None:
+def test_the_description_is_served(api: BaseClient) -> None:
     """Any client may read it; it has one operation for each endpoint and nothing else."""
     served = api.get("/openapi.json").json()
     assert served == schema.raw_schema

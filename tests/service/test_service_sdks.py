@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import anthropic
 import openai
 import pytest
-from servicecalls import PATHS
 
 from famnb.service import Server
+from tests.support.service_requests import PATHS
 
 PROMPT = "Say hello in one sentence."
 

@@ -8,17 +8,16 @@ from typing import Any
 
 import pytest
 from jsonschema import validate
-from servicecalls import minimal
 
 from famnb.endpoints import ENDPOINTS, compose
 from famnb.events import Closed, Delta, Done, Ended, Event, Opened, Started, Usage
 from famnb.reply import Reply, fold
 from famnb.request import WebChatRequest
-from famnb.service.engines import tokens
-from famnb.service.engines.planning import IMAGE_TOKENS
-from famnb.service.engines.sim import Sim
+from famnb.service.engines import simulated
+from famnb.service.engines.simulated import IMAGE_TOKENS, Sim
+from famnb.service.errors import ServiceError
 from famnb.service.prompt import Prompt, prompt_of
-from famnb.service.refusal import Refusal
+from tests.support.service_requests import minimal
 
 WEATHER = {
     "name": "get_weather",
@@ -124,7 +123,7 @@ def test_a_cap_of_one_gives_exactly_one_token(endpoint: str) -> None:
     """One token, and the length reason."""
     found = reply(endpoint, "Why is the sky blue?", max_tokens=1, thinking=100)
     assert (found.usage.output_tokens, found.finish_reason) == (1, "length")
-    assert tokens.count(found.text) == 1
+    assert simulated.count(found.text) == 1
     assert found.thinking == ""
 
 
@@ -135,11 +134,11 @@ def test_counts_add_up(endpoint: str, thinking: int | None, cap: int) -> None:
     """Output is reasoning and text, within the cap; the total is input and output; deltas are tokens."""
     found = reply(endpoint, "Tell me 80 words.", thinking=thinking, max_tokens=cap)
     usage = found.usage
-    assert usage.output_tokens == (usage.reasoning_tokens or 0) + tokens.count(found.text) <= cap
+    assert usage.output_tokens == (usage.reasoning_tokens or 0) + simulated.count(found.text) <= cap
     assert usage.total_tokens == (usage.input_tokens or 0) + usage.output_tokens
     assert (found.finish_reason == "length") == (usage.output_tokens == cap)
     assert bool(usage.reasoning_tokens) == (thinking is not None)
-    shown = tokens.count(found.thinking)
+    shown = simulated.count(found.thinking)
     assert shown == (usage.reasoning_tokens if endpoint == "messages" else 0)
     if thinking is not None:
         assert (usage.reasoning_tokens or 0) <= thinking or endpoint != "messages"
@@ -251,7 +250,7 @@ def test_json_is_json(form: str) -> None:
 def test_a_schema_that_cannot_be_satisfied_is_refused() -> None:
     """The refusal names the place in the request and the keyword."""
     form = {"type": "json_schema", "json_schema": {"schema": {"type": "string", "pattern": "^x+$"}}}
-    with pytest.raises(Refusal, match=r"response_format\.json_schema\.schema: .*`pattern`") as refused:
+    with pytest.raises(ServiceError, match=r"response_format\.json_schema\.schema: .*`pattern`") as refused:
         web("Why?", response_format=form)
     assert (refused.value.status, refused.value.param) == (400, "response_format.json_schema.schema")
 
@@ -269,4 +268,4 @@ def test_what_a_prompt_costs() -> None:
 def test_a_prompt_too_large_for_one_turn_of_the_loop_is_counted_all_the_same() -> None:
     """Counting in a thread gives what counting in place gives."""
     found = reply("web", "word " * 50_000, max_tokens=1)
-    assert found.usage.input_tokens == tokens.count("word " * 50_000) + 4
+    assert found.usage.input_tokens == simulated.count("word " * 50_000) + 4

@@ -15,11 +15,11 @@ from typing import Any
 import httpx
 import psutil
 import pytest
-from servicecalls import PATHS, Caller, decoded, eventually, minimal, said
 
 from famnb.errors import ConnectError
 from famnb.service import Server, serve
-from famnb.service.stores.file import FileStore
+from famnb.service.stores.sqlite import FileStore
+from tests.support.service_requests import PATHS, BaseClient, decoded, eventually, minimal, said
 
 PATH = PATHS["responses"]
 KEY = "the-key-of-these-tests"
@@ -36,7 +36,7 @@ def started(file: Path, **options: object) -> Server:
     return serve(**{"store": file, "key": KEY, "time_scale": 0, **options})
 
 
-def answered(caller: Caller, prompt: str, **fields: object) -> tuple[str, str]:
+def answered(caller: BaseClient, prompt: str, **fields: object) -> tuple[str, str]:
     """The id and the text of a response."""
     body = caller.ask("responses", prompt, **fields).json()
     return body["id"], body["output"][0]["content"][0]["text"]
@@ -47,7 +47,7 @@ def first_id(texts: Iterator[str]) -> str:
     return next(texts).partition('"id":"')[2].partition('"')[0]
 
 
-def refused(caller: Caller, id_: str) -> str:
+def refused(caller: BaseClient, id_: str) -> str:
     """Why a response cannot be continued."""
     answer = caller.ask("responses", previous_response_id=id_)
     assert answer.status_code == 400
@@ -56,11 +56,11 @@ def refused(caller: Caller, id_: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def restarted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Caller, dict[str, Any]]]:
+def restarted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[BaseClient, dict[str, Any]]]:
     """A caller of a service that was restarted and has a second key now, and the answers given before."""
     file = tmp_path_factory.mktemp("store") / "responses.sqlite"
     items = [{"role": "system", "content": "Speak plainly."}, {"role": "user", "content": "The root."}]
-    with started(file) as server, Caller(server) as caller:
+    with started(file) as server, BaseClient(server) as caller:
         root = caller.ask("responses", "", input=items, instructions="Be a pirate.")
         after = {"previous_response_id": root.json()["id"]}
         left = caller.ask("responses", "The left branch.", **after)
@@ -70,12 +70,12 @@ def restarted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Caller
         beyond, _ = answered(caller, "Beyond it.", previous_response_id=deleted)
         caller.delete(f"{PATH}/{deleted}").raise_for_status()
     before = {"root": root, "left": left, "right": right, "kind": kind, "deleted": deleted, "beyond": beyond}
-    with started(file, key=["second-key", KEY]) as server, Caller(server) as caller:
+    with started(file, key=["second-key", KEY]) as server, BaseClient(server) as caller:
         caller.headers["authorization"] = f"Bearer {KEY}"
         yield caller, before
 
 
-Restarted = tuple[Caller, dict[str, Any]]
+Restarted = tuple[BaseClient, dict[str, Any]]
 
 
 def test_a_conversation_goes_on_after_a_restart(restarted: Restarted) -> None:
@@ -128,7 +128,7 @@ def test_another_key_sees_nothing_after_a_restart(restarted: Restarted) -> None:
 
 def test_what_is_not_to_be_stored_never_reaches_the_file(file: Path) -> None:
     """Of `store: false` there is no trace, of the key neither, and after a deletion nothing is left in the tables."""
-    with started(file) as server, Caller(server) as caller:
+    with started(file) as server, BaseClient(server) as caller:
         hidden, _ = answered(caller, "A secret word: xyzzy.", store=False)
         first, _ = answered(caller, "To be deleted.")
         second, _ = answered(caller, "This as well.", previous_response_id=first)
@@ -144,7 +144,7 @@ def test_what_is_not_to_be_stored_never_reaches_the_file(file: Path) -> None:
 def test_what_had_no_end_is_kept_as_such(file: Path) -> None:
     """A response whose caller left is `cancelled`, one that the kill interrupted `failed`; neither goes on."""
     body = minimal("responses", "count to 99999", stream=True, max_output_tokens=9999)
-    with started(file, time_scale=1) as server, Caller(server) as caller:
+    with started(file, time_scale=1) as server, BaseClient(server) as caller:
         with caller.stream("POST", PATH, json=body) as stream:
             left = first_id(stream.iter_text())
         assert eventually(lambda: caller.get(f"{PATH}/{left}").json()["status"] == "cancelled")
@@ -154,7 +154,7 @@ def test_what_had_no_end_is_kept_as_such(file: Path) -> None:
             assert caller.get(f"{PATH}/{killed}").json()["status"] == "in_progress"
             assert "it is in_progress" in refused(caller, killed)
             psutil.Process(server.pid).kill()
-    with started(file) as server, Caller(server) as caller:
+    with started(file) as server, BaseClient(server) as caller:
         found = [caller.get(f"{PATH}/{id_}").json() for id_ in (left, killed)]
         assert [response["status"] for response in found] == ["cancelled", "failed"]
         assert found[1]["error"]["code"] == "server_error"
@@ -184,7 +184,7 @@ def test_the_command_line_has_the_store(file: Path) -> None:
 
 def test_a_file_has_one_service(file: Path) -> None:
     """A second one is refused in words, and does not disturb the first."""
-    with started(file) as server, Caller(server) as caller:
+    with started(file) as server, BaseClient(server) as caller:
         with pytest.raises(ConnectError, match=r"store: .*another service uses it.*choose another file"):
             started(file)
         id_, _ = answered(caller, "Still there?")
@@ -193,7 +193,7 @@ def test_a_file_has_one_service(file: Path) -> None:
 
 def test_what_a_full_disk_cannot_keep_is_not_promised(file: Path) -> None:
     """Whole, it is an error; streamed, it is refused or fails; without `store` calls go on, and with room all do."""
-    with started(file) as server, Caller(server) as caller:
+    with started(file) as server, BaseClient(server) as caller:
         before, _ = answered(caller, "Before.")
         process = psutil.Process(server.pid)
         process.rlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
@@ -209,7 +209,7 @@ def test_what_a_full_disk_cannot_keep_is_not_promised(file: Path) -> None:
 
 def test_a_stream_whose_end_cannot_be_kept_fails(file: Path) -> None:
     """The disk is full by the time it ends: its last event says so rather than `completed`, and so does `GET`."""
-    with started(file, time_scale=1) as server, Caller(server) as caller:
+    with started(file, time_scale=1) as server, BaseClient(server) as caller:
         with caller.stream("POST", PATH, json=minimal("responses", "count to 5", stream=True)) as stream:
             chunks = stream.iter_bytes()
             got = next(chunks)

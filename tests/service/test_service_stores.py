@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from famnb.errors import InvalidRequest
+from famnb.service.errors import ServiceError
 from famnb.service.prompt import Earlier, Turn
-from famnb.service.refusal import Refusal
-from famnb.service.stores.file import FileStore
+from famnb.service.stores.base import Store, Stored
 from famnb.service.stores.memory import MemoryStore
-from famnb.service.stores.store import Store, Stored
+from famnb.service.stores.sqlite import FileStore
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_the_oldest_response_of_a_key_makes_room(make: Callable[[int], Store]) -
         for key, id_ in (("key", "a"), ("key", "b"), ("key", "c"), ("key", "d"), ("other", "a")):
             try:
                 there.append(await store.get(key, id_) == response(id_).body)
-            except Refusal:
+            except ServiceError:
                 there.append(False)
         await store.aclose()
         return there, before
@@ -78,7 +78,7 @@ def test_a_response_whose_predecessor_is_deleted_while_it_runs_keeps_the_convers
         await store.delete("key", "d")
         for id_ in ("c", "d"):
             await store.end("key", response(id_, previous="b", earlier=await store.continued("key", "b")))
-        with pytest.raises(Refusal, match="no response 'd'"):
+        with pytest.raises(ServiceError, match="no response 'd'"):
             await store.get("key", "d")
         try:
             return await store.continued("key", "c")

@@ -14,12 +14,12 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from httpx_aiohttp import HttpxAiohttpClient
-from servicecalls import PATHS, Caller, decoded, eventually, minimal
 
 from famnb.endpoints import ENDPOINTS
 from famnb.reply import Reply, fold
 from famnb.service import Server, serve
 from famnb.wire.sse import Decoder
+from tests.support.service_requests import PATHS, BaseClient, decoded, eventually, minimal
 
 FIXTURES = Path(__file__).parents[1] / "wire" / "fixtures"
 
@@ -61,20 +61,22 @@ def collapsed(events: list[Any]) -> list[Any]:
         ("messages_without_thinking.sse", "messages", {"max_tokens": 2}),
     ],
 )
-def test_a_stream_has_the_documents_events(api: Caller, fixture: str, endpoint_: str, fields: dict[str, Any]) -> None:
+def test_a_stream_has_the_documents_events(
+    api: BaseClient, fixture: str, endpoint_: str, fields: dict[str, Any]
+) -> None:
     """Event for event and field for field the stream is the document's, ids and texts aside."""
     expected = decoded((FIXTURES / fixture).read_bytes())
     assert collapsed(api.events(endpoint_, **fields)) == collapsed(expected)
 
 
-def test_a_message_starts_with_zero_usage(api: Caller) -> None:
+def test_a_message_starts_with_zero_usage(api: BaseClient) -> None:
     """As in the document, the counts of `message_start` are zeros, and only output is counted at the end."""
     events = api.events("messages")
     assert set(events[0]["message"]["usage"].values()) == {0}
     assert list(events[-2]["usage"]) == ["output_tokens"]
 
 
-def test_a_stream_consists_of_data_lines_alone(api: Caller, endpoint: str) -> None:
+def test_a_stream_consists_of_data_lines_alone(api: BaseClient, endpoint: str) -> None:
     """Every event is one `data:` line and a blank line; nothing follows the terminal event."""
     answer = api.ask(endpoint, stream=True)
     blocks = answer.text.split("\n\n")
@@ -84,7 +86,7 @@ def test_a_stream_consists_of_data_lines_alone(api: Caller, endpoint: str) -> No
     assert last == "[DONE]" if endpoint != "responses" else json.loads(last)["type"] == "response.completed"
 
 
-def test_a_stream_has_the_promised_headers(api: Caller, endpoint: str) -> None:
+def test_a_stream_has_the_promised_headers(api: BaseClient, endpoint: str) -> None:
     """An event stream in UTF-8 that no cache keeps."""
     headers = api.ask(endpoint, stream=True).headers
     assert headers["content-type"] == "text/event-stream; charset=utf-8"
@@ -93,7 +95,7 @@ def test_a_stream_has_the_promised_headers(api: Caller, endpoint: str) -> None:
 
 @pytest.mark.parametrize("header", [{}, {"anthropic-version": "2023-06-01"}], ids=["plain", "sdk"])
 def test_events_have_names_only_for_the_sdk_of_the_messages_endpoint(
-    api: Caller, endpoint: str, header: dict[str, str]
+    api: BaseClient, endpoint: str, header: dict[str, str]
 ) -> None:
     """With `anthropic-version` the messages stream gains `event:` lines and `message_stop`; no other stream changes."""
     stream = api.post(PATHS[endpoint], json=minimal(endpoint, stream=True), headers=header).text
@@ -119,7 +121,7 @@ def folded(endpoint: str, answer: bytes, *, streamed: bool) -> Reply:
 @pytest.mark.parametrize(
     "prompt", ["Why is the sky blue?", "count to 30", "Write 50 words.", "Was heißt „naïve“? 你好"]
 )
-def test_streamed_equals_whole(api: Caller, endpoint: str, prompt: str, fields: dict[str, Any]) -> None:
+def test_streamed_equals_whole(api: BaseClient, endpoint: str, prompt: str, fields: dict[str, Any]) -> None:
     """The same request gives the same blocks and the same end, whole and streamed."""
     named = {ENDPOINTS[endpoint].request.cap if name == "cap" else name: value for name, value in fields.items()}
     whole = folded(endpoint, api.ask(endpoint, prompt, **named).content, streamed=False)
@@ -130,7 +132,7 @@ def test_streamed_equals_whole(api: Caller, endpoint: str, prompt: str, fields: 
         assert streamed.usage.output_tokens == whole.usage.output_tokens
 
 
-def test_streamed_equals_whole_with_thinking_and_tools(api: Caller) -> None:
+def test_streamed_equals_whole_with_thinking_and_tools(api: BaseClient) -> None:
     """Thinking and tool calls, too, are the same either way."""
     thinking = {"thinking": {"type": "enabled", "budget_tokens": 50}}
     tools = {"tools": [{"type": "function", "function": {"name": "get_weather"}}], "tool_choice": "required"}
@@ -164,7 +166,7 @@ def lifelike() -> Iterator[Server]:
 
 
 def test_events_arrive_while_the_answer_is_still_being_made(
-    lifelike: Server, calling: Callable[[Server], Caller]
+    lifelike: Server, calling: Callable[[Server], BaseClient]
 ) -> None:
     """While the first events are here, the stored response is still in progress: nothing waited for the end."""
     caller = calling(lifelike)
@@ -197,7 +199,7 @@ def test_each_event_is_a_write_of_its_own(server: Server) -> None:
 
 
 @pytest.mark.parametrize("streams", [True, False])
-def test_generation_stops_when_the_caller_leaves(calling: Callable[[Server], Caller], streams: bool) -> None:
+def test_generation_stops_when_the_caller_leaves(calling: Callable[[Server], BaseClient], streams: bool) -> None:
     """A place that a departed caller held is free again long before its answer would have ended."""
     with serve(time_scale=1, concurrency=1) as slow:
         caller = calling(slow)
@@ -209,7 +211,7 @@ def test_generation_stops_when_the_caller_leaves(calling: Callable[[Server], Cal
         assert eventually(lambda: caller.ask("web", model="x").status_code == 400)
 
 
-def test_a_response_whose_caller_left_is_cancelled(lifelike: Server, calling: Callable[[Server], Caller]) -> None:
+def test_a_response_whose_caller_left_is_cancelled(lifelike: Server, calling: Callable[[Server], BaseClient]) -> None:
     """It is stored as `cancelled` with the text so far, and cannot be continued."""
     caller = calling(lifelike)
     body = minimal("responses", "count to 100000", stream=True, max_output_tokens=100_000)
@@ -226,7 +228,7 @@ def test_a_response_whose_caller_left_is_cancelled(lifelike: Server, calling: Ca
 
 
 def test_an_early_end_of_one_stream_leaves_the_others_alone(
-    lifelike: Server, calling: Callable[[Server], Caller]
+    lifelike: Server, calling: Callable[[Server], BaseClient]
 ) -> None:
     """Ten callers leave at once; the eleventh reads its whole answer."""
     leaving = [connection(lifelike, minimal("web", "count to 9999", stream=True), PATHS["web"]) for _ in range(10)]

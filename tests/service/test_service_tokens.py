@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from famnb.service.engines import tokens
-from famnb.service.engines.pace import PROFILES, Pace
+from famnb.service.engines import simulated
+from famnb.service.engines.latency_model import PROFILES, Pace
 
 
 @given(st.lists(st.text(alphabet=st.one_of(st.sampled_from("ab1 .\n_好"), st.characters()), max_size=8)))
 def test_the_pieces_are_the_text_however_it_is_cut(chunks: list[str]) -> None:
     """Nothing is lost or added, no piece is empty, and their number is the count of the whole text."""
     text = "".join(chunks)
-    found = list(tokens.pieces(chunks))
+    found = list(simulated.pieces(chunks))
     assert "".join(found) == text
     assert all(found)
-    assert found == list(tokens.pieces([text]))
-    assert len(found) == tokens.count(text)
+    assert found == list(simulated.pieces([text]))
+    assert len(found) == simulated.count(text)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_the_pieces_are_the_text_however_it_is_cut(chunks: list[str]) -> None:
 )
 def test_a_piece_is_a_short_word_or_less(text: str, pieces: list[str]) -> None:
     """About as a real tokenizer cuts."""
-    assert list(tokens.pieces([text])) == pieces
+    assert list(simulated.pieces([text])) == pieces
 
 
 def waits(model: str, scale: float, count: int = 400) -> list[float]:

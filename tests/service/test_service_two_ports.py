@@ -11,12 +11,12 @@ from collections.abc import Iterator
 import httpx
 import psutil
 import pytest
-from servicecalls import PATHS, minimal, said
 
 from famnb.client import Client
 from famnb.endpoints import ENDPOINTS, compose
 from famnb.errors import ConnectError, NotFoundError
 from famnb.service import Server, serve
+from tests.support.service_requests import PATHS, minimal, said
 
 
 @pytest.fixture(scope="module")

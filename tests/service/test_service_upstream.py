@@ -7,9 +7,11 @@ from typing import Any
 
 import httpx
 import pytest
-from faultserver import DONE, Do, FaultServer, Received, Script, chunked, event, whole
-from servicecalls import PATHS, Caller, eventually, minimal
-from upstreams import (
+
+from famnb.service import serve
+from tests.support.fault_server import DONE, Do, FaultServer, Received, Script, chunked, event, whole
+from tests.support.service_requests import PATHS, BaseClient, eventually, minimal
+from tests.support.upstream_servers import (
     COUNTS,
     HELLO,
     MODEL,
@@ -23,8 +25,6 @@ from upstreams import (
     reply,
     said,
 )
-
-from famnb.service import serve
 
 BARE = [event({"choices": [{"index": 0, "delta": {"content": piece}}]}) for piece in ("Hello", ", world.")]
 NULLS = {"content": None, "tool_calls": None, "function_call": None, "refusal": None, "reasoning_content": None}
@@ -54,7 +54,7 @@ STREAMS = {
 
 @pytest.mark.parametrize("words", STREAMS.values(), ids=STREAMS.keys())
 def test_a_stream_of_any_kind_is_told_properly(
-    through: Caller, upstream: FaultServer, endpoint: str, words: list[bytes]
+    through: BaseClient, upstream: FaultServer, endpoint: str, words: list[bytes]
 ) -> None:
     """The same text, end and usage on every endpoint; thinking that nobody asked to see is not shown."""
     answer(upstream, chunked(*words))
@@ -78,7 +78,7 @@ def test_a_stream_of_any_kind_is_told_properly(
 )
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_whole_body_is_told_properly(
-    through: Caller, upstream: FaultServer, endpoint: str, stream: bool, body: dict[str, Any]
+    through: BaseClient, upstream: FaultServer, endpoint: str, stream: bool, body: dict[str, Any]
 ) -> None:
     """Also where a stream was asked for."""
     answer(upstream, whole(body))
@@ -90,7 +90,7 @@ def test_a_whole_body_is_told_properly(
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_usage_that_the_upstream_never_says_is_absent(
-    through: Caller, upstream: FaultServer, endpoint: str, stream: bool
+    through: BaseClient, upstream: FaultServer, endpoint: str, stream: bool
 ) -> None:
     """No count is made up: null, or the zero of a messages stream, which means the same."""
     answer(upstream, chunked(*said("Hello.", usage=None)) if stream else whole(completion("Hello.", usage=None)))
@@ -100,7 +100,7 @@ def test_usage_that_the_upstream_never_says_is_absent(
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning", "content"])
 @pytest.mark.parametrize("stream", [False, True])
 def test_thinking_is_shown_where_it_is_asked_for(
-    through: Caller, upstream: FaultServer, field: str, stream: bool
+    through: BaseClient, upstream: FaultServer, field: str, stream: bool
 ) -> None:
     """As a block of its own, before the text, with how long it took."""
     thought = "<think>Hm, well.</think>" if field == "content" else "Hm, well."
@@ -120,7 +120,7 @@ TOOL = {"type": "function", "function": {"name": "look_up", "parameters": {"type
 
 @pytest.mark.parametrize("finish", ["tool_calls", "stop", "function_call"])
 @pytest.mark.parametrize("id_", ["call_1", None])
-def test_tool_calls_are_told(through: Caller, upstream: FaultServer, finish: str, id_: str | None) -> None:
+def test_tool_calls_are_told(through: BaseClient, upstream: FaultServer, finish: str, id_: str | None) -> None:
     """Streamed or whole, with the reason that the API has for them, and an id where the upstream gives none."""
     rest = {"index": 0, "function": {"arguments": ' "Oslo"}'}}
     calls = [chunk({"tool_calls": [{**CALL, "id": id_}]}), chunk({"tool_calls": [rest]}), chunk({}, finish), DONE]
@@ -137,7 +137,7 @@ def test_tool_calls_are_told(through: Caller, upstream: FaultServer, finish: str
 @pytest.mark.parametrize("words", [[*HELLO, Do.HOLD], [Do.HOLD]], ids=["in a stream", "before it"])
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_upstream_is_left_when_the_caller_leaves(
-    through: Caller, upstream: FaultServer, endpoint: str, stream: bool, words: list[Any]
+    through: BaseClient, upstream: FaultServer, endpoint: str, stream: bool, words: list[Any]
 ) -> None:
     """The upstream sees the connection close while it still had something to say."""
     script = chunked(*words, end=False) if len(words) > 1 else words
@@ -161,7 +161,7 @@ def test_the_upstream_is_left_when_the_caller_leaves(
     assert eventually(lambda: upstream.open < held)
 
 
-def test_many_at_once_are_not_mixed_up(through: Caller, upstream: FaultServer) -> None:
+def test_many_at_once_are_not_mixed_up(through: BaseClient, upstream: FaultServer) -> None:
     """Each of a hundred callers hears its own answer, on its own endpoint."""
 
     def echo(request: Received) -> Script:
@@ -186,7 +186,7 @@ def test_many_at_once_are_not_mixed_up(through: Caller, upstream: FaultServer) -
         assert answered.text.count("caller") == answered.text.count(f"caller{number}:")
 
 
-def test_connections_to_the_upstream_are_used_again(through: Caller, upstream: FaultServer, endpoint: str) -> None:
+def test_connections_to_the_upstream_are_used_again(through: BaseClient, upstream: FaultServer, endpoint: str) -> None:
     """One after another, calls need one connection."""
     reply(through, endpoint, stream=True)
     before = upstream.connections
@@ -195,7 +195,9 @@ def test_connections_to_the_upstream_are_used_again(through: Caller, upstream: F
     assert upstream.connections == before
 
 
-def test_a_kept_connection_that_is_closing_is_no_failure(through: Caller, upstream: FaultServer, endpoint: str) -> None:
+def test_a_kept_connection_that_is_closing_is_no_failure(
+    through: BaseClient, upstream: FaultServer, endpoint: str
+) -> None:
     """The request is sent once more, on another connection; a second time is the upstream's own fault."""
     breaking = [True]
 
@@ -210,7 +212,7 @@ def test_a_kept_connection_that_is_closing_is_no_failure(through: Caller, upstre
     assert len(upstream.requests) == 4
 
 
-def test_an_answer_says_which_engine_gave_it(through: Caller, upstream: FaultServer, endpoint: str) -> None:
+def test_an_answer_says_which_engine_gave_it(through: BaseClient, upstream: FaultServer, endpoint: str) -> None:
     """And the model by the name that the caller used."""
     answered = through.ask(endpoint)
     assert answered.headers["x-famnb-engine"] == "upstream"
@@ -218,7 +220,7 @@ def test_an_answer_says_which_engine_gave_it(through: Caller, upstream: FaultSer
     assert asked(upstream.requests[-1])["model"] == MODEL
 
 
-def test_a_stored_response_goes_on(through: Caller, upstream: FaultServer) -> None:
+def test_a_stored_response_goes_on(through: BaseClient, upstream: FaultServer) -> None:
     """The upstream, which stores nothing, gets the whole conversation each time."""
     first = through.ask("responses", "My name is Ada.").json()
     through.ask("responses", "What is it?", previous_response_id=first["id"])
@@ -230,7 +232,10 @@ def test_famnb_in_front_of_famnb_says_the_same(monkeypatch: pytest.MonkeyPatch) 
     """Through two services the simulated answer is the one that the first gives, streamed and whole, with its usage."""
     with serve(time_scale=0) as sim:
         monkeypatch.setenv("THEIR_KEY", sim.key)
-        with gateway(sim.url, upstream_key="THEIR_KEY", upstream_model="fam-mini") as through, Caller(sim) as direct:
+        with (
+            gateway(sim.url, upstream_key="THEIR_KEY", upstream_model="fam-mini") as through,
+            BaseClient(sim) as direct,
+        ):
             for endpoint in PATHS:
                 whole, streamed = (reply(through, endpoint, temperature=0.5, stream=stream) for stream in (False, True))
                 assert whole.text == streamed.text

@@ -13,8 +13,9 @@ from typing import Any
 
 import httpx
 import pytest
-from servicecalls import PATHS, Caller, eventually, minimal
-from upstreams import gateway, reply
+
+from tests.support.service_requests import PATHS, BaseClient, eventually, minimal
+from tests.support.upstream_servers import gateway, reply
 
 pytestmark = [
     pytest.mark.slow,
@@ -96,13 +97,13 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def api(engine: str) -> Iterator[Caller]:
+def api(engine: str) -> Iterator[BaseClient]:
     with gateway(engine, upstream_model=()) as caller:
         yield caller
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_every_endpoint_is_answered(api: Caller, endpoint: str, stream: bool) -> None:
+def test_every_endpoint_is_answered(api: BaseClient, endpoint: str, stream: bool) -> None:
     """With text, a proven end, and the counts that the engine gives: for whole replies all, for streams none."""
     told = reply(api, endpoint, stream=stream, **{CAPS[endpoint]: 16})
     assert told.text
@@ -117,7 +118,7 @@ def test_every_endpoint_is_answered(api: Caller, endpoint: str, stream: bool) ->
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("named", [True, False])
-def test_a_required_tool_is_called(api: Caller, stream: bool, named: bool) -> None:
+def test_a_required_tool_is_called(api: BaseClient, stream: bool, named: bool) -> None:
     """With arguments that its schema allows."""
     tools = [{"type": "function", "function": {"name": "tell_weather", "parameters": SCHEMA}}]
     choice: Any = {"type": "function", "function": {"name": "tell_weather"}} if named else "required"
@@ -128,7 +129,7 @@ def test_a_required_tool_is_called(api: Caller, stream: bool, named: bool) -> No
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_schema_is_kept(api: Caller, stream: bool) -> None:
+def test_a_schema_is_kept(api: BaseClient, stream: bool) -> None:
     """Though this engine refuses `json_schema` and wants the schema in another way."""
     chat = {"response_format": {"type": "json_schema", "json_schema": {"schema": SCHEMA}}}
     responses = {"text": {"format": {"type": "json_schema", "schema": SCHEMA}}}
@@ -136,14 +137,14 @@ def test_a_schema_is_kept(api: Caller, stream: bool) -> None:
         assert isinstance(json.loads(reply(api, endpoint, stream=stream, **form).text)["sunny"], bool)
 
 
-def test_a_conversation_goes_on(api: Caller) -> None:
+def test_a_conversation_goes_on(api: BaseClient) -> None:
     """By `previous_response_id`, on an engine that stores nothing."""
     first = api.ask("responses", max_output_tokens=8).json()
     second = api.ask("responses", previous_response_id=first["id"], max_output_tokens=8).json()
     assert second["usage"]["input_tokens"] > first["usage"]["input_tokens"]
 
 
-def test_a_prompt_that_is_too_long_is_an_error(api: Caller, endpoint: str) -> None:
+def test_a_prompt_that_is_too_long_is_an_error(api: BaseClient, endpoint: str) -> None:
     """A 400; but streamed this engine breaks off without a word, which is a 500, and no harm to the next call."""
     too_long = {"prompt": "long " * CONTEXT, CAPS[endpoint]: 16}
     for _ in range(3):
@@ -152,7 +153,7 @@ def test_a_prompt_that_is_too_long_is_an_error(api: Caller, endpoint: str) -> No
         assert (streamed.status_code, "the engine behind this service" in streamed.text) == (500, True)
 
 
-def test_a_stream_that_the_engine_drops_for_the_next_request_has_failed(api: Caller) -> None:
+def test_a_stream_that_the_engine_drops_for_the_next_request_has_failed(api: BaseClient) -> None:
     """This engine serves one at a time: it ends the first stream with [DONE] and no finish reason."""
     free = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
     tool = {"type": "function", "function": {"name": "t", "parameters": free}}

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from faultserver import DONE, Do, FaultServer, Script, chunked, event, whole
-from servicecalls import Caller
-from upstreams import HELLO, answer, chunk, completion, reply
+
+from tests.support.fault_server import DONE, Do, FaultServer, Script, chunked, event, whole
+from tests.support.service_requests import BaseClient
+from tests.support.upstream_servers import HELLO, answer, chunk, completion, reply
 
 BROKEN = {
     "the connection breaks": chunked(*HELLO, Do.RESET, end=False),
@@ -23,7 +24,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("script", BROKEN.values(), ids=BROKEN.keys())
 def test_an_upstream_that_dies_is_a_failure_never_an_end(
-    through: Caller, upstream: FaultServer, endpoint: str, script: Script
+    through: BaseClient, upstream: FaultServer, endpoint: str, script: Script
 ) -> None:
     """What had come is told; then the endpoint's own failure event, and no sign of a normal end."""
     answer(upstream, script)
@@ -51,7 +52,7 @@ def test_an_upstream_that_dies_is_a_failure_never_an_end(
 )
 @pytest.mark.parametrize("stream", [False, True])
 def test_what_is_wrong_with_the_upstream_is_a_500_in_shape(
-    through: Caller, upstream: FaultServer, endpoint: str, stream: bool, script: Script
+    through: BaseClient, upstream: FaultServer, endpoint: str, stream: bool, script: Script
 ) -> None:
     """Before anything is sent it is an ordinary error body; a refused key is ours, not the caller's."""
     answer(upstream, script)
@@ -84,7 +85,7 @@ TOO_LONG = "This model's maximum context length is 4096 tokens. However, you req
 )
 @pytest.mark.parametrize("stream", [False, True])
 def test_what_is_wrong_with_the_request_is_a_400(
-    through: Caller, upstream: FaultServer, status: int, body: Any, code: str, stream: bool
+    through: BaseClient, upstream: FaultServer, status: int, body: Any, code: str, stream: bool
 ) -> None:
     """With the upstream's words for it, but nothing of its inside, and a code that is a word."""
     answer(upstream, whole(body, status))
@@ -100,7 +101,7 @@ def test_what_is_wrong_with_the_request_is_a_400(
     [({"retry_after": "7"}, "7"), ({"retry_after_ms": "2500"}, "3"), ({"retry_after": "soon"}, None), ({}, None)],
 )
 def test_a_busy_upstream_is_a_429_with_its_retry_after(
-    through: Caller, upstream: FaultServer, endpoint: str, hint: dict[str, str], seconds: str | None
+    through: BaseClient, upstream: FaultServer, endpoint: str, hint: dict[str, str], seconds: str | None
 ) -> None:
     """Truthful, or none."""
     answer(upstream, whole({"error": {"message": "slow down"}}, 429, **hint))
@@ -108,14 +109,16 @@ def test_a_busy_upstream_is_a_429_with_its_retry_after(
     assert (answered.status_code, answered.headers.get("retry-after")) == (429, seconds)
 
 
-def test_an_error_in_the_first_event_of_a_stream_is_an_error_response(through: Caller, upstream: FaultServer) -> None:
+def test_an_error_in_the_first_event_of_a_stream_is_an_error_response(
+    through: BaseClient, upstream: FaultServer
+) -> None:
     """Nothing was sent yet, so the status can still say it."""
     answer(upstream, chunked(event({"error": {"message": TOO_LONG, "code": 400}}), DONE))
     answered = through.ask("web", stream=True)
     assert (answered.status_code, answered.json()["error"]["code"]) == (400, "context_length_exceeded")
 
 
-def test_the_token_cap_is_an_incomplete_reply(through: Caller, upstream: FaultServer, endpoint: str) -> None:
+def test_the_token_cap_is_an_incomplete_reply(through: BaseClient, upstream: FaultServer, endpoint: str) -> None:
     """As every endpoint says it."""
     answer(upstream, chunked(*HELLO, chunk({}, "length"), DONE))
     told = reply(through, endpoint, stream=True)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from faultserver import FaultServer, Received, Script, whole
-from servicecalls import Caller, said
-from upstreams import MODEL, THINKING, answering, asked, completion, gateway, reply
+
+from tests.support.fault_server import FaultServer, Received, Script, whole
+from tests.support.service_requests import BaseClient, said
+from tests.support.upstream_servers import MODEL, THINKING, answering, asked, completion, gateway, reply
 
 SCHEMA = {"type": "object", "properties": {"sky": {"type": "string"}}}
 
 
-def sent(fronted: tuple[Caller, FaultServer], endpoint: str, **fields: Any) -> dict[str, Any]:
+def sent(fronted: tuple[BaseClient, FaultServer], endpoint: str, **fields: Any) -> dict[str, Any]:
     """What the upstream is asked when the service is asked this."""
     api, upstream = fronted
     reply(api, endpoint, "Why?", **fields)
@@ -53,14 +54,14 @@ ALL: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("endpoint", "fields", "expected"), ALL)
 def test_fields_are_forwarded(
-    fronted: tuple[Caller, FaultServer], endpoint: str, fields: dict[str, Any], expected: dict[str, Any]
+    fronted: tuple[BaseClient, FaultServer], endpoint: str, fields: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     """Each in the words of the field's chat dialect."""
     body = sent(fronted, endpoint, **fields)
     assert {name: body.get(name) for name in expected} == expected
 
 
-def test_what_nobody_set_is_not_sent(fronted: tuple[Caller, FaultServer]) -> None:
+def test_what_nobody_set_is_not_sent(fronted: tuple[BaseClient, FaultServer]) -> None:
     """The first endpoint documents no defaults, so the upstream's own are in force."""
     assert sent(fronted, "chat").keys() == {"model", "messages", "stream"}
 
@@ -79,14 +80,14 @@ SYSTEMS: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("endpoint", "fields"), SYSTEMS)
 def test_system_text_is_one_system_message(
-    fronted: tuple[Caller, FaultServer], endpoint: str, fields: dict[str, Any]
+    fronted: tuple[BaseClient, FaultServer], endpoint: str, fields: dict[str, Any]
 ) -> None:
     """Also a developer's, a role that many servers refuse."""
     messages = sent(fronted, endpoint, **fields)["messages"]
     assert messages == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]
 
 
-def test_images_are_forwarded(fronted: tuple[Caller, FaultServer], endpoint: str) -> None:
+def test_images_are_forwarded(fronted: tuple[BaseClient, FaultServer], endpoint: str) -> None:
     """By address, never opened, as parts of the message."""
     url = "https://pictures.example/cat.png"
     image = {"type": "image_url", "image_url": {"url": url}}
@@ -96,7 +97,7 @@ def test_images_are_forwarded(fronted: tuple[Caller, FaultServer], endpoint: str
     assert body["messages"] == [{"role": "user", "content": content}]
 
 
-def test_tools_and_their_results_are_forwarded(fronted: tuple[Caller, FaultServer]) -> None:
+def test_tools_and_their_results_are_forwarded(fronted: tuple[BaseClient, FaultServer]) -> None:
     """Calls keep their ids, so that results find them."""
     tools = [
         {"type": "function", "function": {"name": name, "description": "d", "parameters": SCHEMA}} for name in "ab"
@@ -121,7 +122,7 @@ def test_tools_and_their_results_are_forwarded(fronted: tuple[Caller, FaultServe
     ],
 )
 def test_the_tool_choice_is_forwarded(
-    fronted: tuple[Caller, FaultServer], names: str, choice: Any, expected: Any
+    fronted: tuple[BaseClient, FaultServer], names: str, choice: Any, expected: Any
 ) -> None:
     """A tool that alone is required is named, which more servers understand."""
     tools = [{"type": "function", "function": {"name": name}} for name in names]

@@ -13,13 +13,13 @@ from typing import Any
 import httpx
 import psutil
 import pytest
-from faultserver import FaultServer, Received, Script, chunked, event, whole
-from servicecalls import PATHS, Caller, eventually, minimal, said
-from upstreams import answering, asked, chunk, completion, gateway, reply
-from upstreams import said as stream_of
 
 from famnb.errors import ConnectError, CredentialError, InvalidRequest
 from famnb.service import Server, serve
+from tests.support.fault_server import FaultServer, Received, Script, chunked, event, whole
+from tests.support.service_requests import PATHS, BaseClient, eventually, minimal, said
+from tests.support.upstream_servers import answering, asked, chunk, completion, gateway, reply
+from tests.support.upstream_servers import said as stream_of
 
 KEY = "the-upstreams-own-key"
 
@@ -130,7 +130,7 @@ def test_the_upstreams_key_and_address_are_told_to_nobody(
     """Not in an error, a header, an event, `/health` or the service's own output, though the upstream repeats them."""
     upstream, server = leaky
     before = len(upstream.requests)
-    with Caller(server) as api:
+    with BaseClient(server) as api:
         answered = api.ask(endpoint, prompt, stream=stream)
     told = f"{answered.headers} {answered.text} {httpx.get(f'{server.url}/health').text}"
     server._log.seek(0)
@@ -142,7 +142,7 @@ def test_the_upstreams_key_and_address_are_told_to_nobody(
 
 def test_a_key_that_the_answer_repeats_is_masked(leaky: tuple[FaultServer, Server], endpoint: str) -> None:
     """A server may have been told to repeat everything."""
-    with Caller(leaky[1]) as api:
+    with BaseClient(leaky[1]) as api:
         told = reply(api, endpoint, "repeat").text
     assert KEY not in told
     assert "[key]" in told

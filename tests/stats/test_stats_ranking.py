@@ -10,7 +10,7 @@ from scipy import special
 from scipy import stats as peer
 
 from famnb import stats
-from famnb.stats.ranking import Vote
+from famnb.stats.bradley_terry import Vote
 
 TEAMS = ("Milwaukee", "Detroit", "Toronto", "New York", "Boston", "Cleveland", "Baltimore")
 WINS = (

@@ -9,7 +9,7 @@ import pytest
 from famnb.client import Exchange
 from famnb.endpoints import ENDPOINTS, compose
 from famnb.events import Event
-from famnb.reply import Folding, Reply
+from famnb.reply import Reply, ReplyBuilder
 
 
 class Scripted:
@@ -21,7 +21,7 @@ class Scripted:
         self.events: list[Event] = []
         self.running = True
         self.stopped = False
-        self._folding = Folding()
+        self._folding = ReplyBuilder()
         self._changes: dict[str, object] = {"status": "running"}
 
     @property
@@ -65,5 +65,5 @@ def scripted() -> type[Scripted]:
 def outputs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
     """What composers and boards put into their outputs, in order."""
     made: list[dict[str, str]] = []
-    monkeypatch.setattr("famnb.widget.view.shown.Output.replace", lambda _self, bundle: made.append(bundle))
+    monkeypatch.setattr("famnb.widget.live.output.Output.replace", lambda _self, bundle: made.append(bundle))
     return made

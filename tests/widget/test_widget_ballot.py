@@ -9,14 +9,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import payloads
 import pytest
-from faultserver import FaultServer, Received, whole
 
 import famnb
 from famnb.errors import InvalidRequest
-from famnb.widget.experiment import standings
+from famnb.widget.experiment import vote_results
 from famnb.widget.experiment.ballot import Ballot
+from tests.support import wire_payloads
+from tests.support.fault_server import FaultServer, Received, whole
 
 Make = Callable[..., famnb.Experiment]
 
@@ -26,7 +26,7 @@ def answered(answer: Callable[[str, str], str]) -> FaultServer:
 
     def choose(request: Received) -> Any:
         system, asked = (each["content"] for each in json.loads(request.body)["messages"])
-        return whole(payloads.body("chat", answer(system, asked)))
+        return whole(wire_payloads.body("chat", answer(system, asked)))
 
     return FaultServer(choose=choose)
 
@@ -172,7 +172,7 @@ def test_a_result_without_votes_says_what_is_missing(made: Make) -> None:
     exp = made(["a"])
     press(ballot := exp.vote(), "results")
     assert "No ranking yet: there are no votes yet" in ballot._bundle["text/plain"]
-    assert standings.bundle(exp, said="so far")["text/html"].startswith("<div")
+    assert vote_results.bundle(exp, said="so far")["text/html"].startswith("<div")
 
 
 def test_what_cannot_be_voted_on_is_refused(made: Make) -> None:

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from strategies import json_values
 
 import famnb
 from famnb.endpoints import ENDPOINTS, compose
 from famnb.errors import InvalidRequest
 from famnb.reply import fold
 from famnb.request import Request
-from famnb.service.child import KEY_VARIABLE, SERVICE_URL
-from famnb.widget.composer.code import _literal, code, kinds
+from famnb.service.process import KEY_VARIABLE, SERVICE_URL
+from famnb.widget.composer.code_export import _literal, code, kinds
+from tests.support.strategies import json_values
 
 PROMPT = "Say “hi” to O'Hara:\n\t\"twice\", it's 5 $HOME `ls` \\n \U0001f600\u2028"
 

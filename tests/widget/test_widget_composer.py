@@ -12,7 +12,7 @@ import pytest
 import famnb
 from famnb.client import Client
 from famnb.widget import Composer
-from famnb.widget.view import live
+from famnb.widget.live import live_view
 
 WAIT_S = 20
 pytestmark = pytest.mark.usefixtures("outputs")
@@ -43,7 +43,7 @@ def control(composer: Composer, name: str) -> Any:
 
 def ended(composer: Composer, count: int) -> None:
     """Wait until that many replies have been shown."""
-    done = live.threading.Event()
+    done = live_view.threading.Event()
     for _ in range(WAIT_S * 100):
         if len(composer.replies) == count and not composer._desk.busy:
             return

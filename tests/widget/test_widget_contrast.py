@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from famnb.widget.text import contrast
-from famnb.widget.text.contrast import MOST_WORDS, pieces
+from famnb.widget.html import diff
+from famnb.widget.html.diff import MOST_WORDS, pieces
 
 TEXTS = st.lists(st.sampled_from(["a", "b ", "c\n\n", " d", "<b>", "**e**", "é "]), max_size=60).map("".join)
 
@@ -29,10 +29,10 @@ def test_only_words_that_differ_are_marked():
         ("new", " green"),
         ("same", " today"),
     ]
-    assert contrast.plain(found) == "the sky is [-blue-] [+green+] today"
-    assert contrast.markdown(found) == "the sky is ~~blue~~ **green** today"
-    assert contrast.counted(found) == "1 word differs, 1 is missing"
-    html = contrast.html(found)
+    assert diff.plain(found) == "the sky is [-blue-] [+green+] today"
+    assert diff.markdown(found) == "the sky is ~~blue~~ **green** today"
+    assert diff.counted(found) == "1 word differs, 1 is missing"
+    html = diff.html(found)
     assert "line-through" in html.partition("<del")[2]
     assert "underline" in html.partition("<ins")[2]
 
@@ -42,11 +42,11 @@ def test_hostile_words_are_inert():
     found = pieces(
         "safe", "<script>alert(1)</script>\n<img src=x onerror=alert(2)> ![p](http://127.0.0.1:9/p.png) \x1b[1m"
     )
-    html, markdown = contrast.html(found), contrast.markdown(found)
+    html, markdown = diff.html(found), diff.markdown(found)
     assert "<script" not in html + markdown
     assert "<img" not in html + markdown
     assert "![" not in markdown
-    assert "\x1b" not in html + markdown + contrast.plain(found)
+    assert "\x1b" not in html + markdown + diff.plain(found)
 
 
 @pytest.mark.parametrize("words", ["same ", "n{} "])
@@ -56,4 +56,4 @@ def test_long_answers_are_compared_up_to_a_bound(words: str):
     found = pieces(text, text)
     assert [piece.kind for piece in found] == ["same", "apart"]
     assert "".join(piece.text for piece in found).split() == text.split()
-    assert contrast.counted(found) == f"the same words; only the first {MOST_WORDS:,} are compared"
+    assert diff.counted(found) == f"the same words; only the first {MOST_WORDS:,} are compared"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings
-from strategies import requests, wide_requests
 
 from famnb.endpoints import ENDPOINTS, compose
 from famnb.request import ChatRequest, MessagesRequest, Request, ResponsesRequest
 from famnb.widget.form.draft import Draft, controls, drafted, read
-from famnb.widget.form.groups import EXACT, FIRST, GROUPS, OTHER
-from famnb.widget.form.pictures import Picture
+from famnb.widget.form.fields import EXACT, FIRST, GROUPS, OTHER
+from famnb.widget.form.images import Picture
+from tests.support.strategies import requests, wide_requests
 
 PNG = "data:image/png;base64," + "iVBORw0KGgo" * 40
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from famnb.widget.text.jsontext import Layout, is_json, laid_out
+from famnb.widget.html.json_layout import Layout, is_json, laid_out
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from famnb.events import Delta
-from famnb.widget.view.live import UNHEARD_LOOKS, Flusher, LiveView
-from famnb.widget.view.pane import Pane
+from famnb.widget.live.live_view import UNHEARD_LOOKS, Flusher, LiveView
+from famnb.widget.live.pane import Pane
 
 TEXT = (0, 1)
 

@@ -6,11 +6,11 @@ import html as stdlib_html
 import re
 
 import pytest
-from hostile import HOSTILE, acts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from famnb.widget.text import highlight, markup
+from famnb.widget.html import highlight, sanitize
+from tests.support.hostile_text import HOSTILE, acts
 
 
 def links(html: str) -> list[str]:
@@ -20,7 +20,7 @@ def links(html: str) -> list[str]:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_html_of_hostile_markdown_is_inert(text: str):
     """No element that acts or loads, and no link but to http, https or mailto."""
-    made = markup.html(f"before {text} after")
+    made = sanitize.html(f"before {text} after")
     assert acts(made) == []
     assert all(href.startswith(("http://", "https://", "mailto:")) for href in links(made))
 
@@ -28,9 +28,9 @@ def test_html_of_hostile_markdown_is_inert(text: str):
 @pytest.mark.parametrize("text", HOSTILE)
 def test_saved_markdown_is_inert_in_a_viewer_that_allows_html(text: str):
     """Rendered with HTML on, as some viewers do, there is no element, no image and no script link."""
-    viewer = markup.MarkdownIt("commonmark", {"html": True})
+    viewer = sanitize.MarkdownIt("commonmark", {"html": True})
     viewer.validateLink = lambda _url: True
-    made = viewer.render(markup.markdown(f"before {text} after\n\n{text}"))
+    made = viewer.render(sanitize.markdown(f"before {text} after\n\n{text}"))
     assert acts(made) == []
     assert not [href for href in links(made) if "script" in href.lower() or href.startswith("data:")]
 
@@ -38,13 +38,13 @@ def test_saved_markdown_is_inert_in_a_viewer_that_allows_html(text: str):
 @given(st.text(alphabet="<>![]()`*_\\&;:#/ \njavscriptmghoe=1\"'", max_size=80))
 def test_no_markdown_at_all_becomes_an_element_that_acts(text: str):
     """Whatever the characters, clean HTML holds only the tags that Markdown needs."""
-    assert acts(markup.html(text)) == []
-    assert acts(markup.MarkdownIt("commonmark", {"html": True}).render(markup.markdown(text))) == []
+    assert acts(sanitize.html(text)) == []
+    assert acts(sanitize.MarkdownIt("commonmark", {"html": True}).render(sanitize.markdown(text))) == []
 
 
 def test_a_good_link_opens_elsewhere_and_tells_nothing():
     """A web link keeps its address, opens in a new tab, and passes no opener or referrer on."""
-    made = markup.html("[site](https://example.com 'title')")
+    made = sanitize.html("[site](https://example.com 'title')")
     assert 'href="https://example.com"' in made
     assert 'rel="noopener noreferrer"' in made
     assert 'target="_blank"' in made
@@ -52,12 +52,12 @@ def test_a_good_link_opens_elsewhere_and_tells_nothing():
 
 def test_an_image_becomes_a_link_to_itself():
     """What the model wanted to show can be reached, but not without the reader's wish."""
-    assert "image: a cat</a>" in markup.html("![a cat](https://example.com/cat.png)")
+    assert "image: a cat</a>" in sanitize.html("![a cat](https://example.com/cat.png)")
 
 
 def test_markdown_is_still_markdown():
     """Headings two levels down, emphasis, lists, tables with their alignment, code and strikethrough survive."""
-    made = markup.html("# Title\n\n**bold** ~~gone~~\n\n1. one\n\n|a|b|\n|--|--:|\n|1|2|\n\n```python\nx < y\n```")
+    made = sanitize.html("# Title\n\n**bold** ~~gone~~\n\n1. one\n\n|a|b|\n|--|--:|\n|1|2|\n\n```python\nx < y\n```")
     for piece in (
         ">Title</h3>",
         "<strong>bold</strong>",
@@ -71,7 +71,7 @@ def test_markdown_is_still_markdown():
 
 def test_code_is_coloured_by_kind_in_its_language():
     """Each kind is mixed from the text's own colour, so that it reads in any theme; the words stay as they were."""
-    made = markup.html("```python\nreturn 'a < b'  # no\n```")
+    made = sanitize.html("```python\nreturn 'a < b'  # no\n```")
     mixed = '<span style="color:color-mix(in srgb,currentcolor 40%,#8b2fc9)">return </span>'
     assert mixed in made
     assert "a &lt; b" in made
@@ -88,7 +88,7 @@ def test_code_is_coloured_by_kind_in_its_language():
 )
 def test_other_code_stays_plain(code: str):
     """A language that is not known, and what would take long to tell apart."""
-    assert "<span" not in markup.html(code)
+    assert "<span" not in sanitize.html(code)
 
 
 @given(st.sampled_from(sorted(highlight.LANGUAGES)), st.text(alphabet="ab1 \n\"'`<>&/*#${}()[]=-\\\t", max_size=60))
@@ -99,29 +99,29 @@ def test_highlighting_changes_no_character(language: str, code: str):
 
 def test_terminal_and_direction_controls_can_only_be_seen():
     """An escape sequence shows as text, an override as its name, and invisible marks are gone."""
-    assert markup.visible("\x1b[31mred\x07") == "␛[31mred␇"
-    assert markup.visible("user\u202egnp.exe\u202c") == "user[U+202E]gnp.exe[U+202C]"
-    assert markup.visible("a\u200eb\r\nc") == "ab\nc"
+    assert sanitize.visible("\x1b[31mred\x07") == "␛[31mred␇"
+    assert sanitize.visible("user\u202egnp.exe\u202c") == "user[U+202E]gnp.exe[U+202C]"
+    assert sanitize.visible("a\u200eb\r\nc") == "ab\nc"
 
 
 def test_a_lone_surrogate_can_be_sent_and_saved():
     """Half a character becomes the replacement character, which every encoder takes."""
-    assert markup.visible("x\ud83dy").encode() == "x\ufffdy".encode()
+    assert sanitize.visible("x\ud83dy").encode() == "x\ufffdy".encode()
 
 
 def test_a_code_block_that_was_cut_off_does_not_swallow_what_follows():
     """A reply that stopped inside a fence gets its fence closed; a whole one gets nothing."""
-    assert markup.markdown("```python\nx = 1") == "```python\nx = 1\n```"
-    assert markup.markdown("```\nx\n```") == "```\nx\n```"
+    assert sanitize.markdown("```python\nx = 1") == "```python\nx = 1\n```"
+    assert sanitize.markdown("```\nx\n```") == "```\nx\n```"
 
 
 def test_settled_text_is_all_but_the_last_block():
     """A paragraph is settled once another block has begun; an open list or fence is not."""
-    assert markup.settled("one\n\ntwo") == len("one\n\n")
-    assert markup.settled("only one, still growing") == 0
-    assert markup.settled("one\n\n```\ncode\n\nmore") == len("one\n\n")
-    assert markup.settled("one\n\nso\n$$\nx\n- y") == len("one\n\n")
-    assert markup.settled("one\n\n$$\nx\n- y\n$$\ntwo") == len("one\n\n$$\nx\n- y\n$$\n")
+    assert sanitize.settled("one\n\ntwo") == len("one\n\n")
+    assert sanitize.settled("only one, still growing") == 0
+    assert sanitize.settled("one\n\n```\ncode\n\nmore") == len("one\n\n")
+    assert sanitize.settled("one\n\nso\n$$\nx\n- y") == len("one\n\n")
+    assert sanitize.settled("one\n\n$$\nx\n- y\n$$\ntwo") == len("one\n\n$$\nx\n- y\n$$\n")
 
 
 @given(
@@ -149,8 +149,8 @@ def test_settled_text_is_all_but_the_last_block():
 def test_settled_text_and_the_rest_render_as_the_whole(pieces: list[str]):
     """Freezing the settled part changes nothing of what is shown."""
     text = "".join(pieces)
-    cut = markup.settled(text)
-    assert markup.html(text[:cut]) + markup.html(text[cut:]) == markup.html(text)
+    cut = sanitize.settled(text)
+    assert sanitize.html(text[:cut]) + sanitize.html(text[cut:]) == sanitize.html(text)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_settled_text_and_the_rest_render_as_the_whole(pieces: list[str]):
 )
 def test_prices_are_not_typeset_and_formulas_may_be(text: str, shown: str):
     """A viewer typesets what is between two dollars in one piece of text; a tag between them keeps it from it."""
-    assert shown in markup.html(text)
+    assert shown in sanitize.html(text)
 
 
 @pytest.mark.parametrize(
@@ -180,30 +180,30 @@ def test_a_formula_keeps_every_sign(formula: str, before: str):
     """Nothing in it is Markdown: no backslash is lost, nothing is emphasised or listed, and no line is broken."""
     indent = before.split("\n")[-1]
     text = before + formula.replace("\n", f"\n{indent if indent.strip() in ('', '>') else ''}") + "\n\nend"
-    assert formula in markup.html(text)
+    assert formula in sanitize.html(text)
 
 
 def test_only_beginnings_of_formulas_take_no_longer_than_words():
     """However many: each is looked for over some lines, not to the end of the text."""
-    assert markup.html("\\[\n" * 20_000).count("<br>") == 19_999
+    assert sanitize.html("\\[\n" * 20_000).count("<br>") == 19_999
 
 
 @pytest.mark.parametrize("command", [r"\href{javascript:x}{y}", r"\htmlData{a=b}{y}", r"\style{color:red}{y}"])
 def test_a_formula_that_does_more_than_show_is_not_typeset(command: str):
     """Links and attributes out of a formula: its signs are kept apart, so that every viewer shows it as text."""
-    assert markup.html(f"${command}$").count("<span>$</span>") == 2
-    assert markup.html(f"\\({command}\\)").count("<span>\\</span>") == 3
-    assert markup.html(f"$${command}$$").count("<span>$</span>") == 4
+    assert sanitize.html(f"${command}$").count("<span>$</span>") == 2
+    assert sanitize.html(f"\\({command}\\)").count("<span>\\</span>") == 3
+    assert sanitize.html(f"$${command}$$").count("<span>$</span>") == 4
 
 
 def test_an_escaped_text_is_never_typeset():
     """What shows exactly a text leaves no pair of signs of mathematics in one piece."""
-    assert markup.escape(r"$5 to $6 \[x\]") == r"<span>$</span>5 to $6 <span>\</span>[x\]"
+    assert sanitize.escape(r"$5 to $6 \[x\]") == r"<span>$</span>5 to $6 <span>\</span>[x\]"
 
 
 def test_each_block_runs_in_the_direction_of_its_own_words():
     """Arabic beside English, and code from left to right."""
-    made = markup.html("مرحبا\n\nhello\n\n- שלום\n\n```\ncode\n```")
+    made = sanitize.html("مرحبا\n\nhello\n\n- שלום\n\n```\ncode\n```")
     assert made.count('<p dir="auto" style="text-align:start">') == 2
     assert '<ul dir="auto">' in made
     assert '<pre dir="ltr"' in made
@@ -211,7 +211,7 @@ def test_each_block_runs_in_the_direction_of_its_own_words():
 
 def test_a_wide_table_scrolls_by_itself():
     """Its cells stand left unless the text says otherwise."""
-    made = markup.html("|a|b|\n|--|--:|\n|1|2|")
+    made = sanitize.html("|a|b|\n|--|--:|\n|1|2|")
     assert made.startswith('<div style="overflow-x:auto"><table')
     assert '<td style="text-align:left">1</td>' in made
     assert made.endswith("</table></div>\n")
@@ -219,9 +219,9 @@ def test_a_wide_table_scrolls_by_itself():
 
 def test_a_literal_text_has_no_markup():
     """In Markdown every sign of it shows as itself."""
-    assert markup.MarkdownIt().render(markup.literal("*a* <b> [c](d) `e`")) == "<p>*a* &lt;b&gt; [c](d) `e`</p>\n"
+    assert sanitize.MarkdownIt().render(sanitize.literal("*a* <b> [c](d) `e`")) == "<p>*a* &lt;b&gt; [c](d) `e`</p>\n"
 
 
 def test_a_fenced_text_cannot_leave_its_fence():
     """Backticks inside make the fence longer."""
-    assert markup.fenced("```\nout") == "````\n```\nout\n````"
+    assert sanitize.fenced("```\nout") == "````\n```\nout\n````"

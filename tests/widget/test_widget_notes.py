@@ -8,9 +8,9 @@ import pytest
 
 from famnb.endpoints import ENDPOINTS, compose
 from famnb.widget.form.draft import Draft, read
-from famnb.widget.form.groups import EXACT
-from famnb.widget.form.notes import carried, hazards, surprises, unsent
-from famnb.widget.form.pictures import Picture
+from famnb.widget.form.fields import EXACT
+from famnb.widget.form.hints import carried, hazards, surprises, unsent
+from famnb.widget.form.images import Picture
 
 
 def test_shared_fields_and_the_cap_move_along():

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from famnb.events import Closed, Delta, Ended, Opened, Started, Usage
 from famnb.timing import Timing
-from famnb.widget.text import markup
-from famnb.widget.view.pane import Pane
+from famnb.widget.html import sanitize
+from famnb.widget.live.pane import Pane
 
 TEXT = (0, 1)
 THINKING = (0, 0)
@@ -128,7 +128,7 @@ def test_any_looks_add_up_to_the_whole(scripted, pieces: list[str], strides: lis
         view.take(pane.changes())
     assert pane.snapshot()["blocks"] == view.blocks
     for block in view.blocks:
-        assert block["html"] + markup.html(block["tail"]) == markup.html("".join(pieces))
+        assert block["html"] + sanitize.html(block["tail"]) == sanitize.html("".join(pieces))
 
 
 def test_a_snapshot_holds_all_and_later_changes_follow_it(stream):

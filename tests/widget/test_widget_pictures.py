@@ -10,9 +10,9 @@ import ipywidgets as widgets
 import pytest
 
 from famnb.errors import InvalidRequest
-from famnb.widget.form import pictures
-from famnb.widget.form.attachments import Attachments
-from famnb.widget.form.pictures import LIMIT_BYTES, Picture
+from famnb.widget.form import images
+from famnb.widget.form.image_picker import Attachments
+from famnb.widget.form.images import LIMIT_BYTES, Picture
 
 HEADS = {
     "png": b"\x89PNG\r\n\x1a\n",
@@ -27,7 +27,7 @@ DATA = HEADS["png"] + b"\x00" * 3000
 def test_an_image_is_what_its_content_says(kind: str):
     """Not what its name says; the data URL holds every byte."""
     data = HEADS[kind] + bytes(range(256))
-    picture = pictures.uploaded("holiday.bmp", data)
+    picture = images.uploaded("holiday.bmp", data)
     assert picture.url.startswith(f"data:image/{kind};base64,")
     assert base64.b64decode(picture.url.partition(",")[2]) == data
 
@@ -44,28 +44,28 @@ def test_an_image_is_what_its_content_says(kind: str):
 def test_anything_else_is_refused(data: bytes, words: str):
     """With the name of the file, the limit and what to do."""
     with pytest.raises(InvalidRequest, match=f"cat.png: .*{words}"):
-        pictures.uploaded("cat.png", data)
+        images.uploaded("cat.png", data)
 
 
 @pytest.mark.parametrize("url", ["", "cat.png", "ftp://x/y.png", "https://", "javascript:alert(1)", "https://a b/c"])
 def test_an_address_is_http_or_data(url: str):
     """Anything else is refused with an example."""
     with pytest.raises(InvalidRequest, match="expected an address such as https://"):
-        pictures.linked(url)
-    assert pictures.linked(" https://example.org/cat.png ") == Picture("https://example.org/cat.png")
-    assert pictures.linked(pictures.uploaded("a", DATA).url).uploaded
+        images.linked(url)
+    assert images.linked(" https://example.org/cat.png ") == Picture("https://example.org/cat.png")
+    assert images.linked(images.uploaded("a", DATA).url).uploaded
 
 
 def test_texts_for_widgets_name_the_data_and_get_it_back():
     """The name is short and stands for the data in this process alone."""
-    text = f'{{"url": "{pictures.uploaded("a", DATA).url}"}}'
-    named = pictures.shelved(text)
+    text = f'{{"url": "{images.uploaded("a", DATA).url}"}}'
+    named = images.shelved(text)
     assert len(named) < 80
-    assert pictures.restored(named) == text
-    assert pictures.restored("famnb-image:" + "0" * 32) == "famnb-image:" + "0" * 32
-    assert pictures.holds_data(text)
-    assert pictures.holds_data(named)
-    assert pictures.brief(text).endswith('… (3 kB more)"}')
+    assert images.restored(named) == text
+    assert images.restored("famnb-image:" + "0" * 32) == "famnb-image:" + "0" * 32
+    assert images.holds_data(text)
+    assert images.holds_data(named)
+    assert images.brief(text).endswith('… (3 kB more)"}')
 
 
 def upload(box: Attachments, *files: tuple[str, bytes]) -> None:

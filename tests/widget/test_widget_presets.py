@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from strategies import requests
 
 from famnb.errors import InvalidRequest
 from famnb.request import Request
 from famnb.widget.composer import presets
 from famnb.widget.form.draft import Draft, drafted, read
-from famnb.widget.form.pictures import Picture
+from famnb.widget.form.images import Picture
+from tests.support.strategies import requests
 
 PNG = "data:image/png;base64," + "iVBORw0KGgo" * 40
 DRAFT = Draft(

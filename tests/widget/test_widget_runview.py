@@ -15,15 +15,15 @@ from IPython.core.displaypub import CapturingDisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 
 import famnb
-from famnb.experiment.budget import Outcome, Purse
-from famnb.experiment.job import Job
+from famnb.experiment.budget import Budget, Outcome
 from famnb.experiment.plan import Cell, cells_of
 from famnb.experiment.progress import SIMULATED
 from famnb.experiment.prompts import prompts_of
+from famnb.experiment.runner import Job
 from famnb.experiment.variants import variants_of
 from famnb.service import Server
-from famnb.widget.experiment import runstate, runview
-from famnb.widget.experiment.runview import Display, ShownRun
+from famnb.widget.experiment import run_view
+from famnb.widget.experiment.run_view import Display, ShownRun
 
 WAIT_S = 20
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -78,7 +78,7 @@ def started(script: Script) -> Iterator[Callable[..., ShownRun]]:
         made = variants_of(variants or {"cold": {}, "warm": {"temperature": 1}}, shared={})
         cells = cells_of(prompts_of(["a", "b", "c"]), made, repeats=1, warmup=0, seed=0, shared={})
         worst = {cell.key: Decimal(2) for cell in cells}
-        purse = None if budget is None else Purse(Decimal(budget), worst=worst, spent=Decimal(3))
+        purse = None if budget is None else Budget(Decimal(budget), worst=worst, spent=Decimal(3))
         job = Job(
             name=name,
             todo=cells,
@@ -103,7 +103,7 @@ def shell(monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
     shell = InteractiveShell.instance()
     monkeypatch.setattr(shell, "display_pub", CapturingDisplayPublisher())
     monkeypatch.setattr(shell, "kernel", SimpleNamespace(), raising=False)
-    monkeypatch.setattr(runview, "get_ipython", lambda: shell)
+    monkeypatch.setattr(run_view, "get_ipython", lambda: shell)
     yield shell
     InteractiveShell.clear_instance()
 
@@ -123,7 +123,7 @@ def test_the_view_says_how_far_the_run_is(started: Callable[..., ShownRun], scri
     run = started(budget=20)
     script.ends(ANSWER, ANSWER, REFUSED)
     until(lambda: run.progress.failed == 1 and len(script.open) == 2)
-    state = runstate.state(run)
+    state = run_view.state(run)
     assert state["said"] == "7 of 10 done · 4 of them before · 1 failed · 2 running"
     assert state["bar"] == {"done": 60.0, "failed": 10.0, "running": 20.0}
     (spend, elapsed, left, pace) = state["facts"]
@@ -152,7 +152,7 @@ def test_what_has_no_price_is_unknown_and_not_free(
     run = started()
     script.ends(*outcomes)
     until(lambda: run.progress.completed + run.progress.failed == len(outcomes))
-    assert runstate.state(run)["facts"][0] == ("spend", value, small)
+    assert run_view.state(run)["facts"][0] == ("spend", value, small)
 
 
 def test_stop_is_heard_and_said(started: Callable[..., ShownRun], script: Script) -> None:
@@ -258,7 +258,7 @@ def test_closing_the_view_ends_the_looking_and_not_the_run(
 def test_hostile_names_are_text(started: Callable[..., ShownRun]) -> None:
     """No tag of a name reaches the page."""
     run = started(name="<img src=x onerror=alert(1)>", **{"<script>alert(2)</script>": {}})
-    made = runstate.bundle(run)
+    made = run_view.bundle(run)
     assert "<img" not in made["text/html"]
     assert "<script" not in made["text/html"]
     assert "&lt;script&gt;" in made["text/html"]
@@ -276,12 +276,12 @@ def test_what_broke_a_run_stands_in_its_end(
     monkeypatch.setattr(script, "start", broken)
     run = started()
     run.over(WAIT_S)
-    assert "OSError: the line is cut" in runstate.bundle(run)["text/plain"]
+    assert "OSError: the line is cut" in run_view.bundle(run)["text/plain"]
 
 
 def test_many_variants_are_cut_and_counted(started: Callable[..., ShownRun]) -> None:
     """Twelve rows and how many there are more."""
-    state = runstate.state(started(**{f"v{number:02}": {"temperature": number / 100} for number in range(15)}))
+    state = run_view.state(started(**{f"v{number:02}": {"temperature": number / 100} for number in range(15)}))
     assert len(state["rows"]) == 12
     assert state["more"] == "and 3 more variants"
 
@@ -301,5 +301,5 @@ def test_an_experiments_run_shows_itself(server: Server) -> None:
         run = exp.run(wait=False)
         assert isinstance(run, ShownRun)
         run.wait()
-        assert "1 of 1" in runstate.bundle(run)["text/plain"]
+        assert "1 of 1" in run_view.bundle(run)["text/plain"]
         assert exp.run().completed == 0

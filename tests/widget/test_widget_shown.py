@@ -9,8 +9,8 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from famnb.reply import Block, Reply
 from famnb.widget import install
-from famnb.widget.view import shown
-from famnb.widget.view.live import UNFINISHED, LiveView
+from famnb.widget.live import output as shown
+from famnb.widget.live.live_view import UNFINISHED, LiveView
 
 REPLY = Reply(blocks=(Block(at=(0, 0), kind="text", text="the answer"),), status="completed", complete=True)
 

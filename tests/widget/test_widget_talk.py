@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from famnb.client.history import Turn
-from famnb.client.rounds import Result, Round
+from famnb.client.ask import Result, Round
+from famnb.client.conversation import Turn
 from famnb.reply import Block, Reply
-from famnb.widget.text import transcript
+from famnb.widget.html import transcript
 
 CALL = Block(at=(1, 0), kind="tool_call", text='{"city": "Oslo"}', id="c", name="weather")
 ROUND = Round(Reply(blocks=(CALL,), status="completed"), (Result(call=CALL, content='{"celsius": 4}'),))

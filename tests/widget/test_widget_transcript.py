@@ -15,7 +15,7 @@ from famnb.events import Fault, Usage
 from famnb.record import Cost
 from famnb.reply import Block, Reply
 from famnb.timing import Timing
-from famnb.widget.text import transcript
+from famnb.widget.html import transcript
 
 FORMS = ["text/html", "text/markdown", "text/plain"]
 REPLY = Reply(

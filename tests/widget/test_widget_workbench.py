@@ -12,7 +12,6 @@ import ipywidgets as widgets
 import pydantic
 import pytest
 from hypothesis import HealthCheck, given, settings
-from strategies import requests, wide_requests
 
 import famnb
 from famnb.client import Client
@@ -20,7 +19,8 @@ from famnb.endpoints import ENDPOINTS
 from famnb.request import Request
 from famnb.widget import Composer
 from famnb.widget.composer import presets
-from famnb.widget.form import pictures
+from famnb.widget.form import images
+from tests.support.strategies import requests, wide_requests
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(400)
 
@@ -206,7 +206,7 @@ def urls(value: Any) -> list[str]:
 def test_images_become_parts_of_the_message_and_go_along(client: Client, name: str):
     """Each endpoint's own parts; the service takes them; nothing of their data is in any widget."""
     composer = Composer(client, prompt="What is it?", endpoint="chat")
-    composer._editor._attachments.replace((pictures.uploaded("a.png", PNG), pictures.linked("https://example.org/b")))
+    composer._editor._attachments.replace((images.uploaded("a.png", PNG), images.linked("https://example.org/b")))
     for title in ("All fields", "Code", "JSON body"):
         control(composer, title).value = True
     control(composer, "Endpoint").value = name
@@ -216,7 +216,7 @@ def test_images_become_parts_of_the_message_and_go_along(client: Client, name: s
         "https://example.org/b",
     ]
     assert client.send(request).status == "completed"
-    data = pictures.uploaded("a.png", PNG).url.partition(",")[2]
+    data = images.uploaded("a.png", PNG).url.partition(",")[2]
     assert data[:100] not in str(widgets.Widget.get_manager_state())
     assert data in composer._panels["Code"]._code.text
     assert data in composer._panels["JSON body"]._body.text
@@ -230,7 +230,7 @@ def test_a_preset_is_saved_loaded_and_deleted_from_the_form(client: Client, pres
     composer = Composer(client, prompt="What is a tide?", system="Be brief.", endpoint="web")
     control(composer, "Sampling").value = True
     control(composer, "temperature").value = "0.7"
-    composer._editor._attachments.replace((pictures.uploaded("a.png", PNG),))
+    composer._editor._attachments.replace((images.uploaded("a.png", PNG),))
     control(composer, "Presets").value = True
     press(composer, "Save preset")
     said = composer._panels["Presets"]._said

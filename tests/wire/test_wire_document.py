@@ -6,11 +6,11 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from strategies import read
 
 from famnb.events import Closed, Delta, Done, Ended, Event, Fault, Opened, Started, Usage
 from famnb.reply import fold
-from famnb.wire import chat, codec, faults, messages, responses
+from famnb.wire import chat, errors, lenient_json, messages, responses
+from tests.support.strategies import read
 
 FIXTURES = Path(__file__).parent / "fixtures"
 CHAT_ID = "chatcmpl-7d1f2c3a-0000-4000-8000-000000000001"
@@ -116,8 +116,8 @@ WHOLE: dict[str, tuple[ModuleType, list[Event]]] = {
 def test_a_whole_reply_has_the_document_s_body(name: str):
     """Written and read: the fields of the document, in its order."""
     dialect, events = WHOLE[name]
-    body = codec.decode((FIXTURES / f"{name}.json").read_bytes())
-    assert codec.encode(dialect.write(fold(events))) == codec.encode(body)
+    body = lenient_json.decode((FIXTURES / f"{name}.json").read_bytes())
+    assert lenient_json.encode(dialect.write(fold(events))) == lenient_json.encode(body)
     assert fold(dialect.read(body)) == fold(events)
 
 
@@ -132,6 +132,6 @@ def test_a_whole_reply_has_the_document_s_body(name: str):
 def test_an_error_body_has_the_document_s_shape(name: str, dialect: ModuleType, type_: str, code: str | None):
     """The endpoint's own error shape, written and read."""
     body = (FIXTURES / f"{name}.json").read_bytes()
-    assert dialect.fault(Fault("the key is invalid", type_, code)) == codec.decode(body)
-    error = faults.read(401, {}, body)
+    assert dialect.fault(Fault("the key is invalid", type_, code)) == lenient_json.decode(body)
+    error = errors.read(401, {}, body)
     assert (str(error), error.type, error.code) == ("401: the key is invalid", type_, code)

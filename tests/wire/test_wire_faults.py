@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from strategies import json_values
 
 from famnb import errors
 from famnb.events import Fault
-from famnb.wire import codec, faults
+from famnb.wire import errors as faults
+from famnb.wire import lenient_json
+from tests.support.strategies import json_values
 
 
 @pytest.mark.parametrize(
@@ -69,7 +70,7 @@ def test_each_status_has_its_class(status: int, kind: type[Exception]):
 def test_no_body_breaks_the_reading(body: object):
     """JSON of any shape gives an error with a message."""
     for shape in (body, {"error": body}, {"error": {"message": body, "type": body, "code": body}}, {"detail": body}):
-        assert str(faults.read(500, {}, codec.encode(shape)))
+        assert str(faults.read(500, {}, lenient_json.encode(shape)))
 
 
 def test_a_long_message_is_cut():

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import DIALECTS, NAMES, json_values, read, streams, written
 
 from famnb.errors import StreamDecodeError
 from famnb.events import Other
 from famnb.reply import fold
-from famnb.wire import codec, sse
+from famnb.wire import lenient_json, sse
+from tests.support.strategies import DIALECTS, NAMES, json_values, read, streams, written
 
 each_dialect = pytest.mark.parametrize("dialect", DIALECTS, ids=NAMES.get)
 
@@ -24,7 +24,7 @@ def test_a_malformed_field_breaks_nothing(dialect: ModuleType, data: st.DataObje
     """Any value anywhere in an event may be of any shape, or missing."""
     decoder = sse.Decoder()
     events = decoder.feed(written(dialect, data.draw(streams(dialect))))
-    spoilt = [codec.encode(spoil(codec.decode(event), data)) for event in events if event != sse.DONE]
+    spoilt = [lenient_json.encode(spoil(lenient_json.decode(event), data)) for event in events if event != sse.DONE]
     fold(read(dialect, [sse.encode(event) for event in spoilt]))
 
 
@@ -43,7 +43,7 @@ def spoil(value: Any, data: st.DataObject) -> Any:
 
 
 @each_dialect
-@given(json_values.map(codec.encode))
+@given(json_values.map(lenient_json.encode))
 def test_any_json_is_an_event(dialect: ModuleType, data: bytes):
     """Something of the wire that means nothing here is an Other, or nothing at all."""
     fold(dialect.reader().read(data))

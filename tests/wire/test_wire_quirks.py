@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import cut, read
 
 from famnb.events import Usage
 from famnb.reply import Reply, fold
 from famnb.wire import chat, messages, responses
+from tests.support.strategies import cut, read
 
 FIXTURES = Path(__file__).parent / "fixtures" / "quirks"
 DIALECTS = {"chat": chat, "responses": responses, "messages": messages}

@@ -7,11 +7,11 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from strategies import read
 
 from famnb.events import Closed, Delta, Done, Ended, Event, Opened, Other, Started, Usage
 from famnb.reply import fold
 from famnb.wire import chat, messages, responses
+from tests.support.strategies import read
 
 AT = (0, 0)
 

@@ -7,9 +7,9 @@ import tracemalloc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import cut
 
 from famnb.wire import sse
+from tests.support.strategies import cut
 
 
 def decoded(*chunks: bytes) -> list[bytes]:

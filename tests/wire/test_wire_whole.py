@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from strategies import DIALECTS, NAMES, json_values
 
 from famnb.errors import ResponseFormatError
 from famnb.events import Fault, Usage
 from famnb.reply import Reply, fold
 from famnb.wire import chat, messages, responses
+from tests.support.strategies import DIALECTS, NAMES, json_values
 
 each_dialect = pytest.mark.parametrize("dialect", DIALECTS, ids=NAMES.get)
 

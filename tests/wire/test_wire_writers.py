@@ -6,11 +6,11 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from strategies import DIALECTS, NAMES, read
 
 from famnb.events import Closed, Delta, Done, Ended, Event, Fault, Opened, Started, Usage
 from famnb.reply import fold
-from famnb.wire import chat, codec, messages, responses, sse
+from famnb.wire import chat, lenient_json, messages, responses, sse
+from tests.support.strategies import DIALECTS, NAMES, read
 
 each_dialect = pytest.mark.parametrize("dialect", DIALECTS, ids=NAMES.get)
 STARTED = Started("resp_1", "m", 1700000000)
@@ -27,7 +27,7 @@ def said(dialect: ModuleType, *events: Event, **options: bool) -> list[Any]:
     writer = dialect.writer(**options)
     frames = [frame for event in events for frame in writer.write(event)]
     data = sse.Decoder().feed(b"".join(frames))
-    return ["[DONE]" if each == sse.DONE else codec.decode(each) for each in data]
+    return ["[DONE]" if each == sse.DONE else lenient_json.decode(each) for each in data]
 
 
 def deltas(events: list[Any]) -> list[Any]:
@@ -181,7 +181,7 @@ def test_a_failure_is_never_followed_by_a_normal_end(dialect: ModuleType):
     tail = {chat: ["error", "[DONE]"], responses: ["response"], messages: ["error", "[DONE]"]}[dialect]
     found = [event if event == "[DONE]" else next(name for name in event if name != "type") for event in events]
     assert found[-len(tail) :] == tail
-    assert fold(read(dialect, [sse.encode(codec.encode(e)) for e in events if e != "[DONE]"])).fault == Fault(
+    assert fold(read(dialect, [sse.encode(lenient_json.encode(e)) for e in events if e != "[DONE]"])).fault == Fault(
         "no", "api_error" if dialect is messages else None
     )
 
@@ -251,7 +251,7 @@ def test_a_named_stream_names_every_event():
         frames = [frame for event in [STARTED, *TEXT, *CALLS, Ended("stop"), Done()] for frame in writer.write(event)]
         for frame in frames[: -1 if dialect is messages else None]:
             name, data, *_ = frame.split(b"\n")
-            assert name == b"event: " + codec.decode(data.removeprefix(b"data: "))["type"].encode()
+            assert name == b"event: " + lenient_json.decode(data.removeprefix(b"data: "))["type"].encode()
 
 
 @each_dialect

@@ -1,33 +1,98 @@
 """The upstream engine: any server with `POST /v1/chat/completions` answers; what is asked and told stands beside it.
 
 model's name ── request ── POST ── (a field refused: once more without it) ── events ── end
+
+MERGED: What goes wrong with an upstream, as a Refusal: the caller's own mistakes are 400, too many 429, all else 500.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from famnb.client.addresses import checked
-from famnb.client.body import drained, error_body
-from famnb.client.credentials import Credential
-from famnb.client.deadlines import Deadlines
-from famnb.client.intake import Intake
+from famnb.client.auth import Credential
+from famnb.client.config import Deadlines, checked
+from famnb.client.engine import drained, error_body
+from famnb.client.response_reader import ResponseReader
 from famnb.client.transport import Answer, Transport, origin_of
 from famnb.endpoints import ENDPOINTS
-from famnb.errors import ConnectError, FamnbError, InvalidRequest, StreamDecodeError, StreamInterrupted
+from famnb.errors import (
+    APIStatusError,
+    ConnectError,
+    FamnbError,
+    InvalidRequest,
+    StreamDecodeError,
+    StreamError,
+    StreamInterrupted,
+)
 from famnb.events import Event
-from famnb.service.engines import upstream_fault
 from famnb.service.engines.upstream_reply import Telling
-from famnb.service.engines.upstream_request import Asking, Refused, asking
+from famnb.service.engines.upstream_request import Asking, Refused, asking, invalid
+from famnb.service.errors import ServiceError
 from famnb.service.prompt import Prompt
-from famnb.wire import codec, faults
+from famnb.wire import errors, lenient_json
+
+_CONTEXT = re.compile(r"context.?(length|window|size)|maximum context|(prompt|input) is too long|too many tokens", re.I)
+"""How servers say that a prompt does not fit."""
+_TRACE = re.compile(r"\n\s*\n|\s*Traceback|\s*File \"")
+"""Where the inside of a server begins to show in its words."""
+_WORD = re.compile(r"[a-z][a-z_]*")
+"""What an error code looks like; servers also send numbers and sentences."""
+
+
+def refusal(error: FamnbError, *, hide: Callable[[str], str]) -> ServiceError:
+    """The refusal for a failed call; `hide` takes the upstream's key and address out of its words."""
+    match error:
+        case APIStatusError(status=int() as status):
+            return _by_status(error, status, hide(_TRACE.split(error.args[0])[0].strip()))
+        case ConnectError():
+            return ServiceError(500, "the engine behind this service does not answer; try again later")
+        case StreamError() if too_long(error):
+            return ServiceError(400, hide(str(error)), code="context_length_exceeded")
+        case StreamError():
+            return ServiceError(500, f"the engine behind this service failed: {hide(str(error))}")
+        case StreamInterrupted():
+            return ServiceError(500, "the engine behind this service broke off; what was sent so far is incomplete")
+        case _:
+            return ServiceError(500, "the engine behind this service sent something that is no chat completion")
+
+
+def too_long(error: APIStatusError | StreamError) -> bool:
+    """Whether an error says that the prompt does not fit into the model's context."""
+    return bool(_CONTEXT.search(f"{error.type} {error.code} {error.args[0]}"))
+
+
+def _by_status(error: APIStatusError, status: int, words: str) -> ServiceError:
+    wait = error.retry_after
+    headers = (
+        {} if wait is None else {"retry-after": str(math.ceil(wait)), "retry-after-ms": str(math.ceil(wait * 1000))}
+    )
+    match status:
+        case _ if invalid(error) and too_long(error):
+            return ServiceError(400, words, code="context_length_exceeded")
+        case _ if invalid(error):
+            return ServiceError(400, words, code=error.code if error.code and _WORD.fullmatch(error.code) else None)
+        case 429:
+            return ServiceError(
+                429, "the engine behind this service has too many requests; try again later", headers=headers
+            )
+        case 401 | 403:
+            return ServiceError(
+                500, "the engine behind this service refuses the service's own key; its operator can set it"
+            )
+        case 404:
+            said = f"the engine behind this service does not know the model, or has no chat completions: {words}"
+            return ServiceError(500, said)
+        case _:
+            return ServiceError(500, f"the engine behind this service failed ({status}): {words}", headers=headers)
+
 
 SILENCE_S = 600.0
 """How long an upstream may say nothing before it counts as gone."""
@@ -74,7 +139,7 @@ class Upstream:
                 async for event in events:
                     yield event
         except FamnbError as error:
-            raise upstream_fault.refusal(error, hide=self._hidden) from None
+            raise refusal(error, hide=self._hidden) from None
 
     async def state(self) -> dict[str, Any]:
         return {"upstream": await self._found()}
@@ -89,17 +154,17 @@ class Upstream:
         refused, first = self._refused.get(model, frozenset()), None
         while True:
             asked = asking(prompt, model=model, refused=refused)
-            async with self._sent(codec.encode(asked.body), streams=asked.body["stream"]) as answer:
+            async with self._sent(lenient_json.encode(asked.body), streams=asked.body["stream"]) as answer:
                 if 200 <= answer.status < 300:
                     # Kept only now: an error may name a field without meaning it.
                     self._refused[model] = self._refused.get(model, frozenset()) | refused
                     yield answer, asked
                     return
-                error = faults.read(answer.status, answer.headers, await error_body(answer))
+                error = errors.read(answer.status, answer.headers, await error_body(answer))
             if error.status == 404:
                 self._listed = None
             first = first or error
-            more = set() if upstream_fault.too_long(error) else asked.refused(error)
+            more = set() if too_long(error) else asked.refused(error)
             if not more:
                 raise first
             refused |= more
@@ -120,7 +185,7 @@ class Upstream:
     async def _told(self, prompt: Prompt, answer: Answer, asked: Asking) -> AsyncGenerator[Event]:
         """What an answer says, up to its proven end; raises FamnbError where it has none."""
         streams = asked.body["stream"] and not answer.content_type.endswith("json")
-        intake = Intake(
+        intake = ResponseReader(
             _CHAT,
             streamed=streams or answer.content_type == "text/event-stream",
             mask=self._credential.masked_bytes if self._credential else bytes,
@@ -187,7 +252,7 @@ def _pair(words: str) -> tuple[str, str]:
     return ours, theirs
 
 
-def _fed(intake: Intake, chunk: bytes) -> StreamDecodeError | None:
+def _fed(intake: ResponseReader, chunk: bytes) -> StreamDecodeError | None:
     """Take a chunk in; an event that cannot be read is given back, since those before it are to be told first."""
     try:
         intake.feed(chunk, 0)
@@ -196,7 +261,7 @@ def _fed(intake: Intake, chunk: bytes) -> StreamDecodeError | None:
     return None
 
 
-async def _rest(chunks: AsyncIterator[bytes], intake: Intake) -> None:
+async def _rest(chunks: AsyncIterator[bytes], intake: ResponseReader) -> None:
     """What follows the end of an answer, usage and the terminator: its lack spoils nothing."""
     with contextlib.suppress(StreamInterrupted, StreamDecodeError, TimeoutError):
         async with asyncio.timeout(_REST_S):
@@ -209,10 +274,10 @@ async def _rest(chunks: AsyncIterator[bytes], intake: Intake) -> None:
 def _ids(body: bytes) -> tuple[str, ...]:
     """The models in a list of them; none where it is no such list."""
     try:
-        listed = codec.array(codec.mapping(codec.decode(body)).get("data"))
+        listed = lenient_json.array(lenient_json.mapping(lenient_json.decode(body)).get("data"))
     except ValueError:
         return ()
-    return tuple(id_ for model in listed if (id_ := codec.word(codec.mapping(model).get("id"))))
+    return tuple(id_ for model in listed if (id_ := lenient_json.word(lenient_json.mapping(model).get("id"))))
 
 
 def _address_of(base: str) -> re.Pattern[str]:

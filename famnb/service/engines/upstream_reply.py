@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from famnb.errors import StreamError, StreamInterrupted
 from famnb.events import Address, Closed, Delta, Done, Ended, Event, Opened, Started, Usage
-from famnb.reply import Folding
+from famnb.reply import ReplyBuilder
 from famnb.service.prompt import Prompt
 
 _TOLD = frozenset({"text", "refusal", "tool_call"})
@@ -54,7 +54,7 @@ class Telling:
                 case _:
                     pass
 
-    def ending(self, folding: Folding) -> Iterator[Event]:
+    def ending(self, folding: ReplyBuilder) -> Iterator[Event]:
         """The end of the reply: its reason and its usage, as far as the upstream said it.
 
         Raises StreamInterrupted without a finish reason, StreamError where the reason is a failure.

@@ -14,8 +14,8 @@ from collections.abc import Set
 from typing import Any, TypeAlias
 
 from famnb.errors import APIStatusError
-from famnb.request.content import Reasoning
-from famnb.request.limits import PRO_MODELS
+from famnb.request.message_parts import Reasoning
+from famnb.request.types import PRO_MODELS
 from famnb.service.prompt import Form, Prompt, Turn
 
 Refused: TypeAlias = tuple[str, str]

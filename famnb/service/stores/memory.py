@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from famnb.service.prompt import Earlier
-from famnb.service.stores.store import MOST, Stored, not_continued, unknown
+from famnb.service.stores.base import MOST, Stored, not_continued, unknown
 
 
 class MemoryStore:

@@ -13,19 +13,19 @@ import pandas as pd
 
 from famnb.client import Client, Exchange, Stream
 from famnb.errors import InvalidRequest
-from famnb.frame import calls
-from famnb.frame.source import ledger_of
+from famnb.frame.calls import calls
+from famnb.frame.filters import ledger_of
 from famnb.record import Cost, Ledger
 from famnb.reply import Reply
 from famnb.request import Request
-from famnb.widget.board import boardtable
-from famnb.widget.board.boardview import BoardView
+from famnb.widget.board import table
 from famnb.widget.board.meters import MeteredPane
 from famnb.widget.board.variants import read
-from famnb.widget.text import contrast, transcript
-from famnb.widget.view.pane import known
-from famnb.widget.view.shown import Output
-from famnb.widget.view.trouble import guarding
+from famnb.widget.board.view import BoardView
+from famnb.widget.html import diff, transcript
+from famnb.widget.live.base import guarding
+from famnb.widget.live.output import Output
+from famnb.widget.live.pane import known
 
 _RELOADED = (
     "This page was reloaded, and a reloaded page cannot change outputs it already has. To save these answers with the "
@@ -55,7 +55,7 @@ class Board:
         self._guard = threading.RLock()
         self._streams: dict[str, Stream] = {}
         self._tag: str | None = None
-        self._round: boardtable.Round | None = None
+        self._round: table.Round | None = None
         """The latest round, once it has ended."""
         self._asked: str | None = None
         """The prompt of the round that streams now."""
@@ -165,7 +165,7 @@ class Board:
         """All panes have ended: their table becomes ordinary output, and the live panes give way to it."""
         try:
             rows = tuple(
-                boardtable.Row(
+                table.Row(
                     label=pane.label,
                     reply=known(pane.stream),
                     meters=pane.meters,
@@ -173,7 +173,7 @@ class Board:
                 )
                 for pane in panes
             )
-            self._round, self._asked = boardtable.Round(prompt=prompt, system=self._system, rows=rows), None
+            self._round, self._asked = table.Round(prompt=prompt, system=self._system, rows=rows), None
             self._output.replace(self._bundle())
             if self._view.reloaded or self._output.captured:
                 self._view.redraw()
@@ -187,10 +187,10 @@ class Board:
         """Put the latest round to the older ones, since another follows."""
         made = self._latest()
         if made is not None:
-            self._older.append((boardtable.title(made), boardtable.bundle(made)))
+            self._older.append((table.title(made), table.bundle(made)))
         self._round = None
 
-    def _latest(self) -> boardtable.Round | None:
+    def _latest(self) -> table.Round | None:
         """The round that ended last, with the marks that it has now."""
         if self._round is None:
             return None
@@ -198,12 +198,12 @@ class Board:
 
     def _bundle(self) -> transcript.Bundle:
         made = self._latest()
-        rounds = [*self._older, *([(boardtable.title(made), boardtable.bundle(made))] if made else [])]
+        rounds = [*self._older, *([(table.title(made), table.bundle(made))] if made else [])]
         if self._asked is not None:
-            rounds.append(("", boardtable.pending(self._asked, system=self._system)))
+            rounds.append(("", table.pending(self._asked, system=self._system)))
         if rounds:
             return transcript.session(rounds)
-        return boardtable.awaited({variant.label: variant.losses for variant in self._variants})
+        return table.awaited({variant.label: variant.losses for variant in self._variants})
 
     def _marked(self) -> None:
         """Show what was pinned or is to be compared, in the panes and in the table that is saved."""
@@ -227,8 +227,8 @@ class Board:
         return (self.winner or self._variants[0].label) if self._view.differences else None
 
     def _contrasted(self, label: str) -> tuple[str, str] | None:
-        found = boardtable.compared(self._reference, label, self.replies)
-        return None if found is None else (contrast.html(found), contrast.counted(found))
+        found = table.compared(self._reference, label, self.replies)
+        return None if found is None else (diff.html(found), diff.counted(found))
 
     def _priced(self, exchange: Exchange, reply: Reply) -> Cost | None:
         ledger = getattr(self._client, "ledger", None)

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from famnb.client import Exchange
+from famnb.formatting import dollars
 from famnb.record import prices
-from famnb.record.estimate import PRIOR
-from famnb.record.price import Cost, dollars
+from famnb.record.price import Cost
+from famnb.record.token_estimates import PRIOR
 from famnb.reply import Reply
-from famnb.widget.text import markup
-from famnb.widget.text.words import duration
-from famnb.widget.view.pane import Change, Pane, Streaming, known
+from famnb.widget.html import sanitize
+from famnb.widget.html.facts import duration
+from famnb.widget.live.pane import Change, Pane, Streaming, known
 
 PERIOD_S = 1.0
 """Between two readings of the meters: faster than that nobody reads them."""
@@ -124,7 +125,7 @@ class MeteredPane(Pane):
             html, said = contrast
             kept = [block for block in shown["blocks"] if block["kind"] == "thinking"]
             shown["blocks"] = [*kept, {"kind": "text", "label": said, "open": True, "html": html, "tail": ""}]
-        losses = [markup.visible(loss) for loss in self.stream.exchange.request.losses]
+        losses = [sanitize.visible(loss) for loss in self.stream.exchange.request.losses]
         return {
             **shown,
             "asked": [],

@@ -10,8 +10,8 @@ from typing import Any
 from famnb.endpoints import ENDPOINTS, compose, endpoint, endpoint_for
 from famnb.errors import InvalidRequest
 from famnb.request import Request
-from famnb.widget.text import markup
-from famnb.widget.text.asked import turns
+from famnb.widget.html import sanitize
+from famnb.widget.html.request_text import turns
 
 _EXPECTED = (
     'a list with, for each pane, fields such as {"endpoint": "messages", "model": "fam-2-5-pro"}, a famnb request, '
@@ -62,7 +62,7 @@ def read(given: object) -> tuple[Variant, ...]:
             raise InvalidRequest(f"variants: expected {_EXPECTED}; got {given!r:.80}")
     if not pairs:
         raise InvalidRequest(f"variants: there are none; expected {_EXPECTED}")
-    labels = [markup.visible(label) for label in _labels(pairs)]
+    labels = [sanitize.visible(label) for label in _labels(pairs)]
     made = tuple(Variant(label, settings) for label, (_, settings) in zip(labels, pairs, strict=True))
     twice = [label for label, count in Counter(labels).items() if count > 1]
     if twice:

@@ -16,28 +16,22 @@ from typing import Any
 import ipywidgets as widgets
 
 from famnb.client import Client, Stream
-from famnb.client.asking import fitting
-from famnb.client.history import Turn
-from famnb.client.rounds import MOST_ROUNDS, Tools
+from famnb.client.ask import MOST_ROUNDS, Tools, fitting
+from famnb.client.conversation import Turn
 from famnb.errors import InvalidRequest
 from famnb.record import Call, Ledger
 from famnb.reply import Reply
 from famnb.request import Request
-from famnb.widget.composer.bodybox import BodyBox
-from famnb.widget.composer.codebox import CodeBox
-from famnb.widget.composer.panel import Panel
-from famnb.widget.composer.past import Past
-from famnb.widget.composer.presetbox import PresetBox
-from famnb.widget.composer.saved import Saved
-from famnb.widget.composer.talk import Talk
-from famnb.widget.composer.talkdesk import TalkDesk
+from famnb.widget.composer.conversation import Talk, TalkDesk
+from famnb.widget.composer.history_panel import Past
+from famnb.widget.composer.notebook_output import Saved
+from famnb.widget.composer.panels import BodyBox, CodeBox, Panel, PresetBox
+from famnb.widget.form.accordion import Accordion
 from famnb.widget.form.draft import Draft, drafted
 from famnb.widget.form.editor import Editor
-from famnb.widget.form.folds import Folds
-from famnb.widget.form.given import Given
-from famnb.widget.view.keys import CLASS, Keys
-from famnb.widget.view.shown import Output
-from famnb.widget.view.trouble import guarding
+from famnb.widget.form.tool_picker import ToolPicker
+from famnb.widget.live.base import CLASS, Keys, guarding
+from famnb.widget.live.output import Output
 
 _RELOADED = (
     "This page was reloaded, and a reloaded page cannot change outputs it already has. To save this reply with the "
@@ -92,7 +86,7 @@ class Composer:
             changed=guarded(self._talked),
             ended=guarded(self._ended),
         )
-        given = Given(self.tools.functions, schema)
+        given = ToolPicker(self.tools.functions, schema)
         self._editor = Editor(
             self._desk,
             endpoint=endpoint or fitting(None, self.tools, schema),
@@ -102,7 +96,7 @@ class Composer:
             changed=self._changed,
         )
         self._panels: dict[str, Panel] = {panel.title: panel for panel in self._beside()}
-        self._beside_form = Folds(draw=self._opened)
+        self._beside_form = Accordion(draw=self._opened)
         self._beside_form.arrange(tuple(self._panels), [panel.hint for panel in self._panels.values()])
         folds = [self._beside_form.bar, self._beside_form.box]
         self._box = widgets.VBox([*self._editor.parts, *folds, self._editor.notes, self._desk, self._trouble, Keys()])

@@ -15,10 +15,10 @@ import platformdirs
 
 from famnb.endpoints import ENDPOINTS
 from famnb.errors import InvalidRequest
-from famnb.keyshapes import found, known_keys
-from famnb.widget.form import pictures
+from famnb.secret_patterns import found, known_keys
+from famnb.widget.form import images
 from famnb.widget.form.draft import Draft, controls
-from famnb.widget.form.pictures import Picture
+from famnb.widget.form.images import Picture
 
 VERSION = 1
 _KNOWN = ("endpoint", "prompt", "system", "images", "fields")
@@ -90,9 +90,9 @@ def delete(path: File, name: str) -> None:
 
 def _saved(draft: Draft) -> tuple[dict[str, Any], tuple[str, ...]]:
     """A draft as a preset, and what is not in it."""
-    links = pictures.links(draft.pictures)
+    links = images.links(draft.pictures)
     texts = {".".join(path): text for path, text in draft.raw.items() if text.strip()}
-    heavy = [name for name, text in texts.items() if pictures.holds_data(text)]
+    heavy = [name for name, text in texts.items() if images.holds_data(text)]
     left = [f"`{name}` is not saved: it holds the data of an image" for name in heavy]
     if count := len(draft.pictures) - len(links):
         left.append(f"{count} uploaded {'image is' if count == 1 else 'images are'} not saved: a preset holds no data")
@@ -124,7 +124,7 @@ def _loaded(entry: dict[str, Any]) -> Loaded:
     shown = []
     for url in entry.get("images", ()) if isinstance(entry.get("images", ()), list) else ():
         try:
-            shown.append(pictures.linked(url) if isinstance(url, str) else _no_link(url))
+            shown.append(images.linked(url) if isinstance(url, str) else _no_link(url))
         except InvalidRequest as fault:
             left.append(f"An image is left out: {fault}")
     draft = Draft(

@@ -12,24 +12,24 @@ from typing import Any, get_args
 import traitlets
 
 from famnb.errors import FamnbError, InvalidRequest
-from famnb.experiment.checks import count
-from famnb.experiment.judged import Judged
+from famnb.experiment.experiment import Judged
 from famnb.experiment.plan import Cell
 from famnb.experiment.votes import JUDGE, drawn
-from famnb.record import marks
-from famnb.record.marks import Outcome, Voted
+from famnb.record import ratings
+from famnb.record.ratings import Outcome, Voted
 from famnb.reply import Reply
-from famnb.widget.experiment import standings
-from famnb.widget.text import markup, transcript
-from famnb.widget.view.heard import FRONT, Heard
-from famnb.widget.view.shown import Output
+from famnb.validation import count
+from famnb.widget.experiment import vote_results
+from famnb.widget.html import sanitize, transcript
+from famnb.widget.live.base import FRONT, BaseWidget
+from famnb.widget.live.output import Output
 
 _SHOWN = ("text", "code", "failure", "note")
 """What of an answer is shown: nothing that tells whose it is, or how long it took."""
 _RELOADED = "This page was reloaded; to save the result with the notebook, show the ballot in a new cell."
 
 
-class BallotView(Heard):
+class BallotView(BaseWidget):
     """One pair, drawn; its traits change together, `turn` last."""
 
     _esm = FRONT / "ballot.js"
@@ -76,7 +76,7 @@ class Ballot:
         """Pairs left out because their answers are the same."""
         self._votes = {
             _key(vote.left_cell, vote.right_cell): vote
-            for vote in marks.votes(experiment.ledger, experiment.name)
+            for vote in ratings.votes(experiment.ledger, experiment.name)
             if vote.voter == voter
         }
         self._current: tuple[Cell, Cell] | None = None
@@ -111,7 +111,7 @@ class Ballot:
                 winner=winner,
                 seed=self._seed,
             )
-            marks.keep(self._experiment.ledger, [vote])
+            ratings.keep(self._experiment.ledger, [vote])
             self._votes[_key(left.key, right.key)] = vote
             self._next()
 
@@ -121,14 +121,14 @@ class Ballot:
             latest = self._latest()
             if latest is None:
                 raise InvalidRequest("there is no vote to take back")
-            marks.withdraw(self._experiment.ledger, latest)
+            ratings.withdraw(self._experiment.ledger, latest)
             del self._votes[_key(latest.left_cell, latest.right_cell)]
             self._show(next(pair for pair in self._pairs if _key(*_keys(pair)) == _key(*_keys(latest))))
 
     def results(self) -> None:
         """Show the result so far under the ballot, as ordinary output that is saved with the notebook."""
         with self._guard:
-            self._publish(standings.bundle(self._experiment, said=self._said()))
+            self._publish(vote_results.bundle(self._experiment, said=self._said()))
 
     def _ipython_display_(self) -> None:
         with self._guard:
@@ -209,7 +209,7 @@ class Ballot:
                 # In a callback there is nobody else to tell.
                 words = str(error) if isinstance(error, FamnbError) else f"{type(error).__name__}: {error}"
                 with self.view.hold_sync():
-                    self.view.trouble = markup.visible(words)
+                    self.view.trouble = sanitize.visible(words)
                     self.view.turn += 1
 
     def _heard(self, message: dict[str, Any]) -> None:

@@ -1,30 +1,100 @@
-"""The report of an experiment: what was asked and how, what came of it, and what it cost, as sections of one page."""
+"""The report of an experiment: what was asked and how, what came of it, and what it cost, as sections of one page.
+
+MERGED: The sections of a report that say how an experiment was set up: plan, settings, prices and what it was made
+with.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
-from collections.abc import Iterator
+import platform
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import pandas as pd
 
-from famnb import plot
+from famnb import formatting, plot
 from famnb.errors import LedgerError
-from famnb.experiment import Trial, tables
-from famnb.experiment.findings import name as metric_name
-from famnb.experiment.findings import said
+from famnb.experiment import Trial, Variant
 from famnb.experiment.forecast import forecast
-from famnb.experiment.past import history
+from famnb.experiment.forecast_history import history
+from famnb.experiment.narrative import name as metric_name
+from famnb.experiment.narrative import said
 from famnb.experiment.plan import model_of
-from famnb.experiment.results import failures
-from famnb.experiment.standing import ANSWERED
+from famnb.experiment.resume import ANSWERED, failures
 from famnb.experiment.summary import Summary
-from famnb.widget.experiment.reportpage import Section, facts, page, picture, table, write
-from famnb.widget.experiment.reportsetup import environment, prices_used, setup
-from famnb.widget.text import markup, transcript
+from famnb.experiment.variants import PLACE
+from famnb.record import price_book, prices
+from famnb.widget.experiment.report_page import Section, facts, page, picture, table, write
+from famnb.widget.html import sanitize, transcript
+
+PROMPTS = 200
+"""Prompts that are listed; of more it is said how many."""
+_LIBRARIES = ("famnb", "pandas", "scipy", "matplotlib", "httpx")
+
+
+def setup(trial: Trial) -> str:
+    """What was planned: counts, variants, shared fields and prompts."""
+    warmup = f", after {formatting.counted(trial.warmup, 'warm-up call')} of each variant" if trial.warmup else ""
+    plan = (
+        f"{formatting.counted(len(trial.prompts), 'prompt')} × {formatting.counted(len(trial.variants), 'variant')} × "
+        f"{formatting.counted(trial.repeats, 'repeat')}{warmup}: {formatting.counted(len(trial.cells), 'call')}. "
+        f"Variants alternate within each prompt, in an order that seed {trial.seed} decides."
+    )
+    places = {cell.variant.label: cell.request for cell in trial.cells}
+    variants = [
+        [variant.label, places[variant.label].endpoint, model_of(places[variant.label]), _fields(_own(variant))]
+        for variant in trial.variants
+    ]
+    head = ("variant", "endpoint", "model", "own fields")
+    shared = f"<h3>Fields of every request</h3>{sanitize.code(_fields(trial.fields))}" if trial.fields else ""
+    prompts = [[prompt.id, prompt.text] for prompt in trial.prompts[:PROMPTS]]
+    more = len(trial.prompts) - PROMPTS
+    rest = f'<p class="soft">{more:,} more are not listed.</p>' if more > 0 else ""
+    listed = f"<details><summary>Prompts</summary>{table(('id', 'prompt'), prompts, left=2)}{rest}</details>"
+    return f"<p>{sanitize.escape(plan)}</p>{table(head, variants, left=4)}{shared}{listed}"
+
+
+def prices_used(trial: Trial) -> str:
+    """The prices of the models in the plan, with their sources."""
+    models = list(dict.fromkeys(model_of(cell.request) for cell in trial.cells))
+    entries = [entry for entry in prices if entry.model in models]
+    lost = [model for model in models if all(entry.model != model for entry in entries)]
+    unknown = f"No price is known for {', '.join(lost)}; their costs are missing." if lost else ""
+    told = f'<p class="soft">{sanitize.escape(unknown)}</p>' if lost else ""
+    return f"<div class=wide>{price_book.markup(entries) if entries else ''}</div>{told}"
+
+
+def environment(frame: pd.DataFrame) -> str:
+    """Versions, and which services answered."""
+    hosts = {urlsplit(url).netloc.rpartition("@")[2] for url in frame["url"].dropna()}
+    engines = sorted(str(engine) for engine in frame["service"].dropna().unique())
+    known = [("Python", platform.python_version()), *((name, version(name)) for name in _LIBRARIES)]
+    known.append(("system", f"{platform.system()} {platform.machine()}"))
+    known.append(("service", ", ".join(sorted(hosts)) or "none called yet"))
+    known += [("engine, by its own word", ", ".join(engines))] if engines else []
+    return f'<div class="small">{facts(known)}</div>'
+
+
+def _own(variant: Variant) -> Mapping[str, Any]:
+    """A variant's own fields, without what stands in columns of its own."""
+    return {name: value for name, value in variant.fields.items() if name not in PLACE}
+
+
+def _fields(fields: Mapping[str, Any]) -> str:
+    return (
+        json.dumps(dict(fields), ensure_ascii=False, default=repr, indent=2 if len(fields) > 2 else None)
+        if fields
+        else "–"
+    )
+
 
 SAMPLES = 3
 """Prompts whose answers are shown."""
@@ -78,7 +148,7 @@ def _head(trial: Trial, frame: pd.DataFrame, answered: pd.DataFrame, written: st
         ("failed", f"{failed:,}"),
         ("prompts", f"{len(trial.prompts):,}"),
         ("variants", f"{len(trial.variants):,}"),
-        ("spent", "not known" if pd.isna(spent) else tables.usd(float(spent))),
+        ("spent", "not known" if pd.isna(spent) else formatting.usd(float(spent))),
         ("made on", " – ".join(dict.fromkeys((days[0], days[-1]))) if days else "not yet"),
     ]
     made_up = bool(answered["simulated"].fillna(False).any())
@@ -87,15 +157,15 @@ def _head(trial: Trial, frame: pd.DataFrame, answered: pd.DataFrame, written: st
         "timings are made up, nothing was billed, and no model can be judged by them.</p>"
     )
     return (
-        f"<p>Experiment report · {markup.escape(written)}</p><h1>{markup.escape(trial.name)}</h1>"
+        f"<p>Experiment report · {sanitize.escape(written)}</p><h1>{sanitize.escape(trial.name)}</h1>"
         f"{facts(known)}{banner if made_up else ''}"
     )
 
 
 def _findings(found: Summary) -> str:
-    lines = "".join(f"<li>{markup.escape(line)}</li>" for line in found.findings)
+    lines = "".join(f"<li>{sanitize.escape(line)}</li>" for line in found.findings)
     said = f"<ul class=lines>{lines}</ul>" if lines else "<p class=soft>There is nothing to compare.</p>"
-    notes = "".join(f"<li>{markup.escape(note)}</li>" for note in found.notes)
+    notes = "".join(f"<li>{sanitize.escape(note)}</li>" for note in found.notes)
     return f"{said}<ul class=notes>{notes}</ul>"
 
 
@@ -119,8 +189,8 @@ def _pairs(found: Summary) -> str:
                 "" if last == (row["first"], row["second"]) else f"{row['second']} − {row['first']}",
                 metric_name(row["metric"]),
                 f"{row['n']:,}",
-                tables.signed(row["difference"], written) if pd.notna(row["difference"]) else "–",
-                tables.between(row["low"], row["high"], written) if known else "–",
+                formatting.signed(row["difference"], written) if pd.notna(row["difference"]) else "–",
+                formatting.between(row["low"], row["high"], written) if known else "–",
                 f"{row['ratio']:.3g}" if pd.notna(row["ratio"]) else "–",
                 f"{row['p_adjusted']:.2g}" if pd.notna(row["p_adjusted"]) else "–",
                 "yes" if row["clear"] else "no",
@@ -159,18 +229,20 @@ def _outcome(trial: Trial, frame: pd.DataFrame) -> str:
         ("output tokens", foreseen.output_tokens, "output_tokens"),
         ("cost", foreseen.cost_usd, "cost_usd"),
     ):
-        written = tables.usd if name == "cost_usd" else tables.whole
+        written = formatting.usd if name == "cost_usd" else formatting.whole
         came = rows[name].sum(min_count=1)
-        lines.append([told, tables.around(interval, written), "not known" if pd.isna(came) else written(float(came))])
+        lines.append(
+            [told, formatting.around(interval, written), "not known" if pd.isna(came) else written(float(came))]
+        )
     took = (rows["started_at"] + pd.to_timedelta(rows["e2e_s"].astype(float), unit="s")).max() - rows[
         "started_at"
     ].min()
-    lines.append(["from first start to last end", "", tables.seconds(took.total_seconds())])
+    lines.append(["from first start to last end", "", formatting.seconds(took.total_seconds())])
     note = (
         f"Of the {len(rows):,} answered calls, warm-ups included. Foreseen by the ledger's calls that are older than "
         f"these ({foreseen.history}), at today's prices."
     )
-    return f'{table(("", "foreseen", "came to"), lines)}<p class="soft">{markup.escape(note)}</p>'
+    return f'{table(("", "foreseen", "came to"), lines)}<p class="soft">{sanitize.escape(note)}</p>'
 
 
 def _answers(trial: Trial, answered: pd.DataFrame) -> Iterator[str]:
@@ -182,11 +254,11 @@ def _answers(trial: Trial, answered: pd.DataFrame) -> Iterator[str]:
     for place, prompt_id in enumerate(chosen):
         cards = []
         for _, row in first[first["prompt_id"] == prompt_id].sort_values("variant").iterrows():
-            shown = f'<p class="soft">{markup.escape(str(row["call_id"]))} cannot be read.</p>'
+            shown = f'<p class="soft">{sanitize.escape(str(row["call_id"]))} cannot be read.</p>'
             with contextlib.suppress(KeyError, LedgerError):
                 shown = transcript.bundle(trial.ledger.call(str(row["call_id"])).reply)["text/html"]
-            cards.append(f'<div class="answer"><h4>{markup.escape(str(row["variant"]))}</h4>{shown}</div>')
-        title = markup.escape(f"{prompt_id} · {_beginning(texts[prompt_id])}")
+            cards.append(f'<div class="answer"><h4>{sanitize.escape(str(row["variant"]))}</h4>{shown}</div>')
+        title = sanitize.escape(f"{prompt_id} · {_beginning(texts[prompt_id])}")
         opened = " open" if place == 0 else ""
         yield f'<details{opened}><summary>{title}</summary><div class="answers">{"".join(cards)}</div></details>'
 
@@ -234,4 +306,4 @@ def _methods(found: Summary) -> str:
         "Failed and unanswered calls are in no median and no mean; what is known to be spent on them is in the sums. "
         "Warm-up calls are in no figure of a variant.",
     )
-    return f"<ul>{''.join(f'<li>{markup.escape(note)}</li>' for note in notes)}</ul>"
+    return f"<ul>{''.join(f'<li>{sanitize.escape(note)}</li>' for note in notes)}</ul>"

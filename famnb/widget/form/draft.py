@@ -12,15 +12,14 @@ from typing import Any
 
 import pydantic
 
-from famnb.client.history import Said
+from famnb.client.conversation import Said
 from famnb.endpoints import Endpoint, compose, endpoint
 from famnb.errors import InvalidRequest
 from famnb.request import Request
-from famnb.request.content import TEXT_TYPES
-from famnb.widget.form import pictures
-from famnb.widget.form.fields import Field, Path, Raw, body, faults_of, fields
-from famnb.widget.form.groups import EXACT, OTHER
-from famnb.widget.form.pictures import Picture
+from famnb.request.message_parts import TEXT_TYPES
+from famnb.widget.form import images
+from famnb.widget.form.fields import EXACT, OTHER, Field, Path, Raw, body, faults_of, fields
+from famnb.widget.form.images import Picture
 
 UNWRITTEN = "…"
 """Stands for a prompt while only the settings are looked at."""
@@ -76,7 +75,7 @@ def read(draft: Draft) -> Reading:
     """The request that a draft means, or what keeps it from being one; a prompt that is not written yet is no fault."""
     at = endpoint(draft.endpoint)
     known = controls(at)
-    made, faults = body(known, {path: pictures.restored(text) for path, text in draft.raw.items()})
+    made, faults = body(known, {path: images.restored(text) for path, text in draft.raw.items()})
     exact = made.pop(EXACT[0], {})
     if not isinstance(exact, dict):
         faults[EXACT], exact = f"an object is expected, got {json.dumps(exact)[:40]}", {}
@@ -105,7 +104,7 @@ def drafted(request: Request) -> Draft:
     raw = {path: text for path, text in texts.items() if path[0] not in exact}
     if exact:
         raw[EXACT] = json.dumps(exact, indent=2, ensure_ascii=False)
-    return dataclasses.replace(said, raw={path: pictures.shelved(text) for path, text in raw.items()})
+    return dataclasses.replace(said, raw={path: images.shelved(text) for path, text in raw.items()})
 
 
 def worded(request: Request, prompt: str, shown: Sequence[Picture]) -> Request:

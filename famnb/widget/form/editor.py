@@ -15,18 +15,17 @@ import ipywidgets as widgets
 from famnb.endpoints import ENDPOINTS, endpoint
 from famnb.errors import InvalidRequest
 from famnb.request import Request
-from famnb.widget.form import notes
-from famnb.widget.form.attachments import Attachments
+from famnb.widget.form import hints
+from famnb.widget.form.accordion import Accordion
+from famnb.widget.form.controls import MODEL, Form, boxed, labelled
 from famnb.widget.form.draft import Draft, Reading, read, worded
-from famnb.widget.form.fields import Path
-from famnb.widget.form.folds import Folds
-from famnb.widget.form.form import MODEL, Form, boxed, labelled
-from famnb.widget.form.given import Given
-from famnb.widget.form.groups import FIRST, FORM, GROUPS, IMAGES, TOOLS
-from famnb.widget.form.pictures import Picture
-from famnb.widget.text import markup
-from famnb.widget.view.desk import Desk
-from famnb.widget.view.trouble import Guarded
+from famnb.widget.form.fields import FIRST, FORM, GROUPS, IMAGES, TOOLS, Path
+from famnb.widget.form.image_picker import Attachments
+from famnb.widget.form.images import Picture
+from famnb.widget.form.tool_picker import ToolPicker
+from famnb.widget.html import sanitize
+from famnb.widget.live.base import Guarded
+from famnb.widget.live.prompt_box import PromptBox
 
 _STREAM: Path = ("stream",)
 
@@ -36,11 +35,11 @@ class Editor:
 
     def __init__(
         self,
-        desk: Desk,
+        desk: PromptBox,
         *,
         endpoint: str,
         system: str,
-        given: Given,
+        given: ToolPicker,
         guarded: Guarded,
         changed: Callable[[], object],
     ) -> None:
@@ -116,8 +115,8 @@ class Editor:
         self._given.read()
         self._desk.replaced = reading.replaced
         self._desk.fault = next(map(said, reading.faults.items()), "")
-        remarks = [*self._losses, *notes.unsent(self.draft, reading), *notes.hazards(self.draft, reading)]
-        self.notes.value = "".join(f'<p class="famnb-remark">{markup.words(remark)}</p>' for remark in remarks)
+        remarks = [*self._losses, *hints.unsent(self.draft, reading), *hints.hazards(self.draft, reading)]
+        self.notes.value = "".join(f'<p class="famnb-remark">{sanitize.words(remark)}</p>' for remark in remarks)
         wrong = {field.group for field in self.form.fields if field.path in reading.faults}
         for group in self._groups:
             count = len(self._attachments.pictures) if group == IMAGES else self.form.filled(group)
@@ -129,7 +128,7 @@ class Editor:
         if not self._settled:
             return
         source, target = self.form.endpoint, endpoint(self._endpoint.value)
-        kept, self._losses = notes.carried(self.form.raw, source, target)
+        kept, self._losses = hints.carried(self.form.raw, source, target)
         own = {field.path for field in self.form.fields} - {MODEL}
         before = {path: text for path, text in self._left.get(target.name, {}).items() if path not in own}
         left, self._left[source.name] = self.form, dict(self.form.raw)
@@ -162,7 +161,7 @@ class Editor:
         self._boxes = {TOOLS: widgets.HBox(self._given.tools), FORM: widgets.HBox(self._given.schemas)}
         for box in self._boxes.values():
             box.add_class("famnb-composer-given")
-        self._settings = Folds(draw=self._section, all="All fields")
+        self._settings = Accordion(draw=self._section, all="All fields")
         self._first = widgets.HBox()
         self._first.add_class("famnb-row")
         self.notes = widgets.HTML()

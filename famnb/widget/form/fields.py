@@ -1,6 +1,8 @@
 """A request model's fields as a form needs them: place, kind, choices, limits in words; draws nothing.
 
 request model ── JSON Schema ── Field … ── raw texts ── body ── validated request, or a fault per field
+
+MERGED: Under which heading a field of any request stands: declared once for all endpoints, by the field's name.
 """
 
 from __future__ import annotations
@@ -10,13 +12,52 @@ import functools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, assert_never
+from typing import Any, Final, Literal, TypeAlias, assert_never
 
 import pydantic
 
 from famnb.request import Request
 from famnb.request.base import expected, where
-from famnb.widget.form.groups import OTHER, group_of
+
+FIRST: Final = ""
+"""What a newcomer needs; it stands above all headings."""
+IMAGES: Final = "Images"
+TOOLS: Final = "Tools"
+FORM: Final = "Output form"
+OTHER: Final = "More"
+"""What has no heading of its own."""
+GROUPS = ("Sampling", "Reasoning", FORM, TOOLS, IMAGES, "Conversation", "Stream", "Metadata", OTHER)
+"""The headings in the order in which they stand."""
+EXACT = ("fields as JSON",)
+"""The place of fields that are sent as they stand, whatever the controls say."""
+_BY_NAME: Mapping[str, str] = {
+    "model": FIRST,
+    "temperature": "Sampling",
+    "top_p": "Sampling",
+    "thinking": "Reasoning",
+    "reasoning": "Reasoning",
+    "response_format": FORM,
+    "text": FORM,
+    "tools": TOOLS,
+    "tool_choice": TOOLS,
+    "system": "Conversation",
+    "instructions": "Conversation",
+    "previous_response_id": "Conversation",
+    "stream": "Stream",
+    "stream_options": "Stream",
+    "store": "Metadata",
+    "metadata": "Metadata",
+}
+
+
+def group_of(model: type[Request], name: str) -> str:
+    """The heading under which a request's field stands."""
+    if name == model.cap:
+        return FIRST
+    if name == model.prompt_field:
+        return "Conversation"
+    return _BY_NAME.get(name, OTHER)
+
 
 Path: TypeAlias = tuple[str, ...]
 """A field's place in the body: ("thinking", "budget_tokens")."""

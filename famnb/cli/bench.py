@@ -1,0 +1,29 @@
+"""`famnb bench`: runs the benchmarks in a child of their own."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+from famnb.cli._common import shipped
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Benchmarks beside their peers, in one run; needs what `famnb[test]` installs."""
+    parser.add_argument("names", nargs="*", metavar="NAME", help="which (default: all)")
+    parser.add_argument("--quick", action="store_true", help="sizes so small that the figures mean nothing")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results to a file")
+    parser.add_argument("--list", action="store_true", help="say what there is, and run nothing")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run benchmarks in a child, so that nothing this process has loaded is measured."""
+    folder, _ = shipped("tests/bench", "__main__.py")
+    command = [sys.executable, str(folder), *options.names]
+    command += ["--quick"] if options.quick else []
+    command += ["--list"] if options.list else []
+    command += ["--json", str(options.json)] if options.json else []
+    return subprocess.call(command)  # noqa: S603 - our own interpreter with our own arguments

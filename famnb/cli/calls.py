@@ -1,0 +1,82 @@
+"""`famnb calls`: the recorded calls, as a table or into a file."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from famnb.cli._common import at_least
+from famnb.frame.calls import calls
+
+_LEFT_OUT = ("e2e_s", "output_tokens", "cost_usd", "model", "ttft_s", "endpoint", "started_at")
+"""The columns that give way in a narrow terminal, in this order."""
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    """The recorded calls; the latest as a table, or all of them into a file."""
+    to = parser.add_mutually_exclusive_group()
+    to.add_argument("--csv", metavar="FILE", help="write all calls as CSV; - is standard output")
+    to.add_argument("--parquet", metavar="FILE", type=Path, help="write all calls as Parquet")
+    parser.add_argument("--ledger", metavar="FILE", type=Path, help="the ledger (default: FAMNB_LEDGER, else your own)")
+    parser.add_argument(
+        "-n", type=at_least(1), default=20, metavar="ROWS", help="rows of the table (default: %(default)s)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the latest calls, or export all."""
+    frame = calls(options.ledger)
+    if options.csv == "-":
+        frame.to_csv(sys.stdout, index=False)
+    elif options.csv:
+        frame.to_csv(options.csv, index=False)
+        print(f"{len(frame)} calls written to {options.csv}")
+    elif options.parquet:
+        if find_spec("pyarrow") is None:
+            print('famnb: Parquet needs pyarrow; run: pip install "famnb[scale]", or use --csv', file=sys.stderr)
+            return 1
+        frame.to_parquet(options.parquet, index=False)
+        print(f"{len(frame)} calls written to {options.parquet}")
+    elif frame.empty:
+        print("No calls are recorded yet. `famnb check` makes eight.")
+    else:
+        table, left_out = _table(frame.tail(options.n), _width())
+        print(table)
+        print(f"{len(frame)} calls in all; times in seconds, started_at in UTC, ~ is an estimate")
+        if left_out:
+            print(f"without {', '.join(left_out)}, for which the terminal is too narrow")
+    return 0
+
+
+def _width() -> int | None:
+    """Characters of a line; None where lines may have any length, as in a file."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def _table(frame: pd.DataFrame, width: int | None) -> tuple[str, list[str]]:
+    """The columns that fit, and the names of the others; an estimated figure is marked with ~."""
+    shown = frame[["started_at", "endpoint", "model", "status", "ttft_s", "e2e_s"]].copy()
+    shown["started_at"] = shown["started_at"].dt.tz_convert(None).dt.floor("s")
+    guessed = frame["output_tokens_source"] == "estimated"
+    shown["output_tokens"] = _marked(frame["output_tokens"], guessed, ",.0f")
+    shown["cost_usd"] = _marked(frame["cost_usd"], frame["cost_low_usd"] < frame["cost_high_usd"], ".3g")
+    left_out: list[str] = []
+    while True:
+        text = shown.to_string(index=False, na_rep="–", float_format=lambda value: f"{value:.3g}")
+        if width is None or len(text.partition("\n")[0]) <= width or len(shown.columns) == 1:
+            return text, left_out
+        left_out.append(next(name for name in _LEFT_OUT if name in shown))
+        shown = shown.drop(columns=left_out[-1])
+
+
+def _marked(figures: pd.Series[Any], guessed: pd.Series[Any], form: str) -> list[str]:
+    """Figures as text, `–` for a missing one and ~ before a guessed one."""
+    pairs = zip(figures.tolist(), guessed.fillna(False).tolist(), strict=True)
+    return ["–" if pd.isna(figure) else f"{'~' if guess else ''}{figure:{form}}" for figure, guess in pairs]

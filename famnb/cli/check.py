@@ -1,0 +1,56 @@
+"""`famnb check`: does every endpoint answer, whole and streamed."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from famnb.api import connect
+from famnb.client import Client
+from famnb.endpoints import ENDPOINTS, Endpoint, compose
+from famnb.errors import FamnbError
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    """One call per endpoint, whole and streamed, as a table; exit 1 if any fails."""
+    parser.add_argument("--prompt", default="Say hello in one sentence.", help="what to ask (default: %(default)r)")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Call every endpoint twice and print a row for each call as it ends."""
+    with connect() as client:
+        print(f"{'endpoint':<11}{'mode':<10}{'model':<14}{'status':<12}{'first token':>12}{'total':>10}{'out':>6}")
+        outcomes = [_checked(client, endpoint, stream, options.prompt) for endpoint, stream in _eight()]
+    passed = sum(outcomes)
+    print(f"{passed} of {len(outcomes)} calls passed")
+    return 0 if passed == len(outcomes) else 1
+
+
+def _eight() -> Iterator[tuple[Endpoint, bool]]:
+    return ((endpoint, stream) for endpoint in ENDPOINTS.values() for stream in (False, True))
+
+
+def _checked(client: Client, endpoint: Endpoint, stream: bool, prompt: str) -> bool:
+    """Make one call and print its row; whether it passed: completed, with text and a time to first token."""
+    request = compose(endpoint.name, prompt, stream=stream, max_tokens=200)
+    try:
+        reply = client.send(request)
+        problem = ""
+    except FamnbError as error:
+        if error.reply is None:
+            raise
+        reply, problem = error.reply, f"  {type(error).__name__}: {error}"
+    timing, tokens = reply.timing, reply.usage.output_tokens
+    passed = not problem and reply.complete is True and bool(reply.text) and timing.ttft_s is not None
+    mode = "streamed" if stream else "whole"
+    print(
+        f"{endpoint.name:<11}{mode:<10}{endpoint.models[0]:<14}{reply.status:<12}{_seconds(timing.ttft_s):>12}"
+        f"{_seconds(timing.e2e_s):>10}{'–' if tokens is None else tokens:>6}{problem}",
+        flush=True,
+    )
+    return passed
+
+
+def _seconds(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f} s"

@@ -1,0 +1,78 @@
+"""`famnb ledger info | prune | export | import`: options and printing; the work is `record`'s."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+from famnb.cli._common import at_least
+from famnb.record import Ledger
+
+_UNITS = {"h": "hours", "d": "days", "w": "weeks"}
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    """The upkeep of the ledger file; info, prune, export and import."""
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    info = commands.add_parser("info", help="what it holds, and how large it is")
+    info.set_defaults(run=_info)
+    prune = commands.add_parser("prune", help="delete calls, for good; those that still run stay")
+    prune.add_argument("--older-than", type=_age, metavar="AGE", help="calls before this age, such as 90d, 12h or 2w")
+    prune.add_argument("--keep", type=at_least(0), metavar="N", help="calls beyond the N newest")
+    prune.add_argument("--payloads-only", action="store_true", help="keep the rows with their metrics")
+    prune.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
+    prune.set_defaults(run=_prune)
+    export = commands.add_parser("export", help="write all calls with their bytes to one Parquet file")
+    export.add_argument("file", type=Path)
+    export.set_defaults(run=_export)
+    load = commands.add_parser("import", help="add the calls of an exported file that are not there yet")
+    load.add_argument("file", type=Path)
+    load.set_defaults(run=_import)
+    for command in (info, prune, export, load):
+        command.add_argument(
+            "--ledger", metavar="FILE", type=Path, help="the ledger (default: FAMNB_LEDGER, else yours)"
+        )
+
+
+def _age(text: str) -> timedelta:
+    """An age such as 90d."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([hdw])", text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"expected an age such as 90d, 12h or 2w, got {text!r}")
+    try:
+        return timedelta(**{_UNITS[found[2]]: float(found[1])})
+    except OverflowError:
+        raise argparse.ArgumentTypeError(f"{text!r} is longer than there have been calls") from None
+
+
+def _info(options: argparse.Namespace) -> int:
+    print(Ledger(options.ledger).info())
+    return 0
+
+
+def _prune(options: argparse.Namespace) -> int:
+    if options.older_than is None and options.keep is None:
+        print("famnb: say which calls may go: --older-than AGE, --keep N, or both", file=sys.stderr)
+        return 2
+    pruned = Ledger(options.ledger).prune(
+        older_than=options.older_than,
+        keep=options.keep,
+        payloads_only=options.payloads_only,
+        dry_run=options.dry_run,
+    )
+    print(pruned)
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    print(f"{Ledger(options.ledger).export(options.file):,} calls written to {options.file}")
+    return 0
+
+
+def _import(options: argparse.Namespace) -> int:
+    ledger = Ledger(options.ledger)
+    print(f"{ledger.load(options.file):,} new calls in {ledger.path}, {len(ledger):,} in all")
+    return 0

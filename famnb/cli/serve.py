@@ -1,0 +1,69 @@
+"""`famnb serve`: the local service, in the foreground."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+
+from famnb import service
+from famnb.service.process import KEY_VARIABLE
+from famnb.service.settings import PROFILES, Options
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    """The local service; its first line on standard output is one JSON object with url, key, pid and alt_url."""
+    usual = Options()
+    parser.add_argument("--host", default=usual.host, help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=usual.port, help="port to listen on (default: a free one)")
+    parser.add_argument(
+        "--alt-port",
+        type=int,
+        metavar="N",
+        help="serve responses, web chat and messages at this port, 0 for a free one (default: all four on one port)",
+    )
+    parser.add_argument("--key", help=f"the API key to ask for (default: {KEY_VARIABLE}, else a random one)")
+    parser.add_argument("--seed", type=int, default=usual.seed, help="another seed gives other answers (default: 0)")
+    parser.add_argument(
+        "--time-scale", type=float, default=usual.time_scale, help="1 is lifelike, 0 does not wait (default: 1)"
+    )
+    parser.add_argument(
+        "--upstream", default=usual.upstream, metavar="URL", help="a server with /v1/chat/completions that answers"
+    )
+    parser.add_argument(
+        "--upstream-key", default=usual.upstream_key, metavar="ENV", help="the environment variable that has its key"
+    )
+    parser.add_argument(
+        "--upstream-model",
+        action="append",
+        default=[],
+        metavar="M",
+        help="its name of the model: M for all, or OURS=THEIRS, repeatable (default: the only one it lists)",
+    )
+    parser.add_argument(
+        "--profile",
+        choices=[name for name in PROFILES if name],
+        default=usual.profile,
+        help="answer on the responses endpoint with all that this specification wants (default: the document alone)",
+    )
+    parser.add_argument(
+        "--store", default=usual.store, metavar="FILE", help="keep responses in a file (default: in memory)"
+    )
+    parser.add_argument("--strict", action="store_true", help="answer 400 to unknown fields instead of ignoring them")
+    parser.add_argument(
+        "--fault",
+        default=usual.fault,
+        help="a fault on every call, such as status=429, delay=2, error=3, cut=3",
+    )
+    parser.add_argument("--requests-per-minute", type=float, metavar="N", help="per key (default: no limit)")
+    parser.add_argument("--burst", type=int, default=usual.burst, metavar="N", help="of these, at once (default: all)")
+    parser.add_argument("--concurrency", type=int, metavar="N", help="running calls per key (default: no limit)")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve until interrupted."""
+    names = {field.name for field in dataclasses.fields(Options)}
+    chosen = {name: value for name, value in vars(options).items() if name in names}
+    chosen["key"] = options.key or os.getenv(KEY_VARIABLE)
+    return service.run(**chosen)

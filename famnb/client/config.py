@@ -1,0 +1,90 @@
+"""Where the endpoints are: the two base addresses, checked before anything is sent there.
+
+MERGED: How long to wait for what; the watching itself is in `watch`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from typing import Self
+from urllib.parse import urlsplit
+
+from famnb.endpoints import Endpoint
+from famnb.errors import InvalidRequest
+
+BASE = "FAM_BASE_URL"
+ALT = "FAM_ALT_BASE_URL"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Addresses:
+    """The two base addresses of the API."""
+
+    base_url: str
+    alt_base_url: str
+
+    @classmethod
+    def found(cls, base_url: str | None, alt_base_url: str | None) -> Self:
+        """The given addresses, or the environment's; one alone serves for both.
+
+        With a given `base_url` the environment's second address does not count: the two belong together.
+        """
+        if base_url is None:
+            base_url = os.getenv(BASE) or None
+            alt_base_url = alt_base_url or os.getenv(ALT) or None
+        base, alt = base_url or alt_base_url, alt_base_url or base_url
+        if base is None or alt is None:
+            raise InvalidRequest(f"base_url: unset; pass base_url= (and alt_base_url=) or set {BASE} (and {ALT})")
+        return cls(checked("base_url", base), checked("alt_base_url", alt))
+
+    def url(self, endpoint: Endpoint) -> str:
+        """Where an endpoint's requests go."""
+        return (self.alt_base_url if endpoint.alt else self.base_url) + endpoint.path
+
+
+def checked(name: str, address: str) -> str:
+    """An address without its `/v1`; raises InvalidRequest, naming the setting it came from."""
+    parts = urlsplit(address)
+    try:
+        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        sound = False
+    if parts.username or parts.password:
+        raise InvalidRequest(f"{name}: an address holds no user name or password; pass the key as api_key=")
+    if not sound or parts.query or parts.fragment or any(map(str.isspace, address)):
+        raise InvalidRequest(f"{name}: expected an address such as https://api.example.com, got {address!r}")
+    # The endpoints' paths begin with /v1, which many services' own examples count as part of the address.
+    return address.rstrip("/").removesuffix("/v1").rstrip("/")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Deadlines:
+    """Limits in seconds on the monotonic clock; `math.inf` waits for ever."""
+
+    connect: float = 5.0
+    """To open a connection, name look-up and TLS included; then it is tried again, see Retries."""
+    pool: float = 10.0
+    """To get one of the client's connections while all are in use."""
+    first_event: float = 120.0
+    """From sending to the first event of a stream; a whole reply has no events and is under `total` alone."""
+    idle: float = 60.0
+    """Between two events of a stream; a comment is a sign of life, a part of an event is none."""
+    total: float = 600.0
+    """The whole call: waiting for a connection, every try and every pause between tries."""
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            seconds = getattr(self, field.name)
+            if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
+                raise InvalidRequest(f"deadlines: {field.name} must be a number of seconds above 0, got {seconds!r}")
+
+    def finite(self, name: str) -> float | None:
+        """A limit as the libraries below want it: None for ever."""
+        seconds = float(getattr(self, name))
+        return seconds if math.isfinite(seconds) else None
+
+
+PATIENT = Deadlines(math.inf, math.inf, math.inf, math.inf, math.inf)
+"""No limit at all, for what only its caller ends."""

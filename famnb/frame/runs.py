@@ -1,0 +1,49 @@
+"""The frame of runs: one row a variant, what its calls came to; how variants differ is left to the statistics."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Unpack, get_args
+
+import pandas as pd
+
+from famnb.events import Status
+from famnb.frame.calls import calls
+from famnb.frame.columns import RUNS, listing
+from famnb.frame.filters import Filters, HasLedger
+from famnb.record import Ledger
+
+_KEYS = ["experiment", "variant", "endpoint", "model"]
+_MEDIANS = ["ttft_s", "e2e_s", "output_tps"]
+_SUMS = ["input_tokens", "output_tokens", "cost_usd", "cost_low_usd", "cost_high_usd"]
+
+
+def runs(ledger: Ledger | str | os.PathLike[str] | HasLedger | None = None, **filters: Unpack[Filters]) -> pd.DataFrame:
+    """One row for each experiment, variant, endpoint and model; calls outside of experiments have rows of their own.
+
+    The filters are those of `calls`: since, until, model, endpoint, experiment, variant, tag. LedgerError if the file
+    cannot be read. The columns:
+    """
+    frame = calls(ledger, **filters, columns=[*_KEYS, "started_at", "status", *_MEDIANS, *_SUMS])
+    grouped = frame.groupby(_KEYS, observed=True, dropna=False)
+    done = frame[frame["status"] == "completed"].groupby(_KEYS, observed=True, dropna=False)
+    found: dict[str, Any] = {"calls": grouped.size()}
+    for status in get_args(Status):
+        found[status] = (
+            (frame["status"] == status).groupby([frame[key] for key in _KEYS], observed=True, dropna=False).sum()
+        )
+    for name in _MEDIANS:
+        found[f"{name}_p50"], found[f"{name}_n"] = done[name].median(), done[name].count()
+    for name in _SUMS:
+        found[name] = grouped[name].sum(min_count=1)
+    found["cost_n"] = grouped["cost_usd"].count()
+    found["first_at"], found["last_at"] = grouped["started_at"].min(), grouped["started_at"].max()
+    table = pd.DataFrame(found, index=found["calls"].index).sort_values("first_at").reset_index()
+    table = table.fillna({f"{name}_n": 0 for name in _MEDIANS})
+    words = dict.fromkeys(_KEYS, "category")
+    return table.astype({column.name: words.get(column.name, column.dtype) for column in RUNS})[
+        [column.name for column in RUNS]
+    ]
+
+
+runs.__doc__ = f"{runs.__doc__}\n{listing(RUNS)}\n"

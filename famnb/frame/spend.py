@@ -1,0 +1,70 @@
+"""The frame of spending: what calls cost, by period and by any of their words."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Unpack
+from zoneinfo import ZoneInfo
+
+import pandas as pd
+
+from famnb.frame.calls import calls
+from famnb.frame.columns import SPEND, listing
+from famnb.frame.filters import Filters, HasLedger, Words
+from famnb.record import Ledger
+
+PERIODS = {"hour": "h", "day": "D", "week": "W-SUN", "month": "M"}
+WORDS = ("model", "endpoint", "status", "service", "experiment", "variant", "tag")
+_SUMS = [column.name for column in SPEND if column.name.endswith(("_tokens", "_usd"))]
+
+
+def spend(
+    ledger: Ledger | str | os.PathLike[str] | HasLedger | None = None,
+    *,
+    by: str | Iterable[str] = "day",
+    tz: str = "UTC",
+    status: Words | None = None,
+    **filters: Unpack[Filters],
+) -> pd.DataFrame:
+    """What calls cost, one row for each value of `by`, those without calls left out.
+
+    `by` is one or several of hour, day, week (from Monday), month, model, endpoint, status, service, experiment,
+    variant, tag. A period is named by the wall time at which it begins in the time zone `tz`, such as "Europe/Paris".
+    The filters are those of `calls`: since, until, model, endpoint, experiment, variant, tag, status. A sum is missing
+    where none of its calls has the figure, and counts only those that have; `unpriced_calls` and `simulated_calls` say
+    how far to trust it. ValueError for a `by` or `tz` that there is not, LedgerError if the file cannot be read.
+    The columns after those of `by`:
+    """
+    keys = list(dict.fromkeys(by)) if isinstance(by, Iterable) and not isinstance(by, str) else [by]
+    known = (*PERIODS, *WORDS)
+    if not keys or not set(keys) <= set(known):
+        raise ValueError(f"by: expected one or several of {', '.join(known)}; got {by!r}")
+    try:
+        ZoneInfo(tz)
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(f"tz: expected the name of a time zone, such as 'Europe/Paris'; got {tz!r}") from None
+    words = [key for key in keys if key in WORDS]
+    frame = calls(ledger, status=status, **filters, columns=[*words, "started_at", "simulated", *_SUMS])
+    for key in keys:
+        if key in PERIODS:
+            frame[key] = _begin(frame["started_at"], key, tz)
+    return _summed(frame, keys)
+
+
+spend.__doc__ = f"{spend.__doc__}\n{listing(SPEND)}\n"
+
+
+def _begin(moments: pd.Series[pd.Timestamp], period: str, tz: str) -> pd.Series[pd.Timestamp]:
+    """The wall time at which each moment's period begins."""
+    local = moments.dt.tz_convert(tz).dt.tz_localize(None)
+    return local.dt.to_period(PERIODS[period]).dt.start_time.astype("datetime64[us]")
+
+
+def _summed(frame: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    frame = frame.assign(
+        calls=1, unpriced_calls=frame["cost_usd"].isna().astype(int), simulated_calls=frame["simulated"].fillna(False)
+    )
+    grouped = frame.groupby(list(keys), observed=True, dropna=False)
+    sums = grouped[[column.name for column in SPEND]].sum(min_count=1)
+    return sums.astype({column.name: column.dtype for column in SPEND}).reset_index()

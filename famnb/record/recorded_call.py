@@ -1,0 +1,162 @@
+"""One recorded call, and its reply read again from the bytes as they came."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from famnb import endpoints, errors
+from famnb.client import Exchange
+from famnb.client.response_reader import replayed
+from famnb.endpoints import Endpoint
+from famnb.errors import FamnbError, InvalidRequest
+from famnb.events import Status
+from famnb.record import serialize
+from famnb.record.price import Cost
+from famnb.reply import Reply
+from famnb.request import Request
+from famnb.timing import Read, Timing
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Call:
+    """A call as the ledger has it; the reply is read again, through today's reader, when it is first asked for."""
+
+    row: Mapping[str, Any]
+    """The stored columns."""
+    body: dict[str, Any]
+    """The request's JSON body."""
+    load: Callable[[], tuple[Read, ...]]
+    """Fetches what came from the socket."""
+
+    @property
+    def call_id(self) -> str:
+        """The call's id in the ledger."""
+        return str(self.row["id"])
+
+    @property
+    def started_at(self) -> datetime:
+        """When it started, UTC."""
+        return serialize.EPOCH + timedelta(microseconds=self.row["started_us"])
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """The endpoint it went to."""
+        return endpoints.endpoint(self.row["endpoint"])
+
+    @property
+    def status(self) -> Status:
+        """How it stands; a call whose process died before it ended is `interrupted`."""
+        status: Status = self.row["status"]
+        return status
+
+    @property
+    def simulated(self) -> bool:
+        """Whether a simulated engine answered."""
+        return bool(self.row["service"] == "sim")
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What the caller called it."""
+        decoded = msgspec.json.decode(self.row["labels"] or "{}", type=dict[str, Any])
+        return {name: str(value) for name, value in decoded.items() if value is not None}
+
+    @property
+    def cost(self) -> Cost | None:
+        """What it cost, as it was reckoned when it ended."""
+        figures = [self.row[name] for name in ("cost_usd", "cost_low_usd", "cost_high_usd")]
+        return Cost(*map(Decimal, figures)) if all(figures) else None
+
+    @cached_property
+    def request(self) -> Request:
+        """The request that was sent; raises InvalidRequest where today's limits would refuse it."""
+        return self.endpoint.request(**self.body)
+
+    @cached_property
+    def reads(self) -> tuple[Read, ...]:
+        """What came from the socket, and when."""
+        return self.load()
+
+    @cached_property
+    def reply(self) -> Reply:
+        """The reply, or as far as it came."""
+        seen = self._seen()
+        ended = self.row["output_tokens_source"] is not None
+        complete = self.row["complete"]
+        request = None
+        with contextlib.suppress(InvalidRequest):
+            request = self.request
+        return dataclasses.replace(
+            seen,
+            call_id=self.call_id,
+            endpoint=self.endpoint.name,
+            request=request,
+            status=self.status,
+            complete=(None if complete is None else bool(complete)) if ended else False,
+            finish_reason=self.row["finish_reason"] if ended else seen.finish_reason,
+            cost=self.cost,
+            error=self.error,
+            service=self.row["service"],
+        )
+
+    @property
+    def timing(self) -> Timing:
+        """The latencies, derived anew from the reads."""
+        return self.reply.timing
+
+    @property
+    def error(self) -> FamnbError | None:
+        """The error it ended with; None when there was none."""
+        name, message = self.row["error"], self.row["error_message"]
+        if name is None:
+            return None
+        kind: Callable[..., FamnbError] = getattr(errors, name, FamnbError)
+        details = msgspec.json.decode(self.row["error_details"] or "{}", type=dict[str, Any])
+        return kind(message, **details)
+
+    def exchange(self) -> Exchange:
+        """The call as the client knew it when it was over, to be played again."""
+        row = self.row
+        return Exchange(
+            request=self.request,
+            endpoint=self.endpoint,
+            url=row["url"] or "",
+            id=self.call_id,
+            started_at=self.started_at,
+            labels=self.labels,
+            attempts=row["attempts"] or 0,
+            http_status=row["http_status"],
+            request_id=row["request_id"],
+            service=row["service"],
+            response_headers=msgspec.json.decode(row["response_headers"] or "[]", type=tuple[tuple[str, str], ...]),
+            streamed=bool(row["streamed"]),
+            headers_ns=row["headers_ns"],
+            end_ns=row["end_ns"],
+            reads=list(self.reads),
+            reply=self.reply,
+        )
+
+    def _seen(self) -> Reply:
+        """What the recorded bytes say; an error body or broken bytes say nothing more than `error` does."""
+        if (self.row["http_status"] or 200) >= 400 or not self.reads:
+            timing = Timing(**{name: self.row[name] for name in serialize.TIMINGS})
+            return Reply(streamed=bool(self.row["streamed"]), reads=self.reads, timing=timing)
+        end_ns = self.row["end_ns"] or self.reads[-1].t_ns
+        return replayed(
+            self.endpoint,
+            streamed=bool(self.row["streamed"]),
+            reads=self.reads,
+            headers_ns=self.row["headers_ns"],
+            end_ns=end_ns,
+        )
+
+    def __repr__(self) -> str:
+        when = f"{self.started_at:%Y-%m-%d %H:%M:%S}"
+        return f"<Call {self.call_id} {when} {self.status} {self.row['endpoint']} {self.row['model']}>"

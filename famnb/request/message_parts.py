@@ -1,0 +1,220 @@
+"""What conversations are made of: messages and their parts, shared by the endpoints."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self, TypeAlias
+
+from pydantic import (
+    Discriminator,
+    FailFast,
+    Field,
+    Tag,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    field_validator,
+    model_validator,
+)
+
+from famnb.request.base import Part, choices
+from famnb.request.types import SOME, Effort, Summary, Text
+
+TEXT_TYPES = ("text", "input_text", "output_text")
+IMAGE_TYPES = ("image_url", "input_image")
+THINKING_TYPES = ("thinking", "redacted_thinking")
+
+
+class ImageUrl(Part):
+    """An image by address, in the object form."""
+
+    url: Text
+    """An http(s) or data URL; never fetched by the local service."""
+    detail: str | None = None
+    """How closely to look, where the engine knows it."""
+
+
+class ContentPart(Part):
+    """One part of a message: a text or an image."""
+
+    model_config = choices(
+        {"type": {"enum": [*TEXT_TYPES]}, "text": {"type": "string", "minLength": 1}},
+        {"type": {"enum": [*IMAGE_TYPES]}, "image_url": {"type": ["string", "object"], "minLength": 1}},
+        {"type": {"enum": [*THINKING_TYPES]}},
+    )
+
+    type: Literal["text", "input_text", "output_text", "image_url", "input_image", "thinking", "redacted_thinking"]
+    """What the part is; the three text types mean the same, so do the two image types."""
+    text: str | None = None
+    """The text of a text part."""
+    image_url: Annotated[str, Tag("<url>")] | Annotated[ImageUrl, Tag("<object>")] | None = None
+    """The address of an image part."""
+    thinking: str | None = None
+    """The text of a thinking part, as an earlier reply gave it."""
+    signature: str | None = None
+    """The signature of a thinking part, as an earlier reply gave it; some services want it back."""
+    data: str | None = None
+    """What a redacted thinking part holds, as an earlier reply gave it."""
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.type in TEXT_TYPES and not self.text:
+            raise ValueError("a text part needs a non-empty `text`")
+        if self.type in IMAGE_TYPES and not self.image_url:
+            raise ValueError("an image part needs an `image_url`")
+        return self
+
+
+def _shape(content: Any) -> str | None:
+    match content:
+        case str():
+            return "<text>"
+        case dict() | ContentPart():
+            return "<part>"
+        case list() | tuple():
+            return "<parts>"
+        case _:
+            return None
+
+
+Content: TypeAlias = Annotated[
+    Annotated[Text, Tag("<text>")]
+    | Annotated[ContentPart, Tag("<part>")]
+    | Annotated[list[ContentPart], SOME, Tag("<parts>")],
+    Discriminator(
+        _shape,
+        custom_error_type="content_type",
+        custom_error_message="Input should be a text, a part or a list of parts",
+    ),
+]
+"""A message's content: a text, one part, or a list of parts."""
+
+
+def plain_text(content: Any) -> str:
+    """The text of a content of any shape; images are left out."""
+    match content:
+        case str():
+            return content
+        case ContentPart():
+            return content.text or ""
+        case list() | tuple():
+            return "\n".join(text for text in map(plain_text, content) if text)
+        case _:
+            return ""
+
+
+def images(content: Any) -> tuple[str, ...]:
+    """The image addresses in a content of any shape."""
+    match content:
+        case ContentPart() if content.type in IMAGE_TYPES and content.image_url:
+            return (content.image_url if isinstance(content.image_url, str) else content.image_url.url,)
+        case list() | tuple():
+            return tuple(url for part in content for url in images(part))
+        case _:
+            return ()
+
+
+class FunctionCall(Part):
+    """The function an assistant message called."""
+
+    name: Text
+    """The function's name."""
+    arguments: str = ""
+    """Its arguments as JSON text."""
+
+
+class ToolCall(Part):
+    """A tool call of an earlier assistant message."""
+
+    id: Text
+    """The id that the tool's result refers to."""
+    type: Literal["function"]
+    """Only `function`."""
+    function: FunctionCall
+    """What was called."""
+
+
+def _or_nothing(content: dict[str, Any]) -> None:
+    """An empty text is a content too, where `choices` lets it be."""
+    content["anyOf"].append({"const": ""})
+
+
+class ChatMessage(Part):
+    """A message of the two chat endpoints."""
+
+    model_config = choices(
+        {
+            "role": {"enum": ["system", "developer", "user", "assistant"]},
+            "content": {"type": ["string", "object", "array"], "minLength": 1},
+        },
+        {"role": {"enum": ["assistant"]}, "tool_calls": {"type": "array", "minItems": 1}},
+        {"role": {"enum": ["tool"]}, "tool_call_id": {"type": "string", "minLength": 1}},
+    )
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    """Who speaks."""
+    content: Annotated[Content | None, Field(json_schema_extra=_or_nothing)] = None
+    """What is said; may be empty only beside `tool_calls` or as a tool's result."""
+    name: str | None = None
+    """The speaker's name, where several share a role."""
+    tool_calls: Annotated[list[ToolCall] | None, FailFast()] = None
+    """Calls an assistant message made."""
+    tool_call_id: str | None = None
+    """The call that a tool message answers; required for role `tool`."""
+
+    @field_validator("content", mode="wrap")
+    @classmethod
+    def _may_be_empty(cls, content: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+        silent = info.data.get("role") in ("assistant", "tool")
+        return content if content == "" and silent else check(content)
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if not self.content and not (self.role == "assistant" and self.tool_calls) and self.role != "tool":
+            raise ValueError("a message needs `content`")
+        if self.role == "tool" and not self.tool_call_id:
+            raise ValueError("a tool message needs the `tool_call_id` it answers")
+        return self
+
+
+class Reasoning(Part):
+    """How much to reason, and whether to sum it up."""
+
+    effort: Effort | None = None
+    """How much reasoning effort."""
+    summary: Summary | None = None
+    """Whether a summary of the reasoning is wanted."""
+
+    @classmethod
+    def for_budget(cls, tokens: int) -> Reasoning:
+        """The effort nearest to a thinking budget."""
+        return cls(effort="low" if tokens < 1024 else "medium" if tokens < 4096 else "high")
+
+
+class JsonSchemaFormat(Part):
+    """A named JSON Schema."""
+
+    name: str | None = None
+    """What the schema is called."""
+    schema_: dict[str, Any] = Field(alias="schema")
+    """The JSON Schema that the reply must satisfy."""
+    strict: bool | None = None
+    """Whether the schema must be followed exactly."""
+
+
+class ResponseFormat(Part):
+    """The form of the reply on the chat endpoints."""
+
+    model_config = choices(
+        {"type": {"enum": ["text", "json", "json_object"]}},
+        {"type": {"enum": ["json_schema"]}, "json_schema": {"type": "object"}},
+    )
+
+    type: Literal["text", "json", "json_object", "json_schema"] = "text"
+    """`text`, any JSON (`json`, `json_object`), or JSON by a schema."""
+    json_schema: JsonSchemaFormat | None = None
+    """The schema; required for type `json_schema`."""
+
+    @model_validator(mode="after")
+    def _has_schema(self) -> Self:
+        if self.type == "json_schema" and self.json_schema is None:
+            raise ValueError("type `json_schema` needs a `json_schema` with a `schema`")
+        return self

@@ -1,0 +1,112 @@
+"""What a key looks like in a text: the environment's own, and well-known shapes; where keys stand is others' matter."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import os
+import re
+from collections.abc import Mapping
+from typing import TypeAlias
+
+Span: TypeAlias = tuple[int, int]
+
+MASK = "[key]"
+SHORTEST = 8
+"""A key shorter than this may be a word of ordinary text, so it is masked nowhere."""
+_ENTITIES = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
+
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
+_BREAK = re.compile(rf"{_ANSI.pattern}|[\r\n]+")
+_SECRET_NAME = re.compile(r"(?:API_?KEY|SERVICE_KEY|_TOKEN|_SECRET)$")
+_RANDOM = r"(?=[^\s\"'\\]{20}|[^\s\"'\\]*[0-9])"
+"""What tells a key from a word that stands for one: it is long, or has a digit in it."""
+_SHAPES = {
+    "sk-…": r"\bsk-[A-Za-z0-9_-]{16,}",
+    "famnb-…": r"\bfamnb-[A-Za-z0-9_-]{16,}",
+    "AIza…": r"\bAIza[A-Za-z0-9_-]{35}",
+    "AKIA…": r"\bAKIA[A-Z0-9]{16}\b",
+    "GitHub token": r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_\w{22,})",
+    "gsk_…": r"\bgsk_[A-Za-z0-9]{20,}",
+    "hf_…": r"\bhf_[A-Za-z0-9]{30,}",
+    "xox…": r"\bxox[abeprs]-[A-Za-z0-9-]{10,}",
+    "JSON web token": r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
+    "private key": r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]+-----END [A-Z ]*PRIVATE KEY-----",
+    "Bearer": rf"(?i:\bBearer)\s+({_RANDOM}[A-Za-z0-9._~+/=-]{{8,}})",
+    "x-api-key": rf"(?i:\bx-api-key)[\"'\\]*\s*[:=,]\s*[\"'\\]*({_RANDOM}[^\s\"',;)\]}}\\]{{8,}})",
+    "api_key": rf"(?i:api[_-]?key)[\"'\\]*\s*[:=]\s*\\?[\"']({_RANDOM}[^\s\"'\\]{{8,}})",
+    "environment": r"\b[A-Z_]*(?:API_KEY|TOKEN|SECRET)\s*=\s*((?=[\w-]*[0-9])[\w-]{12,})(?![\w(.\[-])",
+}
+"""Shapes of keys by the name they are reported under; where a shape has a group, that is the key."""
+_COMPILED = {name: re.compile(shape) for name, shape in _SHAPES.items()}
+
+
+def known_keys() -> dict[str, str]:
+    """The keys in the environment, each with the variable it is from: FAM_API_KEY, and every other so named."""
+    found: dict[str, str] = {}
+    for name, value in sorted(os.environ.items()):
+        if _SECRET_NAME.search(name.upper()):
+            found |= {key: name for key in value.split() if len(key) >= SHORTEST}
+    return found
+
+
+def found(text: str, keys: Mapping[str, str]) -> list[tuple[str, list[Span]]]:
+    """Every key in a text: its kind, and the stretches it has there, several where line ends or colours cut it."""
+    all_found: list[tuple[str, list[Span]]] = []
+    taken: set[int] = set()
+    plain, whole = _View(text, _ANSI), _View(text, _BREAK)
+    matches = [
+        (keys[key], whole, match.span())
+        for key in sorted(keys, key=len, reverse=True)
+        for match in re.finditer(key_pattern(key), whole.text)
+    ]
+    matches += [
+        (name, plain, match.span(match.lastindex or 0))
+        for name, shape in _COMPILED.items()
+        for match in shape.finditer(plain.text)
+    ]
+    for name, view, span in matches:
+        spans = view.spans(*span)
+        places = {place for start, end in spans for place in range(start, end)}
+        if places.isdisjoint(taken) and text[spans[0][0] : spans[-1][1]] != MASK:
+            taken |= places
+            all_found.append((name, spans))
+    return all_found
+
+
+class _View:
+    """A text without what `cut` matches, and the way back from its places to the text's."""
+
+    def __init__(self, text: str, cut: re.Pattern[str]) -> None:
+        kept, at = [], 0
+        for match in cut.finditer(text):
+            kept.append((at, match.start()))
+            at = match.end()
+        self._kept = [(start, end) for start, end in [*kept, (at, len(text))] if start < end]
+        self._starts = [0, *itertools.accumulate(end - start for start, end in self._kept)]
+        self.text = "".join(text[start:end] for start, end in self._kept)
+
+    def spans(self, start: int, end: int) -> list[Span]:
+        """The stretches of the text that a stretch of the view stands for."""
+        found: list[Span] = []
+        number = bisect.bisect_right(self._starts, start) - 1
+        while start < end:
+            shift = self._kept[number][0] - self._starts[number]
+            stop = min(end, self._starts[number + 1])
+            found.append((start + shift, stop + shift))
+            start, number = stop, number + 1
+        return found
+
+
+def key_pattern(key: str) -> str:
+    """A pattern for a key as others may write it: plain, or its signs escaped as in JSON, HTML or an address."""
+    return "".join(map(_sign, key))
+
+
+def _sign(character: str) -> str:
+    """A pattern for one character; letters, digits and the signs of an address stand for themselves."""
+    if character.isalnum() or character in "-._~":
+        return re.escape(character)
+    code, name = ord(character), _ENTITIES.get(character, "")
+    named = f"|&{name};" if name else ""
+    return rf"(?:\\*{re.escape(character)}|(?i:\\+u{code:04x}|%{code:02x}|&#x0*{code:x};|&#0*{code};{named}))"

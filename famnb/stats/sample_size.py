@@ -1,0 +1,80 @@
+"""How many calls are needed, before they are made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from scipy import special, stats
+
+from famnb.stats.intervals import checked
+
+MOST = 10_000_000
+"""More is not advised, it is refused."""
+
+
+def sample_size(
+    *,
+    sd: float,
+    half_width: float | None = None,
+    difference: float | None = None,
+    level: float = 0.95,
+    power: float = 0.8,
+    paired: bool = True,
+) -> int:
+    """How many values (pairs, or values a side) a mean needs; give `half_width` or `difference`, in the unit of `sd`.
+
+    `half_width`: for an interval that reaches so far to either side. `difference`: for one of this size to be found
+    with probability `power` at `level`; `sd` is then that of the paired differences, or of either side.
+    """
+    checked("level", level)
+    checked("power", power)
+    if not (math.isfinite(sd) and sd > 0):
+        raise ValueError(f"sd: expected a standard deviation above 0; got {sd!r}")
+    wanted = [goal for goal in (half_width, difference) if goal is not None]
+    if len(wanted) != 1:
+        raise ValueError("give either half_width= or difference=, in the unit of sd")
+    if not abs(wanted[0]) > 0:
+        raise ValueError(f"expected a half_width or a difference other than 0; got {wanted[0]!r}")
+    if half_width is not None:
+        return _smallest(lambda n: _half_width(n, sd, level, paired=paired) <= abs(half_width))
+    return _smallest(lambda n: _power(n, abs(wanted[0]) / sd, level, paired=paired) >= power)
+
+
+def percentile_size(p: float, *, level: float = 0.95) -> int:
+    """How many values a percentile needs for an order-statistic interval."""
+    checked("p", p)
+    checked("level", level)
+
+    def inside(n: int) -> bool:
+        tail = (1 - level) / 2
+        return bool(stats.binom.ppf(tail, n, p) >= 1 and stats.binom.ppf(1 - tail, n, p) + 1 <= n)
+
+    return _smallest(inside)
+
+
+def _half_width(n: int, sd: float, level: float, *, paired: bool) -> float:
+    free, error = (n - 1, sd / math.sqrt(n)) if paired else (2 * n - 2, sd * math.sqrt(2 / n))
+    return float(special.stdtrit(free, (1 + level) / 2)) * error
+
+
+def _power(n: int, effect: float, level: float, *, paired: bool) -> float:
+    """The probability of a significant result, by the noncentral t distribution."""
+    free, shift = (n - 1, effect * math.sqrt(n)) if paired else (2 * n - 2, effect * math.sqrt(n / 2))
+    bound = float(special.stdtrit(free, (1 + level) / 2))
+    found = float(1 - special.nctdtr(free, shift, bound) + special.nctdtr(free, shift, -bound))
+    return 1.0 if math.isnan(found) else found  # so far out that the distribution has no figure left
+
+
+def _smallest(enough: Callable[[int], bool]) -> int:
+    """The smallest n of at least 2 that is enough, where all larger ones are."""
+    high = 2
+    while not enough(high):
+        high *= 2
+        if high > MOST:
+            raise ValueError(f"more than {MOST:,} values would be needed; ask for less precision")
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

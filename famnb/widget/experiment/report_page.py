@@ -1,0 +1,149 @@
+"""The page of a report: one HTML file that needs no network and no script; what its sections say is left to others."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import matplotlib
+import matplotlib.figure
+
+from famnb.plot.figure import Figure
+from famnb.plot.palette import DARK
+from famnb.widget.html import sanitize
+
+# Nothing is loaded and nothing runs, whatever a model wrote: pictures are in the page, and so is its style.
+_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+_STYLE = """
+:root{color-scheme:light dark;--ink:#1f2328;--soft:#59636e;--line:#d9dee3;--ground:#fff;--card:#f6f8fa;--mark:#0072b2;
+--warn:#fff6e0;--warn-line:#e69f00}
+@media screen and (prefers-color-scheme:dark){:root{--ink:#e8ecf0;--soft:#a5afba;--line:#343c45;--ground:#111418;
+--card:#1a1f25;--mark:#56b4e9;--warn:#2c2410;--warn-line:#e69f00}}
+*{box-sizing:border-box}
+body{margin:0;background:var(--ground);color:var(--ink);font:15px/1.55 system-ui,-apple-system,"Segoe UI",sans-serif}
+main{max-width:1020px;margin:0 auto;padding:40px 24px 64px}
+header p{color:var(--soft);margin:0}
+h1{font-size:30px;line-height:1.2;margin:2px 0 6px;letter-spacing:-0.01em;overflow-wrap:anywhere}
+h2{font-size:19px;margin:44px 0 10px;padding-top:14px;border-top:1px solid var(--line)}
+h3{font-size:15px;margin:22px 0 6px}
+nav{margin:18px 0 0;font-size:13.5px;display:flex;flex-wrap:wrap;gap:4px 16px}
+a{color:var(--mark);text-decoration:none}a:hover{text-decoration:underline}
+.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(135px,1fr));gap:10px;margin:22px 0 0;padding:0}
+.facts div{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:10px 14px}
+.facts dt{color:var(--soft);font-size:12.5px}
+.facts dd{margin:2px 0 0;font-size:18px;font-weight:600;overflow-wrap:anywhere}
+.banner.banner{color:var(--ink);background:var(--warn);border-left:4px solid var(--warn-line);
+border-radius:4px;padding:10px 14px;margin:22px 0 0}
+.lines{padding:0;list-style:none;margin:0}
+.lines li{border-left:3px solid var(--mark);padding:3px 0 3px 14px;margin:0 0 10px}
+.soft{color:var(--soft);font-size:13.5px}
+.notes{color:var(--soft);font-size:13.5px;padding-left:18px;margin:12px 0 0}
+.wide{overflow-x:auto;margin:10px 0}
+table{font-size:13.5px;width:100%;border-collapse:collapse;font-variant-numeric:tabular-nums}
+caption{text-align:left;color:var(--soft);font-size:13px;padding-bottom:4px}
+th{font-weight:600;color:var(--soft);text-align:left;border-bottom:1px solid var(--line)}
+td,th{padding:6px 12px 6px 0;vertical-align:top}td{border-bottom:1px solid var(--line)}
+.n{text-align:right;white-space:nowrap}th.n{white-space:normal}th{vertical-align:bottom}
+td:last-child,th:last-child{padding-right:0}td:first-child{min-width:9em;overflow-wrap:anywhere}
+.small dd{font-size:14px}td small{display:block;color:var(--soft);font-size:12px}
+figure{margin:16px 0;text-align:center}figure img{max-width:100%;height:auto}
+pre{white-space:pre-wrap;overflow-wrap:anywhere;font-size:13px}
+details{border:1px solid var(--line);border-radius:8px;padding:8px 14px;margin:10px 0}
+summary{cursor:pointer;font-weight:600}
+.answers{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,400px),1fr));gap:12px;margin-top:10px}
+.answer{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:10px 14px;min-width:0}
+.answer>h4{margin:0 0 4px;font-size:13.5px;color:var(--mark)}
+footer{margin-top:48px;padding-top:14px;border-top:1px solid var(--line);color:var(--soft);font-size:13px}
+@media print{main{max-width:none;padding:0}table{font-size:11px}td small{font-size:10px}.wide{overflow:visible}
+nav{display:none}h2,h3{break-after:avoid}
+figure,.answer,tr,.facts div{break-inside:avoid}a{color:inherit}}
+"""
+
+
+_WIDTH = 820
+"""Of a picture, in pixels of the page."""
+
+
+class Section(NamedTuple):
+    """A part of the page under a heading of its own."""
+
+    title: str
+    html: str
+
+
+def page(title: str, head: str, sections: Sequence[Section], foot: str) -> str:
+    """The whole file; `head` and `foot` are HTML, the title is text."""
+    places = [f"s{number}" for number in range(1, len(sections) + 1)]
+    links = "".join(
+        f'<a href="#{place}">{sanitize.escape(section.title)}</a>'
+        for place, section in zip(places, sections, strict=True)
+    )
+    body = "".join(
+        f'<section><h2 id="{place}">{sanitize.escape(section.title)}</h2>{section.html}</section>'
+        for place, section in zip(places, sections, strict=True)
+    )
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        '<meta name="referrer" content="no-referrer">'
+        f"<title>{sanitize.escape(title)}</title><style>{_STYLE}</style></head>"
+        f"<body><main><header>{head}<nav>{links}</nav></header>{body}<footer>{foot}</footer></main></body></html>\n"
+    )
+
+
+def facts(known: Iterable[tuple[str, str]]) -> str:
+    """Names and values as small cards; all of it text."""
+    cards = "".join(
+        f"<div><dt>{sanitize.escape(name)}</dt><dd>{sanitize.escape(value)}</dd></div>" for name, value in known
+    )
+    return f'<dl class="facts">{cards}</dl>'
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
+    """A table, the first `left` columns to the left; an interval in brackets stands under its value."""
+    sides = ["" if place < left else " class=n" for place in range(len(head))]
+    names = "".join(f"<th{side}>{sanitize.escape(name)}</th>" for side, name in zip(sides, head, strict=True))
+    lines = "".join(
+        f"<tr>{''.join(f'<td{side}>{_cell(text, side)}</td>' for side, text in zip(sides, row, strict=True))}</tr>"
+        for row in rows
+    )
+    return f"<div class=wide><table><thead><tr>{names}</tr></thead><tbody>{lines}</tbody></table></div>"
+
+
+def _cell(text: str, side: str) -> str:
+    value, bracket, interval = text.partition(" (") if side else (text, "", "")
+    return sanitize.escape(value) + (f"<small>{sanitize.escape(interval.removesuffix(')'))}</small>" if bracket else "")
+
+
+def picture(draw: Callable[[], matplotlib.figure.Figure]) -> str:
+    """A figure of `famnb.plot`, drawn twice: for light pages and paper, and for dark ones."""
+    light, words = _image(draw)
+    with matplotlib.rc_context({"figure.facecolor": DARK.ground}):
+        dark, _ = _image(draw)
+    return (
+        f'<figure><picture><source srcset="{dark}" media="screen and (prefers-color-scheme:dark)">'
+        f'<img src="{light}" alt="{sanitize.escape(words)}" width="{_WIDTH}"></picture></figure>'
+    )
+
+
+def write(path: Path, text: str) -> None:
+    """Write the file, in place of what was there, all of it or nothing; raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _image(draw: Callable[[], matplotlib.figure.Figure]) -> tuple[str, str]:
+    """The figure as a data URI, and what it shows in words."""
+    figure = draw()
+    assert isinstance(figure, Figure)
+    bundle, about = figure._repr_mimebundle_()
+    return f"data:image/png;base64,{base64.b64encode(bundle['image/png']).decode()}", about["image/png"]["alt"]

@@ -1,0 +1,66 @@
+"""Boxes that are folded away, each with the button that opens it; what is in them is left to others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import ipywidgets as widgets
+
+from famnb.widget.html import sanitize
+
+
+class Accordion:
+    """A row of buttons, each of which opens and folds a box below, under a heading of the same name."""
+
+    def __init__(self, *, draw: Callable[[str], Sequence[widgets.Widget]], all: str = "") -> None:
+        """`draw` gives what is in a box when it is opened; `all` names a button that opens every box."""
+        self._draw = draw
+        self._names: tuple[str, ...] = ()
+        self._buttons: dict[str, widgets.ToggleButton] = {}
+        self._boxes: dict[str, widgets.VBox] = {}
+        self._all = self._button(all, f"Show every field, under {all.lower()}") if all else None
+        self.bar = widgets.HBox()
+        """The row of buttons."""
+        self.box = widgets.VBox()
+        """The boxes that are open."""
+        self.bar.add_class("famnb-composer-bar")
+        self.box.add_class("famnb-composer-folds")
+
+    def arrange(self, names: Sequence[str], hints: Sequence[str]) -> None:
+        """Have these boxes, each with a hint at what is in it; one that is open stays open."""
+        self._names = tuple(names)
+        for name, hint in zip(names, hints, strict=True):
+            if name not in self._buttons:
+                self._buttons[name] = self._button(name, hint)
+            self._buttons[name].tooltip = hint
+        self.bar.children = [*(self._buttons[name] for name in names), *([self._all] if self._all else [])]
+        self._show()
+
+    def opened(self, name: str) -> bool:
+        """Whether a box is open."""
+        return name in self._names and (self._buttons[name].value or bool(self._all and self._all.value))
+
+    def mark(self, name: str, words: str) -> None:
+        """Say something beside a button's name."""
+        said = f"{name} · {words}" if words else name
+        if self._buttons[name].description != said:
+            self._buttons[name].description = said
+
+    def _button(self, name: str, hint: str) -> widgets.ToggleButton:
+        button = widgets.ToggleButton(description=name, tooltip=hint)
+        button.observe(lambda _: self._show(), "value")
+        return button
+
+    def _show(self) -> None:
+        shown = [name for name in self._names if self.opened(name)]
+        for name in set(self._boxes) - set(shown):
+            # What a folded box held may be closed by others meanwhile.
+            self._boxes[name].children = self._boxes[name].children[:1]
+        for name in shown:
+            if name not in self._boxes:
+                head = f'<div class="famnb-composer-title" role="heading" aria-level="4">{sanitize.escape(name)}</div>'
+                self._boxes[name] = widgets.VBox([widgets.HTML(head)])
+                self._boxes[name].add_class("famnb-composer-fold")
+            box = self._boxes[name]
+            box.children = [box.children[0], *self._draw(name)]
+        self.box.children = [self._boxes[name] for name in shown]

@@ -1,0 +1,162 @@
+"""The controls of one endpoint's request, drawn from its model; what they mean is decided in `fields`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, assert_never
+
+import ipywidgets as widgets
+
+from famnb.endpoints import Endpoint
+from famnb.widget.form.draft import controls
+from famnb.widget.form.fields import FIRST, GROUPS, Field, Path, Raw
+from famnb.widget.html import sanitize
+
+MODEL: Path = ("model",)
+_IMPLIED: Mapping[Path, tuple[Path, str]] = {
+    ("thinking", "budget_tokens"): (("thinking", "type"), "enabled"),
+    ("response_format", "json_schema", "schema"): (("response_format", "type"), "json_schema"),
+    ("text", "format", "schema"): (("text", "format", "type"), "json_schema"),
+}
+"""What a field that is filled in says about another that is not: without it the service would not heed it."""
+
+
+class Form:
+    """The controls of an endpoint and the text in each; `changed` is called after each edit.
+
+    `raw` are texts to begin with, those that fit.
+    """
+
+    def __init__(self, endpoint: Endpoint, *, raw: Raw, changed: Callable[[], object]) -> None:
+        self.endpoint = endpoint
+        self.fields = controls(endpoint)
+        self.raw: dict[Path, str] = {
+            field.path: raw[field.path] for field in self.fields if field.fits(raw.get(field.path, ""))
+        }
+        if not self.raw.get(MODEL):
+            self.raw[MODEL] = endpoint.models[0]
+        self._changed = changed
+        self._layout = widgets.Layout()
+        self._notes: dict[Path, tuple[widgets.HTML, str]] = {}
+        self._inputs: dict[Path, Any] = {}
+        self._inferred: set[Path] = set()
+        """What was set because another field implies it, and is unset with it."""
+        self._faults: Mapping[Path, str] = {}
+        self._drawn: dict[str, list[widgets.Widget]] = {}
+        self._sections: dict[str, widgets.Widget] = {}
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The headings that have fields here, in their order."""
+        here = {field.group for field in self.fields}
+        return tuple(group for group in GROUPS if group in here)
+
+    def drawn(self, group: str) -> list[widgets.Widget]:
+        """The controls under a heading, made when they are first asked for."""
+        if group not in self._drawn:
+            members = [field for field in self.fields if field.group == group]
+            self._drawn[group] = [self._control(field) for field in members]
+            self.show(self._faults)
+        return self._drawn[group]
+
+    def section(self, group: str) -> widgets.Widget:
+        """The controls under a heading as one box."""
+        if group not in self._sections:
+            self._sections[group] = widgets.VBox(self.drawn(group), layout=self._layout)
+            self._sections[group].add_class("famnb-all")
+        return self._sections[group]
+
+    def filled(self, group: str) -> int:
+        """How many fields under a heading are set."""
+        return sum(bool(self.raw.get(field.path, "").strip()) for field in self.fields if field.group == group)
+
+    def write(self, path: Path, text: str) -> None:
+        """Have a field hold a text, as if it had been typed."""
+        if path in self._inputs:
+            self._inputs[path].value = text
+        elif self.raw.get(path, "") != text:
+            self._edited(path, text)
+
+    def close(self) -> None:
+        """Forget the controls, here and in the page, once others have taken their place."""
+        for box in (box for boxes in self._drawn.values() for box in boxes):
+            for widget in box.children:
+                widget.style.close()
+                widget.close()
+            box.close()
+        for section in self._sections.values():
+            section.close()
+        self._layout.close()
+
+    def show(self, faults: Mapping[Path, str]) -> None:
+        """Put each fault under its control, in place of the help."""
+        self._faults = faults
+        for path, (note, help) in self._notes.items():
+            words = sanitize.escape(faults.get(path, ""))
+            note.value = f'<span class="famnb-fault" role="alert">{words}</span>' if words else help
+
+    def _control(self, field: Field) -> widgets.Widget:
+        control = self._inputs[field.path] = self._input(field)
+        control.observe(lambda change: self._edited(field.path, change["new"]), "value")
+        words = field.help
+        if field.path == (self.endpoint.request.prompt_field,):
+            words += " When filled in, it is sent instead of the prompt."
+        if field.path == ("system",):
+            words += " When filled in, it is sent instead of the system text above."
+        help = "" if field.group == FIRST else f'<span class="famnb-help">{sanitize.words(words)}</span>'
+        note = widgets.HTML(help, layout=self._layout)
+        self._notes[field.path] = (note, help)
+        return boxed(control, note, kind=field.kind, layout=self._layout)
+
+    def _input(self, field: Field) -> Any:
+        unset = field.hint or "not set"
+        make = partial(
+            labelled, title=field.name, help=field.help, value=self.raw.get(field.path, ""), layout=self._layout
+        )
+        match field.kind:
+            case "choice":
+                options = [(word, word) for word in field.choices]
+                return make(widgets.Dropdown, options=options if field.path == MODEL else [(unset, ""), *options])
+            case "switch":
+                return make(widgets.Dropdown, options=[(unset, ""), ("yes", "true"), ("no", "false")])
+            case "text" if field.path == MODEL:
+                return make(widgets.Combobox, options=self.endpoint.models)
+            case "integer" | "number" | "text":
+                return make(widgets.Text, placeholder=unset)
+            case "json" if field.bare and field.choices:
+                return make(widgets.Combobox, options=field.choices, placeholder=unset)
+            case "json":
+                return make(widgets.Textarea, placeholder=unset, rows=2)
+            case _:
+                assert_never(field.kind)
+
+    def _edited(self, path: Path, value: str) -> None:
+        self.raw[path] = value
+        self._inferred.discard(path)
+        if path in _IMPLIED:
+            self._infer(*_IMPLIED[path], wanted=bool(value.strip()))
+        self._changed()
+
+    def _infer(self, path: Path, value: str, *, wanted: bool) -> None:
+        """Set what another field implies, or unset it with that field; what was chosen stays as it is."""
+        if self.raw.get(path) and path not in self._inferred:
+            return
+        self.raw[path] = value if wanted else ""
+        if path in self._inputs:
+            self._inputs[path].value = self.raw[path]
+        if wanted:
+            self._inferred.add(path)
+
+
+def labelled(kind: Callable[..., Any], *, title: str, help: str, **traits: Any) -> Any:
+    """A control of a kind with its label and tooltip."""
+    return kind(description=title, tooltip=help, style={"description_width": "initial"}, **traits)
+
+
+def boxed(control: widgets.Widget, *below: widgets.Widget, kind: str, **traits: Any) -> widgets.Widget:
+    """A control with what stands below it, as one cell of the form."""
+    box = widgets.VBox([control, *below], **traits)
+    box.add_class("famnb-control")
+    box.add_class(f"famnb-{kind}")
+    return box

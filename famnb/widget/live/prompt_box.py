@@ -1,0 +1,39 @@
+"""The prompt box: where a prompt is written, sent and stopped, above the live view of its reply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import traitlets
+
+from famnb.widget.live.live_view import LiveView
+
+
+class PromptBox(LiveView):
+    """The prompt with its two buttons; the keys Ctrl+Enter and Esc do the same."""
+
+    prompt = traitlets.Unicode("").tag(sync=True)
+    """What is asked."""
+    busy = traitlets.Bool(False).tag(sync=True)
+    """Whether a reply is streaming."""
+    fault = traitlets.Unicode("").tag(sync=True)
+    """Why nothing can be sent as it stands; empty when it can."""
+    replaced = traitlets.Bool(False).tag(sync=True)
+    """Whether the form holds a whole conversation, which is sent instead of the prompt."""
+
+    def __init__(self, *, sent: Callable[[], object], **traits: Any) -> None:
+        super().__init__(**traits)
+        self._sent = sent
+
+    def _message(self, widget: object, message: dict[str, Any], buffers: object) -> None:
+        match message:
+            case {"kind": "send", "prompt": str(prompt)}:
+                # The text comes with the wish to send it: the trait's own update may still be on its way. A page knows
+                # one kind of line end, which is no reason to change those that are there.
+                if prompt != "\n".join(self.prompt.replace("\r\n", "\n").split("\r")):
+                    self.prompt = prompt
+                self._sent()
+                self.send({"kind": "taken"})
+            case _:
+                super()._message(widget, message, buffers)

@@ -1,0 +1,68 @@
+"""Calls as they look when they are over, made by hand: what came, and when, to the millisecond."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from famnb import endpoints
+from famnb.client.exchange import Exchange
+from famnb.client.response_reader import replayed
+from famnb.timing import Read
+
+MS = 1_000_000
+
+
+def at(ms: float, *events: Any) -> Read:
+    """One read: events that came together, JSON unless they are bytes already."""
+    return Read(round(ms * MS), tuple(e if isinstance(e, bytes) else json.dumps(e).encode() for e in events))
+
+
+def chunk(delta: dict[str, Any] | None = None, *, finish: str | None = None) -> dict[str, Any]:
+    """A chunk of a chat stream."""
+    choice = {"index": 0, "delta": delta or {}, "finish_reason": finish}
+    return {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "fam-mini", "choices": [choice]}
+
+
+def usage(prompt: int, completion: int) -> dict[str, Any]:
+    """The usage chunk of a chat stream."""
+    counts = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+    return {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [], "usage": counts}
+
+
+def spoken(*texts: str, counts: tuple[int, int] | None = None) -> list[Read]:
+    """A chat stream: a role at 100 ms, a text each 100 ms from 200 ms on, then its end."""
+    reads = [at(100, chunk({"role": "assistant"}))]
+    reads += [at(200 + 100 * place, chunk({"content": text})) for place, text in enumerate(texts)]
+    closing = [chunk(finish="stop"), *([usage(*counts)] if counts else []), b"[DONE]"]
+    return [*reads, at(200 + 100 * len(texts), *closing)]
+
+
+def exchange(
+    reads: list[Read] | None = None,
+    *,
+    endpoint: str = "chat",
+    prompt: str = "Why is the sky blue?",
+    streamed: bool = True,
+    status: int | None = 200,
+    service: str | None = None,
+    started_at: datetime | None = None,
+    labels: dict[str, str] | None = None,
+    **fields: Any,
+) -> Exchange:
+    """A call that is over, its reply read from `reads`; a fresh one each time."""
+    made = Exchange(
+        request=endpoints.compose(endpoint, prompt, stream=streamed, **fields),
+        endpoint=endpoints.endpoint(endpoint),
+        url="http://127.0.0.1/v1",
+        started_at=started_at or datetime.now(UTC),
+        labels=labels or {},
+    )
+    made.reads = spoken("Hello, ", "world") if reads is None else reads
+    made.attempts, made.http_status, made.service, made.streamed = 1, status, service, streamed
+    made.headers_ns, made.end_ns = 90 * MS, made.reads[-1].t_ns if made.reads else 90 * MS
+    made.reply = replayed(
+        made.endpoint, streamed=streamed, reads=made.reads, headers_ns=made.headers_ns, end_ns=made.end_ns
+    )
+    return made

@@ -1,0 +1,44 @@
+"""A service whose answers a test writes: what each variant says to a prompt, and what the judge says of answers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import famnb
+from tests.support import wire_payloads
+from tests.support.fault_server import FaultServer, Received, Script, whole
+
+Answering = Callable[[str, str], str]
+"""From the system text, which tells the variants apart, and the prompt to the answer."""
+Judging = Callable[[dict[str, str]], str | Script]
+"""From what a judge is shown, by name, to its reply."""
+
+
+def shown(text: str) -> dict[str, str]:
+    """What a judge is shown: prompt, answer or answers, and what was expected."""
+    return dict(re.findall(r"<([a-zA-Z ]+) [0-9a-f]+>\n(.*?)\n</\1 [0-9a-f]+>", text, re.S))
+
+
+def service(answering: Answering, judging: Judging = lambda _: "") -> FaultServer:
+    """A server of whole chat completions."""
+
+    def choose(request: Received) -> Script:
+        body = json.loads(request.body)
+        system = next((each["content"] for each in body["messages"] if each["role"] == "system"), "")
+        asked = body["messages"][-1]["content"]
+        found = judging(shown(asked)) if "Reply with one JSON object" in asked else answering(system, asked)
+        counts = {"usage": {"prompt_tokens": 100, "completion_tokens": 10}}
+        return found if not isinstance(found, str) else whole(wire_payloads.body("chat", found) | counts)
+
+    return FaultServer(choose=choose)
+
+
+def experiment(client: famnb.Client, prompts: Any, *variants: str, **options: Any) -> famnb.Experiment:
+    """An experiment whose variants are told apart by their system text."""
+    chosen = {name: {"model": "fam-mini", "system": name} for name in variants}
+    made = famnb.Experiment(prompts, chosen, name="spoken", client=client, stream=False, **options)
+    assert made.run(progress=False).failed == 0
+    return made

@@ -1,0 +1,89 @@
+"""What servers of the field's chat dialect say, each in its own way, and what a service in front of one makes of it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from famnb.endpoints import ENDPOINTS
+from famnb.reply import Reply, fold
+from famnb.service import serve
+from famnb.wire.sse import Decoder
+from tests.support.fault_server import DONE, FaultServer, Received, Script, chunked, event, whole
+from tests.support.service_requests import BaseClient
+
+MODEL = "their-model"
+COUNTS = {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}
+THINKING = {"type": "enabled", "budget_tokens": 64}
+
+
+def chunk(delta: dict[str, Any] | None, finish: str | None = None, **fields: Any) -> bytes:
+    """One chunk of a stream; without a delta, one with no choices."""
+    choices = [] if delta is None else [{"index": 0, "delta": delta, "finish_reason": finish}]
+    return event(
+        {"id": "cmpl-1", "object": "chat.completion.chunk", "created": 1, "model": MODEL, "choices": choices, **fields}
+    )
+
+
+def said(*pieces: str, usage: Any = COUNTS) -> list[bytes]:
+    """A plain stream that says these pieces, as most servers write it."""
+    content = [chunk({"content": piece}) for piece in pieces]
+    tail = [] if usage is None else [chunk(None, usage=usage)]
+    return [chunk({"role": "assistant", "content": ""}), *content, chunk({}, "stop"), *tail, DONE]
+
+
+def completion(
+    text: str | None = "Hello, world.", *, finish: Any = "stop", usage: Any = COUNTS, **message: Any
+) -> dict[str, Any]:
+    """A whole chat completion."""
+    choice = {"index": 0, "message": {"role": "assistant", "content": text, **message}, "finish_reason": finish}
+    return {
+        "id": "cmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": MODEL,
+        "choices": [choice],
+        "usage": usage,
+    }
+
+
+def answering(request: Received) -> Script:
+    """What a sound server answers: a stream where one is asked for, else one object."""
+    return chunked(*said("Hello", ", world.")) if asked(request)["stream"] else whole(completion())
+
+
+def asked(request: Received) -> dict[str, Any]:
+    """What the upstream was asked."""
+    body = json.loads(request.body)
+    assert isinstance(body, dict)
+    return body
+
+
+@contextlib.contextmanager
+def gateway(upstream: FaultServer | str, **options: Any) -> Iterator[BaseClient]:
+    """A service in front of an upstream, and a caller of it."""
+    url = upstream if isinstance(upstream, str) else upstream.url
+    with serve(upstream=url, **{"upstream_model": MODEL, **options}) as server, BaseClient(server) as caller:
+        yield caller
+
+
+def reply(api: BaseClient, endpoint: str, prompt: str = "Say hello.", **fields: Any) -> Reply:
+    """The reply to a request, which must succeed, read as the client reads it."""
+    answer = api.ask(endpoint, prompt, **fields)
+    assert answer.status_code == 200, answer.text
+    dialect = ENDPOINTS[endpoint].dialect
+    if not fields.get("stream"):
+        return fold(dialect.read(answer.json()))
+    decoder, reader = Decoder(), dialect.reader()
+    data = [*decoder.feed(answer.content), *decoder.end()]
+    return fold([each for piece in data for each in reader.read(piece)] + reader.end())
+
+
+def answer(upstream: FaultServer, script: Script) -> None:
+    """Have every request answered with this."""
+    upstream.choose = lambda _: script
+
+
+HELLO = [chunk({"content": "Hello"}), chunk({"content": ", world."})]
