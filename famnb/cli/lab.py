@@ -11,7 +11,7 @@ from pathlib import Path
 
 from famnb import service
 from famnb.cli._common import at_least, shipped
-from famnb.service.process import KEY_VARIABLE, SERVICE_URL, spawned
+from famnb.service.process import KEY_VARIABLE, SERVICE_URL, spawn
 
 START = "01-start.ipynb"
 
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
         command.append("--allow-root")
     with service.serve() as server:
         print(f"famnb: notebooks in {folder}; embedded service at {server.url}", flush=True)
-        child = spawned([*command, *options.lab], {SERVICE_URL: server.url, KEY_VARIABLE: server.key})
+        child = spawn([*command, *options.lab], {SERVICE_URL: server.url, KEY_VARIABLE: server.key})
         if isinstance(child, OSError):
             raise child
         try:

@@ -15,33 +15,33 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from famnb.endpoints import ENDPOINTS, Endpoint
 from famnb.errors import InvalidRequest
 from famnb.request.base import shortened
-from famnb.service.auth import Limits, caller
-from famnb.service.endpoint import Generation, ServiceContext
+from famnb.service.auth import RateLimiter, caller
+from famnb.service.endpoint import EndpointApp, ServiceContext
 from famnb.service.engines.base import Engine
-from famnb.service.engines.simulated import Sim
-from famnb.service.engines.upstream import Upstream
-from famnb.service.errors import ServiceError, body_at, endpoint_at, new_request_id
-from famnb.service.fault_injection import faults_of
+from famnb.service.engines.simulated import SimulatedEngine
+from famnb.service.engines.upstream import UpstreamEngine
+from famnb.service.errors import ServiceError, encode_error, endpoint_for_path, new_request_id
+from famnb.service.fault_injection import parse_faults
 from famnb.service.openapi import description
-from famnb.service.request_body import checked_head
+from famnb.service.request_body import check_head
 from famnb.service.settings import Options
 from famnb.service.shutdown import Shutdown
 from famnb.service.stores.base import Store
 from famnb.service.stores.memory import MemoryStore
-from famnb.service.stores.sqlite import FileStore
+from famnb.service.stores.sqlite import SqliteStore
 from famnb.wire import lenient_json
 
 
-def engine_of(options: Options) -> Engine:
+def create_engine(options: Options) -> Engine:
     """The engine that these options ask for: the simulated one unless there is an upstream."""
     if options.upstream:
-        return Upstream(options.upstream, key_variable=options.upstream_key, models=options.upstream_model)
-    return Sim(seed=options.seed, time_scale=options.time_scale)
+        return UpstreamEngine(options.upstream, key_variable=options.upstream_key, models=options.upstream_model)
+    return SimulatedEngine(seed=options.seed, time_scale=options.time_scale)
 
 
-def store_of(options: Options) -> Store:
+def create_store(options: Options) -> Store:
     """The store that these options ask for: a file, else memory; raises InvalidRequest for a file that is unfit."""
-    return FileStore(options.store) if options.store else MemoryStore()
+    return SqliteStore(options.store) if options.store else MemoryStore()
 
 
 def create_app(
@@ -59,14 +59,14 @@ def create_app(
     all are everywhere. Raises InvalidRequest when `options.fault` asks for a fault that does not exist.
     """
     try:
-        faults = faults_of(options.fault)
+        faults = parse_faults(options.fault)
     except ServiceError as error:
         raise InvalidRequest(f"fault: {error.message}") from None
     house = ServiceContext(
         engine=engine,
         keys=keys,
         options=options,
-        limits=Limits(
+        limits=RateLimiter(
             requests_per_minute=options.requests_per_minute, burst=options.burst, concurrency=options.concurrency
         ),
         store=store,
@@ -89,7 +89,7 @@ def create_app(
 
 def _address(house: ServiceContext, endpoints: tuple[Endpoint, ...]) -> ASGIApp:
     """What is served at one address: some endpoints, and what every address has."""
-    routes = [Route(endpoint.path, Generation(endpoint, house), methods=["POST"]) for endpoint in endpoints]
+    routes = [Route(endpoint.path, EndpointApp(endpoint, house), methods=["POST"]) for endpoint in endpoints]
     if ENDPOINTS["responses"] in endpoints:
         routes.append(Route("/v1/responses/{id}", functools.partial(_stored, house), methods=["GET", "DELETE"]))
     routes += [
@@ -124,7 +124,7 @@ class _Marked:
 async def _stored(house: ServiceContext, request: Request) -> Response:
     """Retrieve or delete a stored response."""
     key = caller(request.headers, house.keys)
-    checked_head(request)
+    check_head(request)
     id_ = request.path_params["id"]
     if request.method == "DELETE":
         await house.store.delete(key, id_)
@@ -143,7 +143,7 @@ async def _openapi(house: ServiceContext, endpoints: tuple[Endpoint, ...], _: Re
 def _refused(request: Request, error: Exception) -> Response:
     """The answer to a request that cannot be answered, in the shape of the endpoint it went to."""
     assert isinstance(error, ServiceError)
-    return Response(body_at(request.url.path, error), error.status, error.headers, "application/json")
+    return Response(encode_error(request.url.path, error), error.status, error.headers, "application/json")
 
 
 def _unrouted(endpoints: tuple[Endpoint, ...], request: Request, error: Exception) -> Response:
@@ -155,7 +155,7 @@ def _unrouted(endpoints: tuple[Endpoint, ...], request: Request, error: Exceptio
         said = f"{request.method} is not allowed at {path}; use {allowed}"
     else:
         here = f"there is no {path}; the endpoints are {', '.join(endpoint.path for endpoint in endpoints)}"
-        elsewhere = endpoint_at(path)
+        elsewhere = endpoint_for_path(path)
         other = "alternative" if elsewhere.alt else "first"
         misled = elsewhere not in endpoints and path.startswith(elsewhere.path)
         said = f"{here}; {elsewhere.path} is served at the {other} address of this service" if misled else here

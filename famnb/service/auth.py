@@ -40,7 +40,7 @@ def _unknown(message: str) -> ServiceError:
     return ServiceError(401, message, headers={"www-authenticate": "Bearer"})
 
 
-class Limits:
+class RateLimiter:
     """Requests a minute, burst and concurrency, each key by itself; the clock is injectable."""
 
     def __init__(

@@ -23,16 +23,16 @@ from famnb.events import Done, Ended, Event, Started
 from famnb.reply import ReplyBuilder
 from famnb.request import Request, ResponsesRequest, WebChatRequest
 from famnb.service import fault_injection, request_body
-from famnb.service.auth import Limits, caller
+from famnb.service.auth import RateLimiter, caller
 from famnb.service.engines.base import Engine
 from famnb.service.errors import ServiceError
-from famnb.service.fault_injection import Cut, Faults
+from famnb.service.fault_injection import ConnectionCut, InjectedFaults
 from famnb.service.openresponses import dialect_of
-from famnb.service.prompt import Earlier, Prompt, conversation, prompt_of
+from famnb.service.prompt import GenerationPrompt, PriorConversation, build_prompt, conversation
 from famnb.service.request_body import beside
 from famnb.service.settings import Options
 from famnb.service.shutdown import Shutdown
-from famnb.service.stores.base import Store, Stored, kept
+from famnb.service.stores.base import Store, StoredResponse, kept
 from famnb.wire import lenient_json
 from famnb.wire.dialect import Dialect, Writer
 
@@ -48,14 +48,14 @@ class ServiceContext:
     engine: Engine
     keys: tuple[str, ...]
     options: Options
-    limits: Limits
+    limits: RateLimiter
     store: Store
     ending: Shutdown
-    faults: Faults
+    faults: InjectedFaults
     """Committed on every generation that does not ask for its own."""
 
 
-class Generation:
+class EndpointApp:
     """One generating endpoint."""
 
     def __init__(self, endpoint: Endpoint, house: ServiceContext) -> None:
@@ -68,7 +68,7 @@ class Generation:
         messages = self._endpoint.name == "messages"
         named = messages and "anthropic-version" in http.headers
         key = caller(http.headers, house.keys, named=messages)
-        request_body.checked_head(http)
+        request_body.check_head(http)
         with house.limits.admitted(key), contextlib.suppress(ClientDisconnect):
             body = await house.ending.unless(
                 lambda: request_body.body_of(http, limit=options.body_limit, within=options.upload_timeout)
@@ -77,7 +77,7 @@ class Generation:
                 lambda: request_body.parsed(self._endpoint, body, strict=options.strict), size=len(body)
             )
             words = http.headers.get(fault_injection.HEADER)
-            asked = house.faults if words is None else fault_injection.faults_of(words)
+            asked = house.faults if words is None else fault_injection.parse_faults(words)
             dialect = dialect_of(self._endpoint, request, profile=options.profile)
             opening = self._events(key, request, asked, dialect, size=len(body))
             async with _attended(receive), aclosing(await opening) as events:
@@ -90,22 +90,22 @@ class Generation:
                     await self._whole(dialect, events, asked, send)
 
     async def _events(
-        self, key: str, request: Request, asked: Faults, dialect: Dialect, *, size: int
+        self, key: str, request: Request, asked: InjectedFaults, dialect: Dialect, *, size: int
     ) -> AsyncGenerator[Event]:
         """The events of the reply; of a response that is to be stored, kept as they pass."""
         if not isinstance(request, ResponsesRequest):
-            prompt = await beside(lambda: prompt_of(request), size=size)
+            prompt = await beside(lambda: build_prompt(request), size=size)
             return self._told(prompt, asked, streams=request.streams)
         store, previous = self._house.store, request.previous_response_id
-        earlier = Earlier() if previous is None else await store.continued(key, previous)
-        prompt, said = await beside(lambda: (prompt_of(request, earlier), conversation(request)), size=size)
+        earlier = PriorConversation() if previous is None else await store.get_conversation(key, previous)
+        prompt, said = await beside(lambda: (build_prompt(request, earlier), conversation(request)), size=size)
         events = self._told(prompt, asked, streams=request.streams)
         if not request.store:
             return events
-        known = Stored(previous=previous, earlier=earlier, said=said, system=prompt.system)
+        known = StoredResponse(previous=previous, earlier=earlier, said=said, system=prompt.system)
         return kept(store, key, events, dialect, asked=known, streams=request.streams)
 
-    async def _told(self, prompt: Prompt, asked: Faults, *, streams: bool) -> AsyncGenerator[Event]:
+    async def _told(self, prompt: GenerationPrompt, asked: InjectedFaults, *, streams: bool) -> AsyncGenerator[Event]:
         """What the engine says, with the reply's identity; a failure inside a stream becomes the stream's end."""
         started = False
         try:
@@ -125,18 +125,18 @@ class Generation:
             yield Ended("error", status="failed", fault=error.fault(self._endpoint))
             yield Done()
 
-    async def _stream(self, writer: Writer, events: AsyncGenerator[Event], asked: Faults, send: Send) -> None:
+    async def _stream(self, writer: Writer, events: AsyncGenerator[Event], asked: InjectedFaults, send: Send) -> None:
         """Send the reply as it comes: one block, one write; the body ends right after the last."""
         first = await anext(events)
         await send({"type": "http.response.start", "status": 200, "headers": [*_STREAM_HEADERS]})
         for block in writer.write(first):
             await send({"type": "http.response.body", "body": block, "more_body": True})
-        with contextlib.suppress(Cut):
+        with contextlib.suppress(ConnectionCut):
             async for block in asked.blocks(events, writer):
                 await send({"type": "http.response.body", "body": block, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _whole(self, dialect: Dialect, events: AsyncIterator[Event], asked: Faults, send: Send) -> None:
+    async def _whole(self, dialect: Dialect, events: AsyncIterator[Event], asked: InjectedFaults, send: Send) -> None:
         """Send the reply as one JSON object, once it is complete."""
         folding = ReplyBuilder()
         async for event in events:

@@ -64,7 +64,7 @@ _CODES = {
 """The code of a status, where the refusal names none; for other statuses it is the type."""
 
 
-def endpoint_at(path: str) -> Endpoint:
+def endpoint_for_path(path: str) -> Endpoint:
     """The endpoint whose error shape answers at a path; web chat's for a path that belongs to none."""
     for endpoint in ENDPOINTS.values():
         if path == endpoint.path or path.startswith(f"{endpoint.path}/"):
@@ -72,9 +72,9 @@ def endpoint_at(path: str) -> Endpoint:
     return ENDPOINTS["web"]
 
 
-def body_at(path: str, refusal: ServiceError) -> bytes:
+def encode_error(path: str, refusal: ServiceError) -> bytes:
     """The error body for a refusal at a path."""
-    endpoint = endpoint_at(path)
+    endpoint = endpoint_for_path(path)
     return lenient_json.encode(endpoint.dialect.fault(refusal.fault(endpoint)))
 
 

@@ -23,12 +23,12 @@ from famnb.wire.dialect import Writer
 HEADER = "x-famnb-fault"
 
 
-class Cut(Exception):
+class ConnectionCut(Exception):
     """Ends a response where it is, without finishing it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Faults:
+class InjectedFaults:
     """The faults that one reply commits; by default none."""
 
     status: int | None = None
@@ -73,7 +73,7 @@ class Faults:
                 if deltas == self.garbage:
                     yield b'data: {"garbage": tr\n\n'
                 if deltas == self.cut:
-                    raise Cut
+                    raise ConnectionCut
                 if deltas == self.stall:
                     await asyncio.Event().wait()
 
@@ -82,10 +82,10 @@ class Faults:
         return body if self.cut is None and self.garbage is None else body[: len(body) // 2]
 
 
-_KINDS = {field.name: field.type for field in dataclasses.fields(Faults)}
+_KINDS = {field.name: field.type for field in dataclasses.fields(InjectedFaults)}
 
 
-def faults_of(words: str) -> Faults:
+def parse_faults(words: str) -> InjectedFaults:
     """The faults that a header or an option asks for; raises Refusal 400."""
     given: dict[str, float | int | bool] = {}
     for word in filter(None, (word.strip() for word in words.split(","))):
@@ -110,4 +110,4 @@ def faults_of(words: str) -> Faults:
                 code="invalid_value",
                 param=HEADER,
             ) from None
-    return Faults(**given)  # type: ignore[arg-type]  # each value has the type of its own field, which mypy cannot see
+    return InjectedFaults(**given)  # type: ignore[arg-type]  # each value has the type of its own field, which mypy cannot see

@@ -16,7 +16,7 @@ import httptools
 from starlette.types import Message
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from famnb.service.errors import ServiceError, body_at, new_request_id
+from famnb.service.errors import ServiceError, encode_error, new_request_id
 from famnb.service.request_body import HEAD_LIMIT, HEAD_TOO_LARGE, head_too_large
 
 _MOST = 2**20
@@ -29,7 +29,7 @@ _UPGRADE = (b"upgrade", b"http2-settings")
 """Headers that offer another protocol."""
 
 
-class Connection(HttpToolsProtocol):
+class ServiceProtocol(HttpToolsProtocol):
     """Serves the requests of one connection."""
 
     within: float = 30.0
@@ -175,7 +175,7 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
         elif not self.transport.is_closing():
             path = self.url.partition(b"?")[0].decode("latin-1")
-            body = body_at(path, refusal)
+            body = encode_error(path, refusal)
             headers = [
                 *self.server_state.default_headers,
                 (b"content-type", b"application/json"),

@@ -75,7 +75,7 @@ def serve(*, start_timeout: float = 30.0, **options: Any) -> Server:
     chosen = Options(**options)
     arguments = {field.name: getattr(chosen, field.name) for field in dataclasses.fields(chosen) if field.name != "key"}
     log = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the child
-    process = spawned(
+    process = spawn(
         [sys.executable, "-m", "famnb.service", msgspec.json.encode(arguments, enc_hook=str).decode()],
         {KEY_VARIABLE: " ".join(chosen.keys())},
         stdin=subprocess.PIPE,
@@ -110,7 +110,7 @@ def announce(server: Server) -> None:
     os.environ.update({SERVICE_URL: server.url, KEY_VARIABLE: server.key})
 
 
-def spawned(command: Sequence[str], variables: Mapping[str, str], **options: Any) -> subprocess.Popen[bytes] | OSError:
+def spawn(command: Sequence[str], variables: Mapping[str, str], **options: Any) -> subprocess.Popen[bytes] | OSError:
     """A child process with more environment variables, or why there is none.
 
     The failure is given back rather than raised: a traceback may show the variables of its frames, and these frames'

@@ -14,7 +14,7 @@ from famnb.request.types import MINI_OUTPUT_TOKENS
 from famnb.request.web import Function, NamedTool
 
 
-class Called(msgspec.Struct, frozen=True):
+class PromptToolCall(msgspec.Struct, frozen=True):
     """A tool call that an assistant's turn made."""
 
     id: str
@@ -23,7 +23,7 @@ class Called(msgspec.Struct, frozen=True):
     """JSON text, as the model wrote it."""
 
 
-class Turn(msgspec.Struct, frozen=True):
+class PromptTurn(msgspec.Struct, frozen=True):
     """One message of the conversation; a struct, because a body may hold half a million."""
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -31,7 +31,7 @@ class Turn(msgspec.Struct, frozen=True):
     """What was said, tool calls apart."""
     images: tuple[str, ...] = ()
     """Addresses of images; never opened."""
-    calls: tuple[Called, ...] = ()
+    calls: tuple[PromptToolCall, ...] = ()
     """The tool calls of an assistant's turn."""
     answers: str = ""
     """The id of the call whose result a tool's turn is."""
@@ -44,17 +44,17 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Earlier:
+class PriorConversation:
     """The conversation that a request continues; empty for a new one."""
 
-    turns: tuple[Turn, ...] = ()
+    turns: tuple[PromptTurn, ...] = ()
     """Every turn so far: system turns of the input are among them, `instructions` are not."""
     system: str = ""
     """The system text under which the engine saw them."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Form:
+class AnswerFormat:
     """The form that the answer must have."""
 
     json: bool = False
@@ -69,7 +69,7 @@ class Form:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Prompt:
+class GenerationPrompt:
     """What is asked, whichever endpoint it came through."""
 
     model: str
@@ -77,7 +77,7 @@ class Prompt:
     """Whether the caller wants the answer as it comes."""
     system: str = ""
     """The system text; empty when there is none."""
-    turns: tuple[Turn, ...]
+    turns: tuple[PromptTurn, ...]
     """The conversation without its system text, oldest first."""
     cap: int
     """At most this many generated tokens, thinking and reasoning included."""
@@ -93,14 +93,14 @@ class Prompt:
     tool_choice: Literal["none", "auto", "required"] = "auto"
     forced_tool: str | None = None
     """The name of the one tool that must be called."""
-    form: Form = Form()
+    form: AnswerFormat = AnswerFormat()
     verbosity: str | None = None
     """`low`, `medium` or `high`, where asked for."""
     repeated: int = 0
     """How many leading turns the engine has seen before, under the same system text."""
 
 
-def conversation(request: Request) -> tuple[Turn, ...]:
+def conversation(request: Request) -> tuple[PromptTurn, ...]:
     """The turns that a request itself carries, system turns included."""
     match request:
         case ChatRequest() | WebChatRequest():
@@ -109,17 +109,19 @@ def conversation(request: Request) -> tuple[Turn, ...]:
             given = [request.input] if isinstance(request.input, str) else request.input
             return tuple(map(_input_turn, given))
         case MessagesRequest():
-            return tuple(Turn(said.role, plain_text(said.content), images(said.content)) for said in request.messages)
+            return tuple(
+                PromptTurn(said.role, plain_text(said.content), images(said.content)) for said in request.messages
+            )
         case _:
             raise TypeError(f"no prompt can be made of a {type(request).__name__}")
 
 
-def prompt_of(request: Request, earlier: Earlier = Earlier()) -> Prompt:
+def build_prompt(request: Request, earlier: PriorConversation = PriorConversation()) -> GenerationPrompt:
     """The neutral prompt of a request that continues an earlier conversation."""
     turns = (*earlier.turns, *conversation(request))
     own, instructions = _own(request)
     system = "\n\n".join(filter(None, [instructions, *(turn.text for turn in turns if turn.role == "system")]))
-    return Prompt(
+    return GenerationPrompt(
         turns=tuple(turn for turn in turns if turn.role != "system"),
         system=system,
         streams=request.streams,
@@ -177,31 +179,31 @@ def _effort(reasoning: Reasoning | None) -> str | None:
     return reasoning.effort if reasoning else None
 
 
-def _chat_form(form: ResponseFormat | None) -> Form:
+def _chat_form(form: ResponseFormat | None) -> AnswerFormat:
     if form is None or form.type == "text":
-        return Form()
+        return AnswerFormat()
     at = "response_format.json_schema.schema"
     if form.json_schema is None or form.type != "json_schema":
-        return Form(True, None, at)
-    return Form(True, form.json_schema.schema_, at, form.json_schema.name or "", form.json_schema.strict)
+        return AnswerFormat(True, None, at)
+    return AnswerFormat(True, form.json_schema.schema_, at, form.json_schema.name or "", form.json_schema.strict)
 
 
-def _text_form(form: TextFormat | None) -> Form:
+def _text_form(form: TextFormat | None) -> AnswerFormat:
     if form is None or form.type == "text":
-        return Form()
+        return AnswerFormat()
     schema = form.schema_ if form.type == "json_schema" else None
-    return Form(True, schema, "text.format.schema", form.name or "", form.strict)
+    return AnswerFormat(True, schema, "text.format.schema", form.name or "", form.strict)
 
 
-def _chat_turn(message: ChatMessage) -> Turn:
+def _chat_turn(message: ChatMessage) -> PromptTurn:
     role = "system" if message.role == "developer" else message.role
     said = message.tool_calls or ()
-    calls = tuple(Called(call.id, call.function.name, call.function.arguments) for call in said)
-    return Turn(role, plain_text(message.content), images(message.content), calls, message.tool_call_id or "")
+    calls = tuple(PromptToolCall(call.id, call.function.name, call.function.arguments) for call in said)
+    return PromptTurn(role, plain_text(message.content), images(message.content), calls, message.tool_call_id or "")
 
 
-def _input_turn(item: str | InputItem) -> Turn:
+def _input_turn(item: str | InputItem) -> PromptTurn:
     if isinstance(item, str):
-        return Turn("user", item)
+        return PromptTurn("user", item)
     role = "system" if item.role == "developer" else item.role
-    return Turn(role, plain_text(item.content), images(item.content))
+    return PromptTurn(role, plain_text(item.content), images(item.content))

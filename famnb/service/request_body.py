@@ -133,7 +133,7 @@ HEAD_TOO_LARGE = "head_too_large"
 """Where the state of a request says that some of its head was not kept."""
 
 
-def checked_head(request: HTTPRequest) -> None:
+def check_head(request: HTTPRequest) -> None:
     """Raise Refusal 431 for a request whose head is too large to be kept; to be asked once its key is known."""
     if getattr(request.state, HEAD_TOO_LARGE, False):
         raise head_too_large()

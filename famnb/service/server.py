@@ -15,9 +15,9 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from famnb.errors import ConnectError
-from famnb.service.app import create_app, engine_of, store_of
+from famnb.service.app import create_app, create_engine, create_store
 from famnb.service.engines.base import Engine
-from famnb.service.http_protocol import Connection
+from famnb.service.http_protocol import ServiceProtocol
 from famnb.service.request_body import collect_rarely
 from famnb.service.settings import Options, new_key
 from famnb.service.shutdown import Shutdown
@@ -32,7 +32,7 @@ _FILES = (65_536, 10_240)
 """How many open files to ask for where all that there may be are refused."""
 
 
-class _Web(uvicorn.Server):
+class _WebServer(uvicorn.Server):
     """A web server that says where it is once it accepts connections."""
 
     def __init__(self, config: uvicorn.Config, line: bytes, *, engine: Engine, store: Store, ending: Shutdown) -> None:
@@ -93,10 +93,10 @@ def run(*, until_eof: bool = False, **options: Any) -> int:
     ports = [listening.getsockname()[1] for listening in sockets]
     url, alt_url = _url(chosen.host, ports[0]), _url(chosen.host, ports[-1])
     line = {"url": url, "key": keys[0], "pid": os.getpid(), "alt_url": alt_url}
-    engine, store, ending = engine_of(chosen), store_of(chosen), Shutdown()
+    engine, store, ending = create_engine(chosen), create_store(chosen), Shutdown()
     alt_port = None if chosen.alt_port is None else ports[-1]
     app = create_app(chosen, keys=keys, engine=engine, store=store, ending=ending, alt_port=alt_port)
-    web = _Web(
+    web = _WebServer(
         _config(app, within=chosen.upload_timeout), msgspec.json.encode(line), engine=engine, store=store, ending=ending
     )
     if until_eof:
@@ -107,7 +107,7 @@ def run(*, until_eof: bool = False, **options: Any) -> int:
 
 
 def _config(app: ASGIApp, *, within: float) -> uvicorn.Config:
-    class Timed(Connection):
+    class Timed(ServiceProtocol):
         """A connection with the patience that the options say."""
 
     Timed.within = within

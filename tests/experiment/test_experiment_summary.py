@@ -13,7 +13,7 @@ import pytest
 import famnb
 from famnb import formatting
 from famnb.experiment.summary import summary
-from famnb.service.engines.latency_model import Pace, profile
+from famnb.service.engines.latency_model import TokenPacer, profile
 
 PRO, MINI = "fam-2-5-pro", "fam-2-5-mini"
 
@@ -228,7 +228,7 @@ def waits(model, prompts, *, seed):
     async def replies() -> None:
         rng = random.Random(seed)
         for _ in range(prompts):
-            await Pace(scale=1, rng=rng, clock=lambda: 0.0, sleep=sleep).token(profile(model).ttft)
+            await TokenPacer(scale=1, rng=rng, clock=lambda: 0.0, sleep=sleep).token(profile(model).ttft)
 
     asyncio.run(replies())
     return slept

@@ -13,8 +13,8 @@ from famnb.events import Event, Started
 from famnb.service import Server, serve
 from famnb.service.app import create_app
 from famnb.service.errors import ServiceError
-from famnb.service.fault_injection import HEADER, Faults, faults_of
-from famnb.service.prompt import Prompt
+from famnb.service.fault_injection import HEADER, InjectedFaults, parse_faults
+from famnb.service.prompt import GenerationPrompt
 from famnb.service.settings import Options
 from famnb.service.shutdown import Shutdown
 from famnb.service.stores.memory import MemoryStore
@@ -73,7 +73,7 @@ class Broken:
 
     name = "broken"
 
-    async def generate(self, prompt: Prompt, /) -> AsyncGenerator[Event]:
+    async def generate(self, prompt: GenerationPrompt, /) -> AsyncGenerator[Event]:
         raise RuntimeError("the engine's own words")
         yield Started()
 
@@ -138,8 +138,8 @@ def test_faults_can_be_committed_by_default(calling: Callable[[Server], BaseClie
 
 def test_several_faults_are_joined_by_commas() -> None:
     """Each is read by itself, blanks ignored."""
-    assert faults_of(" delay=0.5, error=3 ,drip") == Faults(delay=0.5, error=3, drip=True)
-    assert faults_of("") == Faults()
+    assert parse_faults(" delay=0.5, error=3 ,drip") == InjectedFaults(delay=0.5, error=3, drip=True)
+    assert parse_faults("") == InjectedFaults()
 
 
 @pytest.mark.parametrize(
@@ -150,4 +150,4 @@ def test_a_fault_that_does_not_exist_is_refused(api: BaseClient, words: str) -> 
     answer = asked(api, "web", words)
     assert (answer.status_code, said("web", answer.json())["param"]) == (400, HEADER)
     with pytest.raises(ServiceError, match="expected some of"):
-        faults_of(words)
+        parse_faults(words)

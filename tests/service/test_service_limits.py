@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from famnb.service import Server, serve
-from famnb.service.auth import Limits
+from famnb.service.auth import RateLimiter
 from famnb.service.errors import ServiceError
 from tests.support.service_requests import BaseClient, eventually, said
 
@@ -24,7 +24,7 @@ class Clock:
         return self.now
 
 
-def request(limits: Limits, key: str = "key") -> float | None:
+def request(limits: RateLimiter, key: str = "key") -> float | None:
     """Make one request; the seconds to wait if it is refused."""
     try:
         with limits.admitted(key):
@@ -35,14 +35,14 @@ def request(limits: Limits, key: str = "key") -> float | None:
 
 def test_a_burst_beyond_the_allowance_is_refused_exactly() -> None:
     """Of 15 requests at once with a burst of 10, exactly 5 are refused."""
-    limits = Limits(requests_per_minute=60, burst=10, clock=Clock())
+    limits = RateLimiter(requests_per_minute=60, burst=10, clock=Clock())
     assert [request(limits) is None for _ in range(15)] == [True] * 10 + [False] * 5
 
 
 @pytest.mark.parametrize(("per_minute", "at_once"), [(0.5, 1), (3, 3), (20, 20)])
 def test_a_whole_minute_s_requests_may_come_at_once(per_minute: float, at_once: int) -> None:
     """Where no burst is given, as many requests as a minute allows are admitted together, then none."""
-    limits = Limits(requests_per_minute=per_minute, clock=Clock())
+    limits = RateLimiter(requests_per_minute=per_minute, clock=Clock())
     assert [request(limits) is None for _ in range(at_once + 5)] == [True] * at_once + [False] * 5
 
 
@@ -50,7 +50,7 @@ def test_a_whole_minute_s_requests_may_come_at_once(per_minute: float, at_once: 
 def test_after_retry_after_a_request_passes(per_minute: float) -> None:
     """Waiting as long as `Retry-After` says is enough, at every rate."""
     clock = Clock()
-    limits = Limits(requests_per_minute=per_minute, burst=1, clock=clock)
+    limits = RateLimiter(requests_per_minute=per_minute, burst=1, clock=clock)
     assert request(limits) is None
     wait = request(limits)
     assert wait is not None
@@ -62,7 +62,7 @@ def test_after_retry_after_a_request_passes(per_minute: float) -> None:
 def test_waiting_in_many_small_steps_is_enough_too(per_minute: float) -> None:
     """Asking again and again meanwhile does not make the wait longer, nor does the rounding of all these steps."""
     clock = Clock()
-    limits = Limits(requests_per_minute=per_minute, burst=1, clock=clock)
+    limits = RateLimiter(requests_per_minute=per_minute, burst=1, clock=clock)
     assert request(limits) is None
     wait = 60 / per_minute
     for _ in range(10_000):
@@ -74,7 +74,7 @@ def test_waiting_in_many_small_steps_is_enough_too(per_minute: float) -> None:
 def test_the_allowance_grows_no_further_than_the_burst() -> None:
     """A key that was silent for an hour still has one burst, no more."""
     clock = Clock()
-    limits = Limits(requests_per_minute=60, burst=3, clock=clock)
+    limits = RateLimiter(requests_per_minute=60, burst=3, clock=clock)
     request(limits)
     clock.now += 3600
     assert [request(limits) is None for _ in range(4)] == [True, True, True, False]
@@ -82,13 +82,13 @@ def test_the_allowance_grows_no_further_than_the_burst() -> None:
 
 def test_each_key_has_its_own_allowance() -> None:
     """One key's burst takes nothing from another's."""
-    limits = Limits(requests_per_minute=60, burst=1, clock=Clock())
+    limits = RateLimiter(requests_per_minute=60, burst=1, clock=Clock())
     assert [request(limits, key) is None for key in ("a", "b", "a", "b")] == [True, True, False, False]
 
 
 def test_concurrency_counts_only_what_runs() -> None:
     """A second request is refused while the first runs, and admitted once it ended."""
-    limits = Limits(concurrency=1)
+    limits = RateLimiter(concurrency=1)
     with limits.admitted("key"):
         assert request(limits) is not None
     assert request(limits) is None

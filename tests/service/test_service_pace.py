@@ -13,8 +13,8 @@ from famnb.endpoints import compose
 from famnb.events import Delta, Usage
 from famnb.request import Request
 from famnb.service.engines.latency_model import OTHER, PROFILES, LogNormal, profile
-from famnb.service.engines.simulated import Sim
-from famnb.service.prompt import prompt_of
+from famnb.service.engines.simulated import SimulatedEngine
+from famnb.service.prompt import build_prompt
 
 REPLIES = 2_000
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
@@ -28,12 +28,12 @@ def moments(requests: Iterable[Request], *, seed: int = 0) -> list[list[float]]:
         now[0] += seconds
 
     async def spoken() -> list[list[float]]:
-        engine = Sim(seed=seed, clock=lambda: now[0], sleep=sleep)
+        engine = SimulatedEngine(seed=seed, clock=lambda: now[0], sleep=sleep)
         replies = []
         for request in requests:
             began = now[0]
             replies.append(
-                [now[0] - began async for event in engine.generate(prompt_of(request)) if type(event) is Delta]
+                [now[0] - began async for event in engine.generate(build_prompt(request)) if type(event) is Delta]
             )
         return replies
 
@@ -44,7 +44,11 @@ def read(request: Request) -> int:
     """The tokens of a request's prompt."""
 
     async def told() -> int:
-        usages = [event async for event in Sim(time_scale=0).generate(prompt_of(request)) if type(event) is Usage]
+        usages = [
+            event
+            async for event in SimulatedEngine(time_scale=0).generate(build_prompt(request))
+            if type(event) is Usage
+        ]
         return usages[0].input_tokens or 0
 
     return asyncio.run(told())

@@ -11,7 +11,7 @@ import pytest
 
 from famnb.events import Delta, Done, Ended, Event, Started
 from famnb.service import Server, serve
-from famnb.service.stores.base import Stored, kept
+from famnb.service.stores.base import StoredResponse, kept
 from famnb.service.stores.memory import MemoryStore
 from famnb.wire import responses
 from tests.support.service_requests import PATHS, BaseClient, minimal, said
@@ -176,7 +176,7 @@ def test_a_response_is_complete_in_the_store_before_its_last_event_goes_out() ->
             yield event
 
     async def statuses() -> list[str]:
-        passing = kept(store, "key", told(), responses, asked=Stored(), streams=True)
+        passing = kept(store, "key", told(), responses, asked=StoredResponse(), streams=True)
         return [json.loads(await store.get("key", "resp_1"))["status"] async for _ in passing]
 
     assert asyncio.run(statuses()) == ["in_progress", "in_progress", "in_progress", "completed"]

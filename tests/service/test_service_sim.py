@@ -14,9 +14,9 @@ from famnb.events import Closed, Delta, Done, Ended, Event, Opened, Started, Usa
 from famnb.reply import Reply, fold
 from famnb.request import WebChatRequest
 from famnb.service.engines import simulated
-from famnb.service.engines.simulated import IMAGE_TOKENS, Sim
+from famnb.service.engines.simulated import IMAGE_TOKENS, SimulatedEngine
 from famnb.service.errors import ServiceError
-from famnb.service.prompt import Prompt, prompt_of
+from famnb.service.prompt import GenerationPrompt, build_prompt
 from tests.support.service_requests import minimal
 
 WEATHER = {
@@ -30,20 +30,20 @@ WEATHER = {
 CLOCK = {"name": "current_time"}
 
 
-def events(prompt: Prompt, *, seed: int = 0) -> list[Event]:
+def events(prompt: GenerationPrompt, *, seed: int = 0) -> list[Event]:
     async def collected() -> list[Event]:
-        return [event async for event in Sim(seed=seed, time_scale=0).generate(prompt)]
+        return [event async for event in SimulatedEngine(seed=seed, time_scale=0).generate(prompt)]
 
     return asyncio.run(collected())
 
 
 def reply(endpoint: str, text: str, *, seed: int = 0, **fields: Any) -> Reply:
-    return fold(events(prompt_of(compose(endpoint, text, **fields)), seed=seed))
+    return fold(events(build_prompt(compose(endpoint, text, **fields)), seed=seed))
 
 
 def web(text: str, **fields: Any) -> Reply:
     """The reply to a web chat request with tools or a format."""
-    return fold(events(prompt_of(WebChatRequest(**minimal("web", text, **fields)))))
+    return fold(events(build_prompt(WebChatRequest(**minimal("web", text, **fields)))))
 
 
 def functions(*given: dict[str, Any]) -> list[dict[str, Any]]:
@@ -52,7 +52,7 @@ def functions(*given: dict[str, Any]) -> list[dict[str, Any]]:
 
 def test_the_events_come_in_order() -> None:
     """Started, blocks opened, filled and closed one after another, Ended, Usage, Done."""
-    kinds = [type(event) for event in events(prompt_of(compose("messages", "Hi", thinking=5, max_tokens=9)))]
+    kinds = [type(event) for event in events(build_prompt(compose("messages", "Hi", thinking=5, max_tokens=9)))]
     block = [Opened, Delta, Delta, Delta, Delta, Delta, Closed]
     assert kinds == [Started, *block, Opened, Delta, Delta, Delta, Delta, Closed, Ended, Usage, Done]
 
@@ -67,7 +67,7 @@ def test_one_prompt_gives_one_text_on_every_endpoint() -> None:
 
 def test_an_answer_repeats_itself_and_another_seed_gives_another() -> None:
     """The same model, prompt and seed give the same events; the seed and the prompt make the difference."""
-    prompt = prompt_of(compose("web", "Why is the sky blue?"))
+    prompt = build_prompt(compose("web", "Why is the sky blue?"))
     assert events(prompt) == events(prompt)
     assert len({reply("web", "Why is the sky blue?", seed=seed).text for seed in range(5)}) == 5
     assert reply("web", "Why is the sky green?").text != reply("web", "Why is the sky blue?").text

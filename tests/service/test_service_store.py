@@ -18,7 +18,7 @@ import pytest
 
 from famnb.errors import ConnectError
 from famnb.service import Server, serve
-from famnb.service.stores.sqlite import FileStore
+from famnb.service.stores.sqlite import SqliteStore
 from tests.support.service_requests import PATHS, BaseClient, decoded, eventually, minimal, said
 
 PATH = PATHS["responses"]
@@ -173,7 +173,7 @@ def test_the_command_line_has_the_store(file: Path) -> None:
         process.kill()
 
     async def found() -> bytes:
-        store = FileStore(file)
+        store = SqliteStore(file)
         try:
             return await store.get(KEY, answer.json()["id"])
         finally:

@@ -15,10 +15,10 @@ import pytest
 
 from famnb.errors import InvalidRequest
 from famnb.service.errors import ServiceError
-from famnb.service.prompt import Earlier, Turn
-from famnb.service.stores.base import Store, Stored
+from famnb.service.prompt import PriorConversation, PromptTurn
+from famnb.service.stores.base import Store, StoredResponse
 from famnb.service.stores.memory import MemoryStore
-from famnb.service.stores.sqlite import FileStore
+from famnb.service.stores.sqlite import SqliteStore
 
 
 @pytest.fixture
@@ -30,25 +30,25 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture(params=["memory", "file"])
 def make(request: pytest.FixtureRequest, file: Path) -> Callable[[int], Store]:
     """Makes a store of either kind that holds so many responses a key."""
-    return lambda most: MemoryStore(most=most) if request.param == "memory" else FileStore(file, most=most)
+    return lambda most: MemoryStore(most=most) if request.param == "memory" else SqliteStore(file, most=most)
 
 
-def response(id_: str, **fields: object) -> Stored:
+def response(id_: str, **fields: object) -> StoredResponse:
     """A finished response to one turn."""
-    return Stored(
-        id=id_, status="completed", body=json.dumps({"id": id_}).encode(), said=(Turn("user", id_),), **fields
+    return StoredResponse(
+        id=id_, status="completed", body=json.dumps({"id": id_}).encode(), said=(PromptTurn("user", id_),), **fields
     )
 
 
 def test_the_oldest_response_of_a_key_makes_room(make: Callable[[int], Store]) -> None:
     """Beyond the limit the first is gone, for that key alone; a conversation that went past it is whole."""
 
-    async def use(store: Store) -> tuple[list[bool], Earlier]:
+    async def use(store: Store) -> tuple[list[bool], PriorConversation]:
         await store.add("other", response("a"))
-        before = Earlier()
+        before = PriorConversation()
         for previous, id_ in ((None, "a"), ("a", "b"), ("b", "c"), ("c", "d")):
             await store.add("key", response(id_, previous=previous, earlier=before))
-            before = await store.continued("key", id_)
+            before = await store.get_conversation("key", id_)
         there = []
         for key, id_ in (("key", "a"), ("key", "b"), ("key", "c"), ("key", "d"), ("other", "a")):
             try:
@@ -68,20 +68,20 @@ def test_a_response_whose_predecessor_is_deleted_while_it_runs_keeps_the_convers
 ) -> None:
     """It has read all of it and goes on from there; a response that is deleted itself while it runs stays so."""
 
-    async def use(store: Store) -> Earlier:
+    async def use(store: Store) -> PriorConversation:
         await store.add("key", response("a"))
-        earlier = await store.continued("key", "a")
+        earlier = await store.get_conversation("key", "a")
         await store.delete("key", "a")
         await store.add("key", response("b", previous="a", earlier=earlier))
         for id_ in ("c", "d"):
-            await store.add("key", Stored(id=id_, previous="b"))
+            await store.add("key", StoredResponse(id=id_, previous="b"))
         await store.delete("key", "d")
         for id_ in ("c", "d"):
-            await store.end("key", response(id_, previous="b", earlier=await store.continued("key", "b")))
+            await store.end("key", response(id_, previous="b", earlier=await store.get_conversation("key", "b")))
         with pytest.raises(ServiceError, match="no response 'd'"):
             await store.get("key", "d")
         try:
-            return await store.continued("key", "c")
+            return await store.get_conversation("key", "c")
         finally:
             await store.aclose()
 
@@ -90,7 +90,7 @@ def test_a_response_whose_predecessor_is_deleted_while_it_runs_keeps_the_convers
 
 def test_all_that_wait_are_written_at_once_while_the_loop_goes_on(file: Path) -> None:
     """While one commit is under way the loop is free, and what comes meanwhile shares the next."""
-    store, commits, begun, gate = FileStore(file), [], threading.Event(), threading.Event()
+    store, commits, begun, gate = SqliteStore(file), [], threading.Event(), threading.Event()
 
     def traced(sql: str) -> None:
         if sql == "COMMIT":
@@ -123,7 +123,7 @@ def another_database(file: Path) -> None:
 
 
 def of_the_future(file: Path) -> None:
-    asyncio.run(FileStore(file).aclose())
+    asyncio.run(SqliteStore(file).aclose())
     with contextlib.closing(sqlite3.connect(file)) as connection:
         connection.execute("PRAGMA user_version = 99")
 
@@ -145,14 +145,14 @@ def test_a_file_that_cannot_be_a_store_is_refused_at_the_start(
     prepare(file)
     before = file.read_bytes() if file.is_file() else None
     with pytest.raises(InvalidRequest, match=rf"store: .*{file.name} cannot be used .*{reason}.*another file"):
-        FileStore(file)
+        SqliteStore(file)
     assert (file.read_bytes() if file.is_file() else None) == before
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="no file is read-only to root")
 def test_a_read_only_file_is_refused_at_the_start(file: Path) -> None:
     """What cannot be kept is not promised."""
-    asyncio.run(FileStore(file).aclose())
+    asyncio.run(SqliteStore(file).aclose())
     file.chmod(0o400)
     with pytest.raises(InvalidRequest, match="ermission"):
-        FileStore(file)
+        SqliteStore(file)

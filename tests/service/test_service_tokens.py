@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from famnb.service.engines import simulated
-from famnb.service.engines.latency_model import PROFILES, Pace
+from famnb.service.engines.latency_model import PROFILES, TokenPacer
 
 
 @given(st.lists(st.text(alphabet=st.one_of(st.sampled_from("ab1 .\n_好"), st.characters()), max_size=8)))
@@ -51,7 +51,7 @@ def waits(model: str, scale: float, count: int = 400) -> list[float]:
         now[0] += seconds
 
     async def speak() -> None:
-        pace = Pace(scale=scale, rng=random.Random(1), clock=lambda: now[0], sleep=sleep)
+        pace = TokenPacer(scale=scale, rng=random.Random(1), clock=lambda: now[0], sleep=sleep)
         await pace.token(PROFILES[model].ttft)
         for _ in range(count):
             await pace.token(PROFILES[model].gap)
@@ -92,7 +92,7 @@ def test_being_late_once_does_not_slow_what_follows() -> None:
         now[0] += seconds + (5.0 if len(slept) == 1 else 0.0)
 
     async def speak() -> None:
-        pace = Pace(scale=1, rng=random.Random(1), clock=lambda: now[0], sleep=sleep)
+        pace = TokenPacer(scale=1, rng=random.Random(1), clock=lambda: now[0], sleep=sleep)
         for _ in range(10):
             await pace.token(PROFILES["fam-mini"].gap)
 

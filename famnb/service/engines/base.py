@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from typing import Any, Protocol
 
 from famnb.events import Event
-from famnb.service.prompt import Prompt
+from famnb.service.prompt import GenerationPrompt
 
 
 class Engine(Protocol):
@@ -15,7 +15,7 @@ class Engine(Protocol):
     name: str
     """What `x-famnb-engine` says on every answer: `sim`, `upstream`."""
 
-    def generate(self, prompt: Prompt, /) -> AsyncGenerator[Event]:
+    def generate(self, prompt: GenerationPrompt, /) -> AsyncGenerator[Event]:
         """The events of one reply, from a `Started` once the prompt is accepted to `Ended`, `Usage`, `Done`.
 
         A Refusal raised before `Started` becomes the error response; any exception after it, the stream's failure.

@@ -50,7 +50,7 @@ class LogNormal:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Profile:
+class LatencyProfile:
     """The latency of a model."""
 
     ttft: LogNormal
@@ -59,19 +59,19 @@ class Profile:
     """From one token to the next; each is an event of its own."""
 
 
-PROFILES: Mapping[str, Profile] = MappingProxyType(
+PROFILES: Mapping[str, LatencyProfile] = MappingProxyType(
     {
-        "fam-2-5-pro": Profile(LogNormal(0.45, 0.30), LogNormal(0.021, 0.45)),
-        "fam-2-5-mini": Profile(LogNormal(0.24, 0.35), LogNormal(0.012, 0.45)),
-        "fam-mini": Profile(LogNormal(0.30, 0.30), LogNormal(0.015, 0.45)),
+        "fam-2-5-pro": LatencyProfile(LogNormal(0.45, 0.30), LogNormal(0.021, 0.45)),
+        "fam-2-5-mini": LatencyProfile(LogNormal(0.24, 0.35), LogNormal(0.012, 0.45)),
+        "fam-mini": LatencyProfile(LogNormal(0.30, 0.30), LogNormal(0.015, 0.45)),
     }
 )
 """Of an empty prompt without reasoning."""
-OTHER = Profile(LogNormal(0.35, 0.30), LogNormal(0.018, 0.45))
+OTHER = LatencyProfile(LogNormal(0.35, 0.30), LogNormal(0.018, 0.45))
 """For provider-prefixed models."""
 
 
-def profile(model: str, effort: str | None = None, *, prompt_tokens: int = 0, cap: int | None = None) -> Profile:
+def profile(model: str, effort: str | None = None, *, prompt_tokens: int = 0, cap: int | None = None) -> LatencyProfile:
     """The true latency of a model's replies at an effort of hidden reasoning.
 
     `prompt_tokens` are those that usage reports as input, `cap` is the request's limit of generated tokens: one below
@@ -81,10 +81,10 @@ def profile(model: str, effort: str | None = None, *, prompt_tokens: int = 0, ca
     reasoning = EFFORT_TOKENS.get(effort or "none", 0)
     reasoning = reasoning if cap is None else min(reasoning, cap - 1)
     median = plain.ttft.median + PROMPT_TOKEN_S * prompt_tokens + plain.gap.median * reasoning
-    return Profile(LogNormal(median, plain.ttft.sigma), plain.gap)
+    return LatencyProfile(LogNormal(median, plain.ttft.sigma), plain.gap)
 
 
-class Pace:
+class TokenPacer:
     """The waits of one reply; they follow a timetable, so that being late once does not slow what follows."""
 
     def __init__(

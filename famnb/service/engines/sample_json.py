@@ -28,7 +28,7 @@ class Unsatisfiable(ValueError):
     """No value could be made; the message names the place in the schema and what to change."""
 
 
-class Resolver:
+class SchemaResolver:
     """Works out the parts of one schema, within a budget of steps."""
 
     def __init__(self, root: Any) -> None:
@@ -175,7 +175,7 @@ class _Maker:
 
     def __init__(self, root: Any, words: tuple[str, ...], *, nearly: bool) -> None:
         self._nearly = nearly
-        self._resolver = Resolver(root)
+        self._resolver = SchemaResolver(root)
         self._words = iter(words)
 
     def value(self, schema: Any, at: str, depth: int = 0, serial: int = 0) -> Any:

@@ -7,7 +7,7 @@ import random
 import re
 from collections.abc import Iterator
 
-from famnb.service.prompt import Prompt, Turn
+from famnb.service.prompt import GenerationPrompt, PromptTurn
 
 LONGEST = 100_000
 """The most words, lines or numbers that are written on demand."""
@@ -87,7 +87,7 @@ _THOUGHTS = (
 )
 
 
-def answer(prompt: Prompt, *, prompt_tokens: int, rng: random.Random) -> Iterator[str]:
+def answer(prompt: GenerationPrompt, *, prompt_tokens: int, rng: random.Random) -> Iterator[str]:
     """The visible answer: as long as the prompt demands, else a page about the request."""
     asked = _last(prompt, "user")
     asked = asked if len(asked) <= 2 * _HEARD else f"{asked[:_HEARD]}\n{asked[-_HEARD:]}"
@@ -100,7 +100,7 @@ def answer(prompt: Prompt, *, prompt_tokens: int, rng: random.Random) -> Iterato
     return _page(prompt, prompt_tokens, rng)
 
 
-def thoughts(prompt: Prompt, *, rng: random.Random) -> Iterator[str]:
+def thoughts(prompt: GenerationPrompt, *, rng: random.Random) -> Iterator[str]:
     """Thinking without end, to be cut where the budget ends."""
     asked = _last(prompt, "user")
     if asked:
@@ -115,7 +115,7 @@ def shortened(text: str, limit: int) -> str:
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
-def _last(prompt: Prompt, role: str) -> str:
+def _last(prompt: GenerationPrompt, role: str) -> str:
     return next((turn.text for turn in reversed(prompt.turns) if turn.role == role), "")
 
 
@@ -148,7 +148,7 @@ def _on_demand(amount: int, unit: str, rng: random.Random) -> Iterator[str]:
             return (f"{' '.join(itertools.islice(sentences, 4))}\n\n" for _ in range(amount))
 
 
-def _page(prompt: Prompt, prompt_tokens: int, rng: random.Random) -> Iterator[str]:
+def _page(prompt: GenerationPrompt, prompt_tokens: int, rng: random.Random) -> Iterator[str]:
     yield f"## {rng.choice(_TITLES)}\n\n{rng.choice(_OPENINGS)}\n\n"
     if asked := _last(prompt, "user"):
         yield f"> {shortened(asked, 160)}\n\n"
@@ -164,7 +164,7 @@ def _page(prompt: Prompt, prompt_tokens: int, rng: random.Random) -> Iterator[st
     yield f"\n```{language}\n{code}\n```\n\n{rng.choice(_CLOSINGS)}"
 
 
-def _remembered(turns: tuple[Turn, ...]) -> Iterator[str]:
+def _remembered(turns: tuple[PromptTurn, ...]) -> Iterator[str]:
     """What came before the last question, so that a conversation shows that it is one."""
     if turns and turns[-1].role == "tool":
         yield f"The tool returned: {shortened(turns[-1].text, 160)}\n\n"
@@ -176,7 +176,7 @@ def _remembered(turns: tuple[Turn, ...]) -> Iterator[str]:
         yield "\n"
 
 
-def _facts(prompt: Prompt, prompt_tokens: int) -> Iterator[tuple[str, str]]:
+def _facts(prompt: GenerationPrompt, prompt_tokens: int) -> Iterator[tuple[str, str]]:
     """How the request was understood, in words that are the same on every endpoint."""
 
     def asked(name: str, value: float | None) -> str:
@@ -196,7 +196,7 @@ def _facts(prompt: Prompt, prompt_tokens: int) -> Iterator[tuple[str, str]]:
         yield "Tools", ", ".join(f"`{tool.name}`" for tool in prompt.tools)
 
 
-def _thinking(prompt: Prompt) -> str:
+def _thinking(prompt: GenerationPrompt) -> str:
     if prompt.thinking is not None:
         return f"up to {prompt.thinking:,} tokens"
     return f"{prompt.effort} effort" if prompt.effort not in (None, "none") else "off"

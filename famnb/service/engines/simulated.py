@@ -24,10 +24,10 @@ from famnb.events import Closed, Delta, Done, Ended, Event, Opened, Started, Usa
 from famnb.request.types import MINI_CONTEXT_TOKENS, MINI_MODELS
 from famnb.request.web import Function
 from famnb.service.engines import sample_text
-from famnb.service.engines.latency_model import EFFORT_TOKENS, Pace, profile
+from famnb.service.engines.latency_model import EFFORT_TOKENS, TokenPacer, profile
 from famnb.service.engines.sample_json import Unsatisfiable, instance
 from famnb.service.errors import ServiceError
-from famnb.service.prompt import Prompt, Turn
+from famnb.service.prompt import GenerationPrompt, PromptTurn
 from famnb.service.request_body import LARGE, beside
 
 PIECE = re.compile(
@@ -82,7 +82,7 @@ _VERBS = {
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Said:
+class PlannedBlock:
     """A block of the answer before it is spoken."""
 
     at: tuple[int, int]
@@ -93,7 +93,7 @@ class Said:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Plan:
+class ReplyPlan:
     """A reply before it is spoken."""
 
     read: int
@@ -102,12 +102,12 @@ class Plan:
     """How many of them an earlier response had shown the engine already."""
     reasoning: int
     """Tokens thought before the answer, shown or not."""
-    blocks: list[Said]
+    blocks: list[PlannedBlock]
     identity: bytes
     """The same for the same model, request and seed."""
 
 
-def planned(prompt: Prompt, *, seed: int) -> Plan:
+def plan_reply(prompt: GenerationPrompt, *, seed: int) -> ReplyPlan:
     """The whole reply; raises Refusal beyond the context window, and where a schema leaves no way to answer."""
     read, cached = _read(prompt)
     # The answer's variety follows from what is the same on every endpoint, whatever its defaults are.
@@ -118,13 +118,13 @@ def planned(prompt: Prompt, *, seed: int) -> Plan:
     reasoning = min(_reasoning(prompt, seeded(f"{digest} reasoning")), prompt.cap - 1)
     if reasoning and prompt.thinking is not None:
         thoughts = pieces(sample_text.thoughts(prompt, rng=seeded(f"{digest} thoughts")))
-        blocks.insert(0, Said((0, 0), "thinking", itertools.islice(thoughts, reasoning)))
+        blocks.insert(0, PlannedBlock((0, 0), "thinking", itertools.islice(thoughts, reasoning)))
     own = (prompt.model, prompt.cap, prompt.effort, prompt.thinking, prompt.temperature, prompt.top_p)
     identity = hashlib.blake2b(repr((digest, own, prompt.tools)).encode(), digest_size=16).digest()
-    return Plan(read, cached, reasoning, blocks, identity)
+    return ReplyPlan(read, cached, reasoning, blocks, identity)
 
 
-def _read(prompt: Prompt) -> tuple[int, int]:
+def _read(prompt: GenerationPrompt) -> tuple[int, int]:
     """The prompt's tokens and how many of them are cached; raises Refusal beyond the model's context window."""
     read, cached = counted(prompt)
     if prompt.model in MINI_MODELS and read > MINI_CONTEXT_TOKENS:
@@ -137,10 +137,10 @@ def _read(prompt: Prompt) -> tuple[int, int]:
     return read, cached
 
 
-def counted(prompt: Prompt) -> tuple[int, int]:
+def counted(prompt: GenerationPrompt) -> tuple[int, int]:
     """The tokens of a prompt, and how many of them an earlier response had shown the engine already."""
 
-    def cost(turns: Iterable[Turn]) -> int:
+    def cost(turns: Iterable[PromptTurn]) -> int:
         return sum(count(turn.words) + TURN_TOKENS + IMAGE_TOKENS * len(turn.images) for turn in turns)
 
     system = count(prompt.system) + TURN_TOKENS if prompt.system else 0
@@ -149,7 +149,7 @@ def counted(prompt: Prompt) -> tuple[int, int]:
     return system + tools + known + cost(prompt.turns[prompt.repeated :]), system + known if known else 0
 
 
-def _reasoning(prompt: Prompt, rng: random.Random) -> int:
+def _reasoning(prompt: GenerationPrompt, rng: random.Random) -> int:
     """How many tokens are thought before the answer, shown or not."""
     varied = rng.uniform(0.8, 1.2)
     if prompt.thinking is not None:
@@ -157,14 +157,14 @@ def _reasoning(prompt: Prompt, rng: random.Random) -> int:
     return int(varied * EFFORT_TOKENS.get(prompt.effort or "none", 0))
 
 
-def _said(prompt: Prompt, read: int, rng: random.Random) -> Iterator[Said]:
+def _said(prompt: GenerationPrompt, read: int, rng: random.Random) -> Iterator[PlannedBlock]:
     """The blocks of the answer; raises Refusal when a schema leaves no way to answer."""
     called = _called(prompt)
     words = tuple(re.findall(r"(?<=\s)[A-Z][a-z]+", prompt.turns[-1].text)) if called and prompt.turns else ()
     for index, tool in enumerate(called):
         arguments = json.dumps(_arguments(tool, words), ensure_ascii=False)
         id_ = f"call_{rng.getrandbits(96):024x}"
-        yield Said((1, index), "tool_call", pieces([arguments]), id_, tool.name)
+        yield PlannedBlock((1, index), "tool_call", pieces([arguments]), id_, tool.name)
     if called:
         return
     if prompt.form.schema is not None:
@@ -174,14 +174,14 @@ def _said(prompt: Prompt, read: int, rng: random.Random) -> Iterator[Said]:
         answer = [_pretty(facts)]
     else:
         answer = sample_text.answer(prompt, prompt_tokens=read, rng=rng)
-    yield Said((0, int(prompt.thinking is not None)), "text", pieces(answer))
+    yield PlannedBlock((0, int(prompt.thinking is not None)), "text", pieces(answer))
 
 
-def _called(prompt: Prompt) -> list[Function]:
+def _called(prompt: GenerationPrompt) -> list[Function]:
     """The tools that the answer calls: those it must, else those that the last question clearly asks for."""
     if prompt.forced_tool:
         return [tool for tool in prompt.tools if tool.name == prompt.forced_tool][:1]
-    last = prompt.turns[-1] if prompt.turns else Turn("system", "")
+    last = prompt.turns[-1] if prompt.turns else PromptTurn("system", "")
     if not prompt.tools or prompt.tool_choice == "none" or (last.role != "user" and prompt.tool_choice == "auto"):
         return []
     words = set(re.findall(r"\w+", last.text.lower()))
@@ -226,7 +226,7 @@ _TURN_SIZE = 30
 """What a turn adds to the size of a prompt beside its text, in characters that take as long to count."""
 
 
-class Sim:
+class SimulatedEngine:
     """Answers without a model; the same model, prompt and seed give the same answer.
 
     So do they give the same waits, the second time others than the first, and so on: repeats of one request would else
@@ -249,13 +249,13 @@ class Sim:
         self._sleep = sleep
         self._times: dict[bytes, int] = {}
 
-    async def generate(self, prompt: Prompt, /) -> AsyncGenerator[Event]:
+    async def generate(self, prompt: GenerationPrompt, /) -> AsyncGenerator[Event]:
         arrived = self._clock()
-        plan = await beside(lambda: planned(prompt, seed=self._seed), size=_size(prompt))
+        plan = await beside(lambda: plan_reply(prompt, seed=self._seed), size=_size(prompt))
         blocks, reasoning = plan.blocks, plan.reasoning
         shown = blocks[0].kind == "thinking"
         latency = profile(prompt.model, None if shown else prompt.effort, prompt_tokens=plan.read, cap=prompt.cap)
-        pace = Pace(since=arrived, scale=self._scale, rng=self._luck(plan), clock=self._clock, sleep=self._sleep)
+        pace = TokenPacer(since=arrived, scale=self._scale, rng=self._luck(plan), clock=self._clock, sleep=self._sleep)
         yield Started(model=prompt.model)
         spent = 0 if shown else reasoning
         waited = True
@@ -294,7 +294,7 @@ class Sim:
     async def aclose(self) -> None:
         pass
 
-    def _luck(self, plan: Plan) -> random.Random:
+    def _luck(self, plan: ReplyPlan) -> random.Random:
         """What the waits of a reply are drawn from: the request, and how often it came before."""
         times = self._times.pop(plan.identity, 0) + 1
         self._times[plan.identity] = times
@@ -303,7 +303,7 @@ class Sim:
         return seeded(f"{plan.identity.hex()} {times}")
 
 
-def _size(prompt: Prompt) -> int:
+def _size(prompt: GenerationPrompt) -> int:
     """About how many characters a prompt has, a turn counting as some; not looked at one by one where they are many."""
     turns = len(prompt.turns) * _TURN_SIZE
     return turns if turns > LARGE else turns + len(prompt.system) + sum(len(turn.text) for turn in prompt.turns)

@@ -33,10 +33,10 @@ from famnb.errors import (
     StreamInterrupted,
 )
 from famnb.events import Event
-from famnb.service.engines.upstream_reply import Telling
-from famnb.service.engines.upstream_request import Asking, Refused, asking, invalid
+from famnb.service.engines.upstream_reply import ReplyTranslator
+from famnb.service.engines.upstream_request import RefusedField, UpstreamRequest, asking, invalid
 from famnb.service.errors import ServiceError
-from famnb.service.prompt import Prompt
+from famnb.service.prompt import GenerationPrompt
 from famnb.wire import errors, lenient_json
 
 _CONTEXT = re.compile(r"context.?(length|window|size)|maximum context|(prompt|input) is too long|too many tokens", re.I)
@@ -108,7 +108,7 @@ _CHAT = ENDPOINTS["chat"]
 _MODELS = tuple(dict.fromkeys(model for endpoint in ENDPOINTS.values() for model in endpoint.models))
 
 
-class Upstream:
+class UpstreamEngine:
     """Answers prompts by a server of the field's chat dialect; made and used in one event loop."""
 
     name = "upstream"
@@ -128,12 +128,12 @@ class Upstream:
             origin_of(self._base), credential=self._credential, deadlines=Deadlines(), silence=SILENCE_S
         )
         self._address = _address_of(self._base)
-        self._refused: dict[str, frozenset[Refused]] = {}
+        self._refused: dict[str, frozenset[RefusedField]] = {}
         """For each of its models what it is known to refuse."""
         self._listed: tuple[str, ...] | None = None
         self._state: tuple[float, str] | None = None
 
-    async def generate(self, prompt: Prompt, /) -> AsyncGenerator[Event]:
+    async def generate(self, prompt: GenerationPrompt, /) -> AsyncGenerator[Event]:
         try:
             async with self._answer(prompt) as (answer, asked), aclosing(self._told(prompt, answer, asked)) as events:
                 async for event in events:
@@ -148,7 +148,7 @@ class Upstream:
         await self._transport.aclose()
 
     @contextlib.asynccontextmanager
-    async def _answer(self, prompt: Prompt) -> AsyncIterator[tuple[Answer, Asking]]:
+    async def _answer(self, prompt: GenerationPrompt) -> AsyncIterator[tuple[Answer, UpstreamRequest]]:
         """The answer to a request without what the upstream refuses; raises APIStatusError where it refuses more."""
         model = await self._theirs(prompt.model)
         refused, first = self._refused.get(model, frozenset()), None
@@ -182,7 +182,7 @@ class Upstream:
                 answer = await stack.enter_async_context(self._transport.send(url, body, streams=streams))
             yield answer
 
-    async def _told(self, prompt: Prompt, answer: Answer, asked: Asking) -> AsyncGenerator[Event]:
+    async def _told(self, prompt: GenerationPrompt, answer: Answer, asked: UpstreamRequest) -> AsyncGenerator[Event]:
         """What an answer says, up to its proven end; raises FamnbError where it has none."""
         streams = asked.body["stream"] and not answer.content_type.endswith("json")
         intake = ResponseReader(
@@ -190,7 +190,7 @@ class Upstream:
             streamed=streams or answer.content_type == "text/event-stream",
             mask=self._credential.masked_bytes if self._credential else bytes,
         )
-        telling, seen, folding = Telling(prompt), 0, intake.folding
+        telling, seen, folding = ReplyTranslator(prompt), 0, intake.folding
         async with aclosing(answer.chunks()) as chunks:
             async for chunk in chunks:
                 failure = _fed(intake, chunk)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from famnb.errors import StreamError, StreamInterrupted
 from famnb.events import Address, Closed, Delta, Done, Ended, Event, Opened, Started, Usage
 from famnb.reply import ReplyBuilder
-from famnb.service.prompt import Prompt
+from famnb.service.prompt import GenerationPrompt
 
 _TOLD = frozenset({"text", "refusal", "tool_call"})
 """The kinds of block that every endpoint has a place for."""
@@ -18,10 +18,10 @@ _FAILED = {"abort", "error", "cancelled"}
 """Finish reasons that say that the answer is not finished."""
 
 
-class Telling:
+class ReplyTranslator:
     """Tells one reply on; the clock, in seconds, measures how long a streamed thinking block took."""
 
-    def __init__(self, prompt: Prompt, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, prompt: GenerationPrompt, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._kinds = _TOLD if prompt.thinking is None else _TOLD | {"thinking"}
         self._clock = clock
         self._begun = False

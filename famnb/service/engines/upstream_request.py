@@ -16,9 +16,9 @@ from typing import Any, TypeAlias
 from famnb.errors import APIStatusError
 from famnb.request.message_parts import Reasoning
 from famnb.request.types import PRO_MODELS
-from famnb.service.prompt import Form, Prompt, Turn
+from famnb.service.prompt import AnswerFormat, GenerationPrompt, PromptTurn
 
-Refused: TypeAlias = tuple[str, str]
+RefusedField: TypeAlias = tuple[str, str]
 """A field that an upstream refused, with its value: another value of it may be welcome."""
 _CAP, _OTHER_CAP = "max_tokens", "max_completion_tokens"
 """The field that holds the cap, and what servers that refuse it want instead."""
@@ -26,14 +26,14 @@ _FORM = "response_format"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Asking:
+class UpstreamRequest:
     """A request to an upstream."""
 
     body: dict[str, Any]
     dispensable: frozenset[str]
     """The fields of it that may be left out, or said in another way, where the upstream refuses them."""
 
-    def refused(self, error: APIStatusError) -> set[Refused]:
+    def refused(self, error: APIStatusError) -> set[RefusedField]:
         """The dispensable fields that an error names; none where it is about something else."""
         if not invalid(error):
             return set()
@@ -45,7 +45,7 @@ class Asking:
         return {_mark(name, self.body[name]) for name in named}
 
 
-def asking(prompt: Prompt, *, model: str, refused: Set[Refused] = frozenset()) -> Asking:
+def asking(prompt: GenerationPrompt, *, model: str, refused: Set[RefusedField] = frozenset()) -> UpstreamRequest:
     """The chat completion that an upstream is asked for, by its own name of the model and without what it refused."""
     # Only a stream tells how long thinking took, which a shown thinking block says.
     stream = prompt.streams or prompt.thinking is not None
@@ -69,7 +69,7 @@ def asking(prompt: Prompt, *, model: str, refused: Set[Refused] = frozenset()) -
     elif prompt.form.json:
         body[_FORM] = {"type": "json_object"}
     kept = {name: value for name, value in dispensable.items() if _mark(name, value) not in refused}
-    return Asking({**body, **kept}, frozenset(kept))
+    return UpstreamRequest({**body, **kept}, frozenset(kept))
 
 
 def invalid(error: APIStatusError) -> bool:
@@ -77,7 +77,7 @@ def invalid(error: APIStatusError) -> bool:
     return error.status in (400, 413, 422) or "validation error" in str(error)
 
 
-def _mark(name: str, value: Any) -> Refused:
+def _mark(name: str, value: Any) -> RefusedField:
     match name, value:
         case ("max_tokens", _):
             return name, ""
@@ -87,7 +87,7 @@ def _mark(name: str, value: Any) -> Refused:
             return name, repr(value)
 
 
-def _hints(prompt: Prompt) -> dict[str, Any]:
+def _hints(prompt: GenerationPrompt) -> dict[str, Any]:
     """How much to think and to say, in the words that servers have for it."""
     hints: dict[str, Any] = {}
     effort = prompt.effort if prompt.thinking is None else Reasoning.for_budget(prompt.thinking).effort
@@ -100,12 +100,12 @@ def _hints(prompt: Prompt) -> dict[str, Any]:
     return hints
 
 
-def _messages(prompt: Prompt) -> list[dict[str, Any]]:
+def _messages(prompt: GenerationPrompt) -> list[dict[str, Any]]:
     system = [{"role": "system", "content": prompt.system}] if prompt.system else []
     return system + [_message(turn) for turn in prompt.turns]
 
 
-def _message(turn: Turn) -> dict[str, Any]:
+def _message(turn: PromptTurn) -> dict[str, Any]:
     message: dict[str, Any] = {"role": turn.role, "content": turn.text}
     if turn.images:
         shown = [{"type": "image_url", "image_url": {"url": url}} for url in turn.images]
@@ -120,7 +120,7 @@ def _message(turn: Turn) -> dict[str, Any]:
     return message
 
 
-def _tools(prompt: Prompt) -> dict[str, Any]:
+def _tools(prompt: GenerationPrompt) -> dict[str, Any]:
     if not prompt.tools:
         return {}
     functions = [tool.model_dump(mode="json", exclude_unset=True) for tool in prompt.tools]
@@ -134,7 +134,7 @@ def _tools(prompt: Prompt) -> dict[str, Any]:
     return fields
 
 
-def _schema(form: Form, schema: dict[str, Any]) -> dict[str, Any]:
+def _schema(form: AnswerFormat, schema: dict[str, Any]) -> dict[str, Any]:
     named: dict[str, Any] = {"name": form.name or "answer", "schema": schema}
     if form.strict is not None:
         named["strict"] = form.strict

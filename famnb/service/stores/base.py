@@ -14,7 +14,7 @@ from famnb.endpoints import ENDPOINTS
 from famnb.events import Done, Ended, Event, Started, Status
 from famnb.reply import Reply, ReplyBuilder
 from famnb.service.errors import ServiceError
-from famnb.service.prompt import Earlier, Turn
+from famnb.service.prompt import PriorConversation, PromptTurn
 from famnb.wire import lenient_json
 from famnb.wire.dialect import Dialect
 
@@ -23,7 +23,7 @@ MOST = 10_000
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StoredResponse:
     """A response as far as it came, and what it takes to continue it."""
 
     id: str = ""
@@ -32,22 +32,22 @@ class Stored:
     """The response object, encoded as a whole reply has it."""
     previous: str | None = None
     """The id of the response that it continues."""
-    earlier: Earlier = dataclasses.field(default_factory=Earlier)
+    earlier: PriorConversation = dataclasses.field(default_factory=PriorConversation)
     """The conversation up to that one."""
-    said: tuple[Turn, ...] = ()
+    said: tuple[PromptTurn, ...] = ()
     """The turns it added: the request's own, then the answer."""
     system: str = ""
     """The system text under which the engine saw all of them."""
 
     @property
-    def continuable(self) -> bool:
+    def is_continuable(self) -> bool:
         """Whether a request may go on from here: not while it runs, nor once it failed or was cancelled."""
         return self.status in ("completed", "incomplete")
 
     @property
-    def conversation(self) -> Earlier:
+    def conversation(self) -> PriorConversation:
         """The conversation up to and including this response."""
-        return Earlier((*self.earlier.turns, *self.said), self.system)
+        return PriorConversation((*self.earlier.turns, *self.said), self.system)
 
 
 class Store(Protocol):
@@ -57,10 +57,10 @@ class Store(Protocol):
     cannot be, they raise Refusal 500.
     """
 
-    async def add(self, key: str, stored: Stored, /) -> None:
+    async def add(self, key: str, stored: StoredResponse, /) -> None:
         """Keep a response that is new, finished or still running."""
 
-    async def end(self, key: str, stored: Stored, /) -> None:
+    async def end(self, key: str, stored: StoredResponse, /) -> None:
         """Keep what became of a response that was added while it ran; one deleted meanwhile stays deleted."""
 
     async def get(self, key: str, id_: str, /) -> bytes:
@@ -69,7 +69,7 @@ class Store(Protocol):
     async def delete(self, key: str, id_: str, /) -> None:
         """Forget a response; what continues it already goes on. Raises Refusal 404."""
 
-    async def continued(self, key: str, id_: str, /) -> Earlier:
+    async def get_conversation(self, key: str, id_: str, /) -> PriorConversation:
         """The conversation that a request with this `previous_response_id` continues; raises Refusal 400."""
 
     async def aclose(self) -> None:
@@ -81,7 +81,7 @@ def unknown(id_: str) -> ServiceError:
     return ServiceError(404, f"no response {id_[:80]!r} is stored for this key", code="response_not_found")
 
 
-def not_continued(id_: str, status: str | None) -> ServiceError:
+def not_continuable_error(id_: str, status: str | None) -> ServiceError:
     """The answer to whoever continues a response that has this status, or is not stored at all."""
     reason = "is not stored for this key" if status is None else f"cannot be continued: it is {status}"
     return ServiceError(
@@ -93,7 +93,7 @@ def not_continued(id_: str, status: str | None) -> ServiceError:
 
 
 async def kept(
-    store: Store, key: str, events: AsyncGenerator[Event], dialect: Dialect, *, asked: Stored, streams: bool
+    store: Store, key: str, events: AsyncGenerator[Event], dialect: Dialect, *, asked: StoredResponse, streams: bool
 ) -> AsyncGenerator[Event]:
     """The events as they are, while the response they make is stored, as far as it came.
 
@@ -132,14 +132,14 @@ async def kept(
         await events.aclose()
 
 
-def _begun(asked: Stored, started: Started, dialect: Dialect) -> Stored:
+def _begun(asked: StoredResponse, started: Started, dialect: Dialect) -> StoredResponse:
     """A response of which only the identity is known."""
     empty = dialect.write(Reply(id=started.id, model=started.model, created=started.created))
     return dataclasses.replace(asked, id=started.id, body=lenient_json.encode({**empty, "status": "in_progress"}))
 
 
-def _ended(asked: Stored, reply: Reply, dialect: Dialect) -> Stored:
+def _ended(asked: StoredResponse, reply: Reply, dialect: Dialect) -> StoredResponse:
     """A response that will not change any more."""
     body = dialect.write(reply)
-    said = (*asked.said, Turn("assistant", reply.text))
+    said = (*asked.said, PromptTurn("assistant", reply.text))
     return dataclasses.replace(asked, id=reply.id, status=body["status"], body=lenient_json.encode(body), said=said)

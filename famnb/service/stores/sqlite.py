@@ -31,8 +31,8 @@ import msgspec
 
 from famnb.errors import InvalidRequest
 from famnb.service.errors import ServiceError
-from famnb.service.prompt import Earlier, Turn
-from famnb.service.stores.base import MOST, Stored, not_continued, unknown
+from famnb.service.prompt import PriorConversation, PromptTurn
+from famnb.service.stores.base import MOST, StoredResponse, not_continuable_error, unknown
 from famnb.wire import lenient_json
 
 PATIENCE_S = 2.0
@@ -100,7 +100,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
     running = connection.execute("SELECT owner, id, body FROM responses WHERE status = 'in_progress'").fetchall()
     for owner, id_, body in running:
-        end(connection, owner, Stored(id=_text(id_), status="failed", body=broken_off(body)))
+        end(connection, owner, StoredResponse(id=_text(id_), status="failed", body=broken_off(body)))
     connection.execute("COMMIT")
 
 
@@ -143,7 +143,7 @@ def broken_off(body: bytes) -> bytes:
     return lenient_json.encode({**lenient_json.decode(body), "status": "failed", "error": BROKEN_OFF})
 
 
-def add(connection: sqlite3.Connection, owner: bytes, stored: Stored, *, most: int) -> None:
+def add(connection: sqlite3.Connection, owner: bytes, stored: StoredResponse, *, most: int) -> None:
     """Insert a response; the owner's oldest makes room where there are too many."""
     parent = None
     if stored.previous is not None:
@@ -165,7 +165,7 @@ def add(connection: sqlite3.Connection, owner: bytes, stored: Stored, *, most: i
         delete(connection, owner, _text(oldest))
 
 
-def end(connection: sqlite3.Connection, owner: bytes, stored: Stored) -> None:
+def end(connection: sqlite3.Connection, owner: bytes, stored: StoredResponse) -> None:
     """Update a response that was running; one that is gone stays so."""
     found = connection.execute(
         "SELECT seq, parent FROM responses WHERE owner = ? AND id = ? AND body IS NOT NULL", (owner, _blob(stored.id))
@@ -202,7 +202,7 @@ def delete(connection: sqlite3.Connection, owner: bytes, id_: str) -> bool:
     return bool(found)
 
 
-def conversation(connection: sqlite3.Connection, owner: bytes, id_: str) -> tuple[str, Earlier] | None:
+def conversation(connection: sqlite3.Connection, owner: bytes, id_: str) -> tuple[str, PriorConversation] | None:
     """The status of a response and the conversation up to and including it; None if there is none."""
     rows = connection.execute(
         """
@@ -217,20 +217,22 @@ def conversation(connection: sqlite3.Connection, owner: bytes, id_: str) -> tupl
     ).fetchall()
     if not rows:
         return None
-    turns: list[Turn] = []
+    turns: list[PromptTurn] = []
     system = ""
     for _, said in rows:
-        system, own = msgspec.convert(lenient_json.decode(said), tuple[str, tuple[Turn, ...]]) if said else ("", ())
+        system, own = (
+            msgspec.convert(lenient_json.decode(said), tuple[str, tuple[PromptTurn, ...]]) if said else ("", ())
+        )
         turns += own
-    return rows[-1][0], Earlier(tuple(turns), system)
+    return rows[-1][0], PriorConversation(tuple(turns), system)
 
 
-def _said(stored: Stored, *, inherits: bool) -> bytes | None:
+def _said(stored: StoredResponse, *, inherits: bool) -> bytes | None:
     """What a response adds to the conversation, encoded; None when it cannot be continued.
 
     Where the one that it continues was deleted meanwhile, it has the whole conversation itself.
     """
-    if not stored.continuable:
+    if not stored.is_continuable:
         return None
     turns = stored.said if inherits else stored.conversation.turns
     return lenient_json.encode([stored.system, msgspec.to_builtins(turns)])
@@ -262,7 +264,7 @@ _log = logging.getLogger("famnb.service")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Job:
+class _FileJob:
     """Something to be done with the file."""
 
     work: Callable[[sqlite3.Connection], Any]
@@ -270,7 +272,7 @@ class _Job:
     future: Future[Any]
 
 
-class FileStore:
+class SqliteStore:
     """A store whose responses outlive the service; raises InvalidRequest when the file cannot be used."""
 
     def __init__(self, path: Path | str, *, most: int = MOST) -> None:
@@ -279,17 +281,17 @@ class FileStore:
         self._salt = salt(self._connection)
         self._running: set[tuple[bytes, str]] = set()
         """What runs now; any other response that the file has as running failed without its end being written."""
-        self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_FileJob | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = threading.Thread(target=self._run, name="famnb-store", daemon=True)
         self._thread.start()
 
-    async def add(self, key: str, stored: Stored, /) -> None:
+    async def add(self, key: str, stored: StoredResponse, /) -> None:
         owner = self._owner(key)
         if stored.status == "in_progress":
             self._running.add((owner, stored.id))
         await self._done(lambda file: add(file, owner, stored, most=self._most), writes=True)
 
-    async def end(self, key: str, stored: Stored, /) -> None:
+    async def end(self, key: str, stored: StoredResponse, /) -> None:
         owner = self._owner(key)
         try:
             await self._done(lambda file: end(file, owner, stored), writes=True)
@@ -309,14 +311,14 @@ class FileStore:
         if not await self._done(lambda file: delete(file, owner, id_), writes=True):
             raise unknown(id_)
 
-    async def continued(self, key: str, id_: str, /) -> Earlier:
+    async def get_conversation(self, key: str, id_: str, /) -> PriorConversation:
         owner = self._owner(key)
         found = await self._done(lambda file: conversation(file, owner, id_), writes=False)
         if found is None:
-            raise not_continued(id_, None)
+            raise not_continuable_error(id_, None)
         status, earlier = found
-        if not Stored(status=status).continuable:
-            raise not_continued(id_, self._status(owner, id_, status))
+        if not StoredResponse(status=status).is_continuable:
+            raise not_continuable_error(id_, self._status(owner, id_, status))
         return earlier
 
     async def aclose(self) -> None:
@@ -334,7 +336,7 @@ class FileStore:
 
     async def _done(self, work: Callable[[sqlite3.Connection], T], *, writes: bool) -> T:
         """What the work gives, once it is done and in the file; raises Refusal 500 when that cannot be."""
-        job = _Job(work, writes, Future())
+        job = _FileJob(work, writes, Future())
         job.future.set_running_or_notify_cancel()  # so that a caller who leaves cannot cancel the writing
         if self._thread is None:
             raise _refusal()
@@ -355,7 +357,7 @@ class FileStore:
             self._write([job for job in jobs if job is not None and job.writes])
         self._connection.close()
 
-    def _read(self, jobs: list[_Job]) -> None:
+    def _read(self, jobs: list[_FileJob]) -> None:
         for job in jobs:
             try:
                 result = job.work(self._connection)
@@ -364,7 +366,7 @@ class FileStore:
             else:
                 job.future.set_result(result)
 
-    def _write(self, jobs: list[_Job]) -> None:
+    def _write(self, jobs: list[_FileJob]) -> None:
         """Do all in one transaction; when that fails, each in its own, so that none fails for another."""
         if not jobs:
             return
@@ -385,7 +387,7 @@ class FileStore:
                 job.future.set_result(result)
 
 
-def _fail(job: _Job, error: Exception) -> None:
+def _fail(job: _FileJob, error: Exception) -> None:
     """Tell whoever waits, without what only the service's owner may know."""
     _log.error("the store of responses: %s", error)
     job.future.set_exception(_refusal())
