@@ -4,7 +4,6 @@ from . import plot as plot
 from . import stats as stats
 from .api import AsyncClient as AsyncClient
 from .api import Client as Client
-from .api import Experiment as Experiment
 from .api import connect as connect
 from .client.config import Deadlines as Deadlines
 from .client.retry import Retries as Retries
@@ -30,6 +29,7 @@ from .request import ResponsesRequest as ResponsesRequest
 from .request import WebChatRequest as WebChatRequest
 from .request import tool as tool
 from .service.process import serve as serve
+from .study import Experiment as Experiment
 from .widget.board.board import Board as Board
 from .widget.composer.composer import Composer as Composer
 from .widget.dashboard import Dashboard as Dashboard

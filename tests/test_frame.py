@@ -424,7 +424,7 @@ def test_a_time_may_be_of_any_kind(ledger: Ledger) -> None:
 @pytest.mark.parametrize("which", [3, [3], [None], pd.DataFrame({"id": ["call_1"]})])
 def test_what_names_no_call_is_refused(ledger: Ledger, which: Any) -> None:
     """The message says what does."""
-    with pytest.raises(TypeError, match=r"call_ids: expected an id, a Reply, a Call"):
+    with pytest.raises(TypeError, match=r"call_ids: expected an id, a Reply, a RecordedCall"):
         deltas(which, ledger)
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
 import famnb
-from famnb.client import Exchange
+from famnb.client.exchange import Exchange
 from famnb.errors import AuthenticationError, LedgerError
 from famnb.record import Ledger, schema
 from famnb.record.parquet import VERSION

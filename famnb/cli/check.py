@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 
 from famnb.api import connect
-from famnb.client import Client
+from famnb.client.client import BlockingClient
 from famnb.endpoints import ENDPOINTS, Endpoint, compose
 from famnb.errors import FamnbError
 
@@ -31,7 +31,7 @@ def _eight() -> Iterator[tuple[Endpoint, bool]]:
     return ((endpoint, stream) for endpoint in ENDPOINTS.values() for stream in (False, True))
 
 
-def _checked(client: Client, endpoint: Endpoint, stream: bool, prompt: str) -> bool:
+def _checked(client: BlockingClient, endpoint: Endpoint, stream: bool, prompt: str) -> bool:
     """Make one call and print its row; whether it passed: completed, with text and a time to first token."""
     request = compose(endpoint.name, prompt, stream=stream, max_tokens=200)
     try:

@@ -56,7 +56,7 @@ class Credential:
             self.masked_bytes = masked_bytes if written.pattern == re.escape(sound) else masked_spellings
 
     @classmethod
-    def found(cls, key: str | Credential | None) -> Credential:
+    def from_argument(cls, key: str | Credential | None) -> Credential:
         """The given key, or the one in the environment."""
         return key if isinstance(key, Credential) else cls(os.getenv(VARIABLE) if key is None else key)
 

@@ -20,9 +20,9 @@ from famnb.client.auth import Credential
 from famnb.client.batch import FanOut, Gates
 from famnb.client.config import Addresses, Deadlines
 from famnb.client.conversation import AsyncConversation, Conversation, talk_settings
-from famnb.client.engine import Engine
+from famnb.client.engine import CallEngine
 from famnb.client.exchange import Exchange, Recorder, labelled
-from famnb.client.live_call import Call
+from famnb.client.live_call import LiveCall
 from famnb.client.replay import Replays
 from famnb.client.retry import Retries
 from famnb.client.stream import Stream
@@ -42,9 +42,6 @@ CONCURRENCY = 16
 class BaseClient:
     """What the clients have in common: how a call is started, and every way to await one."""
 
-    viewer: Viewer | None = None
-    """Shows a stream while `ask` waits for it; set it on a client."""
-
     def __init__(
         self,
         *,
@@ -56,20 +53,23 @@ class BaseClient:
         deadlines: Deadlines | None = None,
         connections: int = CONNECTIONS,
         replays: Replays | None = None,
+        viewer: Viewer | None = None,
     ) -> None:
         """Addresses and key default to FAM_BASE_URL, FAM_ALT_BASE_URL and FAM_API_KEY.
 
         `connections` is how many connections to one service may be in use at once; further calls wait for one.
-        `replays` answers what it can from recorded calls.
+        `replays` answers what it can from recorded calls, `viewer` shows a stream while `ask` waits for it.
         """
-        api_key = Credential.found(api_key)
+        api_key = Credential.from_argument(api_key)
         api_key.check()
         if isinstance(connections, bool) or not isinstance(connections, int) or connections < 1:
             raise InvalidRequest(f"connections: expected an integer of at least 1, got {connections!r}")
         self.connections = connections
         """How many connections to one service may be in use at once."""
+        self.viewer = viewer
+        """Shows a stream while `ask` waits for it; may be set at any time."""
         self._addresses = Addresses.found(base_url, alt_base_url)
-        self._engine = Engine(
+        self._engine = CallEngine(
             credential=api_key,
             recorder=recorder,
             retries=retries or Retries(),
@@ -178,6 +178,10 @@ class BaseClient:
         """`send_many`, awaited."""
         return await self._fan_out(requests, concurrency, labels, progress).gathered()
 
+    def aconversation(self, endpoint: str | None = None, **settings: Any) -> AsyncConversation:
+        """A conversation whose turns are awaited; `settings` are those of `aask`, and hold for every turn."""
+        return AsyncConversation(lambda steps: adriven(steps, self._asent), **talk_settings(endpoint, **settings))
+
     async def aclose(self) -> None:
         """Stop what is running, wait until it is recorded, and close every connection."""
         await asyncio.wrap_future(self._engine.shut())
@@ -201,7 +205,7 @@ class BaseClient:
         _expect(request)
         exchange = self.exchange(request, labels=labels)
         gate = None if gates is None else gates[origin_of(exchange.url)]
-        return self._engine.start(Call(exchange=exchange, body=lenient_json.encode(request.body()), gate=gate))
+        return self._engine.start(LiveCall(exchange=exchange, body=lenient_json.encode(request.body()), gate=gate))
 
     def _fan_out(
         self, requests: Iterable[Request], concurrency: int, labels: Labels | None, progress: bool | None
@@ -236,7 +240,7 @@ def _expect(request: object) -> None:
         )
 
 
-class Client(BaseClient):
+class BlockingClient(BaseClient):
     """A client for programs and notebooks; `send`, `ask` and `send_many` block, their `a…` twins are awaited."""
 
     def send(self, request: Request, *, labels: Labels | None = None) -> Reply:
@@ -325,15 +329,3 @@ class Client(BaseClient):
         call = self.start(step.request, labels=step.labels)
         with self._shown(call):
             return call.result()
-
-
-class AsyncClient(BaseClient):
-    """A client for programs that run on an event loop, any one or several: the awaited calls under the plain names."""
-
-    send = BaseClient.asend
-    ask = BaseClient.aask
-    send_many = BaseClient.asend_many
-
-    def conversation(self, endpoint: str | None = None, **settings: Any) -> AsyncConversation:
-        """`Client.conversation`, whose turns are awaited."""
-        return AsyncConversation(lambda steps: adriven(steps, self._asent), **talk_settings(endpoint, **settings))

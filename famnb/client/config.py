@@ -6,8 +6,10 @@ MERGED: How long to wait for what; the watching itself is in `watch`.
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
 import math
 import os
+import socket
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -57,6 +59,25 @@ def checked(name: str, address: str) -> str:
         raise InvalidRequest(f"{name}: expected an address such as https://api.example.com, got {address!r}")
     # The endpoints' paths begin with /v1, which many services' own examples count as part of the address.
     return address.rstrip("/").removesuffix("/v1").rstrip("/")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine itself."""
+    name = host.strip("[]").lower().rstrip(".")
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return name in ("localhost", "localhost.localdomain") or name.endswith(".localhost") or _is_short_loopback(name)
+    address = getattr(address, "ipv4_mapped", None) or address
+    return address.is_loopback or address.is_unspecified
+
+
+def _is_short_loopback(name: str) -> bool:
+    """Whether a name is one of the short forms of an address, such as 127.1, that connecting takes for loopback."""
+    try:
+        return ipaddress.IPv4Address(socket.inet_aton(name)).is_loopback
+    except (OSError, ValueError):
+        return False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -27,13 +27,13 @@ from famnb.client.concurrency import ConcurrencyLimiter
 from famnb.client.config import PATIENT, Deadlines
 from famnb.client.exchange import Exchange, Recorder
 from famnb.client.io_thread import IOThread, io_thread
-from famnb.client.live_call import Call
+from famnb.client.live_call import LiveCall
 from famnb.client.redaction import conceal
 from famnb.client.replay import Replays
 from famnb.client.retry import THROTTLED, Retries, RetryBudget, pause, worth_retrying
 from famnb.client.stream import Stream
 from famnb.client.timeouts import DeadlineTimer
-from famnb.client.transport import Answer, Transport, origin_of
+from famnb.client.transport import Response, Transport, origin_of
 from famnb.errors import APIStatusError, FamnbError, ProcessEnded, ResponseFormatError, StreamInterrupted, status_error
 from famnb.reply import Reply
 from famnb.wire import errors
@@ -46,7 +46,7 @@ ERROR_BODY_BYTES = 1_000_000
 
 
 async def taken(
-    call: Call, watch: DeadlineTimer, answer: Answer, *, streamed: bool, mask: Callable[[bytes], bytes] = bytes
+    call: LiveCall, watch: DeadlineTimer, answer: Response, *, streamed: bool, mask: Callable[[bytes], bytes] = bytes
 ) -> None:
     """Read a body to its end, or to the end of what it means; raises unless that is a complete reply."""
     intake, grew = call.begin_intake(streamed=streamed, mask=mask), call.handover.grew
@@ -79,7 +79,7 @@ async def drained(chunks: AsyncGenerator[bytes, None]) -> None:
                 pass
 
 
-async def error_body(answer: Answer) -> bytes:
+async def error_body(answer: Response) -> bytes:
     """The body of an error, as far as it comes within reason."""
     body = bytearray()
     with contextlib.suppress(StreamInterrupted, TimeoutError):
@@ -181,7 +181,7 @@ class _Service:
         """What all fan-outs share, so that the next one begins with what the last one learned."""
 
 
-class Engine:
+class CallEngine:
     """Carries the calls of one client."""
 
     def __init__(
@@ -210,7 +210,7 @@ class Engine:
         self._io: IOThread | None = None
         self._services: dict[str, _Service] = {}
         self._orphans: list[dict[str, _Service]] = []
-        self._calls: set[Call] = set()
+        self._calls: set[LiveCall] = set()
         self._closed = False
 
     @property
@@ -223,7 +223,7 @@ class Engine:
         """Whether some calls are answered from recorded ones."""
         return self._replays is not None
 
-    def start(self, call: Call) -> Stream:
+    def start(self, call: LiveCall) -> Stream:
         """Have a call carried, without waiting for any of it."""
         with self._lock:
             if self._closed:
@@ -274,7 +274,7 @@ class Engine:
         for service in services.values():
             await service.transport.aclose()
 
-    async def _run(self, call: Call) -> None:
+    async def _run(self, call: LiveCall) -> None:
         gate = call.gate
         try:
             if self._replays is not None and await self._replays.answered(call):
@@ -292,7 +292,7 @@ class Engine:
         if self._closed and not self._calls:
             await self._close_connections()
 
-    async def _in_turn(self, call: Call, gate: ConcurrencyLimiter) -> None:
+    async def _in_turn(self, call: LiveCall, gate: ConcurrencyLimiter) -> None:
         """Carry a call of a fan-out: `gate` is the fan-out's own, behind it is the one of all fan-outs."""
         fan = self._service(call.exchange.url).fan
         fan.widen(gate.most)
@@ -306,7 +306,7 @@ class Engine:
             finally:
                 gate.leave()
 
-    async def _admitted(self, call: Call, gate: ConcurrencyLimiter) -> bool:
+    async def _admitted(self, call: LiveCall, gate: ConcurrencyLimiter) -> bool:
         """Wait for the call's turn; False when it was stopped before: then nothing was sent and nothing is recorded."""
         try:
             async with call.guarded(PATIENT):
@@ -316,7 +316,7 @@ class Engine:
             return False
         return True
 
-    async def _recorded(self, call: Call) -> None:
+    async def _recorded(self, call: LiveCall) -> None:
         exchange = call.exchange
         exchange.started_at = datetime.now(UTC)
         self._recording.opened(exchange)
@@ -336,13 +336,13 @@ class Engine:
         if error is not None:
             error.reply = exchange.reply
 
-    def _bug(self, call: Call, bug: Exception) -> FamnbError:
+    def _bug(self, call: LiveCall, bug: Exception) -> FamnbError:
         """A failure of ours as an error without its frames, which may hold the key; the log has the place."""
         _log.error("a bug in famnb ended call %s", call.exchange.id, exc_info=bug)
         words = self._credential.masked(f"{type(bug).__name__}: {bug}")
         return FamnbError(f"a bug in famnb ended the call ({words}); the log has more")
 
-    async def _tries(self, call: Call, watch: DeadlineTimer) -> None:
+    async def _tries(self, call: LiveCall, watch: DeadlineTimer) -> None:
         service = self._service(call.exchange.url)
         for retried in itertools.count():
             failure = await self._tried(call, watch, service)
@@ -355,7 +355,7 @@ class Engine:
             watch.resting()
             await self.sleep(wait)
 
-    async def _tried(self, call: Call, watch: DeadlineTimer, service: _Service) -> FamnbError | None:
+    async def _tried(self, call: LiveCall, watch: DeadlineTimer, service: _Service) -> FamnbError | None:
         """Make one try; a failure is returned, since a try that follows it must not carry it as its context."""
         try:
             await self._try(call, watch, service)
@@ -367,7 +367,7 @@ class Engine:
             service.fan.succeeded()
         return None
 
-    def _wait_s(self, call: Call, service: _Service, failure: FamnbError, retried: int) -> float | None:
+    def _wait_s(self, call: LiveCall, service: _Service, failure: FamnbError, retried: int) -> float | None:
         """Seconds to pause before the next try; None when there is to be none."""
         if retried + 1 >= self.retries.tries:
             return None
@@ -380,7 +380,7 @@ class Engine:
             return None
         return pause(failure, retried=retried, uniform=self.uniform)
 
-    async def _try(self, call: Call, watch: DeadlineTimer, service: _Service) -> None:
+    async def _try(self, call: LiveCall, watch: DeadlineTimer, service: _Service) -> None:
         streams = call.exchange.request.streams
         watch.waiting()
         async with service.slots:
@@ -401,7 +401,7 @@ class Engine:
                 except ResponseFormatError as fault:
                     raise ResponseFormatError(f"status {answer.status}, but {fault}") from None
 
-    def _headers(self, call: Call, answer: Answer) -> None:
+    def _headers(self, call: LiveCall, answer: Response) -> None:
         exchange = call.exchange
         exchange.headers_ns = call.elapsed()
         exchange.http_status = answer.status
@@ -413,7 +413,7 @@ class Engine:
         exchange.service = headers.get("x-famnb-engine")
         call.should_retry = headers.get("x-should-retry")
 
-    async def _refused(self, call: Call, answer: Answer) -> APIStatusError:
+    async def _refused(self, call: LiveCall, answer: Response) -> APIStatusError:
         """The error that an error status means; its body is kept."""
         body = self._credential.masked_bytes(await error_body(answer))
         call.keep_body(body)

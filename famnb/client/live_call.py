@@ -126,7 +126,7 @@ Clock = Callable[[], int]
 
 
 @dataclasses.dataclass(slots=True, kw_only=True, eq=False)
-class Call:
+class LiveCall:
     """A call while it runs; touched on the I/O thread alone, but for `exchange` and `handover`, which are read."""
 
     exchange: Exchange

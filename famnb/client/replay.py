@@ -14,12 +14,11 @@ import dataclasses
 from typing import Literal, Protocol, TypeAlias, get_args
 from urllib.parse import urlsplit
 
-from famnb.client.config import PATIENT
+from famnb.client.config import PATIENT, is_loopback
 from famnb.client.exchange import Exchange
 from famnb.client.io_thread import io_thread
-from famnb.client.live_call import Call
+from famnb.client.live_call import LiveCall
 from famnb.client.stream import Stream
-from famnb.client.transport import is_loopback
 from famnb.errors import FamnbError, InvalidRequest, LedgerError, NotRecorded
 from famnb.request import Request
 
@@ -52,7 +51,7 @@ class Replays:
         self._scale = _scale("replay_speed", speed)
         self._asked: collections.Counter[str] = collections.Counter()
 
-    async def answered(self, call: Call) -> bool:
+    async def answered(self, call: LiveCall) -> bool:
         """Answer a call from the memory if it can or must be; False when the service is to be asked."""
         request = call.exchange.request
         key = request.key()
@@ -75,7 +74,7 @@ class Replays:
 def play(recorded: Exchange, *, speed: float | None) -> Stream:
     """Play one recorded call, whatever became of it; see `record.Ledger.replay`."""
     scale, io = _scale("speed", speed), io_thread()
-    call = Call(exchange=recorded, body=b"")
+    call = LiveCall(exchange=recorded, body=b"")
 
     async def alone() -> None:
         try:
@@ -87,7 +86,7 @@ def play(recorded: Exchange, *, speed: float | None) -> Stream:
     return Stream(call, io)
 
 
-async def _played(call: Call, recorded: Exchange, *, scale: float) -> None:
+async def _played(call: LiveCall, recorded: Exchange, *, scale: float) -> None:
     """Feed a recorded call's reads to a call; its outcome is the recorded one, unless it is stopped before."""
     t_ns = 0
     # The recording's own clock: a call that is stopped half-way ends at the time it has come to.
@@ -116,13 +115,13 @@ async def _played(call: Call, recorded: Exchange, *, scale: float) -> None:
         reply.error.reply = reply
 
 
-def _fail(call: Call, error: FamnbError) -> None:
+def _fail(call: LiveCall, error: FamnbError) -> None:
     """End a call that was neither sent nor found."""
     call.conclude(error)
     error.reply = call.exchange.reply = dataclasses.replace(call.exchange.reply, call_id=None)
 
 
-def _not_recorded(call: Call) -> NotRecorded:
+def _not_recorded(call: LiveCall) -> NotRecorded:
     request = call.exchange.request
     mode = "streamed" if request.streams else "whole"
     return NotRecorded(

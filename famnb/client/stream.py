@@ -8,7 +8,7 @@ from typing import Any
 
 from famnb.client.exchange import Exchange
 from famnb.client.io_thread import IOThread
-from famnb.client.live_call import Call
+from famnb.client.live_call import LiveCall
 from famnb.errors import Interrupted
 from famnb.events import Event
 from famnb.reply import Reply
@@ -25,7 +25,7 @@ class Stream:
     stopped has no error: iteration ends, and `result` is the partial reply with status `cancelled`.
     """
 
-    def __init__(self, call: Call, io: IOThread) -> None:
+    def __init__(self, call: LiveCall, io: IOThread) -> None:
         self._call = call
         self._io = io
         self._handover = call.handover

@@ -11,8 +11,6 @@ import asyncio
 import contextlib
 import encodings.idna  # noqa: F401 - else the first name that is looked up loads it, within the time of the first call
 import functools
-import ipaddress
-import socket
 import ssl
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterator, Mapping
@@ -26,7 +24,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from httpx_aiohttp import AiohttpTransport
 
 from famnb.client.auth import Credential
-from famnb.client.config import Deadlines
+from famnb.client.config import Deadlines, is_loopback
 from famnb.errors import ConnectError, ResponseFormatError, StreamInterrupted
 
 
@@ -57,25 +55,6 @@ def proxy_for(origin: str) -> str | None:
     return proxy
 
 
-def is_loopback(host: str) -> bool:
-    """Whether a host is this machine itself."""
-    name = host.strip("[]").lower().rstrip(".")
-    try:
-        address = ipaddress.ip_address(name)
-    except ValueError:
-        return name in ("localhost", "localhost.localdomain") or name.endswith(".localhost") or _is_short_loopback(name)
-    address = getattr(address, "ipv4_mapped", None) or address
-    return address.is_loopback or address.is_unspecified
-
-
-def _is_short_loopback(name: str) -> bool:
-    """Whether a name is one of the short forms of an address, such as 127.1, that connecting takes for loopback."""
-    try:
-        return ipaddress.IPv4Address(socket.inet_aton(name)).is_loopback
-    except (OSError, ValueError):
-        return False
-
-
 KEEPALIVE_S = 30.0
 """How long an idle connection is kept for the next call."""
 HEADER_BYTES = 65_536
@@ -84,7 +63,7 @@ _FAILURES = (httpx.RequestError, httpx.StreamError, aiohttp.ClientError, zlib.er
 """What the libraries raise when a connection fails, mapped or not."""
 
 
-class Answer:
+class Response:
     """A response whose headers have come and whose body has not been read."""
 
     __slots__ = ("_body", "_host", "_response", "headers", "status")
@@ -214,7 +193,7 @@ class Transport:
         self._ready()
 
     @contextlib.asynccontextmanager
-    async def send(self, url: str, body: bytes | None, *, streams: bool = False) -> AsyncIterator[Answer]:
+    async def send(self, url: str, body: bytes | None, *, streams: bool = False) -> AsyncIterator[Response]:
         """The answer to a POST, or to a GET without a body, its own body still to come.
 
         Raises ConnectError where there is none, ResponseFormatError where it is not HTTP.
@@ -231,7 +210,7 @@ class Transport:
         if response is None:
             raise ConnectError(f"no answer from {self.host}: {words}; check the address, the network and the service")
         try:
-            yield Answer(response, self.host)
+            yield Response(response, self.host)
         finally:
             await _closed(response)
 

@@ -16,9 +16,8 @@ from typing import Any
 import pandas as pd
 
 from famnb import stats, validation
-from famnb.client import Client
 from famnb.client.batch import FEW, watched
-from famnb.client.client import CONCURRENCY
+from famnb.client.client import CONCURRENCY, BlockingClient
 from famnb.errors import InvalidRequest
 from famnb.experiment import votes
 from famnb.experiment.budget import Budget, amount, worst_cases
@@ -59,7 +58,7 @@ class Trial:
         scorers: Iterable[Any] = (),
         *,
         name: str,
-        client: Client | None = None,
+        client: BlockingClient | None = None,
         seed: int = 0,
         warmup: int = 0,
         template: str | None = None,
@@ -88,7 +87,7 @@ class Trial:
         return f"<Experiment {self.name}: {' × '.join(counted(*each) for each in counts)}>"
 
     @property
-    def client(self) -> Client:
+    def client(self) -> BlockingClient:
         """The client that carries the calls; InvalidRequest without one."""
         if self._client is None:
             raise InvalidRequest("client: there is none; give the one that is to carry the calls")

@@ -9,8 +9,8 @@ from decimal import Decimal
 
 from tqdm.auto import tqdm
 
-from famnb.client import Client
 from famnb.client.batch import FEW, watched
+from famnb.client.client import BlockingClient
 from famnb.errors import InvalidRequest
 from famnb.experiment.budget import Budget, Outcome, ceiling, counted
 from famnb.experiment.judge import Judge
@@ -33,7 +33,7 @@ class Jury:
     name: str
     """The experiment's."""
     ledger: Ledger
-    client: Client
+    client: BlockingClient
     """Carries the calls of judges that bring no client of their own."""
     again: bool
     """Whether to send also what was answered before."""

@@ -14,13 +14,13 @@ from famnb.errors import FamnbError
 from famnb.events import Address, Closed, Delta, Done, Event, Opened
 from famnb.frame.columns import DELTAS, frame, listing
 from famnb.frame.filters import HasLedger, source_of
-from famnb.record import Call, Ledger
+from famnb.record import Ledger, RecordedCall
 from famnb.reply import Reply
 from famnb.timing import Read
 
 CHUNK = 500
 
-Which: TypeAlias = str | Reply | Call | pd.DataFrame | Iterable[str | Reply | Call]
+Which: TypeAlias = str | Reply | RecordedCall | pd.DataFrame | Iterable[str | Reply | RecordedCall]
 """Calls: an id, a reply, a recorded call, several of these, or a frame with `call_id`."""
 
 
@@ -65,9 +65,9 @@ def walk(endpoint: Endpoint, reads: Iterable[Read]) -> Iterator[Step]:
 def deltas(call_ids: Which | None = None, ledger: Ledger | str | HasLedger | None = None) -> pd.DataFrame:
     """One row a stream event, in order; all recorded streams unless `call_ids` names some.
 
-    `call_ids` is an id, a `Reply`, a `Call`, a list of these, or a frame with a `call_id` column. Whole replies have
-    no events. KeyError where the ledger has no such call; of calls of endpoints that are not known here, an error only
-    where one is asked for. The columns:
+    `call_ids` is an id, a `Reply`, a `RecordedCall`, a list of these, or a frame with a `call_id` column. Whole
+    replies have no events. KeyError where the ledger has no such call; of calls of endpoints that are not known here,
+    an error only where one is asked for. The columns:
     """
     values: dict[str, list[Any]] = {column.name: [] for column in DELTAS}
     for call_id, endpoint, reads in _streams(call_ids, ledger):
@@ -142,19 +142,19 @@ def _streams(
                 yield call_id, endpoints.endpoint(row["endpoint"]), reads
 
 
-def _each(which: Which | None) -> list[str | Reply | Call]:
+def _each(which: Which | None) -> list[str | Reply | RecordedCall]:
     match which:
         case None:
             return []
-        case str() | Reply() | Call():
+        case str() | Reply() | RecordedCall():
             return [which]
         case pd.DataFrame() if "call_id" in which:
             return [str(call_id) for call_id in which["call_id"]]
         case Iterable() if not isinstance(which, pd.DataFrame):
             several = list(which)
-            if all(isinstance(each, str | Reply | Call) for each in several):
+            if all(isinstance(each, str | Reply | RecordedCall) for each in several):
                 return several
     raise TypeError(
-        "call_ids: expected an id, a Reply, a Call, a list of these, or a frame with a column `call_id`; "
+        "call_ids: expected an id, a Reply, a RecordedCall, a list of these, or a frame with a column `call_id`; "
         f"got {which!r:.80}"
     )

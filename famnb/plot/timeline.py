@@ -14,7 +14,7 @@ from famnb.frame.deltas import deltas
 from famnb.plot.canvas import Canvas
 from famnb.plot.labels import seconds, short
 from famnb.plot.palette import BLUE, GREEN, ORANGE, PURPLE, VERMILLION
-from famnb.record import Call, Ledger
+from famnb.record import Ledger, RecordedCall
 from famnb.reply import Reply
 from famnb.timing import Timing
 
@@ -26,14 +26,14 @@ ROOM = 1.02
 """How much of the axis there is, the reply's whole time being 1."""
 
 
-def timeline(reply: Reply | Call | str, *, ax: Axes | None = None) -> matplotlib.figure.Figure:
+def timeline(reply: Reply | RecordedCall | str, *, ax: Axes | None = None) -> matplotlib.figure.Figure:
     """The waterfall of one reply: bands for waiting, thinking and answering, and the characters as they came.
 
-    `reply` is a `Reply`, a recorded `Call`, or a call's id in the default ledger. x: seconds since the request was
+    `reply` is a `Reply`, a `RecordedCall`, or a call's id in the default ledger. x: seconds since the request was
     sent; y: characters so far, by kind. A stop, a cut or a failure is marked where it happened.
     """
     call = Ledger().call(reply) if isinstance(reply, str) else reply
-    seen = call.reply if isinstance(call, Call) else call
+    seen = call.reply if isinstance(call, RecordedCall) else call
     sheet = Canvas.of(ax)
     model = seen.model or getattr(seen.request, "model", "")
     title = " · ".join(word for word in (short(model), seen.endpoint) if word)

@@ -3,6 +3,6 @@
 from famnb.record.ledger import Ledger
 from famnb.record.price import Cost
 from famnb.record.price_book import PriceBook, prices
-from famnb.record.recorded_call import Call
+from famnb.record.recorded_call import RecordedCall
 
-__all__ = ["Call", "Cost", "Ledger", "PriceBook", "prices"]
+__all__ = ["Cost", "Ledger", "PriceBook", "RecordedCall", "prices"]

@@ -16,13 +16,15 @@ from typing import Any, Self
 
 import platformdirs
 
-from famnb.client import Exchange, Stream, play
+from famnb.client.exchange import Exchange
+from famnb.client.replay import play
+from famnb.client.stream import Stream
 from famnb.errors import LedgerError
 from famnb.record import maintenance, parquet, schema, serialize, token_estimates
 from famnb.record.price import Cost
 from famnb.record.price_book import prices
 from famnb.record.process import Owner, this_process
-from famnb.record.recorded_call import Call
+from famnb.record.recorded_call import RecordedCall
 from famnb.record.writer import Prepare, Statement, writer
 from famnb.reply import Reply
 from famnb.request import Request
@@ -93,7 +95,7 @@ class Ledger:
         )
         return self._submit(functools.partial(serialize.closed, exchange, this_process()))
 
-    def call(self, call_id: str) -> Call:
+    def call(self, call_id: str) -> RecordedCall:
         """One recorded call; KeyError if there is none of that id, LedgerError if the file cannot be read."""
         self.settle()
         found = self._fetch(f"SELECT * FROM ({STANDING}) WHERE id = ?", (call_id,))  # noqa: S608 - own text
@@ -101,7 +103,7 @@ class Ledger:
             raise KeyError(f"no call {call_id!r} in {self.path}; famnb.calls() lists what is there")
         return self._call(found[0])
 
-    def each(self, call_ids: Iterable[str]) -> Iterator[Call]:
+    def each(self, call_ids: Iterable[str]) -> Iterator[RecordedCall]:
         """Recorded calls in the order given, many at the price of few queries; ids that are not there are left out."""
         wanted = list(call_ids)
         self.settle()
@@ -291,7 +293,7 @@ class Ledger:
         connection.create_function("standing", 3, _standing)
         return connection
 
-    def _call(self, row: sqlite3.Row) -> Call:
+    def _call(self, row: sqlite3.Row) -> RecordedCall:
         call_id, key = row["id"], row["request_key"]
         body = self._fetch("SELECT body FROM requests WHERE key = ?", (key,))
         return _call(
@@ -331,9 +333,9 @@ class Ledger:
                     self._fits[model] = time.monotonic(), fits
 
 
-def _call(row: sqlite3.Row, body: str | None, load: Callable[[], tuple[Read, ...]]) -> Call:
+def _call(row: sqlite3.Row, body: str | None, load: Callable[[], tuple[Read, ...]]) -> RecordedCall:
     values = {name: row[name] for name in row.keys()} | {"status": row["standing"]}  # noqa: SIM118 - a Row iterates over values
-    return Call(row=values, body=serialize.decoded(row["id"], body), load=load)
+    return RecordedCall(row=values, body=serialize.decoded(row["id"], body), load=load)
 
 
 def _marks(values: Sequence[Any]) -> str:

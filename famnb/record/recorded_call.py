@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from famnb import endpoints, errors
-from famnb.client import Exchange
+from famnb.client.exchange import Exchange
 from famnb.client.response_reader import replayed
 from famnb.endpoints import Endpoint
 from famnb.errors import FamnbError, InvalidRequest
@@ -26,7 +26,7 @@ from famnb.timing import Read, Timing
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Call:
+class RecordedCall:
     """A call as the ledger has it; the reply is read again, through today's reader, when it is first asked for."""
 
     row: Mapping[str, Any]
@@ -159,4 +159,4 @@ class Call:
 
     def __repr__(self) -> str:
         when = f"{self.started_at:%Y-%m-%d %H:%M:%S}"
-        return f"<Call {self.call_id} {when} {self.status} {self.row['endpoint']} {self.row['model']}>"
+        return f"<RecordedCall {self.call_id} {when} {self.status} {self.row['endpoint']} {self.row['model']}>"

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import ipywidgets as widgets
 
 from famnb import plot
-from famnb.record import Call, Ledger
+from famnb.record import Ledger, RecordedCall
 from famnb.reply import Reply
 from famnb.widget.form import images
 from famnb.widget.form.controls import labelled
@@ -40,7 +40,7 @@ class Event(NamedTuple):
 class Inspector(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
     """What went over the wire in one call; give a reply, a recorded call, or a call's id."""
 
-    def __init__(self, call: Call | Reply | str, ledger: Ledger | None = None) -> None:
+    def __init__(self, call: RecordedCall | Reply | str, ledger: Ledger | None = None) -> None:
         """Lay a call open; `ledger` is where it is recorded, the default ledger unless given.
 
         Raises KeyError for a call that is not in the ledger, ValueError for a reply that was never recorded.
@@ -70,11 +70,11 @@ class Inspector(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
         self.show(recorded(call, ledger))
 
     @property
-    def call(self) -> Call:
+    def call(self) -> RecordedCall:
         """The call that is laid open."""
         return self._call
 
-    def show(self, call: Call) -> None:
+    def show(self, call: RecordedCall) -> None:
         """Lay another call open in the same place."""
         self._call = call
         self._all = _events(call)
@@ -113,10 +113,10 @@ class Inspector(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
         return f"<Inspector {self._call!r}>"
 
 
-def recorded(call: Call | Reply | str, ledger: Ledger | None = None) -> Call:
+def recorded(call: RecordedCall | Reply | str, ledger: Ledger | None = None) -> RecordedCall:
     """The call in the ledger that a reply or an id names."""
     match call:
-        case Call():
+        case RecordedCall():
             return call
         case Reply(call_id=str(call_id)) | str(call_id):
             return (ledger or Ledger()).call(call_id)
@@ -132,20 +132,20 @@ def failed(error: Exception) -> str:
     return f'<p role="alert" style="color:var(--jp-error-color1,#d32f2f)">{sanitize.escape(words)}</p>'
 
 
-def _events(call: Call) -> list[Event]:
+def _events(call: RecordedCall) -> list[Event]:
     reads = call.reads if _streams(call) else ()
     pieces = [(read.t_ns, data) for read in reads for data in read.data]
     return [Event(place, t_ns / 1e9, data.decode(errors="replace")) for place, (t_ns, data) in enumerate(pieces)]
 
 
-def _request(call: Call) -> tuple[Sequence[str], str]:
+def _request(call: RecordedCall) -> tuple[Sequence[str], str]:
     """What to say about the request, and its head and body as they were sent, but for the key."""
     facts = f"{call.row['attempts'] or 0} sent, started {call.started_at:%Y-%m-%d %H:%M:%S} UTC"
     head = [f"POST {call.row['url']}", "authorization: Bearer ••••••", "content-type: application/json"]
     return (facts,), _message(head, json.dumps(call.body, indent=2, ensure_ascii=False))
 
 
-def _response(call: Call) -> tuple[Sequence[str], str]:
+def _response(call: RecordedCall) -> tuple[Sequence[str], str]:
     """What to say about the response, and its head and body as they came."""
     status = call.row["http_status"]
     where = "No response came" if status is None else f"Status {status}"
@@ -157,12 +157,12 @@ def _response(call: Call) -> tuple[Sequence[str], str]:
     return (where, said), _message(head, _pretty(b"".join(data for read in call.reads for data in read.data)))
 
 
-def _headers(call: Call) -> list[tuple[str, str]]:
+def _headers(call: RecordedCall) -> list[tuple[str, str]]:
     """The response's headers, as many as are kept."""
     return [(name, value) for name, value in json.loads(call.row["response_headers"] or "[]")]
 
 
-def _streams(call: Call) -> bool:
+def _streams(call: RecordedCall) -> bool:
     """Whether an event stream came: a refusal is none, though a stream was asked for."""
     said = [value for name, value in _headers(call) if name.lower() == "content-type"]
     return any("event-stream" in value for value in said) if said else bool(call.row["streamed"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from famnb.client import Client
+from famnb.client.client import BlockingClient
 from tests.support.client_shells import KEY, Notebook, Way
 from tests.support.fault_server import FaultServer, Script
 
@@ -27,13 +27,13 @@ def serve() -> Iterator[Callable[..., FaultServer]]:
 
 
 @pytest.fixture
-def connect() -> Iterator[Callable[..., Client]]:
+def connect() -> Iterator[Callable[..., BlockingClient]]:
     """Makes clients of a server, closed with the test, that note pauses on `client.pauses` instead of sleeping."""
-    clients: list[Client] = []
+    clients: list[BlockingClient] = []
 
-    def make(server: FaultServer | str, **options: Any) -> Client:
+    def make(server: FaultServer | str, **options: Any) -> BlockingClient:
         url = server if isinstance(server, str) else server.url
-        client = Client(base_url=url, api_key=KEY, **options)
+        client = BlockingClient(base_url=url, api_key=KEY, **options)
         client.pauses = []
 
         async def note(seconds: float) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import famnb
-from famnb.client import Client
+from famnb.client.client import BlockingClient
 from famnb.client.conversation import Turn, asked, earlier
 from tests.support.fault_server import FaultServer, Received, chunked, event, whole
 
@@ -80,7 +80,7 @@ def test_what_is_not_stored_is_sent_again(client: famnb.Client):
     assert [item["role"] for item in body["input"]] == ["user", "assistant", "user"]
 
 
-def test_a_forgotten_response_is_made_up_for(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
+def test_a_forgotten_response_is_made_up_for(serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient]):
     """The service no longer has the response before: the whole conversation is sent instead, and that is said."""
     gone = {"error": {"message": "gone", "type": "invalid_request_error", "code": "previous_response_not_found"}}
     server = serve(_answer("responses"), whole(gone, 400), _answer("responses"))
@@ -95,7 +95,7 @@ def test_a_forgotten_response_is_made_up_for(serve: Callable[..., FaultServer], 
     assert [turn.said for turn in talk.turns] == ["One", "Two"]
 
 
-def test_thinking_goes_back_as_it_came(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
+def test_thinking_goes_back_as_it_came(serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient]):
     """On messages the thinking of earlier turns is sent again before the text, with its signature."""
     said = [{"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}, {"type": "text", "text": "Yes."}]
     reply = {"id": "m", "type": "message", "role": "assistant", "content": said, "stop_reason": "end_turn"}
@@ -118,7 +118,7 @@ def test_what_cannot_be_carried_back_is_said(client: famnb.Client):
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_a_failed_turn_leaves_the_talk_where_it_was(
-    serve: Callable[..., FaultServer], connect: Callable[..., Client], endpoint: str
+    serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient], endpoint: str
 ):
     """The error is raised, the turn with its partial is kept beside the branches, and the next turn follows the last
     good one.
@@ -140,7 +140,9 @@ def test_a_failed_turn_leaves_the_talk_where_it_was(
     assert b"Bad" not in json.dumps(bodies[-1]).encode()
 
 
-def test_a_stopped_turn_goes_on_with_what_had_come(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
+def test_a_stopped_turn_goes_on_with_what_had_come(
+    serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient]
+):
     """A partial answer is part of the talk, and is sent back as such; on responses it cannot be continued by id."""
     started = event({"type": "response.created", "response": {"id": "r1", "status": "in_progress"}})
     delta = event({"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "Half"})
@@ -220,7 +222,7 @@ def test_a_talk_may_be_held_to_a_schema(client: famnb.Client):
     assert isinstance(talk.say("Count.").parsed, dict)
 
 
-def test_an_interrupted_tool_leaves_its_turn(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
+def test_an_interrupted_tool_leaves_its_turn(serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient]):
     """Ctrl-C while a tool runs: the turn is kept, and the next one says that the call was not run."""
 
     @famnb.tool

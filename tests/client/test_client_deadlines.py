@@ -8,8 +8,9 @@ import socket
 
 import pytest
 
-from famnb.client import Deadlines, Retries
+from famnb.client.config import Deadlines
 from famnb.client.config import Deadlines as Limits
+from famnb.client.retry import Retries
 from famnb.client.timeouts import DeadlineTimer
 from famnb.errors import (
     Cancelled,

@@ -8,7 +8,8 @@ import json
 
 import pytest
 
-from famnb.client import AsyncClient, Client
+from famnb.api import AsyncClient
+from famnb.client.client import BlockingClient
 from famnb.endpoints import ENDPOINTS as ALL
 from famnb.errors import InvalidRequest
 from tests.support.client_shells import KEY
@@ -22,13 +23,13 @@ from tests.support.wire_payloads import ENDPOINTS, body, request, said
 def test_an_address_that_is_none_is_refused(url):
     """The message says what an address looks like."""
     with pytest.raises(InvalidRequest, match="base_url"):
-        Client(base_url=url, api_key=KEY)
+        BlockingClient(base_url=url, api_key=KEY)
 
 
 def test_an_address_holds_no_password():
     """And the message does not repeat it."""
     with pytest.raises(InvalidRequest, match="api_key") as caught:
-        Client(base_url="https://user:secret@example.com", api_key=KEY)
+        BlockingClient(base_url="https://user:secret@example.com", api_key=KEY)
     assert "secret" not in str(caught.value)
 
 
@@ -37,14 +38,14 @@ def test_no_address_is_refused(monkeypatch):
     for name in ("FAM_BASE_URL", "FAM_ALT_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(InvalidRequest, match="FAM_BASE_URL"):
-        Client(api_key=KEY)
+        BlockingClient(api_key=KEY)
 
 
 def test_each_endpoint_goes_to_its_own_address(serve):
     """The first endpoint to `base_url`, the other three to `alt_base_url`."""
     first, other = (serve(choose=lambda received: whole(body(names[received.path], "Hello"))) for _ in range(2))
     names = {each.path: each.name for each in ALL.values()}
-    with Client(base_url=first.url + "/v1/", alt_base_url=other.url, api_key=KEY) as client:
+    with BlockingClient(base_url=first.url + "/v1/", alt_base_url=other.url, api_key=KEY) as client:
         for name in ENDPOINTS:
             client.send(request(name, stream=False))
     assert [each.path for each in first.requests] == ["/v1/chat/completions"]
@@ -56,9 +57,9 @@ def test_the_addresses_of_the_environment_belong_together(monkeypatch, serve):
     here, there = serve(whole(body("web", "here"))), serve(whole(body("web", "there")))
     monkeypatch.setenv("FAM_BASE_URL", here.url)
     monkeypatch.setenv("FAM_ALT_BASE_URL", there.url)
-    with Client(api_key=KEY) as client:
+    with BlockingClient(api_key=KEY) as client:
         assert client.send(request("web", stream=False)).text == "there"
-    with Client(base_url=here.url, api_key=KEY) as client:
+    with BlockingClient(base_url=here.url, api_key=KEY) as client:
         assert client.send(request("web", stream=False)).text == "here"
 
 
@@ -155,7 +156,7 @@ def test_ask_is_shown_while_it_runs(serve, connect):
     assert seen == ["opened", "Hello"] * 2
 
 
-@pytest.mark.parametrize("kind", [Client, AsyncClient])
+@pytest.mark.parametrize("kind", [BlockingClient, AsyncClient])
 def test_a_client_says_where_it_leads(kind):
     """Its addresses, once each."""
     assert repr(kind(base_url="http://127.0.0.1:1", api_key=KEY)) == f"<{kind.__name__} http://127.0.0.1:1>"
@@ -165,4 +166,4 @@ def test_a_client_says_where_it_leads(kind):
 def test_senseless_connections_are_refused(connections):
     """At least one."""
     with pytest.raises(InvalidRequest, match="connections"):
-        Client(base_url="http://127.0.0.1:1", api_key=KEY, connections=connections)
+        BlockingClient(base_url="http://127.0.0.1:1", api_key=KEY, connections=connections)

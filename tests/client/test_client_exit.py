@@ -15,7 +15,7 @@ sys.path.insert(0, {str(ROOT)!r})
 from tests.support.client_shells import KEY, Notebook
 from tests.support.fault_server import FaultServer, chunked, whole
 from tests.support.wire_payloads import body, delta, request
-from famnb.client import Client
+from famnb.client.client import BlockingClient
 
 class Telling(Notebook):
     def closed(self, exchange):
@@ -24,7 +24,7 @@ class Telling(Notebook):
 
 endless = chunked(*[delta("web", "x"), 0.01] * 1000)
 server = FaultServer(choose=lambda asked: endless if b'"stream":true' in asked.body else whole(body("web", "Hello")))
-client = Client(base_url=server.url, api_key=KEY, recorder=Telling())
+client = BlockingClient(base_url=server.url, api_key=KEY, recorder=Telling())
 client.send(request("web", stream=False))
 """
 RUNNING = """

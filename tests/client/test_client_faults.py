@@ -6,7 +6,8 @@ import socket
 
 import pytest
 
-from famnb.client import Deadlines, Retries
+from famnb.client.config import Deadlines
+from famnb.client.retry import Retries
 from famnb.errors import (
     APIStatusError,
     AuthenticationError,

@@ -10,8 +10,8 @@ import threading
 
 import pytest
 
-from famnb.client import Retries
 from famnb.client.concurrency import ConcurrencyLimiter
+from famnb.client.retry import Retries
 from famnb.errors import InvalidRequest, ServerError
 from tests.support.fault_server import Do, chunked, whole
 from tests.support.wire_payloads import body, delta, opening, request

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from famnb.client import Client
+from famnb.client.client import BlockingClient
 from famnb.errors import ServerError
 from tests.support.client_shells import KEY, Notebook
 from tests.support.fault_server import Do, chunked, whole
@@ -133,7 +133,7 @@ def test_a_recorder_that_never_finishes_is_not_waited_for_for_ever(serve, connec
 
 def test_what_was_never_sent_is_recorded_too(serve, notebook):
     """A connection that is refused is a call all the same."""
-    client = Client(base_url=serve([Do.RESET]).url, api_key=KEY, recorder=notebook)
+    client = BlockingClient(base_url=serve([Do.RESET]).url, api_key=KEY, recorder=notebook)
     client._engine.sleep = lambda seconds: __import__("asyncio").sleep(0)
     stream = client.start(STREAM)
     assert stream.wait(10)

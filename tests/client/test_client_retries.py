@@ -6,8 +6,7 @@ import math
 
 import pytest
 
-from famnb.client import Retries
-from famnb.client.retry import RetryBudget, pause, worth_retrying
+from famnb.client.retry import Retries, RetryBudget, pause, worth_retrying
 from famnb.errors import (
     APIStatusError,
     ConnectError,

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from famnb.client import Retries, transport
+from famnb.client import transport
+from famnb.client.retry import Retries
 from famnb.client.transport import proxy_for
 from famnb.errors import ConnectError
 from tests.support.fault_server import whole

@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 
 import famnb
-from famnb.client import AsyncClient, Client, Retries
+from famnb.api import AsyncClient
 from famnb.client.auth import Credential
+from famnb.client.client import BlockingClient
+from famnb.client.retry import Retries
 from famnb.errors import AuthenticationError, CredentialError, FamnbError, StreamDecodeError, StreamError
 from famnb.events import Delta
 from famnb.secret_patterns import MASK
@@ -33,7 +35,7 @@ WHOLE = request("web", stream=False)
 def test_a_key_that_is_none_is_refused_without_showing_it(key):
     """Empty, with white space or line ends, not ASCII, not a text."""
     with pytest.raises(CredentialError, match="api_key") as caught:
-        Client(base_url="http://127.0.0.1:1", api_key=key)
+        BlockingClient(base_url="http://127.0.0.1:1", api_key=key)
     if key not in ("", " "):
         assert str(key) not in str(caught.value)
 
@@ -42,12 +44,12 @@ def test_the_key_comes_from_the_environment(monkeypatch, serve):
     """FAM_API_KEY, where none is passed; unset is refused."""
     server = serve(whole(body("web", "Hello")))
     monkeypatch.setenv("FAM_API_KEY", KEY)
-    with Client(base_url=server.url) as client:
+    with BlockingClient(base_url=server.url) as client:
         client.send(WHOLE)
     assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
     monkeypatch.delenv("FAM_API_KEY")
     with pytest.raises(CredentialError, match="FAM_API_KEY"):
-        Client(base_url=server.url)
+        BlockingClient(base_url=server.url)
 
 
 def reachable(thing: object) -> list[str]:
@@ -71,7 +73,7 @@ def reachable(thing: object) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("kind", [Client, AsyncClient])
+@pytest.mark.parametrize("kind", [BlockingClient, AsyncClient])
 def test_a_client_shows_no_key(kind):
     """Not in its repr, not in its attributes however deep, and it cannot be pickled or copied."""
     client = kind(base_url="http://127.0.0.1:1", api_key=KEY)
@@ -172,7 +174,7 @@ SIGNS = 'fam/key+0123=456"78&ab\\c<d>e'
 def test_a_key_that_is_echoed_escaped_is_masked(serve, connect, notebook, written, status):
     """Services escape what they echo, each in its way; what is shown and what is kept has none of these."""
     script = whole(written.encode(), status, location=f"http://127.0.0.1:1/?k={written}" if status == 307 else "/")
-    client = Client(base_url=serve(script).url, api_key=SIGNS, recorder=notebook, retries=Retries(tries=1))
+    client = BlockingClient(base_url=serve(script).url, api_key=SIGNS, recorder=notebook, retries=Retries(tries=1))
     with client, pytest.raises(FamnbError, match=r"\[key\]") as caught:
         client.send(WHOLE)
     texts = reachable([str(caught.value), vars(caught.value), notebook.kept])
@@ -236,7 +238,7 @@ def test_a_failure_inside_a_stream_that_echoes_the_key_is_masked(serve, connect)
 @pytest.mark.parametrize(
     ("key", "address"), [(KEY, "nonsense"), (f"{KEY} and more", "http://127.0.0.1:1"), (KEY, "http://127.0.0.1:x")]
 )
-@pytest.mark.parametrize("kind", [Client, famnb.Client], ids=["plain", "recorded"])
+@pytest.mark.parametrize("kind", [BlockingClient, famnb.Client], ids=["plain", "recorded"])
 def test_a_refusal_at_the_door_leaves_no_key_in_its_frames(monkeypatch, kind, key, address):
     """IPython's verbose tracebacks show the variables of every frame, and whatever attribute a line names."""
     monkeypatch.setenv("FAM_API_KEY", key)

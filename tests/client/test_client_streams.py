@@ -9,7 +9,7 @@ import zlib
 
 import pytest
 
-from famnb.client import Retries
+from famnb.client.retry import Retries
 from famnb.errors import StreamDecodeError, StreamError, StreamInterrupted
 from famnb.events import Delta
 from tests.support.fault_server import DONE, END, Do, chunk, chunked, event, head, whole

@@ -11,7 +11,8 @@ import time
 
 import pytest
 
-from famnb.client import AsyncClient, Client
+from famnb.api import AsyncClient
+from famnb.client.client import BlockingClient
 from famnb.errors import FamnbError, Interrupted
 from famnb.events import Delta
 from tests.support.fault_server import Do, chunked, whole
@@ -227,7 +228,7 @@ def test_closing_a_client_stops_its_calls(serve, connect, notebook):
 def test_a_forgotten_client_closes_its_connections_when_its_calls_are_over(serve):
     """A call outlives the client that started it; the connection does not outlive both."""
     server = serve(chunked(delta("web", "Hel"), 0.2, delta("web", "lo"), *closing("web")))
-    stream = Client(base_url=server.url, api_key="a-key-of-its-own").start(STREAM)
+    stream = BlockingClient(base_url=server.url, api_key="a-key-of-its-own").start(STREAM)
     assert stream.result().text == "Hello"
     assert eventually(lambda: server.open == 0)
 

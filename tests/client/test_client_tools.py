@@ -11,7 +11,7 @@ import pydantic
 import pytest
 
 import famnb
-from famnb.client import Client
+from famnb.client.client import BlockingClient
 from tests.support.fault_server import FaultServer, chunked, event, whole
 
 
@@ -76,7 +76,9 @@ def test_a_tool_runs_and_its_result_is_sent_back(client: famnb.Client):
 
 
 @pytest.mark.parametrize("way", ["sync", "async", "sync in a running loop"])
-def test_several_calls_run_in_their_order(serve: Callable[..., FaultServer], connect: Callable[..., Client], way: str):
+def test_several_calls_run_in_their_order(
+    serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient], way: str
+):
     """Plain and coroutine functions, from a program, a coroutine and a notebook's cell."""
     server = serve(
         calling(("weather", '{"city": "Oslo"}'), ("currency", '{"country": "Norway"}')), saying("Cold and dear.")
@@ -113,7 +115,7 @@ def test_several_calls_run_in_their_order(serve: Callable[..., FaultServer], con
     ],
 )
 def test_errors_are_told_to_the_model(
-    serve: Callable[..., FaultServer], connect: Callable[..., Client], name: str, arguments: str, words: str
+    serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient], name: str, arguments: str, words: str
 ):
     """Wrong arguments, a missing tool, a function that fails: each is a result that the model can react to."""
     server = serve(calling((name, arguments)), saying("Sorry."))
@@ -123,7 +125,9 @@ def test_errors_are_told_to_the_model(
     assert reply.text == "Sorry."
 
 
-def test_a_call_that_is_not_approved_does_not_run(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
+def test_a_call_that_is_not_approved_does_not_run(
+    serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient]
+):
     """`approve` sees each call; a text is told to the model as the reason."""
     server = serve(calling(("weather", '{"city": "Oslo"}'), ("weather", '{"city": "Rome"}')), saying("Well."))
     reply = connect(server).ask(
@@ -138,7 +142,9 @@ def test_a_call_that_is_not_approved_does_not_run(serve: Callable[..., FaultServ
     assert json.loads(second.content)["error"] == "the user declined this call: too far"
 
 
-def test_without_approval_the_calls_are_returned(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
+def test_without_approval_the_calls_are_returned(
+    serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient]
+):
     """Nothing runs unless somebody said so."""
     server = serve(calling(("weather", '{"city": "Oslo"}')))
     reply = connect(server).ask("Hi", tools=[weather], stream=False)
@@ -146,7 +152,7 @@ def test_without_approval_the_calls_are_returned(serve: Callable[..., FaultServe
     assert len(server.requests) == 1
 
 
-def test_rounds_are_limited(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
+def test_rounds_are_limited(serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient]):
     """A model that never stops calling is stopped, with a warning, and its last calls are not run."""
     server = serve(calling(("weather", '{"city": "Oslo"}')))
     with pytest.warns(UserWarning, match="after 2 rounds"):
@@ -156,7 +162,9 @@ def test_rounds_are_limited(serve: Callable[..., FaultServer], connect: Callable
     assert len(server.requests) == 3
 
 
-def test_a_tool_that_must_be_called_is_called_once(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
+def test_a_tool_that_must_be_called_is_called_once(
+    serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient]
+):
     """`tool_choice` holds for the first round; kept, it would force calls for ever."""
     server = serve(calling(("weather", '{"city": "Oslo"}')), saying("Done."))
     connect(server).ask("Hi", tools=[weather], auto=True, tool_choice="required", stream=False)
@@ -173,7 +181,9 @@ def test_each_round_is_a_call_of_its_own(client: famnb.Client):
     assert first["tag"] == "t"
 
 
-def test_a_round_that_fails_keeps_the_rounds_before(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
+def test_a_round_that_fails_keeps_the_rounds_before(
+    serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient]
+):
     """What the tools did is on the error's reply."""
     server = serve(calling(("weather", '{"city": "Oslo"}')), whole({"error": {"message": "no"}}, 400))
     with pytest.raises(famnb.BadRequestError) as caught:
@@ -189,7 +199,7 @@ def test_options_without_functions_are_refused(client: famnb.Client):
         client.ask("Hi", tools=[weather], auto=True, max_rounds=0)
 
 
-def test_a_talk_remembers_its_tool_calls(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
+def test_a_talk_remembers_its_tool_calls(serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient]):
     """The next turn carries calls and results of the turn before; a call that nobody ran is answered as such."""
     server = serve(
         calling(("weather", '{"city": "Oslo"}')), saying("12 °C"), calling(("weather", '{"city": "Rome"}')), saying("?")
@@ -230,7 +240,7 @@ def test_a_schema_without_an_endpoint_finds_one(client: famnb.Client):
     ],
 )
 def test_an_answer_that_is_no_instance_says_why(
-    serve: Callable[..., FaultServer], connect: Callable[..., Client], reply: list, reason: str, partial: Any
+    serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient], reply: list, reason: str, partial: Any
 ):
     """Cut short, refused or wrong: one typed error with the partial value and the reply."""
     with pytest.raises(famnb.ParseError) as caught:
@@ -239,14 +249,14 @@ def test_an_answer_that_is_no_instance_says_why(
     assert caught.value.reply.call_id
 
 
-def test_a_validation_error_names_the_field(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
+def test_a_validation_error_names_the_field(serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient]):
     """As one reads it, with what was given."""
     server = serve(saying('{"name": "Oslo", "people": "many"}'))
     with pytest.raises(famnb.ParseError, match="the answer is no City: people: input should be a valid integer"):
         connect(server).ask("A city.", endpoint="web", schema=City, stream=False)
 
 
-def test_json_can_be_read_while_it_grows(serve: Callable[..., FaultServer], connect: Callable[..., Client]):
+def test_json_can_be_read_while_it_grows(serve: Callable[..., FaultServer], connect: Callable[..., BlockingClient]):
     """`stream.partial` is the value so far: keys appear one after another."""
     pieces = ['{"na', 'me": "Os', 'lo", "peo', 'ple": 7', "17710}"]
     deltas = [event({"choices": [{"index": 0, "delta": {"content": piece}}]}) for piece in pieces]

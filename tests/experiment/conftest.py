@@ -17,7 +17,7 @@ from famnb.service import Server
 from tests.support import shared_run
 
 CHILDREN = multiprocessing.get_context("forkserver")
-CHILDREN.set_forkserver_preload(["famnb.api"])
+CHILDREN.set_forkserver_preload(["famnb.study"])
 
 
 @pytest.fixture(scope="session")

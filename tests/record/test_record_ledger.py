@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from famnb import endpoints
-from famnb.client import Client
+from famnb.client.client import BlockingClient as Client
 from famnb.errors import AuthenticationError, ConnectError, IdleTimeout, LedgerError
 from famnb.record import Ledger, schema
 from famnb.record.ledger import CHUNK

@@ -45,7 +45,7 @@ def pieces(path: Path) -> int:
 
 ASK = """
 import sys
-from famnb.client import Client
+from famnb.client.client import BlockingClient as Client
 from famnb.record import Ledger
 client = Client(base_url=sys.argv[2], api_key="fam-key-0123456789abcdef", recorder=Ledger(sys.argv[1]))
 client.ask("Hello?", endpoint="web")

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 from openai import OpenAI
 
-from famnb.client import Client
+from famnb.client.client import BlockingClient as Client
 from famnb.endpoints import compose
 from famnb.errors import InvalidRequest
 from famnb.service import serve

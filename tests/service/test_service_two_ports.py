@@ -12,7 +12,7 @@ import httpx
 import psutil
 import pytest
 
-from famnb.client import Client
+from famnb.client.client import BlockingClient as Client
 from famnb.endpoints import ENDPOINTS, compose
 from famnb.errors import ConnectError, NotFoundError
 from famnb.service import Server, serve

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from famnb.client import Client, Exchange
+from famnb.client.client import BlockingClient
+from famnb.client.exchange import Exchange
 from famnb.errors import FamnbError
 from famnb.reply import Reply
 from famnb.request import Request
@@ -23,24 +24,24 @@ class Way:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def send(self, client: Client, request: Request) -> Reply:
+    def send(self, client: BlockingClient, request: Request) -> Reply:
         """The reply to a request; raises the call's error."""
         if self.name == "sync":
             return client.send(request)
         return asyncio.run(client.asend(request))
 
-    def iterate(self, client: Client, request: Request) -> list[Any]:
+    def iterate(self, client: BlockingClient, request: Request) -> list[Any]:
         """The events of a stream, iterated; raises the call's error."""
         if self.name == "sync":
             with client.stream(request) as stream:
                 return list(stream)
         return asyncio.run(self._iterated(client, request))
 
-    async def _iterated(self, client: Client, request: Request) -> list[Any]:
+    async def _iterated(self, client: BlockingClient, request: Request) -> list[Any]:
         async with client.stream(request) as stream:
             return [event async for event in stream]
 
-    def failure(self, client: Client, request: Request) -> FamnbError:
+    def failure(self, client: BlockingClient, request: Request) -> FamnbError:
         """The error that a call ends with."""
         with pytest.raises(FamnbError) as caught:
             self.send(client, request)

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from famnb.client import Exchange
+from famnb.client.exchange import Exchange
 from famnb.endpoints import ENDPOINTS, compose
 from famnb.events import Event
 from famnb.reply import Reply, ReplyBuilder

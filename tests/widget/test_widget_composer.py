@@ -10,7 +10,7 @@ import ipywidgets as widgets
 import pytest
 
 import famnb
-from famnb.client import Client
+from famnb.client.client import BlockingClient as Client
 from famnb.widget import Composer
 from famnb.widget.live import live_view
 

@@ -11,7 +11,7 @@ import pydantic
 import pytest
 
 import famnb
-from famnb.client import Client
+from famnb.client.client import BlockingClient as Client
 from famnb.widget import Composer
 
 ENDPOINTS = ["chat", "responses", "web", "messages"]

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import famnb
-from famnb.client import Client
+from famnb.client.client import BlockingClient as Client
 from famnb.endpoints import ENDPOINTS
 from famnb.request import Request
 from famnb.widget import Composer

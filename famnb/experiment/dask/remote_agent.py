@@ -20,7 +20,7 @@ from typing import Any
 
 from famnb.client.auth import Credential
 from famnb.client.batch import Gates
-from famnb.client.client import Client
+from famnb.client.client import BaseClient
 from famnb.client.exchange import Exchange
 from famnb.client.stream import Stream
 from famnb.errors import CredentialError, FamnbError
@@ -86,7 +86,7 @@ class Courier:
     """Makes the calls; what it tells is asked for. Its methods are called from afar, one caller's one after another."""
 
     def __init__(self) -> None:
-        self._client: Client | None = None
+        self._client: BaseClient | None = None
         self._gates = Gates(1)
         self._running: dict[str, Stream] = {}
         self._carried = 0
@@ -98,7 +98,7 @@ class Courier:
 
         Raises CredentialError where there is none.
         """
-        self._client = Client(**settings, api_key=_credential(variable, key), recorder=self._notes)
+        self._client = BaseClient(**settings, api_key=_credential(variable, key), recorder=self._notes)
         self._gates = Gates(concurrency)
 
     async def carry(self, number: int, errands: Iterable[Errand], stops: Iterable[str]) -> None:

@@ -21,7 +21,7 @@ from famnb.client.auth import Credential
 from famnb.client.config import Deadlines, checked
 from famnb.client.engine import drained, error_body
 from famnb.client.response_reader import ResponseReader
-from famnb.client.transport import Answer, Transport, origin_of
+from famnb.client.transport import Response, Transport, origin_of
 from famnb.endpoints import ENDPOINTS
 from famnb.errors import (
     APIStatusError,
@@ -148,7 +148,7 @@ class UpstreamEngine:
         await self._transport.aclose()
 
     @contextlib.asynccontextmanager
-    async def _answer(self, prompt: GenerationPrompt) -> AsyncIterator[tuple[Answer, UpstreamRequest]]:
+    async def _answer(self, prompt: GenerationPrompt) -> AsyncIterator[tuple[Response, UpstreamRequest]]:
         """The answer to a request without what the upstream refuses; raises APIStatusError where it refuses more."""
         model = await self._theirs(prompt.model)
         refused, first = self._refused.get(model, frozenset()), None
@@ -170,7 +170,7 @@ class UpstreamEngine:
             refused |= more
 
     @contextlib.asynccontextmanager
-    async def _sent(self, body: bytes, *, streams: bool) -> AsyncIterator[Answer]:
+    async def _sent(self, body: bytes, *, streams: bool) -> AsyncIterator[Response]:
         """The answer to a request, which is sent once more where a kept connection turned out to be closing."""
         url, began = self._base + _CHAT.path, time.monotonic()
         async with contextlib.AsyncExitStack() as stack:
@@ -182,7 +182,7 @@ class UpstreamEngine:
                 answer = await stack.enter_async_context(self._transport.send(url, body, streams=streams))
             yield answer
 
-    async def _told(self, prompt: GenerationPrompt, answer: Answer, asked: UpstreamRequest) -> AsyncGenerator[Event]:
+    async def _told(self, prompt: GenerationPrompt, answer: Response, asked: UpstreamRequest) -> AsyncGenerator[Event]:
         """What an answer says, up to its proven end; raises FamnbError where it has none."""
         streams = asked.body["stream"] and not answer.content_type.endswith("json")
         intake = ResponseReader(

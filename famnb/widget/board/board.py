@@ -11,7 +11,9 @@ from typing import Any
 import ipywidgets as widgets
 import pandas as pd
 
-from famnb.client import Client, Exchange, Stream
+from famnb.client.client import BlockingClient
+from famnb.client.exchange import Exchange
+from famnb.client.stream import Stream
 from famnb.errors import InvalidRequest
 from famnb.frame.calls import calls
 from famnb.frame.filters import ledger_of
@@ -39,7 +41,7 @@ class Board:
     `replies`, `frame()` and `winner` are for the cells below; `send()`, `stop()` and `pin()` do what the buttons do.
     """
 
-    def __init__(self, client: Client, variants: Any, *, prompt: str = "", system: str = "") -> None:
+    def __init__(self, client: BlockingClient, variants: Any, *, prompt: str = "", system: str = "") -> None:
         """Make a pane for each variant; nothing is sent yet.
 
         `variants` is a list of fields as `famnb.compose` takes them ({"endpoint": "messages", "thinking": 1024}, with a

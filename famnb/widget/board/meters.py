@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from famnb.client import Exchange
+from famnb.client.exchange import Exchange
 from famnb.formatting import dollars
 from famnb.record import prices
 from famnb.record.price import Cost

@@ -15,11 +15,12 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from famnb.client import Client, Stream
 from famnb.client.ask import MOST_ROUNDS, Tools, fitting
+from famnb.client.client import BlockingClient
 from famnb.client.conversation import Turn
+from famnb.client.stream import Stream
 from famnb.errors import InvalidRequest
-from famnb.record import Call, Ledger
+from famnb.record import Ledger, RecordedCall
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.widget.composer.conversation import Talk, TalkDesk
@@ -48,7 +49,7 @@ class Composer:
 
     def __init__(
         self,
-        client: Client,
+        client: BlockingClient,
         *,
         endpoint: str | None = None,
         prompt: str = "",
@@ -170,7 +171,7 @@ class Composer:
         """Stop the reply that is streaming, if one is, and let no tool run; what has come is kept."""
         self._talk.stop()
 
-    def open(self, asked: Request | Reply | Call | str) -> None:
+    def open(self, asked: Request | Reply | RecordedCall | str) -> None:
         """Have a request in the form, exactly: itself, or that of a reply, of a recorded call, or of a call's id.
 
         Raises InvalidRequest where there is no request, KeyError for a call that is not in the client's ledger.

@@ -12,9 +12,10 @@ from typing import Any
 
 import traitlets
 
-from famnb.client import Client, Stream
 from famnb.client.ask import Tools
+from famnb.client.client import BlockingClient
 from famnb.client.conversation import Turn, continued
+from famnb.client.stream import Stream
 from famnb.errors import InvalidRequest
 from famnb.reply import Reply
 from famnb.request import Request
@@ -69,7 +70,7 @@ class Talk:
 
     def __init__(
         self,
-        client: Client,
+        client: BlockingClient,
         desk: TalkDesk,
         *,
         functions: Sequence[Callable[..., Any]],

@@ -10,7 +10,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from famnb.errors import FamnbError
-from famnb.record import Call, Ledger
+from famnb.record import Ledger, RecordedCall
 from famnb.widget.form.controls import boxed, labelled
 from famnb.widget.html import sanitize
 from famnb.widget.html.facts import duration
@@ -33,7 +33,7 @@ class Past:
     title = "History"
     hint = "Open a past call again"
 
-    def __init__(self, ledger: Ledger | None, *, load: Callable[[Call], object]) -> None:
+    def __init__(self, ledger: Ledger | None, *, load: Callable[[RecordedCall], object]) -> None:
         self._ledger, self._load = ledger, load
         self._filter = labelled(
             widgets.Text,
@@ -94,7 +94,7 @@ class Past:
         else:
             self._inspector.show(call)
 
-    def _chosen(self) -> Call | None:
+    def _chosen(self) -> RecordedCall | None:
         if self._ledger is None or self._calls.value is None:
             self._said.value = '<p class="famnb-fault" role="alert">Choose a call first.</p>'
             return None
@@ -124,7 +124,7 @@ def _like(text: str) -> str:
 
 def _line(row: Any) -> str:
     """A call as one line of the list; what tells calls apart comes first, since a narrow page cuts off the rest."""
-    when = Call(row=row, body={}, load=tuple).started_at.astimezone()
+    when = RecordedCall(row=row, body={}, load=tuple).started_at.astimezone()
     taken = "" if row["e2e_s"] is None else duration(row["e2e_s"])
     said = " ".join(sanitize.visible(row["prompt"] or "").split())
     facts = f"{row['endpoint']:<9} {row['model']:<12} {row['standing']:<11} {taken:>7}"

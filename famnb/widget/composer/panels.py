@@ -13,7 +13,7 @@ from typing import Protocol
 
 import ipywidgets as widgets
 
-from famnb.client import Client
+from famnb.client.client import BlockingClient
 from famnb.errors import InvalidRequest
 from famnb.request import Request
 from famnb.widget.composer import presets
@@ -134,7 +134,7 @@ class CodeBox:
     title = "Code"
     hint = "Show a cell that repeats this request"
 
-    def __init__(self, client: Client, *, request: Callable[[], Request]) -> None:
+    def __init__(self, client: BlockingClient, *, request: Callable[[], Request]) -> None:
         self._client, self._request = client, request
         self._kind = labelled(widgets.Dropdown, title="As", help="What the code is for", options=("famnb",))
         self._said = widgets.HTML()

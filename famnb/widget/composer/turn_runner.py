@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol
 
-from famnb.client import Client, Stream
 from famnb.client.ask import Result, Send, Steps, Tools, driven, parsed
+from famnb.client.client import BlockingClient
 from famnb.client.conversation import Said, Turn, answered
+from famnb.client.stream import Stream
 from famnb.errors import FamnbError, Interrupted, ParseError
 from famnb.reply import Reply
 from famnb.request import Request
@@ -42,7 +43,13 @@ class Asker:
     """Asks one turn at a time."""
 
     def __init__(
-        self, client: Client, stage: Stage, *, functions: Sequence[Callable[..., Any]], auto: bool, max_rounds: int
+        self,
+        client: BlockingClient,
+        stage: Stage,
+        *,
+        functions: Sequence[Callable[..., Any]],
+        auto: bool,
+        max_rounds: int,
     ) -> None:
         self._client, self._stage = client, stage
         self._approval = Approval(auto=auto, changed=stage.decided)

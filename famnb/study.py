@@ -1,0 +1,62 @@
+"""The public Experiment: with a client from `connect` where none is given, a live view of its run, ballot and report.
+
+It stands apart from `api` because it needs pandas and ipywidgets, which a script with a Client must not wait for.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from famnb.api import connect
+from famnb.client.client import BlockingClient
+from famnb.experiment.experiment import Judged
+from famnb.widget.experiment import report
+from famnb.widget.experiment.ballot import Ballot
+from famnb.widget.experiment.run_view import ShownRun
+
+
+class Experiment(Judged):
+    """Prompts times variants times repeats, run within a budget, resumed wherever it stopped, and framed.
+
+    `prompts` is a list of texts, a list of rows, a frame, or a `.csv` or `.jsonl` file. A row has a `prompt`, or fills
+    the `template`; `{name}` in it is filled with the row's value of that name, and `id` names the row. Values that no
+    slot uses are an error unless they are `expected` or named in `keep`: those are for scorers.
+    `variants` is what `famnb.grid` makes, a list of mappings, or a mapping of labels to mappings. All other keyword
+    arguments are fields of every request, such as `system=` or `max_tokens=`; answers are streamed unless
+    `stream=False`. Each request is made `repeats` times; before them come `warmup` calls of every variant, marked as
+    such. `seed` decides the order. `name`, together with what is asked, finds earlier calls in the ledger, so that
+    running again resumes.
+    What `run(wait=False)` returns shows itself in a notebook as a bar with spend, times, failures and Stop.
+    Without a `client`, `famnb.connect()` finds one when the first call is made or read.
+    Raises InvalidRequest, naming the row or the variant, before anything is sent.
+    """
+
+    _runs = ShownRun
+
+    @property
+    def client(self) -> BlockingClient:
+        """The client that carries the calls."""
+        if self._client is None:
+            self._client = connect()
+        return self._client
+
+    def vote(self, n: int | None = None, *, voter: str = "", seed: int | None = None) -> Ballot:
+        """A ballot: `n` pairs of answers to the same prompt, or all, to be judged without knowing whose they are.
+
+        Buttons, or keys once the ballot has the focus: left and right arrow or 1 and 2 for the better one, T tie,
+        S skip, U undo, R results. Each vote is kept in the ledger at once, so that a ballot goes on where it was left;
+        `votes()` and `ranking()` read them, also for several people who give their name as `voter`. `seed` decides
+        which pairs, in which order, and which answer stands left; the experiment's own unless given.
+        InvalidRequest where there are no two answers to compare.
+        """
+        return Ballot(self, n=n, voter=voter, seed=seed)
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write what there is of this experiment to one HTML file, in place of what it held; returns where it is.
+
+        Findings, tables, figures, plan, settings, forecast and outcome, sample answers, failures, prices and versions.
+        The file loads nothing and runs nothing, so that it can be sent, kept and printed; it is light or dark as its
+        reader's system is. Raises OSError where it cannot be written, LedgerError if the ledger cannot be read.
+        """
+        return report.save(self, path)
