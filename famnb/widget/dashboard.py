@@ -19,11 +19,11 @@ from famnb.formatting import dollars
 from famnb.frame.calls import calls
 from famnb.frame.filters import HasLedger, ledger_of
 from famnb.record import Ledger
-from famnb.widget.form.controls import labelled
+from famnb.widget.form.controls import make_control
 from famnb.widget.html import sanitize
 from famnb.widget.html.facts import duration
 from famnb.widget.inspector import Inspector, failed
-from famnb.widget.live.base import CLASS, Keys
+from famnb.widget.live.base import SHORTCUT_CLASS, ShortcutGuard
 
 PERIOD_S = 0.5
 """Between two looks at the ledger, and never less than LAZY times what a look takes."""
@@ -55,13 +55,13 @@ class Dashboard(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
         self._session = datetime.fromtimestamp(psutil.Process().create_time(), UTC)
         self._guard = threading.RLock()
         choose = {"layout": widgets.Layout(width="auto")}
-        self._scope = labelled(widgets.Dropdown, title="Calls of", help="Since when", options=SCOPES, **choose)
-        self._model = labelled(widgets.Dropdown, title="Model", help="Of one model", options=(ANY,), **choose)
-        self._endpoint = labelled(
+        self._scope = make_control(widgets.Dropdown, title="Calls of", help="Since when", options=SCOPES, **choose)
+        self._model = make_control(widgets.Dropdown, title="Model", help="Of one model", options=(ANY,), **choose)
+        self._endpoint = make_control(
             widgets.Dropdown, title="Endpoint", help="Of one endpoint", options=(ANY, *ENDPOINTS), **choose
         )
         self._figures, self._trouble, self._unopened = widgets.HTML(), widgets.HTML(), widgets.HTML()
-        self._calls = labelled(
+        self._calls = make_control(
             widgets.Select,
             title="Latest calls",
             help="Choose one to open it",
@@ -77,9 +77,9 @@ class Dashboard(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
         for control in self._filters:
             control.observe(lambda _: self.refresh(), "value")
         self._calls.observe(lambda change: self._open(change["new"]), "value")
-        filters = widgets.HBox([*self._filters, Keys()])
+        filters = widgets.HBox([*self._filters, ShortcutGuard()])
         super().__init__([filters, self._figures, self._calls, self._trouble, self._unopened, self._opened])
-        self.add_class(CLASS)
+        self.add_class(SHORTCUT_CLASS)
         self.refresh()
         threading.Thread(target=self._watch, name="famnb-dashboard", daemon=True).start()
 

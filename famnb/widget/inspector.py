@@ -15,9 +15,9 @@ from famnb import plot
 from famnb.record import Ledger, RecordedCall
 from famnb.reply import Reply
 from famnb.widget.form import images
-from famnb.widget.form.controls import labelled
+from famnb.widget.form.controls import make_control
 from famnb.widget.html import sanitize, transcript
-from famnb.widget.live.copy_box import CLASS, Copyable
+from famnb.widget.live.copy_box import COPY_TABS_CLASS, CopyBox
 
 PAGE = 100
 """Events shown at once."""
@@ -47,9 +47,9 @@ class Inspector(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
         """
         self._transcript = widgets.HTML()
         self._heads = {name: widgets.HTML() for name in ("Request", "Response")}
-        self._raw = {name: Copyable(f"raw {name.lower()}") for name in self._heads}
-        self._copied = Copyable("events", bare=True)
-        self._filter = labelled(
+        self._raw = {name: CopyBox(f"raw {name.lower()}") for name in self._heads}
+        self._copied = CopyBox("events", bare=True)
+        self._filter = make_control(
             widgets.Text, title="Filter", help="Show the events that hold this text", placeholder="all events"
         )
         self._earlier = widgets.Button(description="Earlier", tooltip="The events before these")
@@ -66,7 +66,7 @@ class Inspector(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
         self._later.on_click(lambda _: self._turn(PAGE))
         self._tabs.observe(lambda _: self._draw_timeline(), "selected_index")
         super().__init__([self._tabs])
-        self.add_class(CLASS)
+        self.add_class(COPY_TABS_CLASS)
         self.show(recorded(call, ledger))
 
     @property
@@ -78,11 +78,11 @@ class Inspector(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
         """Lay another call open in the same place."""
         self._call = call
         self._all = _events(call)
-        written = transcript.bundle(call.reply)["text/html"]
+        written = transcript.reply_bundle(call.reply)["text/html"]
         self._transcript.value = f'<div class="jp-RenderedHTMLCommon">{written}</div>'
         for name, (said, raw) in {"Request": _request(call), "Response": _response(call)}.items():
             self._heads[name].value = "".join(f"<p>{sanitize.escape(line)}</p>" for line in said if line)
-            self._raw[name].show(raw, shown=images.brief(raw))
+            self._raw[name].show(raw, preview=images.shorten_image_data(raw))
         self._timeline.children = ()
         self._turn(-self._first)
         self._draw_timeline()

@@ -227,7 +227,7 @@ def test_a_double_click_is_one_wish(page: Page):
 def test_code_and_answers_are_copied_by_keyboard(page: Page, clipboard: str):
     """A button above each block of code and one below the answer; each says that it did, on any kind of page."""
     page.evaluate(HAS_CLIPBOARD if clipboard == "there" else HAS_NONE)
-    everything(page, block(html=sanitize.html("**So:**\n\n```python\nx = 1  # one\n```"), tail="and so on"))
+    everything(page, block(html=sanitize.render_markdown("**So:**\n\n```python\nx = 1  # one\n```"), tail="and so on"))
     view = page.locator("#one")
     for name, text in (("Copy code", "x = 1  # one\n"), ("Copy answer", "So:\n\nx = 1  # one\n\nand so on")):
         view.get_by_role("button", name=name).focus()
@@ -241,7 +241,7 @@ def test_long_words_tables_and_code_do_not_widen_the_page(page: Page):
     """A long word breaks; a wide table and a long line of code scroll in their own box."""
     wide = "|" + "|".join(f"column_{n}" for n in range(60)) + "|\n" + "|-" * 60 + "|\n" + "|1" * 60 + "|"
     long = f"{'W' * 3000}\n\n{wide}\n\n```\n{'x' * 3000}\n```"
-    everything(page, block(html=sanitize.html(long)), block("code", tail="y" * 3000), block(tail="z" * 3000))
+    everything(page, block(html=sanitize.render_markdown(long)), block("code", tail="y" * 3000), block(tail="z" * 3000))
     width = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
     assert width[0] == width[1]
     for part in ("div:has(> table)", "pre"):

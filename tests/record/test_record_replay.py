@@ -194,7 +194,7 @@ def test_a_replay_is_shown_like_a_live_stream(ledger):
     pane = Pane(stream, id="pane")
     assert stream.wait(5)
     assert "replayed" in [words for words, _ in pane.snapshot()["badges"]]
-    assert "replayed" in transcript.bundle(stream.reply)["text/plain"]
+    assert "replayed" in transcript.reply_bundle(stream.reply)["text/plain"]
 
 
 def test_an_unknown_call_cannot_be_played(ledger):

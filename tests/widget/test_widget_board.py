@@ -39,7 +39,7 @@ def ended(board: Board) -> Board:
 
 def heard(board: Board, **message: object) -> None:
     """What the page says."""
-    board._view._message(board._view, message, [])
+    board._view._on_message(board._view, message, [])
 
 
 def test_one_prompt_goes_to_every_pane(client: famnb.Client, outputs: list[dict[str, str]]):

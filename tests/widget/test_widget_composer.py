@@ -53,7 +53,7 @@ def ended(composer: Composer, count: int) -> None:
 
 def heard(composer: Composer, **message: object) -> None:
     """What the page says."""
-    composer._desk._message(composer._desk, message, [])
+    composer._desk._on_message(composer._desk, message, [])
 
 
 @pytest.mark.parametrize("endpoint", ["chat", "responses", "web", "messages"])

@@ -86,7 +86,7 @@ def waiting(composer: Composer) -> Any:
 
 def heard(composer: Composer, **message: object) -> None:
     """What the page says."""
-    composer._desk._message(composer._desk, message, [])
+    composer._desk._on_message(composer._desk, message, [])
 
 
 def said(composer: Composer) -> list[Any]:

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 
 from famnb.endpoints import ENDPOINTS, compose
 from famnb.request import ChatRequest, MessagesRequest, Request, ResponsesRequest
-from famnb.widget.form.draft import Draft, controls, drafted, read
+from famnb.widget.form.draft import Draft, draft_of, form_fields, read_draft
 from famnb.widget.form.fields import EXACT, FIRST, GROUPS, OTHER
-from famnb.widget.form.images import Picture
+from famnb.widget.form.images import PromptImage
 from tests.support.strategies import requests, wide_requests
 
 PNG = "data:image/png;base64," + "iVBORw0KGgo" * 40
@@ -19,7 +19,7 @@ PNG = "data:image/png;base64," + "iVBORw0KGgo" * 40
 @given(requests | wide_requests)
 def test_every_request_opens_as_exactly_itself(request: Request):
     """Whatever it sets, nulls and empty objects included: the form's request is the old one, to the byte and type."""
-    again = read(drafted(request)).request
+    again = read_draft(draft_of(request)).request
     assert again == request
     assert again is not None
     assert again.key() == request.key()
@@ -28,13 +28,13 @@ def test_every_request_opens_as_exactly_itself(request: Request):
 @pytest.mark.parametrize("name", ENDPOINTS)
 def test_a_plain_prompt_opens_in_the_plain_controls(name: str):
     """Nothing of a composed request needs JSON: prompt, system text and pictures are where they were written."""
-    shown = (Picture("https://example.org/cat.png"), Picture(PNG))
+    shown = (PromptImage("https://example.org/cat.png"), PromptImage(PNG))
     draft = Draft(
         endpoint=name, prompt="What is it?\n", system="Be brief.", pictures=shown, raw={("model",): MODEL[name]}
     )
-    request = read(draft).request
+    request = read_draft(draft).request
     assert request is not None
-    assert drafted(request) == draft
+    assert draft_of(request) == draft
 
 
 MODEL = {name: at.models[0] for name, at in ENDPOINTS.items()}
@@ -43,7 +43,7 @@ MODEL = {name: at.models[0] for name, at in ENDPOINTS.items()}
 def test_what_no_control_can_hold_is_kept_as_json():
     """An empty object, a null and a padded text are sent again as they were."""
     request = ResponsesRequest(model="fam-2-5-pro", input="hi", reasoning={}, previous_response_id=" r1 ", store=True)
-    draft = drafted(request)
+    draft = draft_of(request)
     assert set(draft.raw) == {("model",), ("store",), EXACT}
     assert draft.prompt == "hi"
 
@@ -51,12 +51,14 @@ def test_what_no_control_can_hold_is_kept_as_json():
 def test_several_turns_open_as_a_whole_conversation():
     """More than a prompt is the conversation's own field; the system text beside it stays where it was."""
     talk = [{"role": role, "content": role} for role in ("user", "assistant", "user")]
-    draft = drafted(MessagesRequest(model="fam-2-5-pro", messages=talk, system=[{"type": "text", "text": "Be brief."}]))
+    draft = draft_of(
+        MessagesRequest(model="fam-2-5-pro", messages=talk, system=[{"type": "text", "text": "Be brief."}])
+    )
     assert (draft.prompt, draft.system) == ("", "Be brief.")
-    assert read(draft).replaced
+    assert read_draft(draft).replaced
     spoken = [{"role": "system", "content": "Be brief."}, *talk]
-    assert drafted(ChatRequest(model="fam-mini", messages=spoken)).system == ""
-    assert drafted(MessagesRequest(model="fam-2-5-pro", messages=talk, system="Be brief.")).system == ""
+    assert draft_of(ChatRequest(model="fam-mini", messages=spoken)).system == ""
+    assert draft_of(MessagesRequest(model="fam-2-5-pro", messages=talk, system="Be brief.")).system == ""
 
 
 def test_no_text_for_a_control_holds_the_data_of_an_image():
@@ -64,29 +66,29 @@ def test_no_text_for_a_control_holds_the_data_of_an_image():
     part = {"type": "image_url", "image_url": {"url": PNG}}
     talk = [{"role": "user", "content": [part]}, {"role": "assistant", "content": "A cat."}]
     request = ChatRequest(model="fam-mini", messages=talk)
-    draft = drafted(request)
+    draft = draft_of(request)
     assert PNG not in str(draft.raw)
-    assert read(draft).request == request
+    assert read_draft(draft).request == request
 
 
 def test_faults_name_their_field():
     """A text that is no number, JSON that is no object, and a value out of its limits."""
     raw = {("temperature",): "warm", EXACT: "[1]"}
-    assert set(read(Draft(endpoint="chat", raw=raw)).faults) == {("temperature",), EXACT}
-    reading = read(Draft(endpoint="chat", raw={("model",): "fam-mini", EXACT: '{"top_p": 3}'}))
+    assert set(read_draft(Draft(endpoint="chat", raw=raw)).faults) == {("temperature",), EXACT}
+    reading = read_draft(Draft(endpoint="chat", raw={("model",): "fam-mini", EXACT: '{"top_p": 3}'}))
     assert reading.request is None
     assert "top_p" in str(reading.faults)
 
 
 def test_every_field_has_a_heading():
     """A field that the document gains without one would stand under the last."""
-    known = [field for at in ENDPOINTS.values() for field in controls(at)]
+    known = [field for at in ENDPOINTS.values() for field in form_fields(at)]
     assert {field.group for field in known} <= {FIRST, *GROUPS}
     assert {field.path for field in known if field.group == OTHER} == {EXACT}
 
 
 def test_an_unwritten_prompt_is_no_fault():
     """Whoever has just begun is not told off."""
-    reading = read(Draft(endpoint="messages", raw={("model",): "fam-2-5-pro"}))
+    reading = read_draft(Draft(endpoint="messages", raw={("model",): "fam-2-5-pro"}))
     assert reading.faults == {}
     assert reading.request == compose("messages", "…")

@@ -7,19 +7,19 @@ import pytest
 
 from famnb.endpoints import ENDPOINTS
 from famnb.request import ChatRequest, MessagesRequest, Request, ResponsesRequest, WebChatRequest
-from famnb.widget.form.fields import Field, body, faults_of, fields
+from famnb.widget.form.fields import FormField, faults_of, read_texts, request_fields
 
 MODELS = [ChatRequest, ResponsesRequest, WebChatRequest, MessagesRequest]
 
 
-def named(model: type[Request]) -> dict[str, Field]:
-    return {field.name: field for field in fields(model)}
+def named(model: type[Request]) -> dict[str, FormField]:
+    return {field.name: field for field in request_fields(model)}
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_every_field_of_every_endpoint_has_a_control_and_a_help(model: type[Request]):
     """No field of the model is missing, and each carries its docstring."""
-    drawn = fields(model)
+    drawn = request_fields(model)
     assert {field.path[0] for field in drawn} == set(model.model_fields)
     assert all(field.help for field in drawn)
 
@@ -53,7 +53,7 @@ def test_defaults_and_limits_are_the_documents(model: type[Request], name: str, 
 def test_only_what_was_filled_in_is_sent():
     """An empty control puts nothing into the body."""
     raw = {("model",): "fam-2-5-pro", ("temperature",): "", ("thinking", "type"): "enabled", ("max_tokens",): " 64 "}
-    made, faults = body(fields(MessagesRequest), raw)
+    made, faults = read_texts(request_fields(MessagesRequest), raw)
     assert made == {"model": "fam-2-5-pro", "max_tokens": 64, "thinking": {"type": "enabled"}}
     assert not faults
 
@@ -93,7 +93,7 @@ def test_texts_are_read_as_their_field_means_them(name: str, text: str, value: o
 def test_a_text_that_cannot_be_read_is_a_fault_of_its_field(name: str, text: str, words: str):
     """The fault says what was expected; the body is made without the field."""
     path = tuple(name.split("."))
-    made, faults = body(fields(WebChatRequest), {path: text})
+    made, faults = read_texts(request_fields(WebChatRequest), {path: text})
     assert made == {}
     assert words in faults[path]
 
@@ -110,7 +110,7 @@ def test_each_fault_of_validation_stands_at_its_field():
                 "response_format": {"type": "json_schema"},
             }
         )
-    found = faults_of(fields(WebChatRequest), caught.value)
+    found = faults_of(request_fields(WebChatRequest), caught.value)
     assert found["temperature",] == "should be less than or equal to 2, got 3"
     assert found["tools",].startswith("tools[0].function.name: ")
     assert "needs a `json_schema`" in found["response_format", "type"]
@@ -127,4 +127,4 @@ def test_a_fault_inside_a_list_says_where():
     whole = {"model": "fam-2-5-pro", "messages": [{"role": "user", "content": "x"}, 1]}
     with pytest.raises(pydantic.ValidationError) as caught:
         MessagesRequest.model_validate(whole)
-    assert faults_of(fields(MessagesRequest), caught.value)["messages",].startswith("messages[1]: ")
+    assert faults_of(request_fields(MessagesRequest), caught.value)["messages",].startswith("messages[1]: ")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from famnb.widget.html.json_layout import Layout, is_json, laid_out
+from famnb.widget.html.json_layout import JsonLayout, indent_json, is_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -22,18 +22,18 @@ def test_any_cut_is_laid_out_like_the_whole(value: object, data: st.DataObject):
     """Whatever the spaces in it and wherever it is cut, it ends as json.dumps would indent it."""
     text = json.dumps(value, indent=data.draw(st.sampled_from([None, 1, 7])))
     cut = data.draw(st.integers(0, len(text)))
-    layout = Layout()
+    layout = JsonLayout()
     assert layout.add(text[:cut]) + layout.add(text[cut:]) == json.dumps(value, indent=2)
-    assert laid_out(text) == json.dumps(value, indent=2)
+    assert indent_json(text) == json.dumps(value, indent=2)
 
 
 def test_an_incomplete_text_is_readable():
     """Names and values stand one to a line, also before the end is known."""
-    assert Layout().add('{"a":[1,{"b":"x, {') == '{\n  "a": [\n    1,\n    {\n      "b": "x, {'
+    assert JsonLayout().add('{"a":[1,{"b":"x, {') == '{\n  "a": [\n    1,\n    {\n      "b": "x, {'
 
 
 @pytest.mark.parametrize("text", ["Hello, {you}: fine", '{"a": 1', "[" * 100_000, "12", ""])
 def test_what_is_no_json_object_stays_as_it_is(text: str):
     """A sentence with brackets, a text that was cut, and one nested too deeply are shown as they came."""
-    assert laid_out(text) == text
+    assert indent_json(text) == text
     assert not is_json(text)

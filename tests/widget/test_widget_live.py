@@ -26,7 +26,7 @@ class Recording(LiveView):
 
     def hear(self, **message: object) -> None:
         """What the front end says."""
-        self._message(self, message, [])
+        self._on_message(self, message, [])
 
 
 class Idle(Flusher):
@@ -104,7 +104,7 @@ def test_a_view_that_was_never_heard_gets_everything_now_and_then(stream):
 def test_the_last_message_is_everything_and_then_the_end_is_told(view: Recording, stream):
     """A run ends with a snapshot that says so, exactly once, whatever came before."""
     ended = []
-    view.watch(stream, then=lambda: ended.append(view.sent[-1]))
+    view.watch(stream, on_end=lambda: ended.append(view.sent[-1]))
     stream.says(Delta(TEXT, "text", "done")).ends(status="completed", complete=True)
     view.hear(kind="ready", page="page-1")
     view.flush()
@@ -118,7 +118,7 @@ def test_one_pane_of_several_ends_without_the_others(view: Recording, scripted):
     """Its last words come first, then what else it says, its text not again; the end is told when all have ended."""
     left, right = scripted(), scripted()
     ended = []
-    view.follow([Pane(left, id="left"), Pane(right, id="right")], then=lambda: ended.append(view.sent[-1]))
+    view.follow([Pane(left, id="left"), Pane(right, id="right")], on_end=lambda: ended.append(view.sent[-1]))
     view.sent.clear()
     left.says(Delta(TEXT, "tool_call", "{}")).ends(status="completed")
     right.says(Delta(TEXT, "text", "more"))
@@ -200,7 +200,7 @@ def test_the_flusher_carries_a_view_to_its_end(scripted):
     streams = [scripted(), scripted()]
     ends = [threading.Event(), threading.Event()]
     for stream, end in zip(streams, ends, strict=True):
-        Recording(flusher=flusher).watch(stream, then=end.set)
+        Recording(flusher=flusher).watch(stream, on_end=end.set)
     for stream, end in zip(streams, ends, strict=True):
         stream.says(Delta(TEXT, "text", "x")).ends(status="completed")
         assert end.wait(10)
@@ -213,7 +213,7 @@ def test_a_view_that_cannot_be_drawn_stops_nothing(scripted, caplog: pytest.LogC
     ends = [threading.Event(), threading.Event()]
     views = [Recording(flusher=flusher), Recording(flusher=flusher)]
     for view, stream, end in zip(views, streams, ends, strict=True):
-        view.watch(stream, then=end.set)
+        view.watch(stream, on_end=end.set)
     views[0].send = lambda *_: 1 / 0
     for stream, end in zip(streams, ends, strict=True):
         stream.says(Delta(TEXT, "text", "x"))
@@ -229,7 +229,7 @@ def test_a_view_can_be_given_the_next_stream_as_soon_as_one_has_ended(scripted):
 
     def follow(left: int) -> None:
         if left:
-            view.watch(scripted().ends(status="completed"), then=lambda: follow(left - 1))
+            view.watch(scripted().ends(status="completed"), on_end=lambda: follow(left - 1))
         else:
             over.set()
 

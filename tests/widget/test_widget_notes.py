@@ -7,15 +7,15 @@ import json
 import pytest
 
 from famnb.endpoints import ENDPOINTS, compose
-from famnb.widget.form.draft import Draft, read
+from famnb.widget.form.draft import Draft, read_draft
 from famnb.widget.form.fields import EXACT
-from famnb.widget.form.hints import carried, hazards, surprises, unsent
-from famnb.widget.form.images import Picture
+from famnb.widget.form.hints import carry_over, hazards, surprises, unsent
+from famnb.widget.form.images import PromptImage
 
 
 def test_shared_fields_and_the_cap_move_along():
     """Temperature keeps its name, the token cap takes the target's; the model stays where it is served."""
-    kept, losses = carried(
+    kept, losses = carry_over(
         {("model",): "fam-2-5-pro", ("temperature",): "0.7", ("max_tokens",): "100", ("top_p",): ""},
         ENDPOINTS["messages"],
         ENDPOINTS["web"],
@@ -26,14 +26,14 @@ def test_shared_fields_and_the_cap_move_along():
 
 def test_a_text_that_is_wrong_moves_along_too():
     """It is the form's business to say what is wrong with it, there as here."""
-    kept, _ = carried({("temperature",): "warm"}, ENDPOINTS["messages"], ENDPOINTS["chat"])
+    kept, _ = carry_over({("temperature",): "warm"}, ENDPOINTS["messages"], ENDPOINTS["chat"])
     assert kept == {("temperature",): "warm"}
 
 
 def test_a_thinking_budget_becomes_the_nearest_effort():
     """And the loss is said."""
     raw = {("thinking", "type"): "enabled", ("thinking", "budget_tokens"): "2048"}
-    kept, losses = carried(raw, ENDPOINTS["messages"], ENDPOINTS["responses"])
+    kept, losses = carry_over(raw, ENDPOINTS["messages"], ENDPOINTS["responses"])
     assert kept == {("reasoning", "effort"): "medium"}
     assert "nearest reasoning effort" in losses[0]
 
@@ -41,7 +41,7 @@ def test_a_thinking_budget_becomes_the_nearest_effort():
 def test_what_has_no_place_is_named():
     """Each field that is left behind has its sentence."""
     raw = {("tools",): "[]", ("stream_options", "include_usage"): "true"}
-    kept, losses = carried(raw, ENDPOINTS["web"], ENDPOINTS["messages"])
+    kept, losses = carry_over(raw, ENDPOINTS["web"], ENDPOINTS["messages"])
     assert kept == {}
     assert [loss.split()[0] for loss in losses] == ["`stream_options.include_usage`", "`tools`"]
 
@@ -49,18 +49,18 @@ def test_what_has_no_place_is_named():
 def test_a_schema_moves_to_the_place_it_has_at_the_other_endpoint():
     """`text.format` and `response_format` mean the same; only what is left of `text` is named."""
     raw = {("text", "format", "type"): "json_schema", ("text", "format", "schema"): "{}", ("text", "verbosity"): "low"}
-    kept, losses = carried(raw, ENDPOINTS["responses"], ENDPOINTS["web"])
+    kept, losses = carry_over(raw, ENDPOINTS["responses"], ENDPOINTS["web"])
     assert kept == {("response_format", "type"): "json_schema", ("response_format", "json_schema", "schema"): "{}"}
     assert [loss.split()[0] for loss in losses] == ["`text.verbosity`"]
-    assert carried(kept, ENDPOINTS["chat"], ENDPOINTS["responses"])[0] == {
+    assert carry_over(kept, ENDPOINTS["chat"], ENDPOINTS["responses"])[0] == {
         path: text for path, text in raw.items() if path != ("text", "verbosity")
     }
 
 
 def test_a_chosen_model_that_is_not_served_there_is_named():
     """A default that changes is no loss; a choice that cannot be kept is one."""
-    assert carried({("model",): "fam-2-5-pro"}, ENDPOINTS["messages"], ENDPOINTS["chat"]) == ({}, ())
-    _, (loss,) = carried({("model",): "acme/big"}, ENDPOINTS["chat"], ENDPOINTS["web"])
+    assert carry_over({("model",): "fam-2-5-pro"}, ENDPOINTS["messages"], ENDPOINTS["chat"]) == ({}, ())
+    _, (loss,) = carry_over({("model",): "acme/big"}, ENDPOINTS["chat"], ENDPOINTS["web"])
     assert loss == "`acme/big` is left out: web does not serve it"
 
 
@@ -70,7 +70,7 @@ def test_a_system_text_beside_a_whole_conversation_is_said_to_stay_behind():
 
     def said(endpoint: str, raw: dict[tuple[str, ...], str]) -> list[str]:
         draft = Draft(endpoint=endpoint, system="Be kind.", raw={("model",): ENDPOINTS[endpoint].models[0], **raw})
-        return unsent(draft, read(draft))
+        return unsent(draft, read_draft(draft))
 
     assert said("web", talk) != []
     assert said("web", {}) == []
@@ -116,9 +116,9 @@ def test_a_request_without_a_trap_has_no_remark(endpoint: str, fields: dict[str,
 def test_a_conversation_moves_along_without_the_roles_that_are_none_there():
     """Written at one endpoint, it has its place at every other; a system message has none on messages."""
     talk = '[{"role": "system", "content": "Be kind."}, {"role": "user", "content": "hi"}]'
-    kept, losses = carried({("messages",): talk}, ENDPOINTS["chat"], ENDPOINTS["responses"])
+    kept, losses = carry_over({("messages",): talk}, ENDPOINTS["chat"], ENDPOINTS["responses"])
     assert (kept, losses) == ({("input",): talk}, ())
-    kept, losses = carried({("input",): talk}, ENDPOINTS["responses"], ENDPOINTS["messages"])
+    kept, losses = carry_over({("input",): talk}, ENDPOINTS["responses"], ENDPOINTS["messages"])
     assert json.loads(kept["messages",]) == [{"role": "user", "content": "hi"}]
     assert losses == ("1 message of role system left out: messages has no such role",)
 
@@ -126,10 +126,10 @@ def test_a_conversation_moves_along_without_the_roles_that_are_none_there():
 def test_fields_as_json_move_along_field_by_field():
     """Those of the other endpoint stay, the others are named, and what is no JSON yet stays as it is."""
     raw = {EXACT: '{"reasoning": {}, "metadata": {"a": "b"}}'}
-    kept, losses = carried(raw, ENDPOINTS["responses"], ENDPOINTS["web"])
+    kept, losses = carry_over(raw, ENDPOINTS["responses"], ENDPOINTS["web"])
     assert json.loads(kept[EXACT]) == {"reasoning": {}}
     assert [loss.split()[0] for loss in losses] == ["`metadata`"]
-    assert carried({EXACT: "{"}, ENDPOINTS["web"], ENDPOINTS["chat"]) == ({EXACT: "{"}, ())
+    assert carry_over({EXACT: "{"}, ENDPOINTS["web"], ENDPOINTS["chat"]) == ({EXACT: "{"}, ())
 
 
 @pytest.mark.parametrize(
@@ -149,15 +149,15 @@ def test_what_only_one_endpoint_has_is_said_wherever_one_goes(
     """Every other endpoint names the field and where it is at home."""
     for name, target in ENDPOINTS.items():
         if name != source:
-            _, (loss,) = carried({path: "x"}, ENDPOINTS[source], target)
+            _, (loss,) = carry_over({path: "x"}, ENDPOINTS[source], target)
             assert loss == f"`{field}` is left out: {name} cannot carry it (only {homes})"
 
 
 def test_images_where_the_document_names_none_are_remarked_on():
     """They are sent, since many services take them; that one may not is said before it does."""
-    shown = (Picture("https://example.org/cat.png"),)
+    shown = (PromptImage("https://example.org/cat.png"),)
     said = {}
     for name, at in ENDPOINTS.items():
         draft = Draft(endpoint=name, prompt="hi", pictures=shown, raw={("model",): at.models[0]})
-        said[name] = [remark for remark in hazards(draft, read(draft)) if "images" in remark]
+        said[name] = [remark for remark in hazards(draft, read_draft(draft)) if "images" in remark]
     assert {name for name, remarks in said.items() if remarks} == {"web", "messages"}

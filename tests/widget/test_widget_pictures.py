@@ -11,8 +11,8 @@ import pytest
 
 from famnb.errors import InvalidRequest
 from famnb.widget.form import images
-from famnb.widget.form.image_picker import Attachments
-from famnb.widget.form.images import LIMIT_BYTES, Picture
+from famnb.widget.form.image_picker import ImagePicker
+from famnb.widget.form.images import LIMIT_BYTES, PromptImage
 
 HEADS = {
     "png": b"\x89PNG\r\n\x1a\n",
@@ -27,7 +27,7 @@ DATA = HEADS["png"] + b"\x00" * 3000
 def test_an_image_is_what_its_content_says(kind: str):
     """Not what its name says; the data URL holds every byte."""
     data = HEADS[kind] + bytes(range(256))
-    picture = images.uploaded("holiday.bmp", data)
+    picture = images.image_from_file("holiday.bmp", data)
     assert picture.url.startswith(f"data:image/{kind};base64,")
     assert base64.b64decode(picture.url.partition(",")[2]) == data
 
@@ -44,31 +44,31 @@ def test_an_image_is_what_its_content_says(kind: str):
 def test_anything_else_is_refused(data: bytes, words: str):
     """With the name of the file, the limit and what to do."""
     with pytest.raises(InvalidRequest, match=f"cat.png: .*{words}"):
-        images.uploaded("cat.png", data)
+        images.image_from_file("cat.png", data)
 
 
 @pytest.mark.parametrize("url", ["", "cat.png", "ftp://x/y.png", "https://", "javascript:alert(1)", "https://a b/c"])
 def test_an_address_is_http_or_data(url: str):
     """Anything else is refused with an example."""
     with pytest.raises(InvalidRequest, match="expected an address such as https://"):
-        images.linked(url)
-    assert images.linked(" https://example.org/cat.png ") == Picture("https://example.org/cat.png")
-    assert images.linked(images.uploaded("a", DATA).url).uploaded
+        images.image_from_url(url)
+    assert images.image_from_url(" https://example.org/cat.png ") == PromptImage("https://example.org/cat.png")
+    assert images.image_from_url(images.image_from_file("a", DATA).url).is_upload
 
 
 def test_texts_for_widgets_name_the_data_and_get_it_back():
     """The name is short and stands for the data in this process alone."""
-    text = f'{{"url": "{images.uploaded("a", DATA).url}"}}'
-    named = images.shelved(text)
+    text = f'{{"url": "{images.image_from_file("a", DATA).url}"}}'
+    named = images.hide_image_data(text)
     assert len(named) < 80
-    assert images.restored(named) == text
-    assert images.restored("famnb-image:" + "0" * 32) == "famnb-image:" + "0" * 32
-    assert images.holds_data(text)
-    assert images.holds_data(named)
-    assert images.brief(text).endswith('… (3 kB more)"}')
+    assert images.restore_image_data(named) == text
+    assert images.restore_image_data("famnb-image:" + "0" * 32) == "famnb-image:" + "0" * 32
+    assert images.has_image_data(text)
+    assert images.has_image_data(named)
+    assert images.shorten_image_data(text).endswith('… (3 kB more)"}')
 
 
-def upload(box: Attachments, *files: tuple[str, bytes]) -> None:
+def upload(box: ImagePicker, *files: tuple[str, bytes]) -> None:
     """What the page does when files are chosen."""
     box._upload.value = tuple(
         {
@@ -89,16 +89,16 @@ def edits() -> list[int]:
 
 
 @pytest.fixture
-def box(edits: list[int]) -> Attachments:
+def box(edits: list[int]) -> ImagePicker:
     """A box without images."""
-    return Attachments(changed=lambda: edits.append(1))
+    return ImagePicker(changed=lambda: edits.append(1))
 
 
-def test_uploads_are_listed_removed_and_forgotten_by_the_widget(box: Attachments, edits: list[int]):
+def test_uploads_are_listed_removed_and_forgotten_by_the_widget(box: ImagePicker, edits: list[int]):
     """The bytes stay on the Python side: no widget's state has them."""
     upload(box, ("<b>a.png", DATA), ("notes.txt", b"text"))
     (picture,) = box.pictures
-    assert picture.words == "<b>a.png, png, 3 kB"
+    assert picture.description == "<b>a.png, png, 3 kB"
     assert box._upload.value == ()
     assert "notes.txt" in box._trouble.value
     state: Any = widgets.Widget.get_manager_state()
@@ -111,13 +111,13 @@ def test_uploads_are_listed_removed_and_forgotten_by_the_widget(box: Attachments
     assert edits == [1, 1]
 
 
-def test_addresses_are_added_beside_uploads(box: Attachments):
+def test_addresses_are_added_beside_uploads(box: ImagePicker):
     """In the order given; what is no address stays in its box with the reason."""
     upload(box, ("a.png", DATA))
     box._link.value = "https://example.org/cat.png"
     box._add.click()
     box._link.value = "cat"
     box._add.click()
-    assert [picture.words for picture in box.pictures] == ["a.png, png, 3 kB", "https://example.org/cat.png"]
+    assert [picture.description for picture in box.pictures] == ["a.png, png, 3 kB", "https://example.org/cat.png"]
     assert box._link.value == "cat"
     assert "expected an address" in box._trouble.value

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from famnb.errors import InvalidRequest
 from famnb.request import Request
 from famnb.widget.composer import presets
-from famnb.widget.form.draft import Draft, drafted, read
-from famnb.widget.form.images import Picture
+from famnb.widget.form.draft import Draft, draft_of, read_draft
+from famnb.widget.form.images import PromptImage
 from tests.support.strategies import requests
 
 PNG = "data:image/png;base64," + "iVBORw0KGgo" * 40
@@ -20,7 +20,7 @@ DRAFT = Draft(
     endpoint="web",
     prompt="What is a tide?",
     system="Be brief.",
-    pictures=(Picture("https://example.org/cat.png"),),
+    pictures=(PromptImage("https://example.org/cat.png"),),
     raw={("model",): "fam-2-5-pro", ("reasoning", "effort"): "high", ("temperature",): "warm"},
 )
 
@@ -48,14 +48,14 @@ def test_a_preset_is_the_form_again(path: Path):
 @given(requests)
 def test_any_request_comes_back_from_a_preset(path: Path, request: Request):
     """Whatever the form can hold, short of image data and keys."""
-    presets.save(path, "any", drafted(request))
-    assert read(presets.load(path, "any").draft).request == request
+    presets.save(path, "any", draft_of(request))
+    assert read_draft(presets.load(path, "any").draft).request == request
 
 
 def test_the_data_of_an_image_is_never_saved(path: Path):
     """Neither of an upload nor inside a conversation; what is not saved is said."""
     talk = json.dumps([{"role": "user", "content": [{"type": "image_url", "image_url": PNG}]}])
-    draft = Draft(endpoint="chat", prompt="x", pictures=(Picture(PNG, "cat.png"),), raw={("messages",): talk})
+    draft = Draft(endpoint="chat", prompt="x", pictures=(PromptImage(PNG, "cat.png"),), raw={("messages",): talk})
     said = presets.save(path, "cat", draft)
     assert "iVBOR" not in path.read_text()
     assert ["image" in sentence for sentence in said] == [True, True]
@@ -88,7 +88,7 @@ def test_a_preset_of_a_newer_version_loads_as_far_as_it_is_known(path: Path):
     assert draft == Draft(
         endpoint="messages",
         prompt="hi",
-        pictures=(Picture("https://example.org/a.png"),),
+        pictures=(PromptImage("https://example.org/a.png"),),
         raw={("temperature",): "0.2"},
     )
     assert "newer famnb (version 9" in left_out[0]

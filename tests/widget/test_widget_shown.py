@@ -40,7 +40,7 @@ def test_a_reply_shows_itself_as_a_transcript(shell: InteractiveShell):
 
 def test_a_reply_that_is_on_show_already_is_not_shown_again(shell: InteractiveShell):
     """`client.ask(…)` as a cell's last line leaves one transcript; in a later cell the reply shows again."""
-    shell.user_ns["ask"] = lambda: shown.in_this_cell(REPLY) or REPLY
+    shell.user_ns["ask"] = lambda: shown.mark_as_shown(REPLY) or REPLY
     shell.run_cell("ask()", store_history=True)
     assert bundles(shell) == []
     shell.run_cell("reply", store_history=True)
@@ -60,7 +60,7 @@ def test_an_output_knows_whether_a_widget_took_it(shell: InteractiveShell):
 
 def test_a_live_view_in_a_file_says_where_its_reply_is(shell: InteractiveShell):
     """A notebook that is saved in mid-stream holds words of it, not the name of a class."""
-    shown.Output().show(LiveView(), words=UNFINISHED)
+    shown.Output().show(LiveView(), placeholder=UNFINISHED)
     (bundle,) = bundles(shell)
     assert bundle["text/plain"] == UNFINISHED
     assert "application/vnd.jupyter.widget-view+json" in bundle

@@ -19,7 +19,7 @@ def answered(said: str, text: str, before: Turn | None = None, **fields: object)
 def test_a_talk_shows_every_turn_in_order():
     """Prompts, answers, and between them the calls with their arguments and results."""
     last = answered("And tomorrow?", "Colder.", answered("Weather?", "Cold.", rounds=(ROUND,)))
-    plain = transcript.talk(last.path)["text/plain"]
+    plain = transcript.conversation_bundle(last.path)["text/plain"]
     pieces = [
         "Weather?",
         "calls weather",
@@ -38,11 +38,11 @@ def test_what_a_tool_returned_is_inert():
     """A result is as hostile as a model's words: no tag of it reaches the page."""
     evil = Result(call=CALL, content="<img src=x onerror=alert(1)>")
     turn = answered("<script>alert(1)</script>", "Fine.", rounds=(Round(ROUND.reply, (evil,)),))
-    html = transcript.talk([turn])["text/html"]
+    html = transcript.conversation_bundle([turn])["text/html"]
     assert "<img" not in html
     assert "<script" not in html
 
 
 def test_a_talk_without_turns_says_so():
     """Nothing said is not nothing shown."""
-    assert "Nothing has been said yet." in transcript.talk([])["text/plain"]
+    assert "Nothing has been said yet." in transcript.conversation_bundle([])["text/plain"]

@@ -15,7 +15,7 @@ from famnb.events import Fault, Usage
 from famnb.record import Cost
 from famnb.reply import Block, Reply
 from famnb.timing import Timing
-from famnb.widget.html import transcript
+from famnb.widget.html import facts, transcript
 
 FORMS = ["text/html", "text/markdown", "text/plain"]
 REPLY = Reply(
@@ -38,7 +38,7 @@ REPLY = Reply(
 @pytest.mark.parametrize("form", FORMS)
 def test_a_transcript_says_what_was_asked_thought_answered_and_measured(form: str):
     """Prompt, system text, thinking, answer, usage, timing and cost are in every form."""
-    text = transcript.bundle(REPLY)[form].replace("\\", "")
+    text = transcript.reply_bundle(REPLY)[form].replace("\\", "")
     for piece in (
         "messages · fam-2-5-pro",
         "Be brief.",
@@ -58,7 +58,7 @@ def test_a_transcript_says_what_was_asked_thought_answered_and_measured(form: st
 def test_what_is_not_known_is_not_said(form: str):
     """No zero stands in for a missing count, time or price."""
     bare = dataclasses.replace(REPLY, usage=Usage(), timing=Timing(), cost=None)
-    text = transcript.bundle(bare)[form]
+    text = transcript.reply_bundle(bare)[form]
     assert "usage not reported" in text
     assert "cost unknown" in text
     assert "0 tokens" not in text
@@ -69,7 +69,7 @@ def test_what_is_not_known_is_not_said(form: str):
 def test_an_estimated_count_is_marked():
     """A count that nobody reported carries its sign."""
     guessed = dataclasses.replace(REPLY, usage=Usage(input_tokens=10, output_tokens=90, estimated=("output_tokens",)))
-    assert "10 tokens in · ≈90 tokens out" in transcript.bundle(guessed)["text/plain"]
+    assert "10 tokens in · ≈90 tokens out" in transcript.reply_bundle(guessed)["text/plain"]
 
 
 @pytest.mark.parametrize(
@@ -88,21 +88,21 @@ def test_an_estimated_count_is_marked():
 @pytest.mark.parametrize("form", FORMS)
 def test_what_must_be_known_before_believing_it_is_said(form: str, changes: dict[str, object], words: str):
     """Simulated, stopped, cut off, failed and doubtful replies say so in every form."""
-    changed = transcript.bundle(dataclasses.replace(REPLY, **changes))[form].replace("\\", "")
+    changed = transcript.reply_bundle(dataclasses.replace(REPLY, **changes))[form].replace("\\", "")
     assert words in changed
-    assert words not in transcript.bundle(REPLY)[form].replace("\\", "")
+    assert words not in transcript.reply_bundle(REPLY)[form].replace("\\", "")
 
 
 def test_thinking_is_folded():
     """In HTML the thinking is a closed details element with its summary."""
-    assert "<details><summary" in transcript.bundle(REPLY)["text/html"]
+    assert "<details><summary" in transcript.reply_bundle(REPLY)["text/html"]
 
 
 def test_a_tool_call_shows_its_arguments():
     """The call is named and its JSON laid out; JSON that is none is shown as it came."""
     call = Block(at=(0, 0), kind="tool_call", name="look_up", text='{"city":"Ghent"}')
     broken = dataclasses.replace(REPLY, blocks=(call, Block(at=(1, 0), kind="tool_call", name="f", text='{"a":')))
-    text = transcript.bundle(broken)["text/plain"]
+    text = transcript.reply_bundle(broken)["text/plain"]
     assert 'calls look_up:\n{\n  "city": "Ghent"\n}' in text
     assert 'calls f (invalid JSON):\n{"a":' in text
 
@@ -120,7 +120,7 @@ def test_hostile_text_is_inert_wherever_it_stands(place: str):
         "fault": {"status": "failed", "fault": Fault(bad, code=bad)},
         "warning": {"warnings": (bad,)},
     }[place]
-    made = transcript.bundle(dataclasses.replace(REPLY, **hostile))
+    made = transcript.reply_bundle(dataclasses.replace(REPLY, **hostile))
     for form in ("text/html", "text/markdown"):
         assert "alert(1)" in made[form].replace("\\", "")
         assert "<script" not in made[form]
@@ -134,14 +134,14 @@ def test_hostile_text_is_inert_wherever_it_stands(place: str):
 def test_any_text_makes_a_transcript_that_can_be_saved(text: str, kind: str):
     """Nothing a model says keeps its transcript from being made and encoded."""
     block = Block(at=(0, 0), kind=kind, text=text, name=text)
-    for made in transcript.bundle(dataclasses.replace(REPLY, blocks=(block,), model=text)).values():
+    for made in transcript.reply_bundle(dataclasses.replace(REPLY, blocks=(block,), model=text)).values():
         made.encode()
 
 
 def test_a_session_has_the_latest_open_and_the_older_folded():
     """The newest transcript comes first as it is; the others follow under their titles."""
     titled = [(name, dict.fromkeys(FORMS, f"body of {name}")) for name in ("first", "second", "third")]
-    made = transcript.session(titled)
+    made = transcript.stack_bundles(titled)
     assert made["text/html"].startswith("body of third<details")
     assert made["text/html"].index("<summary") < made["text/html"].index("second</summary>body of second")
     assert made["text/plain"].index("third") < made["text/plain"].index("second") < made["text/plain"].index("first")
@@ -157,18 +157,18 @@ def test_the_title_of_a_folded_transcript_tells_it_from_the_others():
 def test_every_endpoint_shows_its_conversation(endpoint: str):
     """System text and prompt are found wherever the endpoint keeps them."""
     asked = Reply(request=compose(endpoint, "the prompt", system="the system"), status="completed", complete=True)
-    assert "> system: the system\n\n> user: the prompt" in transcript.bundle(asked)["text/plain"]
+    assert "> system: the system\n\n> user: the prompt" in transcript.reply_bundle(asked)["text/plain"]
 
 
 def test_a_reply_without_a_request_still_shows():
     """What was folded from events alone has no prompt to show."""
-    assert transcript.bundle(Reply(blocks=REPLY.blocks, status="completed"))["text/plain"].count("user:") == 0
+    assert transcript.reply_bundle(Reply(blocks=REPLY.blocks, status="completed"))["text/plain"].count("user:") == 0
 
 
 def test_an_answer_in_json_keeps_its_indentation():
     """As Markdown it would lose it; in every form it is shown as it came."""
     text = '{\n  "name": "x"\n}'
-    made = transcript.bundle(dataclasses.replace(REPLY, blocks=(Block(at=(0, 0), kind="text", text=text),)))
+    made = transcript.reply_bundle(dataclasses.replace(REPLY, blocks=(Block(at=(0, 0), kind="text", text=text),)))
     assert "{\n  &quot;name&quot;: &quot;x&quot;\n}</code></pre>" in made["text/html"]
     assert f"```\n{text}\n```" in made["text/markdown"]
     assert text in made["text/plain"]
@@ -177,13 +177,13 @@ def test_an_answer_in_json_keeps_its_indentation():
 @pytest.mark.parametrize("blocks", [(), (Block(at=(0, 0), kind="text", text=""),)])
 def test_an_empty_answer_is_said_to_be_empty(blocks: tuple[Block, ...]):
     """Nothing at all would look like a fault of the view."""
-    assert "The answer is empty." in transcript.bundle(dataclasses.replace(REPLY, blocks=blocks))["text/plain"]
+    assert "The answer is empty." in transcript.reply_bundle(dataclasses.replace(REPLY, blocks=blocks))["text/plain"]
 
 
 def test_a_tool_call_is_no_empty_answer():
     """It has arguments where an answer has words, perhaps none."""
     call = dataclasses.replace(REPLY, blocks=(Block(at=(0, 0), kind="tool_call", name="now"),))
-    assert "is empty" not in transcript.bundle(call)["text/plain"]
+    assert "is empty" not in transcript.reply_bundle(call)["text/plain"]
 
 
 @pytest.mark.parametrize(
@@ -199,4 +199,4 @@ def test_a_tool_call_is_no_empty_answer():
 )
 def test_a_time_is_never_rounded_to_nothing(seconds: float, words: str):
     """Two digits tell what can be told, however short it was."""
-    assert transcript.words.duration(seconds) == words
+    assert facts.duration(seconds) == words

@@ -136,7 +136,7 @@ def test_line_ends_that_a_page_does_not_know_are_sent_as_they_were(client: Clien
     """The page's text box has one kind of line end; sending from it what was opened changes nothing."""
     composer = Composer(client)
     composer.open(famnb.compose("messages", "a\r\nb\rc"))
-    composer._desk._message(composer._desk, {"kind": "send", "prompt": "a\nb\nc"}, [])
+    composer._desk._on_message(composer._desk, {"kind": "send", "prompt": "a\nb\nc"}, [])
     composer._talk.stream.wait(20)
     assert composer._talk.stream.exchange.request == famnb.compose("messages", "a\r\nb\rc")
 
@@ -206,7 +206,9 @@ def urls(value: Any) -> list[str]:
 def test_images_become_parts_of_the_message_and_go_along(client: Client, name: str):
     """Each endpoint's own parts; the service takes them; nothing of their data is in any widget."""
     composer = Composer(client, prompt="What is it?", endpoint="chat")
-    composer._editor._attachments.replace((images.uploaded("a.png", PNG), images.linked("https://example.org/b")))
+    composer._editor._attachments.replace(
+        (images.image_from_file("a.png", PNG), images.image_from_url("https://example.org/b"))
+    )
     for title in ("All fields", "Code", "JSON body"):
         control(composer, title).value = True
     control(composer, "Endpoint").value = name
@@ -216,7 +218,7 @@ def test_images_become_parts_of_the_message_and_go_along(client: Client, name: s
         "https://example.org/b",
     ]
     assert client.send(request).status == "completed"
-    data = images.uploaded("a.png", PNG).url.partition(",")[2]
+    data = images.image_from_file("a.png", PNG).url.partition(",")[2]
     assert data[:100] not in str(widgets.Widget.get_manager_state())
     assert data in composer._panels["Code"]._code.text
     assert data in composer._panels["JSON body"]._body.text
@@ -230,7 +232,7 @@ def test_a_preset_is_saved_loaded_and_deleted_from_the_form(client: Client, pres
     composer = Composer(client, prompt="What is a tide?", system="Be brief.", endpoint="web")
     control(composer, "Sampling").value = True
     control(composer, "temperature").value = "0.7"
-    composer._editor._attachments.replace((images.uploaded("a.png", PNG),))
+    composer._editor._attachments.replace((images.image_from_file("a.png", PNG),))
     control(composer, "Presets").value = True
     press(composer, "Save preset")
     said = composer._panels["Presets"]._said

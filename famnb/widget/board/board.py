@@ -25,9 +25,9 @@ from famnb.widget.board.meters import MeteredPane
 from famnb.widget.board.variants import read
 from famnb.widget.board.view import BoardView
 from famnb.widget.html import diff, transcript
-from famnb.widget.live.base import guarding
+from famnb.widget.live.base import guard_callbacks
 from famnb.widget.live.output import Output
-from famnb.widget.live.pane import known
+from famnb.widget.live.pane import reply_so_far
 
 _RELOADED = (
     "This page was reloaded, and a reloaded page cannot change outputs it already has. To save these answers with the "
@@ -64,9 +64,9 @@ class Board:
         self._older: list[tuple[str, transcript.Bundle]] = []
         self._output = Output()
         self._trouble = widgets.HTML()
-        self._guarded = guarded = guarding(self._guard, self._trouble)
+        self._guarded = guarded = guard_callbacks(self._guard, self._trouble)
         self._view = BoardView(
-            sent=guarded(self.send),
+            on_send=guarded(self.send),
             picked=lambda label: guarded(lambda: self.pin(None if label == self.winner else label))(),
             compared=guarded(self._toggled),
             prompt=prompt,
@@ -117,7 +117,7 @@ class Board:
             ]
             self._asked = prompt
             self._place()
-            self._view.follow(panes, then=self._guarded(lambda: self._ended(prompt, panes)))
+            self._view.follow(panes, on_end=self._guarded(lambda: self._ended(prompt, panes)))
         return streams
 
     def stop(self, pane: str | None = None) -> None:
@@ -169,7 +169,7 @@ class Board:
             rows = tuple(
                 table.Row(
                     label=pane.label,
-                    reply=known(pane.stream),
+                    reply=reply_so_far(pane.stream),
                     meters=pane.meters,
                     notes=pane.stream.exchange.request.losses,
                 )
@@ -204,7 +204,7 @@ class Board:
         if self._asked is not None:
             rounds.append(("", table.pending(self._asked, system=self._system)))
         if rounds:
-            return transcript.session(rounds)
+            return transcript.stack_bundles(rounds)
         return table.awaited({variant.label: variant.losses for variant in self._variants})
 
     def _marked(self) -> None:
@@ -230,7 +230,7 @@ class Board:
 
     def _contrasted(self, label: str) -> tuple[str, str] | None:
         found = table.compared(self._reference, label, self.replies)
-        return None if found is None else (diff.html(found), diff.counted(found))
+        return None if found is None else (diff.html(found), diff.describe_differences(found))
 
     def _priced(self, exchange: Exchange, reply: Reply) -> Cost | None:
         ledger = getattr(self._client, "ledger", None)

@@ -20,7 +20,7 @@ from famnb.record.token_estimates import PRIOR
 from famnb.reply import Reply
 from famnb.widget.html import sanitize
 from famnb.widget.html.facts import duration
-from famnb.widget.live.pane import Change, Pane, Streaming, known
+from famnb.widget.live.pane import Change, Pane, Streaming, reply_so_far
 
 PERIOD_S = 1.0
 """Between two readings of the meters: faster than that nobody reads them."""
@@ -97,7 +97,7 @@ class MeteredPane(Pane):
     @property
     def meters(self) -> Meters:
         """The figures now."""
-        reply = known(self.stream)
+        reply = reply_so_far(self.stream)
         if reply.status != "running":
             return read(reply, cost=reply.cost, elapsed_s=0)
         # What a running stream says of its output is a beginning, not a count.

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from famnb.reply import Reply
 from famnb.widget.board.meters import NAMES, Meters
-from famnb.widget.html import diff, sanitize, transcript
-from famnb.widget.html import facts as words
+from famnb.widget.html import diff, facts, sanitize, transcript
 
 WINNER = "★ winner"
 _EMPTY = "Their answers stream here side by side, and stay in the notebook as a table."
@@ -68,12 +67,12 @@ def compared(reference: str | None, label: str, replies: dict[str, Reply]) -> Se
     theirs, ours = replies[reference], replies[label]
     if "running" in (theirs.status, ours.status) or not (theirs.text and ours.text):
         return None
-    return diff.pieces(theirs.text, ours.text)
+    return diff.compare_words(theirs.text, ours.text)
 
 
 def bundle(made: Round) -> transcript.Bundle:
     """The round as notebook output."""
-    head = transcript.written(_asked(made.prompt, made.system))
+    head = transcript.render(_asked(made.prompt, made.system))
     written = [_written(made, row) for row in made.rows]
     table = f'<table style="{_TABLE}"><tbody>{"".join(each["text/html"] for each in written)}</tbody></table>'
     return {
@@ -87,33 +86,33 @@ def awaited(panes: Mapping[str, Sequence[str]]) -> transcript.Bundle:
     """What stands there before the first round: the panes by label, and what the endpoint of each cannot carry."""
     said = f"{len(panes)} {'panes' if len(panes) > 1 else 'pane'}: {' | '.join(panes)}"
     lost = [f"{label}: {loss}" for label, losses in panes.items() for loss in losses]
-    return transcript.written([transcript.Part("note", words) for words in (said, *lost, _EMPTY)])
+    return transcript.render([transcript.Section("note", words) for words in (said, *lost, _EMPTY)])
 
 
 def pending(prompt: str, *, system: str) -> transcript.Bundle:
     """What stands there while a round streams, for a file that is saved meanwhile."""
-    return transcript.written([*_asked(prompt, system), transcript.Part("note", _PENDING)])
+    return transcript.render([*_asked(prompt, system), transcript.Section("note", _PENDING)])
 
 
 def title(made: Round) -> str:
     """One line for a folded round."""
     prompt = " ".join(made.prompt.split())
     won = f"winner {made.winner}" if made.winner else ""
-    facts = [f"{len(made.rows)} variants", won, f"“{prompt if len(prompt) <= 60 else prompt[:59] + '…'}”"]
-    return " · ".join(fact for fact in facts if fact)
+    details = [f"{len(made.rows)} variants", won, f"“{prompt if len(prompt) <= 60 else prompt[:59] + '…'}”"]
+    return " · ".join(detail for detail in details if detail)
 
 
-def _asked(prompt: str, system: str) -> list[transcript.Part]:
+def _asked(prompt: str, system: str) -> list[transcript.Section]:
     """What all panes are asked."""
     said = (("system", system), ("user", prompt))
-    return [transcript.Part("asked", text, role) for role, text in said if text]
+    return [transcript.Section("asked", text, role) for role, text in said if text]
 
 
 def _written(made: Round, row: Row) -> transcript.Bundle:
     """One variant: its name and figures, then its answer."""
     answer = _answer(made, row)
     won = row.label == made.winner
-    badges = [badge.words for badge in words.badges(row.reply)]
+    badges = [badge.text for badge in facts.badges(row.reply)]
     lines = [row.named, ", ".join(badges), *(f"{name}: {figure}" for name, figure in row.figures)]
     small = "<br>".join(sanitize.escape(line) for line in lines if line)
     star = f' <span style="{_WON}">{WINNER}</span>' if won else ""
@@ -126,7 +125,7 @@ def _written(made: Round, row: Row) -> transcript.Bundle:
             f'<div style="{transcript.MUTED}">{small}</div></th>'
             f'<td style="{_BODY}">{answer["text/html"]}</td></tr>'
         ),
-        "text/markdown": f"#### {sanitize.literal(head)}\n\n{answer['text/markdown']}",
+        "text/markdown": f"#### {sanitize.escape_markdown(head)}\n\n{answer['text/markdown']}",
         "text/plain": f"== {sanitize.visible(head)} ==\n({sanitize.visible(figures)})\n\n{answer['text/plain']}",
     }
 
@@ -134,11 +133,11 @@ def _written(made: Round, row: Row) -> transcript.Bundle:
 def _answer(made: Round, row: Row) -> transcript.Bundle:
     """What one variant said, its differences marked where they are wanted."""
     found = made.compared(row)
-    pieces = [part for part in transcript.parts(row.reply) if part.kind in _SHOWN]
-    pieces = [*(transcript.Part("note", note) for note in row.notes), *pieces]
+    pieces = [part for part in transcript.sections(row.reply) if part.kind in _SHOWN]
+    pieces = [*(transcript.Section("note", note) for note in row.notes), *pieces]
     if found is None:
-        return transcript.written(pieces)
-    rest = transcript.written([transcript.Part("note", diff.counted(found)), *_beside(pieces)])
+        return transcript.render(pieces)
+    rest = transcript.render([transcript.Section("note", diff.describe_differences(found)), *_beside(pieces)])
     marked = {
         "text/html": diff.html(found),
         "text/markdown": diff.markdown(found),
@@ -147,7 +146,7 @@ def _answer(made: Round, row: Row) -> transcript.Bundle:
     return {form: f"{rest[form]}\n\n{text}" for form, text in marked.items()}
 
 
-def _beside(pieces: Sequence[transcript.Part]) -> list[transcript.Part]:
+def _beside(pieces: Sequence[transcript.Section]) -> list[transcript.Section]:
     """The pieces that are not the answer itself."""
     return [part for part in pieces if part.kind not in ("text", "code") or part.label]
 
@@ -156,5 +155,5 @@ def _figures(made: Round) -> str:
     """The meters of all variants as a Markdown table."""
     rows = [("variant", *NAMES)]
     rows += [(f"{row.label} {WINNER}" if row.label == made.winner else row.label, *row.meters) for row in made.rows]
-    lines = [f"| {' | '.join(sanitize.literal(' '.join(cell.split())) for cell in row)} |" for row in rows]
+    lines = [f"| {' | '.join(sanitize.escape_markdown(' '.join(cell.split())) for cell in row)} |" for row in rows]
     return "\n".join([lines[0], f"|{' --- |' * len(rows[0])}", *lines[1:]])

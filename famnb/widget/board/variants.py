@@ -11,7 +11,7 @@ from famnb.endpoints import ENDPOINTS, compose, endpoint, endpoint_for
 from famnb.errors import InvalidRequest
 from famnb.request import Request
 from famnb.widget.html import sanitize
-from famnb.widget.html.request_text import turns
+from famnb.widget.html.request_text import message_texts
 
 _EXPECTED = (
     'a list with, for each pane, fields such as {"endpoint": "messages", "model": "fam-2-5-pro"}, a famnb request, '
@@ -139,6 +139,6 @@ def _composed(fields: dict[str, Any], prompt: str, system: str) -> Request:
 def _asking(request: Request, prompt: str, system: str) -> Request:
     if not prompt or prompt == _UNWRITTEN:
         return request
-    own = "\n\n".join(turn.text for turn in turns(request) if turn.role in _SYSTEM)
+    own = "\n\n".join(turn.text for turn in message_texts(request) if turn.role in _SYSTEM)
     asked = compose(request.endpoint, prompt, system=system or own or None).body()
     return request.replace(**{name: value for name, value in asked.items() if name != "model"})

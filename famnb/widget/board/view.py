@@ -22,7 +22,7 @@ class BoardView(PromptBox):
     ended = traitlets.Bool(False).tag(sync=True)
     """Whether a round is over, so that a winner can be chosen also where its panes are no longer shown."""
 
-    ends_whole = False
+    sends_final_snapshot = False
 
     def __init__(self, *, picked: Callable[[str], object], compared: Callable[[], object], **traits: Any) -> None:
         super().__init__(**traits)
@@ -32,13 +32,13 @@ class BoardView(PromptBox):
     def redraw(self) -> None:
         """Send everything again."""
         with self._guard:
-            self._everything()
+            self._send_snapshot()
 
-    def _message(self, widget: object, message: dict[str, Any], buffers: object) -> None:
+    def _on_message(self, widget: object, message: dict[str, Any], buffers: object) -> None:
         match message:
             case {"kind": "pin", "label": str(label)}:
                 self._picked(label)
             case {"kind": "differences"}:
                 self._compared()
             case _:
-                super()._message(widget, message, buffers)
+                super()._on_message(widget, message, buffers)

@@ -28,10 +28,10 @@ from famnb.widget.composer.history_panel import Past
 from famnb.widget.composer.notebook_output import Saved
 from famnb.widget.composer.panels import BodyBox, CodeBox, Panel, PresetBox
 from famnb.widget.form.accordion import Accordion
-from famnb.widget.form.draft import Draft, drafted
+from famnb.widget.form.draft import Draft, draft_of
 from famnb.widget.form.editor import Editor
 from famnb.widget.form.tool_picker import ToolPicker
-from famnb.widget.live.base import CLASS, Keys, guarding
+from famnb.widget.live.base import SHORTCUT_CLASS, ShortcutGuard, guard_callbacks
 from famnb.widget.live.output import Output
 
 _RELOADED = (
@@ -72,9 +72,9 @@ class Composer:
         self._replies: list[Reply] = []
         self._saved = Saved()
         self._trouble = widgets.HTML()
-        guarded = guarding(self._guard, self._trouble)
+        guarded = guard_callbacks(self._guard, self._trouble)
         self._desk = TalkDesk(
-            sent=guarded(self.send), told=lambda message: guarded(lambda: self._talk.told(message))(), prompt=prompt
+            on_send=guarded(self.send), told=lambda message: guarded(lambda: self._talk.told(message))(), prompt=prompt
         )
         self._talk = Talk(
             client,
@@ -100,9 +100,11 @@ class Composer:
         self._beside_form = Accordion(draw=self._opened)
         self._beside_form.arrange(tuple(self._panels), [panel.hint for panel in self._panels.values()])
         folds = [self._beside_form.bar, self._beside_form.box]
-        self._box = widgets.VBox([*self._editor.parts, *folds, self._editor.notes, self._desk, self._trouble, Keys()])
+        self._box = widgets.VBox(
+            [*self._editor.parts, *folds, self._editor.notes, self._desk, self._trouble, ShortcutGuard()]
+        )
         self._box.add_class("famnb-composer")
-        self._box.add_class(CLASS)
+        self._box.add_class(SHORTCUT_CLASS)
         # Not guarded: the view holds its own guard just then, which a turn that is being asked may be waiting for.
         self._desk.observe(lambda _: self._reloaded(), "reloaded")
         self._editor.settle()
@@ -182,7 +184,7 @@ class Composer:
         request = asked if isinstance(asked, Request) else asked.request
         if request is None:
             raise InvalidRequest("request: this reply does not know what was asked; give its call's id")
-        self._fill(drafted(request))
+        self._fill(draft_of(request))
 
     def _ipython_display_(self) -> None:
         self._desk.reloaded = False
@@ -251,5 +253,5 @@ class Composer:
 
     def _changed(self) -> None:
         for title, panel in self._panels.items():
-            if self._beside_form.opened(title):
+            if self._beside_form.is_open(title):
                 panel.changed()

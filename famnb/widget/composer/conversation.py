@@ -22,8 +22,8 @@ from famnb.request import Request
 from famnb.widget.composer.turn_pane import Place, TurnPane
 from famnb.widget.composer.turn_runner import Asker
 from famnb.widget.composer.turn_tree import Branches, Node
-from famnb.widget.form.draft import heard, said_in
-from famnb.widget.form.images import Picture
+from famnb.widget.form.draft import last_user_content, split_content
+from famnb.widget.form.images import PromptImage
 from famnb.widget.live.prompt_box import PromptBox
 
 
@@ -47,18 +47,18 @@ class TalkDesk(PromptBox):
         """Draw one pane anew, if it is shown."""
         with self._guard:
             if pane.id in self._panes and not self._hidden:
-                self._say({"kind": "changes", "panes": {}, "anew": [pane.snapshot()]})
+                self._send_numbered({"kind": "changes", "panes": {}, "anew": [pane.snapshot()]})
 
-    def _message(self, widget: object, message: dict[str, Any], buffers: object) -> None:
+    def _on_message(self, widget: object, message: dict[str, Any], buffers: object) -> None:
         match message:
             case {"kind": "talk" | "reply" | "edit" | "again" | "version" | "decide"}:
                 self._told(message)
                 self.send({"kind": "taken"})
             case {"kind": "stop"}:
-                super()._message(widget, message, buffers)
+                super()._on_message(widget, message, buffers)
                 self._told(message)
             case _:
-                super()._message(widget, message, buffers)
+                super()._on_message(widget, message, buffers)
 
 
 LOOK_S = 0.05
@@ -76,7 +76,7 @@ class Talk:
         functions: Sequence[Callable[..., Any]],
         auto: bool,
         max_rounds: int,
-        fresh: Callable[[str, tuple[Picture, ...] | None], Request],
+        fresh: Callable[[str, tuple[PromptImage, ...] | None], Request],
         expected: Callable[[], Any],
         changed: Callable[[], object],
         ended: Callable[[], object],
@@ -151,21 +151,21 @@ class Talk:
     def say(self, prompt: str) -> Stream:
         """Ask something as the next turn; pictures that an earlier turn had do not go along once more."""
         head = self.tree.head
-        known = [picture.url for node in self.tree.path if node.turn for picture in heard(node.turn.said)[1]]
+        known = [picture.url for node in self.tree.path if node.turn for picture in split_content(node.turn.said)[1]]
         request = self._fresh(prompt, None)
-        shown = heard(said_in(request))[1]
+        shown = split_content(last_user_content(request))[1]
         left = tuple(picture for picture in shown if picture.url not in known)
         return self._ask(request if left == shown else self._fresh(prompt, left), head.end if head else None)
 
     def edit(self, turn: int, prompt: str) -> Stream:
         """Ask something else in the place of a turn; its pictures go along."""
         node = self._node(turn)
-        return self._ask(self._fresh(prompt, heard(_ended(node).said)[1]), node.before)
+        return self._ask(self._fresh(prompt, split_content(_ended(node).said)[1]), node.before)
 
     def regenerate(self, turn: int) -> Stream:
         """Ask a turn once more, with the settings that the form has now."""
         node = self._node(turn)
-        return self._ask(self._fresh(*heard(_ended(node).said)), node.before)
+        return self._ask(self._fresh(*split_content(_ended(node).said)), node.before)
 
     def switch(self, turn: int, version: int) -> None:
         """Look at another version of a turn, and at what followed it."""
@@ -214,7 +214,7 @@ class Talk:
         """Show a call of the turn that is asked."""
         self._desk.turns = len(self.tree.path)
         earlier = [each for each in self._panes() if each is not pane]
-        self._desk.follow([pane], after=earlier, then=over)
+        self._desk.follow([pane], after=earlier, on_end=over)
 
     def decided(self) -> None:
         """Show that a tool call waits, and what became of those before."""
@@ -237,7 +237,9 @@ class Talk:
         self._over.clear()
         labels = {"talk": self.tree.id, "turn": str(len(node.path))}
         try:
-            return self._asker.start(node, requests, said=said_in(fresh), schema=self._expected(), labels=labels)
+            return self._asker.start(
+                node, requests, said=last_user_content(fresh), schema=self._expected(), labels=labels
+            )
         except BaseException:
             self.tree.drop(node, head)
             self._free()
@@ -252,7 +254,7 @@ class Talk:
         panes = []
         for number, node in enumerate(self.tree.path):
             versions = self.tree.versions(node)
-            text = heard(node.turn.said)[0] if node.turn else ""
+            text = split_content(node.turn.said)[0] if node.turn else ""
             node.panes[0].place = Place(number, versions.index(node), len(versions), text)
             panes += node.panes
         return panes

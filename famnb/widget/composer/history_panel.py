@@ -11,7 +11,7 @@ import ipywidgets as widgets
 
 from famnb.errors import FamnbError
 from famnb.record import Ledger, RecordedCall
-from famnb.widget.form.controls import boxed, labelled
+from famnb.widget.form.controls import make_cell, make_control
 from famnb.widget.html import sanitize
 from famnb.widget.html.facts import duration
 
@@ -35,21 +35,21 @@ class Past:
 
     def __init__(self, ledger: Ledger | None, *, load: Callable[[RecordedCall], object]) -> None:
         self._ledger, self._load = ledger, load
-        self._filter = labelled(
+        self._filter = make_control(
             widgets.Text,
             title="Filter calls",
             help="Show the calls that have this in prompt, settings, model, status or error",
             placeholder="all calls",
         )
-        self._calls = labelled(widgets.Select, title="Latest calls", help="The latest first", options=(), rows=7)
+        self._calls = make_control(widgets.Select, title="Latest calls", help="The latest first", options=(), rows=7)
         self._open = widgets.Button(description="Open in the form", tooltip="Fill the form with this call's request")
         self._look = widgets.Button(description="Look inside", tooltip="Show its reply and what went over the wire")
         self._renewed = widgets.Button(description="Refresh", tooltip="Look at the ledger again")
         self._said, self._below = widgets.HTML(), widgets.VBox()
         self._inspector: Any = None
         buttons = widgets.HBox([self._open, self._look, self._renewed])
-        listed = boxed(self._calls, kind="calls")
-        self.box = widgets.VBox([boxed(self._filter, kind="filter"), listed, buttons, self._said, self._below])
+        listed = make_cell(self._calls, kind="calls")
+        self.box = widgets.VBox([make_cell(self._filter, kind="filter"), listed, buttons, self._said, self._below])
         self.box.add_class("famnb-composer-past")
         self._filter.observe(lambda _: self._guarded(self._renew), "value")
         self._open.on_click(lambda _: self._guarded(self._opened))

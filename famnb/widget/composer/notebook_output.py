@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from famnb.widget.composer.turn_tree import Branches, Node
 from famnb.widget.html import transcript
-from famnb.widget.html.transcript import Bundle, Part
+from famnb.widget.html.transcript import Bundle, Section
 from famnb.widget.live.output import Output
 
 _EMPTY = "Replies appear here and are saved with the notebook."
@@ -36,10 +36,10 @@ class Saved:
 
     def _bundle(self, tree: Branches) -> Bundle:
         if not any(node.written for node in tree.path):
-            return transcript.session(self._older) if self._older else _empty()
+            return transcript.stack_bundles(self._older) if self._older else _empty()
         title, latest = _conversation(tree)
         html = f'<div class="{_KEPT}">{latest["text/html"]}</div>'
-        return transcript.session([*self._older, (title, {**latest, "text/html": html})])
+        return transcript.stack_bundles([*self._older, (title, {**latest, "text/html": html})])
 
 
 def _conversation(tree: Branches) -> tuple[str, Bundle]:
@@ -48,14 +48,14 @@ def _conversation(tree: Branches) -> tuple[str, Bundle]:
     others = []
     for branch in tree.others:
         title = f"another version of turn {len(branch[0].path)}: {_title(branch)}"
-        note = transcript.written([Part("note", title)])
-        others.append((title, transcript.joined([note, *_written(branch)])))
-    return _title(path), transcript.session([*others, ("", transcript.joined(_written(path)))])
+        note = transcript.render([Section("note", title)])
+        others.append((title, transcript.join_bundles([note, *_written(branch)])))
+    return _title(path), transcript.stack_bundles([*others, ("", transcript.join_bundles(_written(path)))])
 
 
 def _title(nodes: Sequence[Node]) -> str:
     """Where it was asked, how it began, and how long it is."""
-    said = [transcript.title(node.panes[0].known) for node in nodes if node.written]
+    said = [transcript.title(node.panes[0].reply) for node in nodes if node.written]
     return said[0] + (f" · {len(said)} turns" if len(said) > 1 else "") if said else ""
 
 

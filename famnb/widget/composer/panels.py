@@ -19,10 +19,10 @@ from famnb.request import Request
 from famnb.widget.composer import presets
 from famnb.widget.composer.code_export import code, kinds
 from famnb.widget.form import images
-from famnb.widget.form.controls import boxed, labelled
+from famnb.widget.form.controls import make_cell, make_control
 from famnb.widget.form.draft import Draft, Reading
 from famnb.widget.html import sanitize
-from famnb.widget.live.copy_box import Copyable
+from famnb.widget.live.copy_box import CopyBox
 
 
 class PresetBox:
@@ -34,8 +34,8 @@ class PresetBox:
     def __init__(self, *, draft: Callable[[], Draft], load: Callable[[Draft], object]) -> None:
         self._draft, self._load = draft, load
         self._path = presets.default_path()
-        self._names = labelled(widgets.Dropdown, title="Preset", help="Those saved so far", options=())
-        self._name = labelled(
+        self._names = make_control(widgets.Dropdown, title="Preset", help="Those saved so far", options=())
+        self._name = make_control(
             widgets.Text, title="Save as", help="The name to save this form under", placeholder="a name"
         )
         self._said = widgets.HTML()
@@ -44,8 +44,8 @@ class PresetBox:
             self._button("Delete preset", "Forget this preset", self._deleted),
             self._button("Save preset", "Save the form under this name, in place of one so called", self._saved),
         ]
-        old = widgets.HBox([boxed(self._names, kind="preset"), *buttons[:2]])
-        new = widgets.HBox([boxed(self._name, kind="preset"), buttons[2]])
+        old = widgets.HBox([make_cell(self._names, kind="preset"), *buttons[:2]])
+        new = widgets.HBox([make_cell(self._name, kind="preset"), buttons[2]])
         self.box = widgets.VBox([old, new, self._said])
         self.box.add_class("famnb-composer-presets")
 
@@ -97,7 +97,9 @@ class PresetBox:
             self._said.value = f'<p class="famnb-fault" role="alert">{sanitize.escape(str(error))}</p>'
 
     def _say(self, *words: str) -> None:
-        self._said.value = "".join(f'<p class="famnb-help" role="status">{sanitize.words(each)}</p>' for each in words)
+        self._said.value = "".join(
+            f'<p class="famnb-help" role="status">{sanitize.render_docstring(each)}</p>' for each in words
+        )
 
 
 class BodyBox:
@@ -109,7 +111,7 @@ class BodyBox:
     def __init__(self, *, reading: Callable[[], Reading]) -> None:
         self._reading = reading
         self._said = widgets.HTML()
-        self._body = Copyable("JSON body")
+        self._body = CopyBox("JSON body")
         self.box = widgets.VBox([self._said, self._body])
 
     def opened(self) -> None:
@@ -122,7 +124,7 @@ class BodyBox:
         valid = "" if reading.request else ", not valid yet"
         self._said.value = f'<span class="famnb-help">POST {reading.path}{valid}</span>'
         text = json.dumps(reading.body, indent=2, ensure_ascii=False)
-        self._body.show(text, shown=images.brief(text))
+        self._body.show(text, preview=images.shorten_image_data(text))
 
 
 _SAFE = "It runs as it stands; the key is read from the environment."
@@ -136,10 +138,10 @@ class CodeBox:
 
     def __init__(self, client: BlockingClient, *, request: Callable[[], Request]) -> None:
         self._client, self._request = client, request
-        self._kind = labelled(widgets.Dropdown, title="As", help="What the code is for", options=("famnb",))
+        self._kind = make_control(widgets.Dropdown, title="As", help="What the code is for", options=("famnb",))
         self._said = widgets.HTML()
-        self._code = Copyable("code")
-        self.box = widgets.VBox([boxed(self._kind, kind="kind"), self._said, self._code])
+        self._code = CopyBox("code")
+        self.box = widgets.VBox([make_cell(self._kind, kind="kind"), self._said, self._code])
         self._renewing = False
         """Whether the kinds change by themselves, so that nothing was chosen."""
         self._kind.observe(lambda _: self.changed(), "value")
@@ -166,7 +168,7 @@ class CodeBox:
             self._renewing = False
         made = code(request, kind=chosen, base_url=self._client.base_url(request.endpoint))
         self._said.value = f'<span class="famnb-help">{_SAFE}</span>'
-        self._code.show(made, shown=images.brief(made))
+        self._code.show(made, preview=images.shorten_image_data(made))
 
 
 class Panel(Protocol):

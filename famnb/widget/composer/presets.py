@@ -17,8 +17,8 @@ from famnb.endpoints import ENDPOINTS
 from famnb.errors import InvalidRequest
 from famnb.secret_patterns import found, known_keys
 from famnb.widget.form import images
-from famnb.widget.form.draft import Draft, controls
-from famnb.widget.form.images import Picture
+from famnb.widget.form.draft import Draft, form_fields
+from famnb.widget.form.images import PromptImage
 
 VERSION = 1
 _KNOWN = ("endpoint", "prompt", "system", "images", "fields")
@@ -90,9 +90,9 @@ def delete(path: File, name: str) -> None:
 
 def _saved(draft: Draft) -> tuple[dict[str, Any], tuple[str, ...]]:
     """A draft as a preset, and what is not in it."""
-    links = images.links(draft.pictures)
+    links = images.without_uploads(draft.pictures)
     texts = {".".join(path): text for path, text in draft.raw.items() if text.strip()}
-    heavy = [name for name, text in texts.items() if images.holds_data(text)]
+    heavy = [name for name, text in texts.items() if images.has_image_data(text)]
     left = [f"`{name}` is not saved: it holds the data of an image" for name in heavy]
     if count := len(draft.pictures) - len(links):
         left.append(f"{count} uploaded {'image is' if count == 1 else 'images are'} not saved: a preset holds no data")
@@ -109,7 +109,7 @@ def _saved(draft: Draft) -> tuple[dict[str, Any], tuple[str, ...]]:
 def _loaded(entry: dict[str, Any]) -> Loaded:
     """What an entry says, piece by piece: a piece of another form is left out."""
     at = ENDPOINTS[entry["endpoint"]]
-    known = {field.name: field for field in controls(at)}
+    known = {field.name: field for field in form_fields(at)}
     left = [f"`{name}` is left out: this famnb does not know it" for name in entry if name not in _KNOWN]
     texts = {name: entry.get(name, "") for name in ("prompt", "system")}
     given = entry.get("fields", {})
@@ -124,7 +124,7 @@ def _loaded(entry: dict[str, Any]) -> Loaded:
     shown = []
     for url in entry.get("images", ()) if isinstance(entry.get("images", ()), list) else ():
         try:
-            shown.append(images.linked(url) if isinstance(url, str) else _no_link(url))
+            shown.append(images.image_from_url(url) if isinstance(url, str) else _no_link(url))
         except InvalidRequest as fault:
             left.append(f"An image is left out: {fault}")
     draft = Draft(
@@ -137,7 +137,7 @@ def _loaded(entry: dict[str, Any]) -> Loaded:
     return Loaded(draft, tuple(left))
 
 
-def _no_link(url: object) -> Picture:
+def _no_link(url: object) -> PromptImage:
     raise InvalidRequest(f"expected an address, got {url!r:.40}")
 
 

@@ -11,8 +11,8 @@ from famnb.client.ask import Result
 from famnb.reply import Block, Reply
 from famnb.widget.composer.approval import Verdicts
 from famnb.widget.html import sanitize, transcript
-from famnb.widget.html.transcript import Part
-from famnb.widget.live.pane import Pane, Streaming, final
+from famnb.widget.html.transcript import Section
+from famnb.widget.live.pane import Pane, Streaming, final_block
 
 
 class Place(NamedTuple):
@@ -35,7 +35,7 @@ class TurnPane(Pane):
         stream: Streaming,
         *,
         id: str,
-        asked: Sequence[Part],
+        asked: Sequence[Section],
         verdicts: Verdicts,
         results: Sequence[Result],
         stop: bool,
@@ -52,20 +52,20 @@ class TurnPane(Pane):
         self._rendered: list[dict[str, Any]] | None = None
 
     @property
-    def known(self) -> Reply:
+    def reply(self) -> Reply:
         """The reply with what was made of it."""
-        known, made = super().known, self.outcome
+        known, made = super().reply, self.outcome
         return known if made is None else dataclasses.replace(known, warnings=made.warnings, parsed=made.parsed)
 
     @property
     def waits(self) -> Block | None:
         """The call that waits for a verdict."""
-        return next((each for each in self.known.tool_calls if self._verdicts.get(each.at) == "asked"), None)
+        return next((each for each in self.reply.tool_calls if self._verdicts.get(each.at) == "asked"), None)
 
-    def final(self, pieces: Sequence[Part]) -> list[dict[str, Any]]:
+    def final_blocks(self, pieces: Sequence[Section]) -> list[dict[str, Any]]:
         """The blocks of its reply, each call followed by its verdict or its result; Markdown is rendered once."""
         if self._rendered is None:
-            self._rendered = super().final(pieces)
+            self._rendered = super().final_blocks(pieces)
         calls = self.stream.reply.tool_calls
         numbers = iter(range(len(calls)))
         made = []
@@ -78,7 +78,7 @@ class TurnPane(Pane):
     def _after(self, call: Block, number: int, *, last: bool) -> list[dict[str, Any]]:
         """What stands below a tool call."""
         if number < len(self._results):
-            return [final(transcript.returned(self._results[number]))]
+            return [final_block(transcript.result_section(self._results[number]))]
         name = sanitize.visible(call.name)
         match self._verdicts.get(call.at):
             case "asked":
@@ -107,6 +107,6 @@ class TurnPane(Pane):
         call = self.waits
         if call is not None:
             return f"{sanitize.visible(call.name)} waits for your approval"
-        left = () if self.outcome else self.known.tool_calls[len(self._results) :]
+        left = () if self.outcome else self.reply.tool_calls[len(self._results) :]
         running = [each.name for each in left if self._verdicts.get(each.at) == "approved"]
         return f"running {sanitize.visible(running[0])} …" if running else ""

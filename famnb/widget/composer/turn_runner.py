@@ -99,7 +99,7 @@ class Asker:
         node.panes[-1].outcome = reply
         node.turn = turn = Turn(said, reply, node.before.turn if node.before else None)
         try:
-            node.written = transcript.of_turn(turn)
+            node.written = transcript.turn_bundle(turn)
         finally:
             self._stage.ended()
 
@@ -115,7 +115,7 @@ class Asker:
         pane = TurnPane(
             stream,
             id=f"{node.id}.{len(rounds)}",
-            asked=[] if rounds else transcript.asking(step.request, whole=node.before is None),
+            asked=[] if rounds else transcript.prompt_sections(step.request, whole=node.before is None),
             verdicts=self._approval.begin(),
             results=self._results,
             stop=bool(rounds or node.before),

@@ -240,12 +240,12 @@ def _keys(pair: tuple[Cell, Cell] | Voted) -> tuple[str, str]:
 
 def _answer(reply: Reply) -> str:
     """An answer as HTML: its words, and nothing that tells whose they are."""
-    return transcript.written([part for part in transcript.parts(reply) if part.kind in _SHOWN])["text/html"]
+    return transcript.render([part for part in transcript.sections(reply) if part.kind in _SHOWN])["text/html"]
 
 
 def _asked(cell: Cell) -> str:
-    return transcript.written([transcript.Part("asked", cell.prompt.text, "user")])["text/html"]
+    return transcript.render([transcript.Section("asked", cell.prompt.text, "user")])["text/html"]
 
 
 def _plain(words: str) -> transcript.Bundle:
-    return transcript.written([transcript.Part("note", f"{words}.")])
+    return transcript.render([transcript.Section("note", f"{words}.")])

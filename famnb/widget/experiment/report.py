@@ -54,7 +54,7 @@ def setup(trial: Trial) -> str:
         for variant in trial.variants
     ]
     head = ("variant", "endpoint", "model", "own fields")
-    shared = f"<h3>Fields of every request</h3>{sanitize.code(_fields(trial.fields))}" if trial.fields else ""
+    shared = f"<h3>Fields of every request</h3>{sanitize.code_block(_fields(trial.fields))}" if trial.fields else ""
     prompts = [[prompt.id, prompt.text] for prompt in trial.prompts[:PROMPTS]]
     more = len(trial.prompts) - PROMPTS
     rest = f'<p class="soft">{more:,} more are not listed.</p>' if more > 0 else ""
@@ -256,7 +256,7 @@ def _answers(trial: Trial, answered: pd.DataFrame) -> Iterator[str]:
         for _, row in first[first["prompt_id"] == prompt_id].sort_values("variant").iterrows():
             shown = f'<p class="soft">{sanitize.escape(str(row["call_id"]))} cannot be read.</p>'
             with contextlib.suppress(KeyError, LedgerError):
-                shown = transcript.bundle(trial.ledger.call(str(row["call_id"])).reply)["text/html"]
+                shown = transcript.reply_bundle(trial.ledger.call(str(row["call_id"])).reply)["text/html"]
             cards.append(f'<div class="answer"><h4>{sanitize.escape(str(row["variant"]))}</h4>{shown}</div>')
         title = sanitize.escape(f"{prompt_id} · {_beginning(texts[prompt_id])}")
         opened = " open" if place == 0 else ""

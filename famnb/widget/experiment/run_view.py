@@ -70,14 +70,14 @@ def bundle(run: Run, *, trouble: str = "") -> transcript.Bundle:
     errors = f"Errors: {_errors(run)}." if run.errors else ""
     notes = [*report.notes, errors]
     said = [
-        transcript.Part("head", report.head),
-        *(transcript.Part("failure", each) for each in (broken, trouble) if each),
-        *(transcript.Part("note", each) for each in notes if each),
+        transcript.Section("head", report.head),
+        *(transcript.Section("failure", each) for each in (broken, trouble) if each),
+        *(transcript.Section("note", each) for each in notes if each),
     ]
-    made = transcript.written(said)
+    made = transcript.render(said)
     if not rows:
         return made
-    after = transcript.written([transcript.Part("note", more)] if more else [])
+    after = transcript.render([transcript.Section("note", more)] if more else [])
     return {
         "text/html": made["text/html"] + formatting.markup(head, rows) + (after["text/html"] if more else ""),
         "text/markdown": "\n\n".join([made["text/markdown"], _markdown([head, *rows]), after["text/markdown"]]).strip(),
@@ -136,7 +136,7 @@ def _variants(run: Run) -> tuple[list[str], list[list[str]], str]:
 
 
 def _markdown(rows: list[list[str]]) -> str:
-    lines = [f"| {' | '.join(sanitize.literal(' '.join(cell.split())) for cell in row)} |" for row in rows]
+    lines = [f"| {' | '.join(sanitize.escape_markdown(' '.join(cell.split())) for cell in row)} |" for row in rows]
     return "\n".join([lines[0], f"|{' --- |' * len(rows[0])}", *lines[1:]])
 
 

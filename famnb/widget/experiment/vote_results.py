@@ -29,7 +29,7 @@ def bundle(experiment: Judged, *, said: str) -> transcript.Bundle:
     try:
         ranking = experiment.ranking()
     except ValueError as error:
-        return transcript.written([transcript.Part("note", f"{said}. No ranking yet: {error}.")])
+        return transcript.render([transcript.Section("note", f"{said}. No ranking yet: {error}.")])
     rows = [_row(name, line, frame) for name, line in ranking.frame.iterrows()]
     lines = [f"{said}. {ranking.n:,} votes count.", *claims(ranking)]
     lines += [] if ranking.bounded else ["One never lost or never won: half a win both ways was added to each pair."]
@@ -38,7 +38,7 @@ def bundle(experiment: Judged, *, said: str) -> transcript.Bundle:
     head = (*_HEAD, *_BESIDE)
     return {
         "text/html": "".join(f"<p>{sanitize.escape(line)}</p>" for line in lines) + _html(head, rows) + _figure(frame),
-        "text/markdown": "\n\n".join([*(sanitize.literal(line) for line in lines), _markdown(head, rows)]),
+        "text/markdown": "\n\n".join([*(sanitize.escape_markdown(line) for line in lines), _markdown(head, rows)]),
         "text/plain": "\n".join([*lines, pd.DataFrame(rows, columns=head).to_string(index=False)]),
     }
 
@@ -68,7 +68,7 @@ def _html(head: tuple[str, ...], rows: list[list[str]]) -> str:
 
 
 def _markdown(head: tuple[str, ...], rows: list[list[str]]) -> str:
-    lines = [head, ["---"] * len(head), *([sanitize.literal(value) for value in row] for row in rows)]
+    lines = [head, ["---"] * len(head), *([sanitize.escape_markdown(value) for value in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

@@ -36,7 +36,7 @@ class Accordion:
         self.bar.children = [*(self._buttons[name] for name in names), *([self._all] if self._all else [])]
         self._show()
 
-    def opened(self, name: str) -> bool:
+    def is_open(self, name: str) -> bool:
         """Whether a box is open."""
         return name in self._names and (self._buttons[name].value or bool(self._all and self._all.value))
 
@@ -52,7 +52,7 @@ class Accordion:
         return button
 
     def _show(self) -> None:
-        shown = [name for name in self._names if self.opened(name)]
+        shown = [name for name in self._names if self.is_open(name)]
         for name in set(self._boxes) - set(shown):
             # What a folded box held may be closed by others meanwhile.
             self._boxes[name].children = self._boxes[name].children[:1]

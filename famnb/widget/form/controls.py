@@ -9,12 +9,12 @@ from typing import Any, assert_never
 import ipywidgets as widgets
 
 from famnb.endpoints import Endpoint
-from famnb.widget.form.draft import controls
-from famnb.widget.form.fields import FIRST, GROUPS, Field, Path, Raw
+from famnb.widget.form.draft import form_fields
+from famnb.widget.form.fields import FIRST, GROUPS, FieldPath, FieldTexts, FormField
 from famnb.widget.html import sanitize
 
-MODEL: Path = ("model",)
-_IMPLIED: Mapping[Path, tuple[Path, str]] = {
+MODEL: FieldPath = ("model",)
+_IMPLIED: Mapping[FieldPath, tuple[FieldPath, str]] = {
     ("thinking", "budget_tokens"): (("thinking", "type"), "enabled"),
     ("response_format", "json_schema", "schema"): (("response_format", "type"), "json_schema"),
     ("text", "format", "schema"): (("text", "format", "type"), "json_schema"),
@@ -22,27 +22,27 @@ _IMPLIED: Mapping[Path, tuple[Path, str]] = {
 """What a field that is filled in says about another that is not: without it the service would not heed it."""
 
 
-class Form:
+class RequestForm:
     """The controls of an endpoint and the text in each; `changed` is called after each edit.
 
     `raw` are texts to begin with, those that fit.
     """
 
-    def __init__(self, endpoint: Endpoint, *, raw: Raw, changed: Callable[[], object]) -> None:
+    def __init__(self, endpoint: Endpoint, *, raw: FieldTexts, changed: Callable[[], object]) -> None:
         self.endpoint = endpoint
-        self.fields = controls(endpoint)
-        self.raw: dict[Path, str] = {
+        self.fields = form_fields(endpoint)
+        self.raw: dict[FieldPath, str] = {
             field.path: raw[field.path] for field in self.fields if field.fits(raw.get(field.path, ""))
         }
         if not self.raw.get(MODEL):
             self.raw[MODEL] = endpoint.models[0]
         self._changed = changed
         self._layout = widgets.Layout()
-        self._notes: dict[Path, tuple[widgets.HTML, str]] = {}
-        self._inputs: dict[Path, Any] = {}
-        self._inferred: set[Path] = set()
+        self._notes: dict[FieldPath, tuple[widgets.HTML, str]] = {}
+        self._inputs: dict[FieldPath, Any] = {}
+        self._inferred: set[FieldPath] = set()
         """What was set because another field implies it, and is unset with it."""
-        self._faults: Mapping[Path, str] = {}
+        self._faults: Mapping[FieldPath, str] = {}
         self._drawn: dict[str, list[widgets.Widget]] = {}
         self._sections: dict[str, widgets.Widget] = {}
 
@@ -52,7 +52,7 @@ class Form:
         here = {field.group for field in self.fields}
         return tuple(group for group in GROUPS if group in here)
 
-    def drawn(self, group: str) -> list[widgets.Widget]:
+    def group_controls(self, group: str) -> list[widgets.Widget]:
         """The controls under a heading, made when they are first asked for."""
         if group not in self._drawn:
             members = [field for field in self.fields if field.group == group]
@@ -63,15 +63,15 @@ class Form:
     def section(self, group: str) -> widgets.Widget:
         """The controls under a heading as one box."""
         if group not in self._sections:
-            self._sections[group] = widgets.VBox(self.drawn(group), layout=self._layout)
+            self._sections[group] = widgets.VBox(self.group_controls(group), layout=self._layout)
             self._sections[group].add_class("famnb-all")
         return self._sections[group]
 
-    def filled(self, group: str) -> int:
+    def count_set(self, group: str) -> int:
         """How many fields under a heading are set."""
         return sum(bool(self.raw.get(field.path, "").strip()) for field in self.fields if field.group == group)
 
-    def write(self, path: Path, text: str) -> None:
+    def write(self, path: FieldPath, text: str) -> None:
         """Have a field hold a text, as if it had been typed."""
         if path in self._inputs:
             self._inputs[path].value = text
@@ -89,14 +89,14 @@ class Form:
             section.close()
         self._layout.close()
 
-    def show(self, faults: Mapping[Path, str]) -> None:
+    def show(self, faults: Mapping[FieldPath, str]) -> None:
         """Put each fault under its control, in place of the help."""
         self._faults = faults
         for path, (note, help) in self._notes.items():
             words = sanitize.escape(faults.get(path, ""))
             note.value = f'<span class="famnb-fault" role="alert">{words}</span>' if words else help
 
-    def _control(self, field: Field) -> widgets.Widget:
+    def _control(self, field: FormField) -> widgets.Widget:
         control = self._inputs[field.path] = self._input(field)
         control.observe(lambda change: self._edited(field.path, change["new"]), "value")
         words = field.help
@@ -104,15 +104,15 @@ class Form:
             words += " When filled in, it is sent instead of the prompt."
         if field.path == ("system",):
             words += " When filled in, it is sent instead of the system text above."
-        help = "" if field.group == FIRST else f'<span class="famnb-help">{sanitize.words(words)}</span>'
+        help = "" if field.group == FIRST else f'<span class="famnb-help">{sanitize.render_docstring(words)}</span>'
         note = widgets.HTML(help, layout=self._layout)
         self._notes[field.path] = (note, help)
-        return boxed(control, note, kind=field.kind, layout=self._layout)
+        return make_cell(control, note, kind=field.kind, layout=self._layout)
 
-    def _input(self, field: Field) -> Any:
+    def _input(self, field: FormField) -> Any:
         unset = field.hint or "not set"
         make = partial(
-            labelled, title=field.name, help=field.help, value=self.raw.get(field.path, ""), layout=self._layout
+            make_control, title=field.name, help=field.help, value=self.raw.get(field.path, ""), layout=self._layout
         )
         match field.kind:
             case "choice":
@@ -131,14 +131,14 @@ class Form:
             case _:
                 assert_never(field.kind)
 
-    def _edited(self, path: Path, value: str) -> None:
+    def _edited(self, path: FieldPath, value: str) -> None:
         self.raw[path] = value
         self._inferred.discard(path)
         if path in _IMPLIED:
             self._infer(*_IMPLIED[path], wanted=bool(value.strip()))
         self._changed()
 
-    def _infer(self, path: Path, value: str, *, wanted: bool) -> None:
+    def _infer(self, path: FieldPath, value: str, *, wanted: bool) -> None:
         """Set what another field implies, or unset it with that field; what was chosen stays as it is."""
         if self.raw.get(path) and path not in self._inferred:
             return
@@ -149,12 +149,12 @@ class Form:
             self._inferred.add(path)
 
 
-def labelled(kind: Callable[..., Any], *, title: str, help: str, **traits: Any) -> Any:
+def make_control(kind: Callable[..., Any], *, title: str, help: str, **traits: Any) -> Any:
     """A control of a kind with its label and tooltip."""
     return kind(description=title, tooltip=help, style={"description_width": "initial"}, **traits)
 
 
-def boxed(control: widgets.Widget, *below: widgets.Widget, kind: str, **traits: Any) -> widgets.Widget:
+def make_cell(control: widgets.Widget, *below: widgets.Widget, kind: str, **traits: Any) -> widgets.Widget:
     """A control with what stands below it, as one cell of the form."""
     box = widgets.VBox([control, *below], **traits)
     box.add_class("famnb-control")

@@ -18,14 +18,23 @@ from famnb.errors import InvalidRequest
 from famnb.request import Request
 from famnb.request.message_parts import TEXT_TYPES
 from famnb.widget.form import images
-from famnb.widget.form.fields import EXACT, OTHER, Field, Path, Raw, body, faults_of, fields
-from famnb.widget.form.images import Picture
+from famnb.widget.form.fields import (
+    EXACT,
+    OTHER,
+    FieldPath,
+    FieldTexts,
+    FormField,
+    faults_of,
+    read_texts,
+    request_fields,
+)
+from famnb.widget.form.images import PromptImage
 
 UNWRITTEN = "…"
 """Stands for a prompt while only the settings are looked at."""
-_APART: frozenset[Path] = frozenset({("instructions",)})
+_APART: frozenset[FieldPath] = frozenset({("instructions",)})
 """Drawn once, as the system text."""
-_EXACT = Field(
+_EXACT = FormField(
     path=EXACT,
     kind="json",
     help="An object of fields that are sent as they stand, in place of what their controls say; for what has none.",
@@ -44,9 +53,9 @@ class Draft:
     """What is asked."""
     system: str = ""
     """How the model shall behave."""
-    pictures: tuple[Picture, ...] = ()
+    pictures: tuple[PromptImage, ...] = ()
     """Images that go along with the prompt."""
-    raw: Raw = dataclasses.field(default_factory=dict)
+    raw: FieldTexts = dataclasses.field(default_factory=dict)
     """The text in each control."""
 
 
@@ -58,7 +67,7 @@ class Reading:
     """The endpoint's path."""
     request: Request | None
     """The request; None while there are faults."""
-    faults: Mapping[Path, str]
+    faults: Mapping[FieldPath, str]
     """What is wrong, by field."""
     body: Mapping[str, Any]
     """The JSON body as it stands, right or wrong."""
@@ -66,16 +75,16 @@ class Reading:
     """Whether a whole conversation is sent instead of the prompt."""
 
 
-def controls(at: Endpoint) -> tuple[Field, ...]:
+def form_fields(at: Endpoint) -> tuple[FormField, ...]:
     """The fields of an endpoint that have a control."""
-    return (*(field for field in fields(at.request) if field.path not in _APART), _EXACT)
+    return (*(field for field in request_fields(at.request) if field.path not in _APART), _EXACT)
 
 
-def read(draft: Draft) -> Reading:
+def read_draft(draft: Draft) -> Reading:
     """The request that a draft means, or what keeps it from being one; a prompt that is not written yet is no fault."""
     at = endpoint(draft.endpoint)
-    known = controls(at)
-    made, faults = body(known, {path: images.restored(text) for path, text in draft.raw.items()})
+    known = form_fields(at)
+    made, faults = read_texts(known, {path: images.restore_image_data(text) for path, text in draft.raw.items()})
     exact = made.pop(EXACT[0], {})
     if not isinstance(exact, dict):
         faults[EXACT], exact = f"an object is expected, got {json.dumps(exact)[:40]}", {}
@@ -92,22 +101,22 @@ def read(draft: Draft) -> Reading:
     )
 
 
-def drafted(request: Request) -> Draft:
+def draft_of(request: Request) -> Draft:
     """The draft that means exactly this request."""
     at, whole = endpoint(request.endpoint), request.body()
     said, left = _said(at, whole)
-    known = controls(at)
+    known = form_fields(at)
     written = {field: field.write(value) for field in known for value in _at(left, field.path)}
     texts = {field.path: text for field, text in written.items() if field.fits(text)}
-    made, _ = body(known, texts)
+    made, _ = read_texts(known, texts)
     exact = {name: value for name, value in left.items() if _canonical(made.get(name, ...)) != _canonical(value)}
     raw = {path: text for path, text in texts.items() if path[0] not in exact}
     if exact:
         raw[EXACT] = json.dumps(exact, indent=2, ensure_ascii=False)
-    return dataclasses.replace(said, raw={path: images.shelved(text) for path, text in raw.items()})
+    return dataclasses.replace(said, raw={path: images.hide_image_data(text) for path, text in raw.items()})
 
 
-def worded(request: Request, prompt: str, shown: Sequence[Picture]) -> Request:
+def replace_prompt(request: Request, prompt: str, shown: Sequence[PromptImage]) -> Request:
     """The request with something else for the last thing that its user says; raises InvalidRequest."""
     at = endpoint(request.endpoint)
     field = at.request.prompt_field
@@ -121,12 +130,12 @@ def worded(request: Request, prompt: str, shown: Sequence[Picture]) -> Request:
     return request.replace(**{field: [*told[:-1], last]})
 
 
-def heard(said: Said) -> tuple[str, tuple[Picture, ...]]:
+def split_content(said: Said) -> tuple[str, tuple[PromptImage, ...]]:
     """The text and the pictures of what a user says."""
-    return (said, ()) if isinstance(said, str) else (_text(said), tuple(Picture(url) for url in _urls(said)))
+    return (said, ()) if isinstance(said, str) else (_text(said), tuple(PromptImage(url) for url in _urls(said)))
 
 
-def said_in(request: Request) -> Said:
+def last_user_content(request: Request) -> Said:
     """What a request's user says last: a text, or parts where there is more than a text."""
     told = request.body()[request.prompt_field]
     content: Said = told if isinstance(told, str) else told[-1].get("content") or ""
@@ -134,7 +143,7 @@ def said_in(request: Request) -> Said:
     return text if isinstance(content, str) or (text and len(content) == 1) else content
 
 
-def _asked(at: Endpoint, prompt: str, system: str, shown: Sequence[Picture]) -> dict[str, Any]:
+def _asked(at: Endpoint, prompt: str, system: str, shown: Sequence[PromptImage]) -> dict[str, Any]:
     """The part of the body that a prompt, a system text and pictures make."""
     words = prompt if prompt.strip() else UNWRITTEN
     made = compose(at.name, words, system=system if system.strip() else None).body()
@@ -146,7 +155,7 @@ def _asked(at: Endpoint, prompt: str, system: str, shown: Sequence[Picture]) -> 
     return made
 
 
-def _parts(at: Endpoint, prompt: str, shown: Sequence[Picture]) -> list[dict[str, Any]]:
+def _parts(at: Endpoint, prompt: str, shown: Sequence[PromptImage]) -> list[dict[str, Any]]:
     """A prompt with pictures as parts of a message."""
     if at.name == "responses":
         return [
@@ -174,7 +183,7 @@ def _said(at: Endpoint, whole: Mapping[str, Any]) -> tuple[Draft, dict[str, Any]
     return draft, {name: value for name, value in whole.items() if name not in told}
 
 
-def _heard(at: Endpoint, whole: Mapping[str, Any]) -> tuple[str, str, tuple[Picture, ...]]:
+def _heard(at: Endpoint, whole: Mapping[str, Any]) -> tuple[str, str, tuple[PromptImage, ...]]:
     """The prompt, system text and pictures that a body seems to have."""
     said = whole[at.request.prompt_field]
     system = _text(whole.get("instructions") or whole.get("system"))
@@ -183,7 +192,7 @@ def _heard(at: Endpoint, whole: Mapping[str, Any]) -> tuple[str, str, tuple[Pict
     if said[0].get("role") == "system":
         system = _text(said[0].get("content"))
     content = said[-1].get("content")
-    shown = tuple(Picture(url) for url in _urls(content))
+    shown = tuple(PromptImage(url) for url in _urls(content))
     return _text(content), system, shown
 
 
@@ -207,7 +216,7 @@ def _urls(content: Any) -> list[str]:
             return []
 
 
-def _at(values: Any, path: Path) -> list[Any]:
+def _at(values: Any, path: FieldPath) -> list[Any]:
     """The value at a place, if there is one."""
     for step in path:
         if not isinstance(values, dict) or step not in values:

@@ -17,17 +17,17 @@ from famnb.errors import InvalidRequest
 from famnb.request import Request
 from famnb.widget.form import hints
 from famnb.widget.form.accordion import Accordion
-from famnb.widget.form.controls import MODEL, Form, boxed, labelled
-from famnb.widget.form.draft import Draft, Reading, read, worded
-from famnb.widget.form.fields import FIRST, FORM, GROUPS, IMAGES, TOOLS, Path
-from famnb.widget.form.image_picker import Attachments
-from famnb.widget.form.images import Picture
+from famnb.widget.form.controls import MODEL, RequestForm, make_cell, make_control
+from famnb.widget.form.draft import Draft, Reading, read_draft, replace_prompt
+from famnb.widget.form.fields import FIRST, FORM, GROUPS, IMAGES, TOOLS, FieldPath
+from famnb.widget.form.image_picker import ImagePicker
+from famnb.widget.form.images import PromptImage
 from famnb.widget.form.tool_picker import ToolPicker
 from famnb.widget.html import sanitize
-from famnb.widget.live.base import Guarded
+from famnb.widget.live.base import CallbackGuard
 from famnb.widget.live.prompt_box import PromptBox
 
-_STREAM: Path = ("stream",)
+_STREAM: FieldPath = ("stream",)
 
 
 class Editor:
@@ -40,12 +40,12 @@ class Editor:
         endpoint: str,
         system: str,
         given: ToolPicker,
-        guarded: Guarded,
+        guarded: CallbackGuard,
         changed: Callable[[], object],
     ) -> None:
         self._desk, self._given = desk, given
         self._guarded, self._changed = guarded, changed
-        self._left: dict[str, dict[Path, str]] = {}
+        self._left: dict[str, dict[FieldPath, str]] = {}
         """What was filled in at the endpoints that were left."""
         self._losses: tuple[str, ...] = ()
         self._settled = False
@@ -73,25 +73,27 @@ class Editor:
     @property
     def reading(self) -> Reading:
         """What that comes to."""
-        return read(self.draft)
+        return read_draft(self.draft)
 
-    def request(self, prompt: str, shown: tuple[Picture, ...] | None = None) -> Request:
+    def request(self, prompt: str, shown: tuple[PromptImage, ...] | None = None) -> Request:
         """The request that the form's settings make of a prompt, with its own pictures or with those given.
 
         Raises InvalidRequest, naming the fields, when it is none.
         """
         draft = self.draft
         shown = draft.pictures if shown is None else shown
-        reading = read(dataclasses.replace(draft, prompt=prompt, pictures=shown))
+        reading = read_draft(dataclasses.replace(draft, prompt=prompt, pictures=shown))
         if not prompt.strip() and not reading.replaced:
             raise InvalidRequest("prompt: nothing is asked yet; write a prompt")
         if reading.request is None:
-            raise InvalidRequest("; ".join(map(said, reading.faults.items())))
+            raise InvalidRequest("; ".join(map(fault_text, reading.faults.items())))
         return reading.request
 
-    def fresh(self, prompt: str, shown: tuple[Picture, ...] | None = None) -> Request:
+    def fresh(self, prompt: str, shown: tuple[PromptImage, ...] | None = None) -> Request:
         """The same, with the prompt in the place of what the form's own conversation ends with, if it has one."""
-        return worded(self.request(prompt, shown), prompt, self._attachments.pictures if shown is None else shown)
+        return replace_prompt(
+            self.request(prompt, shown), prompt, self._attachments.pictures if shown is None else shown
+        )
 
     def fill(self, draft: Draft) -> None:
         """Have the form hold a draft and nothing else."""
@@ -114,12 +116,14 @@ class Editor:
         self.form.show(reading.faults)
         self._given.read()
         self._desk.replaced = reading.replaced
-        self._desk.fault = next(map(said, reading.faults.items()), "")
+        self._desk.fault = next(map(fault_text, reading.faults.items()), "")
         remarks = [*self._losses, *hints.unsent(self.draft, reading), *hints.hazards(self.draft, reading)]
-        self.notes.value = "".join(f'<p class="famnb-remark">{sanitize.words(remark)}</p>' for remark in remarks)
+        self.notes.value = "".join(
+            f'<p class="famnb-remark">{sanitize.render_docstring(remark)}</p>' for remark in remarks
+        )
         wrong = {field.group for field in self.form.fields if field.path in reading.faults}
         for group in self._groups:
-            count = len(self._attachments.pictures) if group == IMAGES else self.form.filled(group)
+            count = len(self._attachments.pictures) if group == IMAGES else self.form.count_set(group)
             self._settings.mark(group, "to mend" if group in wrong else f"{count} set" if count else "")
         self._changed()
 
@@ -128,7 +132,7 @@ class Editor:
         if not self._settled:
             return
         source, target = self.form.endpoint, endpoint(self._endpoint.value)
-        kept, self._losses = hints.carried(self.form.raw, source, target)
+        kept, self._losses = hints.carry_over(self.form.raw, source, target)
         own = {field.path for field in self.form.fields} - {MODEL}
         before = {path: text for path, text in self._left.get(target.name, {}).items() if path not in own}
         left, self._left[source.name] = self.form, dict(self.form.raw)
@@ -140,7 +144,7 @@ class Editor:
 
     def _controls(self, name: str, system: str) -> None:
         """Make the controls that all endpoints share."""
-        self._endpoint = labelled(
+        self._endpoint = make_control(
             widgets.Dropdown,
             title="Endpoint",
             help="Where to send it",
@@ -148,8 +152,8 @@ class Editor:
             value=endpoint(name).name,
         )
         self._where = widgets.HTML()
-        self._place = boxed(self._endpoint, self._where, kind="endpoint")
-        self._system = labelled(
+        self._place = make_cell(self._endpoint, self._where, kind="endpoint")
+        self._system = make_control(
             widgets.Textarea,
             title="System",
             help="How the model shall behave",
@@ -157,7 +161,7 @@ class Editor:
             placeholder="not set",
             rows=1,
         )
-        self._attachments = Attachments(changed=self._guarded(self._edited))
+        self._attachments = ImagePicker(changed=self._guarded(self._edited))
         self._boxes = {TOOLS: widgets.HBox(self._given.tools), FORM: widgets.HBox(self._given.schemas)}
         for box in self._boxes.values():
             box.add_class("famnb-composer-given")
@@ -168,7 +172,7 @@ class Editor:
         """What to know before it is sent."""
         self.parts: list[widgets.Widget] = [
             self._first,
-            boxed(self._system, kind="system"),
+            make_cell(self._system, kind="system"),
             self._settings.bar,
             self._settings.box,
         ]
@@ -177,15 +181,15 @@ class Editor:
             control.observe(_heedless(self._guarded(callback)), "value")
         self._desk.observe(_heedless(self._guarded(self._edited)), "prompt")
 
-    def _drawn(self, name: str, raw: Mapping[Path, str]) -> Form:
-        return Form(endpoint(name), raw=raw, changed=self._guarded(self._edited))
+    def _drawn(self, name: str, raw: Mapping[FieldPath, str]) -> RequestForm:
+        return RequestForm(endpoint(name), raw=raw, changed=self._guarded(self._edited))
 
-    def _arrange(self, form: Form) -> None:
+    def _arrange(self, form: RequestForm) -> None:
         """Put a form's controls in their places."""
         self.form = form
         at = form.endpoint
         self._where.value = f'<span class="famnb-help">{at.title}: POST {at.path}</span>'
-        self._first.children = [self._place, *form.drawn(FIRST)]
+        self._first.children = [self._place, *form.group_controls(FIRST)]
         self._given.attach(form)
         self._settings.arrange(self._groups, [self._hint(group) for group in self._groups])
 
@@ -207,7 +211,7 @@ class Editor:
         return [*([before] if before and before.children else []), self.form.section(group)]
 
 
-def said(fault: tuple[Path, str]) -> str:
+def fault_text(fault: tuple[FieldPath, str]) -> str:
     """A fault with the name of its field."""
     path, words = fault
     name = ".".join(path)

@@ -59,10 +59,10 @@ def group_of(model: type[Request], name: str) -> str:
     return _BY_NAME.get(name, OTHER)
 
 
-Path: TypeAlias = tuple[str, ...]
+FieldPath: TypeAlias = tuple[str, ...]
 """A field's place in the body: ("thinking", "budget_tokens")."""
-Kind: TypeAlias = Literal["choice", "switch", "integer", "number", "text", "json"]
-Raw: TypeAlias = Mapping[Path, str]
+FieldKind: TypeAlias = Literal["choice", "switch", "integer", "number", "text", "json"]
+FieldTexts: TypeAlias = Mapping[FieldPath, str]
 """What the form holds: the text in each control; empty is unset."""
 _SWITCH = {"true": True, "false": False}
 _INTEGER = re.compile(r"[+-]?\d{1,18}")
@@ -70,11 +70,11 @@ _NUMBER = re.compile(r"[+-]?(\d{1,18}\.?\d*|\.\d+)([eE][+-]?\d{1,2})?")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class FormField:
     """One control of the form."""
 
-    path: Path
-    kind: Kind
+    path: FieldPath
+    kind: FieldKind
     help: str
     choices: tuple[str, ...] = ()
     """All values of a choice; suggestions for any other kind."""
@@ -139,7 +139,7 @@ class Field:
 
 
 @functools.cache
-def fields(model: type[Request]) -> tuple[Field, ...]:
+def request_fields(model: type[Request]) -> tuple[FormField, ...]:
     """Every field that can be set, nested ones by their own place, in the order of the document."""
     schema = model.model_json_schema()
     return tuple(
@@ -148,7 +148,7 @@ def fields(model: type[Request]) -> tuple[Field, ...]:
     )
 
 
-def _walk(schema: Mapping[str, Any], above: Path, definitions: Mapping[str, Any]) -> Iterator[Field]:
+def _walk(schema: Mapping[str, Any], above: FieldPath, definitions: Mapping[str, Any]) -> Iterator[FormField]:
     for name, node in schema["properties"].items():
         path = (*above, name)
         variants = list(_variants(node, definitions))
@@ -171,10 +171,10 @@ def _variants(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Iterat
         yield node
 
 
-def _field(path: Path, node: Mapping[str, Any], variants: Sequence[Mapping[str, Any]]) -> Field:
+def _field(path: FieldPath, node: Mapping[str, Any], variants: Sequence[Mapping[str, Any]]) -> FormField:
     choices = tuple(str(value) for each in variants for value in _values(each))
     kind = _kind(variants)
-    return Field(
+    return FormField(
         path=path,
         kind=kind,
         help=node.get("description", ""),
@@ -188,7 +188,7 @@ def _values(node: Mapping[str, Any]) -> Sequence[Any]:
     return [node["const"]] if "const" in node else node.get("enum", ())
 
 
-def _kind(variants: Sequence[Mapping[str, Any]]) -> Kind:
+def _kind(variants: Sequence[Mapping[str, Any]]) -> FieldKind:
     if len(variants) != 1:
         return "json"
     (node,) = variants
@@ -230,10 +230,10 @@ def _plain(value: Any) -> str:
             return str(value)
 
 
-def body(known: Sequence[Field], raw: Raw) -> tuple[dict[str, Any], dict[Path, str]]:
+def read_texts(known: Sequence[FormField], raw: FieldTexts) -> tuple[dict[str, Any], dict[FieldPath, str]]:
     """The body that the texts make, and the faults of those that cannot be read; what is empty is not in it."""
     made: dict[str, Any] = {}
-    faults: dict[Path, str] = {}
+    faults: dict[FieldPath, str] = {}
     for field in known:
         text = raw.get(field.path, "").strip()
         if not text:
@@ -250,10 +250,10 @@ def body(known: Sequence[Field], raw: Raw) -> tuple[dict[str, Any], dict[Path, s
     return made, faults
 
 
-def faults_of(known: Sequence[Field], error: pydantic.ValidationError) -> dict[Path, str]:
+def faults_of(known: Sequence[FormField], error: pydantic.ValidationError) -> dict[FieldPath, str]:
     """The faults that validation found, each at the field it belongs to; () where it belongs to none."""
     paths = {field.path for field in known}
-    found: dict[Path, str] = {}
+    found: dict[FieldPath, str] = {}
     for fault in error.errors(include_url=False):
         steps = tuple(step for step in fault["loc"] if isinstance(step, str) and not step.startswith("<"))
         at = next((steps[:length] for length in range(len(steps), 0, -1) if steps[:length] in paths), None)

@@ -13,10 +13,10 @@ from famnb.request.message_parts import Reasoning
 from famnb.request.messages import Message, Thinking
 from famnb.request.responses import InputItem, TextOptions
 from famnb.widget.form.draft import Draft, Reading
-from famnb.widget.form.fields import EXACT, Path, Raw, fields
+from famnb.widget.form.fields import EXACT, FieldPath, FieldTexts, request_fields
 
-_MODEL: Path = ("model",)
-_ALIKE: tuple[tuple[Path, Path], ...] = (
+_MODEL: FieldPath = ("model",)
+_ALIKE: tuple[tuple[FieldPath, FieldPath], ...] = (
     (("text", "format", "type"), ("response_format", "type")),
     (("text", "format", "name"), ("response_format", "json_schema", "name")),
     (("text", "format", "schema"), ("response_format", "json_schema", "schema")),
@@ -33,12 +33,12 @@ _TEXT_ONLY = ("web", "messages")
 _SEEING = "chat and responses"
 
 
-def carried(raw: Raw, source: Endpoint, target: Endpoint) -> tuple[dict[Path, str], tuple[str, ...]]:
+def carry_over(raw: FieldTexts, source: Endpoint, target: Endpoint) -> tuple[dict[FieldPath, str], tuple[str, ...]]:
     """The form's texts at another endpoint, and what it cannot carry, a sentence each.
 
     A field of the same name or meaning keeps its text, right or wrong; so does the model if it is served there.
     """
-    known = {field.path for field in fields(target.request)}
+    known = {field.path for field in request_fields(target.request)}
     alike = {(source.request.cap,): (target.request.cap,), **dict(_ALIKE), **{there: here for here, there in _ALIKE}}
     alike[source.request.prompt_field,] = (target.request.prompt_field,)
     kept, lost = _exact(raw.get(EXACT, ""), target)
@@ -67,9 +67,9 @@ def carried(raw: Raw, source: Endpoint, target: Endpoint) -> tuple[dict[Path, st
     return kept, (*losses, *unsaid)
 
 
-def _exact(text: str, target: Endpoint) -> tuple[dict[Path, str], defaultdict[str, list[Path]]]:
+def _exact(text: str, target: Endpoint) -> tuple[dict[FieldPath, str], defaultdict[str, list[FieldPath]]]:
     """What of the fields that are written as JSON is kept, and what is lost."""
-    lost: defaultdict[str, list[Path]] = defaultdict(list)
+    lost: defaultdict[str, list[FieldPath]] = defaultdict(list)
     try:
         values = json.loads(text or "{}")
     except ValueError:

@@ -26,7 +26,7 @@ _shelf: dict[str, str] = {}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Picture:
+class PromptImage:
     """An image by its address, which for an upload is its data."""
 
     url: str
@@ -35,30 +35,31 @@ class Picture:
     """What the file was called; empty for a link."""
 
     @property
-    def uploaded(self) -> bool:
+    def is_upload(self) -> bool:
         """Whether its data travels with the request."""
         return self.url.startswith("data:")
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """What it is, in a few words."""
-        if not self.uploaded:
+        if not self.is_upload:
             return self.url
         kind, _, data = self.url.removeprefix("data:image/").partition(";base64,")
-        return f"{self.name or 'image'}, {kind}, {size(len(data) * 3 // 4)}"
+        return f"{self.name or 'image'}, {kind}, {format_size(len(data) * 3 // 4)}"
 
 
-def uploaded(name: str, data: bytes) -> Picture:
+def image_from_file(name: str, data: bytes) -> PromptImage:
     """An image file as a picture; raises InvalidRequest for anything but a PNG, JPEG, GIF or WebP of moderate size."""
     if len(data) > LIMIT_BYTES:
-        raise InvalidRequest(f"{name}: {size(len(data))} is too large; expected at most {size(LIMIT_BYTES)}: scale it")
+        limit = format_size(LIMIT_BYTES)
+        raise InvalidRequest(f"{name}: {format_size(len(data))} is too large; expected at most {limit}: scale it")
     kind = _kind(data)
     if kind is None:
         raise InvalidRequest(f"{name}: its content is no {', '.join(KINDS[:-1])} or {KINDS[-1]} image; convert it")
-    return Picture(f"data:image/{kind.lower()};base64,{base64.b64encode(data).decode()}", name)
+    return PromptImage(f"data:image/{kind.lower()};base64,{base64.b64encode(data).decode()}", name)
 
 
-def linked(url: str) -> Picture:
+def image_from_url(url: str) -> PromptImage:
     """An image by its address; raises InvalidRequest for what is none."""
     url = url.strip()
     if url.startswith("data:"):
@@ -66,11 +67,11 @@ def linked(url: str) -> Picture:
             data = base64.b64decode(url.partition(";base64,")[2], validate=True)
         except binascii.Error:
             data = b""
-        return dataclasses.replace(uploaded("this data URL", data), name="")
+        return dataclasses.replace(image_from_file("this data URL", data), name="")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc or any(map(str.isspace, url)):
         raise InvalidRequest(f"image: expected an address such as https://example.org/cat.png, got {url[:60]!r}")
-    return Picture(url)
+    return PromptImage(url)
 
 
 def _kind(data: bytes) -> str | None:
@@ -86,34 +87,34 @@ def _kind(data: bytes) -> str | None:
     return None
 
 
-def size(count: int) -> str:
+def format_size(count: int) -> str:
     """A number of bytes as one reads it."""
     return f"{count / 1024 / 1024:.1f} MB" if count >= 1024 * 1024 else f"{max(1, round(count / 1024))} kB"
 
 
-def shelved(text: str) -> str:
+def hide_image_data(text: str) -> str:
     """A text with a name in the place of each image's data."""
     return _DATA.sub(lambda match: _named(match[0]), text)
 
 
-def restored(text: str) -> str:
+def restore_image_data(text: str) -> str:
     """A text with the data in the place of each name that stands for an image here."""
     return _NAMED.sub(lambda match: _shelf.get(match[0], match[0]), text)
 
 
-def brief(text: str) -> str:
+def shorten_image_data(text: str) -> str:
     """A text to look at, with the beginning of each image's data only."""
-    return _SHORT.sub(lambda match: f"{match[1]}… ({size(len(match[2]) * 3 // 4)} more)", text)
+    return _SHORT.sub(lambda match: f"{match[1]}… ({format_size(len(match[2]) * 3 // 4)} more)", text)
 
 
-def holds_data(text: str) -> bool:
+def has_image_data(text: str) -> bool:
     """Whether a text has, or names, an image's data."""
     return bool(_DATA.search(text) or _NAMED.search(text))
 
 
-def links(pictures: Iterable[Picture]) -> tuple[Picture, ...]:
+def without_uploads(pictures: Iterable[PromptImage]) -> tuple[PromptImage, ...]:
     """Those of the pictures that are elsewhere."""
-    return tuple(picture for picture in pictures if not picture.uploaded)
+    return tuple(picture for picture in pictures if not picture.is_upload)
 
 
 def _named(url: str) -> str:

@@ -10,11 +10,11 @@ import ipywidgets as widgets
 
 from famnb.request.structured_output import answer_format
 from famnb.request.tools import FunctionTool
-from famnb.widget.form.controls import Form
-from famnb.widget.form.fields import Path
+from famnb.widget.form.controls import RequestForm
+from famnb.widget.form.fields import FieldPath
 
-_TOOLS: Path = ("tools",)
-_FORMATS: tuple[tuple[Path, Path], ...] = (
+_TOOLS: FieldPath = ("tools",)
+_FORMATS: tuple[tuple[FieldPath, FieldPath], ...] = (
     (("text", "format"), ("text", "format")),
     (("response_format",), ("response_format", "json_schema")),
 )
@@ -28,7 +28,7 @@ class ToolPicker:
         self._declared = {name: function.declared() for name, function in functions.items()}
         self._type = schema
         self._schema = None if schema is None else answer_format(schema)
-        self._form: Form | None = None
+        self._form: RequestForm | None = None
         self._reading = False
         self.tools = [self._box(name, self._picked, self._about(name)) for name in functions]
         """A box for each function."""
@@ -43,12 +43,12 @@ class ToolPicker:
         """The type that the form asks an answer of; None if it asks none of it."""
         return self._type if any(box.value for box in self.schemas) else None
 
-    def attach(self, form: Form) -> None:
+    def attach(self, form: RequestForm) -> None:
         """Read and write this form from now on."""
         self._form = form
         self.read()
 
-    def tick(self, form: Form) -> None:
+    def tick(self, form: RequestForm) -> None:
         """Tick every box that has a place in this form."""
         self.attach(form)
         paths = {field.path for field in form.fields}
@@ -109,7 +109,7 @@ class ToolPicker:
             if (*kind, "type") in known:
                 form.write((*kind, "type"), "json_schema" if on else "")
 
-    def _holds(self, inside: Path) -> bool:
+    def _holds(self, inside: FieldPath) -> bool:
         if self._form is None or self._schema is None:
             return False
         try:

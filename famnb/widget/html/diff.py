@@ -34,7 +34,7 @@ class Piece(NamedTuple):
 
 
 @functools.lru_cache(maxsize=16)
-def pieces(reference: str, text: str) -> Sequence[Piece]:
+def compare_words(reference: str, text: str) -> Sequence[Piece]:
     """A text as words it shares with a reference, words it lacks and words of its own, in reading order."""
     theirs, ours = _WORD.findall(reference), _WORD.findall(text)
     left, right = theirs[:MOST_WORDS], ours[:MOST_WORDS]
@@ -61,7 +61,7 @@ def _steps(left: list[str], right: list[str]) -> Iterator[tuple[bool, str, str]]
         yield what == "equal", "".join(left[a:b]), "".join(right[c:d])
 
 
-def counted(found: Sequence[Piece]) -> str:
+def describe_differences(found: Sequence[Piece]) -> str:
     """How much differs, in words."""
     gone, new = (sum(len(piece.text.split()) for piece in found if piece.kind == kind) for kind in ("gone", "new"))
     words = f"{new:,} {'word differs' if new == 1 else 'words differ'}, {gone:,} {'is' if gone == 1 else 'are'} missing"
@@ -77,7 +77,9 @@ def html(found: Sequence[Piece]) -> str:
 
 def markdown(found: Sequence[Piece]) -> str:
     """The words with their marks as Markdown: new ones bold, missing ones struck through."""
-    return "".join(_marked(piece, sanitize.literal, {"new": ("**", "**"), "gone": ("~~", "~~")}) for piece in found)
+    return "".join(
+        _marked(piece, sanitize.escape_markdown, {"new": ("**", "**"), "gone": ("~~", "~~")}) for piece in found
+    )
 
 
 def plain(found: Sequence[Piece]) -> str:

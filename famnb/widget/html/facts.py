@@ -14,7 +14,7 @@ Tone: TypeAlias = Literal["plain", "warn", "error"]
 class Badge(NamedTuple):
     """One short remark on a reply, and how alarming it is."""
 
-    words: str
+    text: str
     tone: Tone
 
 
@@ -59,7 +59,7 @@ def failure(reply: Reply) -> str | None:
     return None
 
 
-def thought(timing: Timing, usage: Usage, *, closed: bool) -> str:
+def describe_thinking(timing: Timing, usage: Usage, *, closed: bool) -> str:
     """What the thinking took, such as "thought for 2.3 s, 412 tokens"."""
     seconds = timing.think_s
     if seconds is None and timing.thinking_latency_ms is not None:

@@ -8,7 +8,7 @@ _SPACE = " \t\r\n"
 _INDENT = "  "
 
 
-class Layout:
+class JsonLayout:
     """Lays out a JSON text that comes in pieces; what is no JSON is laid out as well as it can be, and all of it."""
 
     def __init__(self) -> None:
@@ -49,9 +49,9 @@ class Layout:
         return "\n" + _INDENT * self._depth
 
 
-def laid_out(text: str) -> str:
+def indent_json(text: str) -> str:
     """A whole JSON text, laid out; one that is no JSON as it stands."""
-    return Layout().add(text) if is_json(text) else text
+    return JsonLayout().add(text) if is_json(text) else text
 
 
 def is_json(text: str) -> bool:

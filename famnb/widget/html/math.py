@@ -26,13 +26,13 @@ _DISPLAYED = {"$$": "$$", "\\[": "\\]"}
 """How a formula of several lines begins and ends."""
 
 
-def formulas(markdown: MarkdownIt) -> None:
+def add_formula_rules(markdown: MarkdownIt) -> None:
     """Have formulas left as they were written."""
     markdown.inline.ruler.before("escape", "formula", _inside)
     markdown.block.ruler.before("fence", "formula", _displayed, {"alt": ["paragraph", "blockquote", "list"]})
 
 
-def unclosed(lines: Sequence[str]) -> int | None:
+def open_formula_line(lines: Sequence[str]) -> int | None:
     """The line on which a formula of several lines begins that more text may still close."""
     first, close = None, ""
     for number in range(max(len(lines) - MOST_LINES, 0), len(lines)):

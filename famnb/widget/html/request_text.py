@@ -9,21 +9,23 @@ from famnb.request import ChatRequest, MessagesRequest, Request, ResponsesReques
 from famnb.request.message_parts import Content, ToolCall, images, plain_text
 
 
-class Turn(NamedTuple):
+class MessageText(NamedTuple):
     """Who says what."""
 
     role: str
     text: str
 
 
-def turns(request: Request | None) -> list[Turn]:
+def message_texts(request: Request | None) -> list[MessageText]:
     """The conversation a request carries, system text first; empty without a request."""
     match request:
         case ChatRequest(messages=messages) | WebChatRequest(messages=messages):
             return [_turn(each.role, each.content, each.tool_calls or ()) for each in messages]
         case ResponsesRequest(instructions=system, input=asked):
             said = (
-                [Turn("user", asked)] if isinstance(asked, str) else [_turn(item.role, item.content) for item in asked]
+                [MessageText("user", asked)]
+                if isinstance(asked, str)
+                else [_turn(item.role, item.content) for item in asked]
             )
             return [*_system(system), *said]
         case MessagesRequest(system=system, messages=messages):
@@ -43,11 +45,11 @@ def wants_json(request: Request | None) -> bool:
             return False
 
 
-def _system(content: Content | None) -> list[Turn]:
+def _system(content: Content | None) -> list[MessageText]:
     return [_turn("system", content)] if content else []
 
 
-def _turn(role: str, content: Content | None, calls: Sequence[ToolCall] = ()) -> Turn:
+def _turn(role: str, content: Content | None, calls: Sequence[ToolCall] = ()) -> MessageText:
     lines = [plain_text(content), *(f"[image: {address[:80]}]" for address in images(content))]
     lines += [f"[calls {call.function.name}({call.function.arguments})]" for call in calls]
-    return Turn(role, "\n".join(line for line in lines if line))
+    return MessageText(role, "\n".join(line for line in lines if line))

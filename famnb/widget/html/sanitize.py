@@ -16,7 +16,7 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 
 from famnb.widget.html import highlight
-from famnb.widget.html.math import FORMULA, formulas, unclosed
+from famnb.widget.html.math import FORMULA, add_formula_rules, open_formula_line
 
 _BIDI_MARKS = (0x061C, 0x200E, 0x200F)
 _BIDI_CONTROLS = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
@@ -112,11 +112,11 @@ def _highlighted(code: str, language: str, _attributes: str) -> str:
 # A line break of the model's is kept: so the text that streams and its Markdown have the same lines.
 _MARKDOWN = MarkdownIt("commonmark", {"html": False, "breaks": True, "highlight": _highlighted})
 _MARKDOWN.enable(["table", "strikethrough"])
-formulas(_MARKDOWN)
+add_formula_rules(_MARKDOWN)
 _MARKDOWN.add_render_rule("image", _image)
 _MARKDOWN.add_render_rule("text", _text)
 _BLOCKS = MarkdownIt("commonmark", {"html": False}).enable("table").disable("inline")
-formulas(_BLOCKS)
+add_formula_rules(_BLOCKS)
 
 
 def _attribute(_tag: str, name: str, value: str) -> str | None:
@@ -133,7 +133,7 @@ def _attribute(_tag: str, name: str, value: str) -> str | None:
 
 # A text that has ended is wanted several times at once: by its live view, and by what is saved.
 @functools.lru_cache(maxsize=64)
-def html(markdown: str) -> str:
+def render_markdown(markdown: str) -> str:
     """Markdown as clean HTML: no raw HTML, no image, no style, only http, https and mailto links.
 
     Headings go two levels down: the notebook's own outline is above them.
@@ -154,20 +154,20 @@ def html(markdown: str) -> str:
     return _PLAIN_TAG.sub(lambda tag: _DRESSED[tag[0]], clean)
 
 
-def code(text: str) -> str:
+def code_block(text: str) -> str:
     """A text as an HTML code block that shows exactly it."""
     return f"{_CODE}{escape(text)}</code></pre>"
 
 
-def words(text: str) -> str:
+def render_docstring(text: str) -> str:
     """A docstring's text as HTML, its names in code type."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
-def settled(markdown: str) -> int:
+def settled_length(markdown: str) -> int:
     """How many characters at the start can no longer change their meaning when more text is appended."""
     lines = markdown.split("\n")
-    open_at = unclosed(lines)
+    open_at = open_formula_line(lines)
     starts = [token.map[0] for token in _BLOCKS.parse(markdown) if token.map and token.level == 0]
     starts = [start for start in starts if open_at is None or start <= open_at]
     return sum(len(line) + 1 for line in lines[: starts[-1]]) if starts else 0
@@ -179,7 +179,7 @@ _TAG = re.compile(r"<(?=[a-zA-Z/!?])")
 _LINK = re.compile(r"\](?=[(:]\s*(?!https?://|mailto:)[^\s)]{0,40}[:&\\])", re.IGNORECASE)
 
 
-def markdown(text: str) -> str:
+def defuse_markdown(text: str) -> str:
     """Markdown that stays Markdown but carries no raw HTML, no image and no script link, in whatever viewer."""
     safe = _TAG.sub("&lt;", visible(text)).replace("![", "!\\[")
     return _LINK.sub("]\\\\", safe) + _unclosed(safe)
@@ -200,12 +200,12 @@ def _unclosed(text: str) -> str:
 _MARKS = re.compile(r"([\\`*_{}\[\]>()#+!|~&$])")
 
 
-def literal(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """A text as Markdown that shows exactly it."""
     return _MARKS.sub(r"\\\1", visible(text)).replace("<", "&lt;")
 
 
-def fenced(text: str) -> str:
+def fence(text: str) -> str:
     """A text as a Markdown code block that it cannot end."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)

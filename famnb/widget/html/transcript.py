@@ -16,10 +16,9 @@ from famnb.client.ask import Result, Round
 from famnb.client.conversation import Turn
 from famnb.reply import Block, Reply
 from famnb.request import Request
-from famnb.widget.html import facts as words
-from famnb.widget.html import sanitize
-from famnb.widget.html.json_layout import is_json, laid_out
-from famnb.widget.html.request_text import turns
+from famnb.widget.html import facts, sanitize
+from famnb.widget.html.json_layout import indent_json, is_json
+from famnb.widget.html.request_text import message_texts
 
 Bundle: TypeAlias = dict[str, str]
 """MIME type to text, as `display(…, raw=True)` takes it."""
@@ -40,21 +39,21 @@ _FAILURE = (
 )
 
 
-class Part(NamedTuple):
+class Section(NamedTuple):
     """One piece of a transcript, whatever it will be written as."""
 
     kind: Literal["head", "asked", "thinking", "text", "code", "failure", "note", "figures"]
     text: str
     label: str = ""
-    badges: Sequence[words.Badge] = ()
+    badges: Sequence[facts.Badge] = ()
 
 
-def bundle(reply: Reply) -> Bundle:
+def reply_bundle(reply: Reply) -> Bundle:
     """A reply, finished or not, as notebook output."""
-    return written(parts(reply))
+    return render(sections(reply))
 
 
-def written(pieces: Sequence[Part]) -> Bundle:
+def render(pieces: Sequence[Section]) -> Bundle:
     """Pieces of a transcript as notebook output."""
     return {
         "text/html": f'<div style="{_CARD}">{"".join(map(_html, pieces))}</div>',
@@ -63,7 +62,7 @@ def written(pieces: Sequence[Part]) -> Bundle:
     }
 
 
-def session(titled: Sequence[tuple[str, Bundle]]) -> Bundle:
+def stack_bundles(titled: Sequence[tuple[str, Bundle]]) -> Bundle:
     """Several transcripts as one output: the latest first and open, the older ones folded under their titles."""
     (_, latest), *older = reversed(titled)
     folded = "".join(
@@ -78,23 +77,25 @@ def session(titled: Sequence[tuple[str, Bundle]]) -> Bundle:
     }
 
 
-def talk(turns: Sequence[Turn]) -> Bundle:
+def conversation_bundle(turns: Sequence[Turn]) -> Bundle:
     """The current branch of a conversation as one output: each turn with its tool calls and its answer."""
-    return joined([of_turn(turn) for turn in turns] or [written([Part("note", "Nothing has been said yet.")])])
+    return join_bundles(
+        [turn_bundle(turn) for turn in turns] or [render([Section("note", "Nothing has been said yet.")])]
+    )
 
 
-def of_turn(turn: Turn) -> Bundle:
+def turn_bundle(turn: Turn) -> Bundle:
     """One turn of a conversation as notebook output; the first one has what was said before it too."""
     *_, reply = calls = [*(each.reply for each in turn.reply.rounds), turn.reply]
     said = turn.said if isinstance(turn.said, str) else json.dumps(turn.said, ensure_ascii=False)
-    asked = asking(calls[0].request, whole=turn.before is None) or [Part("asked", said, "user")]
-    head, *answer = [part for part in parts(reply) if part.kind != "asked"]
+    asked = prompt_sections(calls[0].request, whole=turn.before is None) or [Section("asked", said, "user")]
+    head, *answer = [part for part in sections(reply) if part.kind != "asked"]
     rounds = [part for each in turn.reply.rounds for part in _of_round(each)]
-    losses = [Part("note", loss) for loss in getattr(calls[0].request, "losses", ())]
-    return written([head, *asked, *losses, *rounds, *answer])
+    losses = [Section("note", loss) for loss in getattr(calls[0].request, "losses", ())]
+    return render([head, *asked, *losses, *rounds, *answer])
 
 
-def joined(bundles: Sequence[Bundle]) -> Bundle:
+def join_bundles(bundles: Sequence[Bundle]) -> Bundle:
     """Transcripts that follow one another as one output."""
     return {
         "text/html": "".join(each["text/html"] for each in bundles),
@@ -103,79 +104,81 @@ def joined(bundles: Sequence[Bundle]) -> Bundle:
     }
 
 
-def asking(request: Request | None, *, whole: bool) -> list[Part]:
+def prompt_sections(request: Request | None, *, whole: bool) -> list[Section]:
     """What a request says: all of it, or what comes last."""
-    said = turns(request)
-    return [Part("asked", turn.text, turn.role) for turn in (said if whole else said[-1:])]
+    said = message_texts(request)
+    return [Section("asked", turn.text, turn.role) for turn in (said if whole else said[-1:])]
 
 
 def title(reply: Reply) -> str:
     """One line for a folded transcript: where it was asked, how it ended, and the beginning of the prompt."""
-    asked = [turn.text for turn in turns(reply.request) if turn.role == "user"]
+    asked = [turn.text for turn in message_texts(reply.request) if turn.role == "user"]
     prompt = " ".join(asked[-1].split()) if asked else ""
     shown = prompt if len(prompt) <= 60 else prompt[:59] + "…"
-    facts = [
+    details = [
         reply.endpoint,
-        *(badge.words for badge in words.badges(reply) if badge.tone != "plain"),
+        *(badge.text for badge in facts.badges(reply) if badge.tone != "plain"),
         f"“{shown}”" if shown else "",
     ]
-    return " · ".join(fact for fact in facts if fact)
+    return " · ".join(detail for detail in details if detail)
 
 
-def parts(reply: Reply) -> list[Part]:
+def sections(reply: Reply) -> list[Section]:
     """What a transcript says, in order; what is not known is left out."""
     model = reply.model or getattr(reply.request, "model", "")
     head = " · ".join(name for name in (reply.endpoint, model) if name)
-    pieces = [Part("head", head, badges=words.badges(reply))]
-    pieces += [Part("asked", turn.text, turn.role) for turn in turns(reply.request)]
-    pieces += [piece(block, reply) for block in reply.blocks]
+    pieces = [Section("head", head, badges=facts.badges(reply))]
+    pieces += [Section("asked", turn.text, turn.role) for turn in message_texts(reply.request)]
+    pieces += [block_section(block, reply) for block in reply.blocks]
     if reply.status == "completed" and not any(block.text or block.kind == "tool_call" for block in reply.blocks):
-        pieces.append(Part("note", "The answer is empty."))
-    failure = words.failure(reply)
-    pieces += [Part("failure", failure)] if failure else []
-    pieces += [Part("note", warning) for warning in reply.warnings]
+        pieces.append(Section("note", "The answer is empty."))
+    failure = facts.failure(reply)
+    pieces += [Section("failure", failure)] if failure else []
+    pieces += [Section("note", warning) for warning in reply.warnings]
     if reply.parsed is not None:
-        pieces.append(Part("note", f"The answer is valid: `reply.parsed` is the {type(reply.parsed).__name__}."))
-    return [*pieces, Part("figures", words.figures(reply))]
+        pieces.append(Section("note", f"The answer is valid: `reply.parsed` is the {type(reply.parsed).__name__}."))
+    return [*pieces, Section("figures", facts.figures(reply))]
 
 
-def _of_round(each: Round) -> list[Part]:
+def _of_round(each: Round) -> list[Section]:
     """A reply that called tools, each call followed by what it returned."""
     results, made = iter(each.results), []
     for block in each.reply.blocks:
-        made.append(piece(block, each.reply))
-        made += [returned(result) for result in itertools.islice(results, block.kind == "tool_call")]
-    return [*made, Part("figures", words.figures(each.reply))]
+        made.append(block_section(block, each.reply))
+        made += [result_section(result) for result in itertools.islice(results, block.kind == "tool_call")]
+    return [*made, Section("figures", facts.figures(each.reply))]
 
 
-def returned(result: Result) -> Part:
+def result_section(result: Result) -> Section:
     """What the model is told of a call of its."""
     name = result.call.name
     label = f"{name} returned" if result.error is None else f"{name} did not return; the model is told"
-    return Part("code", laid_out(result.content), label)
+    return Section("code", indent_json(result.content), label)
 
 
-def piece(block: Block, reply: Reply) -> Part:
+def block_section(block: Block, reply: Reply) -> Section:
     """One block of a reply."""
     match block.kind:
         case "thinking":
             closed = block.closed or reply.status == "completed"
-            return Part("thinking", block.text, words.thought(reply.timing, reply.usage, closed=closed))
+            return Section("thinking", block.text, facts.describe_thinking(reply.timing, reply.usage, closed=closed))
         case "text":
-            return Part("code", laid_out(block.text)) if is_json(block.text) else Part("text", block.text)
+            return Section("code", indent_json(block.text)) if is_json(block.text) else Section("text", block.text)
         case "tool_call":
-            return Part("code", _arguments(block), f"calls {block.name}" + ("" if block.valid else " (invalid JSON)"))
+            return Section(
+                "code", _arguments(block), f"calls {block.name}" + ("" if block.valid else " (invalid JSON)")
+            )
         case "refusal":
-            return Part("text", block.text, "refused")
+            return Section("text", block.text, "refused")
         case _:
-            return Part("code", block.text, block.kind)
+            return Section("code", block.text, block.kind)
 
 
 def _arguments(block: Block) -> str:
     return json.dumps(block.arguments, indent=2, ensure_ascii=False) if block.valid else block.text
 
 
-def _html(part: Part) -> str:
+def _html(part: Section) -> str:
     text, label = sanitize.escape(part.text), sanitize.escape(part.label)
     name = f"<p><strong>{label}</strong></p>" if label else ""
     match part.kind:
@@ -188,12 +191,12 @@ def _html(part: Part) -> str:
         case "thinking":
             return (
                 f'<details><summary style="{_SUMMARY}">{label}</summary>'
-                f'<div style="{_THINKING}">{sanitize.html(part.text)}</div></details>'
+                f'<div style="{_THINKING}">{sanitize.render_markdown(part.text)}</div></details>'
             )
         case "text":
-            return f"{name}<div>{sanitize.html(part.text)}</div>"
+            return f"{name}<div>{sanitize.render_markdown(part.text)}</div>"
         case "code":
-            return f"{name}{sanitize.code(part.text)}"
+            return f"{name}{sanitize.code_block(part.text)}"
         case "failure":
             return f'<p style="{_FAILURE}">{text}</p>'
         case "note" | "figures":
@@ -202,29 +205,29 @@ def _html(part: Part) -> str:
             assert_never(part.kind)
 
 
-def _badge(badge: words.Badge) -> str:
+def _badge(badge: facts.Badge) -> str:
     colour = _TONES[badge.tone]
     style = (
         f"border:1px solid rgb({colour});background-color:rgba({colour},0.15);border-radius:9px;"
         "padding:0 0.6em;font-size:0.9em;white-space:nowrap"
     )
-    return f' <span style="{style}">{sanitize.escape(badge.words)}</span>'
+    return f' <span style="{style}">{sanitize.escape(badge.text)}</span>'
 
 
-def _markdown(part: Part) -> str:
+def _markdown(part: Section) -> str:
     text, label = part.text, _inline(part.label)
     name = f"**{label}**\n\n" if label else ""
     match part.kind:
         case "head":
-            return " · ".join([f"**{_inline(text)}**", *(f"*{badge.words}*" for badge in part.badges)])
+            return " · ".join([f"**{_inline(text)}**", *(f"*{badge.text}*" for badge in part.badges)])
         case "asked":
-            return _quoted(f"**{label}**: {sanitize.markdown(text)}")
+            return _quoted(f"**{label}**: {sanitize.defuse_markdown(text)}")
         case "thinking":
-            return _quoted(f"*{label}*\n\n{sanitize.markdown(text)}")
+            return _quoted(f"*{label}*\n\n{sanitize.defuse_markdown(text)}")
         case "text":
-            return f"{name}{sanitize.markdown(text)}"
+            return f"{name}{sanitize.defuse_markdown(text)}"
         case "code":
-            return f"{name}{sanitize.fenced(text)}"
+            return f"{name}{sanitize.fence(text)}"
         case "failure":
             return f"**{_inline(text)}**"
         case "note" | "figures":
@@ -235,18 +238,18 @@ def _markdown(part: Part) -> str:
 
 def _inline(text: str) -> str:
     """A short text inside a Markdown line: nothing in it is markup."""
-    return sanitize.literal(" ".join(text.split()))
+    return sanitize.escape_markdown(" ".join(text.split()))
 
 
 def _quoted(markdown: str) -> str:
     return _prefixed("> ", markdown.split("\n"))
 
 
-def _plain(part: Part) -> str:
+def _plain(part: Section) -> str:
     text = sanitize.visible(part.text)
     match part.kind:
         case "head":
-            return " · ".join([text, *(badge.words for badge in part.badges)])
+            return " · ".join([text, *(badge.text for badge in part.badges)])
         case "asked":
             return _prefixed("> ", f"{part.label}: {text}".split("\n"))
         case "thinking":

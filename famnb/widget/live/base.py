@@ -16,11 +16,11 @@ import anywidget
 from famnb.errors import FamnbError
 from famnb.widget.html import sanitize
 
-CLASS = "famnb-keys"
+SHORTCUT_CLASS = "famnb-keys"
 """The class of boxes whose lists, buttons and boxes to tick keep their keys."""
 
 
-class Keys(anywidget.AnyWidget):
+class ShortcutGuard(anywidget.AnyWidget):
     """Shows nothing; while it is on the page, controls in boxes of the class hear their own keys, and lists align.
 
     A button that opens something says whether it is open.
@@ -29,7 +29,7 @@ class Keys(anywidget.AnyWidget):
     _esm = f"""
     export default {{
       render() {{
-        const keys = ".{CLASS} :is(select, button, input[type=checkbox])";
+        const keys = ".{SHORTCUT_CLASS} :is(select, button, input[type=checkbox])";
         const keep = ({{ target }}) => {{
           if (!target.matches?.(keys)) return;
           target.dataset.lmSuppressShortcuts = "true";
@@ -49,8 +49,8 @@ class Keys(anywidget.AnyWidget):
     """
     # The arrow of an ipywidgets list is black, also on a dark page; the browser's own is not.
     _css = f"""
-    .{CLASS} select[size] {{ font: 12px var(--jp-code-font-family, monospace); }}
-    .{CLASS} select:not([size]) {{ appearance: auto; background-image: none; }}
+    .{SHORTCUT_CLASS} select[size] {{ font: 12px var(--jp-code-font-family, monospace); }}
+    .{SHORTCUT_CLASS} select:not([size]) {{ appearance: auto; background-image: none; }}
     """
 
 
@@ -70,11 +70,11 @@ class BaseWidget(anywidget.AnyWidget):
             self.comm.__dict__.pop("_reply_subshell_id", None)
 
 
-Guarded: TypeAlias = Callable[[Callable[[], object]], Callable[[], None]]
+CallbackGuard: TypeAlias = Callable[[Callable[[], object]], Callable[[], None]]
 """Makes a callback one whose errors are shown."""
 
 
-def guarding(guard: threading.RLock, trouble: Any) -> Guarded:
+def guard_callbacks(guard: threading.RLock, trouble: Any) -> CallbackGuard:
     """What makes a callback one that holds the guard, and whose errors stand in that HTML widget."""
 
     def guarded(callback: Callable[[], object]) -> Callable[[], None]:

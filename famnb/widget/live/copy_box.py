@@ -7,11 +7,11 @@ from typing import Any
 import anywidget
 import traitlets
 
-CLASS = "famnb-inspector"
+COPY_TABS_CLASS = "famnb-inspector"
 """The class of tabs in which such texts stand."""
 
 
-class Copyable(anywidget.AnyWidget):
+class CopyBox(anywidget.AnyWidget):
     """A text in a box that scrolls, with a button that copies the whole of it."""
 
     label = traitlets.Unicode("").tag(sync=True)
@@ -23,11 +23,11 @@ class Copyable(anywidget.AnyWidget):
     def __init__(self, label: str, *, bare: bool = False) -> None:
         super().__init__(label=label, bare=bare)
         self._text = self._shown = ""
-        self.on_msg(self._message)
+        self.on_msg(self._on_message)
 
-    def show(self, text: str, *, shown: str | None = None) -> None:
+    def show(self, text: str, *, preview: str | None = None) -> None:
         """Show a text; `shown` is what there is to see of one that is too long to look at."""
-        self._text, self._shown = text, text if shown is None else shown
+        self._text, self._shown = text, text if preview is None else preview
         self._say()
 
     @property
@@ -39,7 +39,7 @@ class Copyable(anywidget.AnyWidget):
         whole = not self.bare and self._shown == self._text
         self.send({"kind": "text", "text": "" if self.bare else self._shown, "whole": whole})
 
-    def _message(self, _widget: object, message: dict[str, Any], _buffers: object) -> None:
+    def _on_message(self, _widget: object, message: dict[str, Any], _buffers: object) -> None:
         match message:
             case {"kind": "ready"}:
                 self._say()

@@ -26,7 +26,7 @@ from famnb.client.stream import Stream
 from famnb.widget.html import transcript
 from famnb.widget.live import output as shown
 from famnb.widget.live.base import FRONT, BaseWidget
-from famnb.widget.live.pane import Pane, Streaming, known
+from famnb.widget.live.pane import Pane, Streaming, reply_so_far
 
 PERIOD_S = 0.055
 """Between two looks at the streams: the eye is content, and the server drops nothing."""
@@ -56,7 +56,7 @@ class LiveView(BaseWidget):
     """The server's id of this kernel, by which the page can have it interrupted; empty if unknown."""
     blocking = traitlets.Bool(False).tag(sync=True)
     """Whether a cell waits for the streams, so that the kernel may not hear that they shall stop."""
-    ends_whole = True
+    sends_final_snapshot = True
     """Whether everything is sent when the last stream has ended; else `then` must see to it."""
     reloaded = traitlets.Bool(False)
     """Whether the page was reloaded since: it no longer follows changes to outputs that it had before."""
@@ -72,7 +72,7 @@ class LiveView(BaseWidget):
         self._panes: dict[str, Pane] = {}
         self._running: list[str] = []
         """The panes whose stream has not ended, as far as anyone was told."""
-        self._then: Callable[[], object] = bool
+        self._on_end: Callable[[], object] = bool
         """What to call when the last of them has ended."""
         self._sequence = 0
         self._looks = 0
@@ -80,13 +80,13 @@ class LiveView(BaseWidget):
         self._page = ""
         self._hidden = False
         self._broken = False
-        self.on_msg(self._message)
+        self.on_msg(self._on_message)
 
-    def watch(self, stream: Streaming, *, stop: bool = True, then: Callable[[], object] = bool) -> None:
+    def watch(self, stream: Streaming, *, stop: bool = True, on_end: Callable[[], object] = bool) -> None:
         """Show a stream until it ends, alone; `then` is called on the flusher's thread after its last message."""
-        self.follow([Pane(stream, id=f"pane{self._sequence}", stop=stop)], then=then)
+        self.follow([Pane(stream, id=f"pane{self._sequence}", stop=stop)], on_end=on_end)
 
-    def follow(self, panes: Sequence[Pane], *, after: Sequence[Pane] = (), then: Callable[[], object] = bool) -> None:
+    def follow(self, panes: Sequence[Pane], *, after: Sequence[Pane] = (), on_end: Callable[[], object] = bool) -> None:
         """Show these panes until their streams have ended; `then` is called after the last message of all.
 
         They stand below those they come `after`, which have ended before.
@@ -94,17 +94,17 @@ class LiveView(BaseWidget):
         with self._guard:
             self._panes = {pane.id: pane for pane in (*after, *panes)}
             self._running = [pane.id for pane in panes]
-            self._then = then
+            self._on_end = on_end
             self._hidden = False
             self._looks = 0
-            self._everything()
+            self._send_snapshot()
         self._flusher.add(self)
 
     def hide(self) -> None:
         """Show nothing, until the next stream or a reload of the page."""
         with self._guard:
             self._hidden = True
-            self._everything()
+            self._send_snapshot()
 
     @property
     def running(self) -> bool:
@@ -122,38 +122,38 @@ class LiveView(BaseWidget):
                     _log.warning("famnb: a live view cannot be drawn; the call itself goes on", exc_info=True)
                 self._broken = True
             self._running = [id for id in self._running if id not in over]
-            end = self._then if over and not self._running else None
+            end = self._on_end if over and not self._running else None
         if end is not None:
             end()
 
     def _look(self, over: Sequence[str]) -> None:
         """Send what streams have added, then what else is to be said of those that have ended, which takes longer."""
-        anew = [id for id in self._running if id in over or self._panes[id].outdated]
+        anew = [id for id in self._running if id in over or self._panes[id].service_changed]
         made = {id: changes for id in self._running if (changes := self._panes[id].changes())}
         unheard = not self._heard and (self._looks < UNHEARD_LOOKS or self._looks % UNHEARD_LOOKS == 0)
         self._looks += 1
         if unheard and (made or anew):
-            self._everything()
+            self._send_snapshot()
             return
         if made:
-            self._say({"kind": "changes", "panes": made})
-        if over and len(over) == len(self._running) and self.ends_whole:
-            self._everything()
+            self._send_numbered({"kind": "changes", "panes": made})
+        if over and len(over) == len(self._running) and self.sends_final_snapshot:
+            self._send_snapshot()
         elif anew:
             made = {id: changes for id in anew if (changes := self._panes[id].changes())}
-            self._say({"kind": "changes", "panes": made, "anew": [self._panes[id].summary() for id in anew]})
+            self._send_numbered({"kind": "changes", "panes": made, "anew": [self._panes[id].summary() for id in anew]})
 
-    def _everything(self) -> None:
+    def _send_snapshot(self) -> None:
         panes = [] if self._hidden else [pane.snapshot() for pane in self._panes.values()]
         if self.reloaded and self._remark:
             panes = [pane if pane["running"] else {**pane, "notes": [*pane["notes"], self._remark]} for pane in panes]
-        self._say({"kind": "snapshot", "panes": panes})
+        self._send_numbered({"kind": "snapshot", "panes": panes})
 
-    def _say(self, message: dict[str, Any]) -> None:
+    def _send_numbered(self, message: dict[str, Any]) -> None:
         self._sequence += 1
         self.send({**message, "seq": self._sequence})
 
-    def _message(self, _widget: object, message: dict[str, Any], _buffers: object) -> None:
+    def _on_message(self, _widget: object, message: dict[str, Any], _buffers: object) -> None:
         with self._guard:
             match message:
                 case {"kind": "ready", "page": str(page)}:
@@ -162,7 +162,7 @@ class LiveView(BaseWidget):
                         self._hidden = False
                         self.reloaded = True
                     self._page = page
-                    self._everything()
+                    self._send_snapshot()
                 case {"kind": "stop", "pane": str(id)} if id in self._panes:
                     self.send({"kind": "stopping"})
                     self._panes[id].stream.stop()
@@ -212,7 +212,7 @@ def viewer(stream: Stream) -> Iterator[None]:
     """Shows a stream under the cell while the body waits for it, then leaves its transcript as ordinary output."""
     view = LiveView(blocking=True, remark=_RELOADED)
     output = shown.Output()
-    output.show(view, words=UNFINISHED)
+    output.show(view, placeholder=UNFINISHED)
     view.watch(stream)
     try:
         yield
@@ -221,13 +221,13 @@ def viewer(stream: Stream) -> Iterator[None]:
         if stream.running:  # an awaiting cell was cancelled, which does not wait for the call to end
             stream.stop()
             stream.wait(GRACE_S)
-        made = transcript.bundle(known(stream))
+        made = transcript.reply_bundle(reply_so_far(stream))
         if output.captured:
             view.hide()
             shown.Output().show(made)
         else:
             output.replace(made)
-        shown.in_this_cell(stream.reply)
+        shown.mark_as_shown(stream.reply)
         _open_views.append(view)
         while len(_open_views) > REMEMBERED:
             _open_views.popleft().close()

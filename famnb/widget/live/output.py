@@ -29,7 +29,7 @@ class Output:
         self.captured = False
         """Whether an Output widget took it, which never hears of a replacement."""
 
-    def show(self, value: object, *, words: str = "") -> None:
+    def show(self, value: object, *, placeholder: str = "") -> None:
         """Put it under the cell that runs now: a widget, or a bundle of MIME types.
 
         `words` are what a file holds of a widget, where nothing replaces it before it is saved.
@@ -37,9 +37,9 @@ class Output:
         self.captured = any(
             isinstance(each, OutputWidget) and each.msg_id for each in list(_registry._instances.values())
         )
-        if words and isinstance(value, AnyWidget):
+        if placeholder and isinstance(value, AnyWidget):
             bundle, _ = value._repr_mimebundle_() or ({}, {})
-            value = {**bundle, "text/plain": words}
+            value = {**bundle, "text/plain": placeholder}
         _display(value, raw=isinstance(value, Mapping), display_id=self.id)
 
     def replace(self, bundle: transcript.Bundle) -> None:
@@ -55,7 +55,7 @@ def install(shell: Any) -> None:
     shown.for_type(AsyncConversation, _show_talk)
 
 
-def in_this_cell(reply: Reply) -> None:
+def mark_as_shown(reply: Reply) -> None:
     """Remember that a reply is on show already, under the cell that runs now."""
     global _cell
     cell = _running_cell()
@@ -68,7 +68,7 @@ def in_this_cell(reply: Reply) -> None:
 def _show(reply: Reply) -> None:
     if _running_cell() == _cell and any(_same(reply, each) for each in _replies):
         return
-    _display(transcript.bundle(reply), raw=True)
+    _display(transcript.reply_bundle(reply), raw=True)
 
 
 def _same(reply: Reply, other: Reply) -> bool:
@@ -77,7 +77,7 @@ def _same(reply: Reply, other: Reply) -> bool:
 
 
 def _show_talk(talk: Talk) -> None:
-    _display(transcript.talk(talk.turns), raw=True)
+    _display(transcript.conversation_bundle(talk.turns), raw=True)
 
 
 def _running_cell() -> object:

@@ -15,9 +15,9 @@ from famnb.client.exchange import Exchange
 from famnb.events import Address, Closed, Delta, Event, Opened
 from famnb.reply import Reply
 from famnb.widget.html import facts, sanitize
-from famnb.widget.html.json_layout import Layout, laid_out
+from famnb.widget.html.json_layout import JsonLayout, indent_json
 from famnb.widget.html.request_text import wants_json
-from famnb.widget.html.transcript import Part, parts
+from famnb.widget.html.transcript import Section, sections
 
 Change: TypeAlias = list[Any]
 """[what, block number, …] with what = open | text | settle | close | fold; applied in order by the front end."""
@@ -50,7 +50,7 @@ class Streaming(Protocol):
 class _Shown:
     """One block while it grows."""
 
-    def __init__(self, number: int, kind: str, label: str, layout: Layout | None) -> None:
+    def __init__(self, number: int, kind: str, label: str, layout: JsonLayout | None) -> None:
         self.number = number
         self.kind = "code" if layout or kind not in _MARKDOWN else kind
         self.label = label
@@ -91,7 +91,7 @@ class _Shown:
         settled = self._settled() if self.kind != "code" and "\n" in added else 0
         if not settled:
             return [["text", self.number, added]]
-        html = sanitize.html(self.tail[:settled])
+        html = sanitize.render_markdown(self.tail[:settled])
         self.html.append(html)
         self.tail = self.tail[settled:]
         self.looked = 0
@@ -102,7 +102,7 @@ class _Shown:
         if len(self.tail) < self.looked * 1.25:
             return 0
         self.looked = len(self.tail)
-        return sanitize.settled(self.tail)
+        return sanitize.settled_length(self.tail)
 
     def close(self) -> list[Change]:
         """The changes that show the block as finished, rendered as a whole."""
@@ -110,9 +110,9 @@ class _Shown:
         made = self.grown()
         whole = sanitize.visible("".join(self.text))
         if self.kind == "code":
-            self.tail = laid_out(whole) if self._layout else whole
+            self.tail = indent_json(whole) if self._layout else whole
             return [*made, ["close", self.number, "", self.tail]]
-        rendered, rest = sanitize.html(whole), sanitize.html(self.tail)
+        rendered, rest = sanitize.render_markdown(whole), sanitize.render_markdown(self.tail)
         kept = "".join(self.html) + rest == rendered
         self.html, self.tail = [rendered], ""
         # What was shown before is not sent again, unless the end has changed it.
@@ -134,7 +134,7 @@ class Pane:
         self._blocks: dict[Address, _Shown] = {}
 
     @property
-    def outdated(self) -> bool:
+    def service_changed(self) -> bool:
         """Whether it has become known since the last snapshot who answers."""
         return self.stream.exchange.service != self._service
 
@@ -169,7 +169,7 @@ class Pane:
         if block is None:
             label = f"calls {name}" if kind == "tool_call" else {"text": "", "thinking": "thinking"}.get(kind, kind)
             json = kind == "tool_call" or (kind == "text" and wants_json(self.stream.exchange.request))
-            block = self._blocks[at] = _Shown(len(self._blocks), kind, label, Layout() if json else None)
+            block = self._blocks[at] = _Shown(len(self._blocks), kind, label, JsonLayout() if json else None)
             made.append(["open", block.number, block.kind, sanitize.visible(label)])
         return block
 
@@ -185,18 +185,18 @@ class Pane:
             block.folded = block.due or reply.timing.think_s is not None
             block.due = True
             if block.folded:
-                block.label = facts.thought(reply.timing, reply.usage, closed=True)
+                block.label = facts.describe_thinking(reply.timing, reply.usage, closed=True)
                 made.append(["fold", block.number, block.label])
         return made
 
     @property
-    def known(self) -> Reply:
+    def reply(self) -> Reply:
         """What there is to say of the reply."""
-        return known(self.stream)
+        return reply_so_far(self.stream)
 
-    def final(self, pieces: Sequence[Part]) -> list[dict[str, Any]]:
+    def final_blocks(self, pieces: Sequence[Section]) -> list[dict[str, Any]]:
         """The blocks of a stream that has ended, in the front end's shape."""
-        return [final(piece) for piece in pieces if piece.kind in ("thinking", "text", "code")]
+        return [final_block(piece) for piece in pieces if piece.kind in ("thinking", "text", "code")]
 
     def summary(self) -> dict[str, Any]:
         """The same as `snapshot`, its blocks left out (None) where the changes have told them."""
@@ -210,7 +210,7 @@ class Pane:
         if not ended:
             self.changes()
         self._service = self.stream.exchange.service
-        pieces = parts(self.known)
+        pieces = sections(self.reply)
         return {
             "id": self.id,
             "running": not ended,
@@ -220,14 +220,14 @@ class Pane:
             "head": _text(pieces, "head"),
             "badges": [list(badge) for badge in pieces[0].badges],
             "asked": [[piece.label, sanitize.visible(piece.text)] for piece in pieces if piece.kind == "asked"],
-            "blocks": self.final(pieces) if ended else [block.snapshot() for block in self._blocks.values()],
+            "blocks": self.final_blocks(pieces) if ended else [block.snapshot() for block in self._blocks.values()],
             "failure": _text(pieces, "failure"),
             "notes": [sanitize.visible(piece.text) for piece in pieces if piece.kind == "note"],
             "figures": _text(pieces, "figures") if ended else "",
         }
 
 
-def known(stream: Streaming) -> Reply:
+def reply_so_far(stream: Streaming) -> Reply:
     """The reply so far with what only the call knows yet: what was asked, and who answers."""
     exchange = stream.exchange
     return dataclasses.replace(
@@ -235,7 +235,7 @@ def known(stream: Streaming) -> Reply:
     )
 
 
-def _text(pieces: list[Part], kind: str) -> str:
+def _text(pieces: list[Section], kind: str) -> str:
     return "".join(sanitize.visible(piece.text) for piece in pieces if piece.kind == kind)
 
 
@@ -244,13 +244,13 @@ def _seen(block: dict[str, Any]) -> dict[str, Any]:
     return {**block, "open": block["open"] and block["kind"] == "thinking"}
 
 
-def final(piece: Part) -> dict[str, Any]:
+def final_block(piece: Section) -> dict[str, Any]:
     """A block that grows no more, in the front end's shape."""
     code = piece.kind == "code"
     return {
         "kind": piece.kind,
         "label": sanitize.visible(piece.label),
         "open": False,
-        "html": "" if code else sanitize.html(piece.text),
+        "html": "" if code else sanitize.render_markdown(piece.text),
         "tail": sanitize.visible(piece.text) if code else "",
     }

@@ -22,18 +22,18 @@ class PromptBox(LiveView):
     replaced = traitlets.Bool(False).tag(sync=True)
     """Whether the form holds a whole conversation, which is sent instead of the prompt."""
 
-    def __init__(self, *, sent: Callable[[], object], **traits: Any) -> None:
+    def __init__(self, *, on_send: Callable[[], object], **traits: Any) -> None:
         super().__init__(**traits)
-        self._sent = sent
+        self._on_send = on_send
 
-    def _message(self, widget: object, message: dict[str, Any], buffers: object) -> None:
+    def _on_message(self, widget: object, message: dict[str, Any], buffers: object) -> None:
         match message:
             case {"kind": "send", "prompt": str(prompt)}:
                 # The text comes with the wish to send it: the trait's own update may still be on its way. A page knows
                 # one kind of line end, which is no reason to change those that are there.
                 if prompt != "\n".join(self.prompt.replace("\r\n", "\n").split("\r")):
                     self.prompt = prompt
-                self._sent()
+                self._on_send()
                 self.send({"kind": "taken"})
             case _:
-                super()._message(widget, message, buffers)
+                super()._on_message(widget, message, buffers)
