@@ -21,7 +21,7 @@ from famnb.client.client import CONCURRENCY, BlockingClient
 from famnb.errors import InvalidRequest
 from famnb.experiment import votes
 from famnb.experiment.budget import Budget, amount, worst_cases
-from famnb.experiment.dask.executor import OnDask
+from famnb.experiment.dask.executor import DaskExecutor
 from famnb.experiment.executor import ByClient, Executor
 from famnb.experiment.forecast import Forecast, forecast
 from famnb.experiment.forecast_history import history
@@ -224,7 +224,9 @@ class Trial:
                 executor = ByClient(self.client, concurrency=concurrency)
             else:
                 at_once = concurrency
-                executor = OnDask(on, client=self.client, recorder=self.ledger, concurrency=concurrency, key=worker_key)
+                executor = DaskExecutor(
+                    on, client=self.client, recorder=self.ledger, concurrency=concurrency, key=worker_key
+                )
                 at_end.callback(executor.close)
             job = Job(
                 name=self.name,

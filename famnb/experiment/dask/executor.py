@@ -1,6 +1,6 @@
-"""Carries calls on the workers of a Dask cluster, while this process alone decides, counts and writes the ledger.
+"""An executor that has calls made on the workers of a Dask cluster; this process counts them and writes the ledger.
 
-start ── the worker with the fewest calls ── row opened, handed over ── news … ── row closed ── over
+start ── the worker with the fewest calls ── row opened, sent ── updates … ── row closed ── over
                                              └ the worker is lost: row closed as interrupted, `WorkerLost`; the
                                                schedule has the cell run again
 """
@@ -12,11 +12,13 @@ import collections
 import contextlib
 import dataclasses
 import os
+import secrets
 import time
 import warnings
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
+from famnb import __version__
 from famnb.client.auth import VARIABLE
 from famnb.client.client import BaseClient
 from famnb.client.engine import Recording
@@ -25,8 +27,7 @@ from famnb.client.io_thread import io_thread
 from famnb.client.response_reader import replayed
 from famnb.errors import CredentialError, FamnbError, InvalidRequest, WorkerLost
 from famnb.experiment.budget import Outcome
-from famnb.experiment.dask.remote_agent import Errand, News
-from famnb.experiment.dask.worker import GATHER_S, Cluster, Work, Worker
+from famnb.experiment.dask import worker as remote
 from famnb.experiment.executor import Over, Stop, outcome_of
 from famnb.experiment.plan import Cell
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL
@@ -34,17 +35,56 @@ from famnb.service.process import KEY_VARIABLE, SERVICE_URL
 WATCH_S = 0.5
 """How often the cluster is asked which workers it has."""
 GONE_S = 60.0
-"""After so long without a worker, or without an answer from the scheduler, the run is given up."""
+"""After this long without a worker, or without an answer from the scheduler, the run is given up."""
 REST_S = 60.0
-"""How long a worker that could not be used is let alone."""
+"""How long a worker that could not be used is left alone: opening it again at once would fail again."""
 SETTLE_S = 1.0
-"""How long a cell whose worker is lost waits until it is run again: others may go with it and are noticed by then."""
+"""How long a cell whose worker is lost waits before it is run again: workers often go several at a time."""
+ANSWER_S = 30.0
+"""How long a worker has for an answer, besides the time for which it may wait for updates."""
+GATHER_S = 0.002
+"""How long calls are gathered that are sent to a worker together: a trip costs about as much as making a call."""
 CLOSE_S = 10.0
-"""How long its end waits for the workers to be left as they were."""
+"""How long `close` waits for the workers to be left as they were."""
 
 
-class OnDask:
-    """Carries calls on every worker that the cluster has at the time; the ledger is written here."""
+@dataclasses.dataclass(slots=True, kw_only=True, eq=False)
+class _Work:
+    """A cell's call until it is over."""
+
+    cell: Cell
+    labels: Mapping[str, str]
+    over: Over
+    exchange: Exchange | None = None
+    """The call as it is recorded; None before it is sent to a worker."""
+
+
+class _Worker:
+    """A worker of the cluster, and the calls that it has."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.unsent: list[_Work] = []
+        self.carried: dict[str, _Work] = {}
+        """Calls that it has, or is being sent, by their id."""
+        self.stops: list[str] = []
+        """Ids of calls that it is still to be told to stop."""
+        self.has_orders = asyncio.Event()
+        self.tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def load(self) -> int:
+        """Calls that it has or will get."""
+        return len(self.unsent) + len(self.carried)
+
+    def received(self) -> remote.Received:
+        """What has come of its calls, as `remote.read_updates` is told."""
+        exchanges = [work.exchange for work in self.carried.values() if work.exchange is not None]
+        return {exchange.id: (exchange.attempts, len(exchange.reads)) for exchange in exchanges}
+
+
+class DaskExecutor:
+    """Has calls made on every worker that the cluster has at the time; see `Executor`."""
 
     def __init__(
         self,
@@ -57,21 +97,24 @@ class OnDask:
     ) -> None:
         """Make the workers ready to make calls as `client` would; each has its own key.
 
-        Raises InvalidRequest for what is no Dask client and where the `scale` extra is missing, CredentialError where a
-        worker has no key, FamnbError where no worker can carry calls.
+        Raises InvalidRequest if `dask_client` is not a Dask client or the `scale` extra is missing, CredentialError if
+        a worker has no key, FamnbError if no worker can make calls.
         """
-        self._cluster = Cluster(dask_client)
+        _check(dask_client)
         if client.replays:
             raise InvalidRequest("on: a client that replays answers from the ledger of this process; run without on=")
+        self._dask = dask_client
         self._client = client
         self._recording = Recording(recorder)
-        embedded = client.base_url("chat") == os.getenv(SERVICE_URL)
-        variable = KEY_VARIABLE if embedded else VARIABLE
-        self._ready = ({**client.settings(), "connections": concurrency}, variable, key, concurrency)
-        self._workers: dict[str, Worker] = {}
-        self._refused: dict[str, float] = {}
-        """Workers that are being opened or could not be used, until when."""
-        self._waiting: collections.deque[Work] = collections.deque()
+        self._run_id = secrets.token_hex(8)
+        is_embedded = client.base_url("chat") == os.getenv(SERVICE_URL)
+        settings = {**client.settings(), "connections": concurrency}
+        self._open_arguments = (settings, KEY_VARIABLE if is_embedded else VARIABLE, key, concurrency)
+        self._workers: dict[str, _Worker] = {}
+        self._left_alone: dict[str, float] = {}
+        """Addresses of workers that are being opened or could not be used, until when."""
+        self._waiting: collections.deque[_Work] = collections.deque()
+        """Calls that came while there was no worker."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: FamnbError | None = None
         self._io = io_thread()
@@ -82,10 +125,10 @@ class OnDask:
             raise
 
     def start(self, cell: Cell, *, labels: Mapping[str, str], over: Over) -> Stop:
-        """See `Executor`; raises FamnbError once there has been no worker for long."""
+        """See `Executor`; raises FamnbError once there has been no worker for `GONE_S`."""
         if self._failure is not None:
             raise self._failure
-        work = Work(cell=cell, labels=labels, over=over)
+        work = _Work(cell=cell, labels=labels, over=over)
         self._io.call(self._place, work)
         return lambda: self._io.call(self._stop, work)
 
@@ -94,31 +137,41 @@ class OnDask:
         with contextlib.suppress(Exception):
             self._io.submit(self._end()).result(CLOSE_S)
 
+    # Workers: everything below runs on the I/O thread's event loop.
+
     async def _begin(self) -> None:
-        """Open every worker that is there; from then on, new ones are found."""
+        """Open every worker that is there, and start to look for new ones."""
         try:
-            there = await self._cluster.addresses()
+            addresses = await self._list_workers()
         except OSError as error:
             raise FamnbError(f"on: the Dask scheduler does not answer: {error or type(error).__name__}") from error
-        if not there:
+        if not addresses:
             raise InvalidRequest("on: the cluster has no worker yet: dask_client.wait_for_workers(1)")
-        opened = await asyncio.gather(*map(self._open, there), return_exceptions=True)
-        for fault in filter(None, opened):
+        outcomes = await asyncio.gather(*map(self._open, addresses), return_exceptions=True)
+        for fault in filter(None, outcomes):
             if isinstance(fault, CredentialError) or not self._workers:
                 raise fault
             warnings.warn(f"on: {fault}", stacklevel=2)
         self._spawn(self._watch())
 
     async def _open(self, address: str) -> None:
-        worker = Worker(address, self._cluster)
-        self._refused[address] = time.monotonic() + REST_S
-        await worker.open(*self._ready)
-        self._workers[address] = worker
-        worker.tasks = [self._spawn(self._held(worker, does(worker))) for does in (self._feed, self._hear)]
+        """Open an agent on a worker and begin to use it."""
+        self._left_alone[address] = time.monotonic() + REST_S
+        try:
+            await self._ask(address, remote.open_agent, *self._open_arguments)
+        except CredentialError as error:
+            raise CredentialError(f"worker {address} has no key of its own: {error}") from None
+        except Exception as fault:
+            raise FamnbError(
+                f"worker {address} cannot carry calls ({type(fault).__name__}: {fault}); it needs famnb {__version__}, "
+                "as this process has it"
+            ) from fault
+        worker = self._workers[address] = _Worker(address)
+        worker.tasks = [self._spawn(self._serve(worker, loop)) for loop in (self._send_orders, self._read_updates)]
         while self._waiting:
             self._place(self._waiting.popleft())
 
-    async def _newcomer(self, address: str) -> None:
+    async def _open_newcomer(self, address: str) -> None:
         try:
             await self._open(address)
         except Exception as fault:
@@ -126,70 +179,50 @@ class OnDask:
 
     async def _watch(self) -> None:
         """Notice workers that come and go."""
-        seen = time.monotonic()
+        last_seen = time.monotonic()
         while True:
             try:
-                there = await self._cluster.addresses()
-            except Exception:  # whatever keeps the scheduler from answering: what counts is for how long it does not
-                there = set(self._workers)
+                addresses = await self._list_workers()
+            except Exception:
+                # Whatever keeps the scheduler from answering; what counts is for how long it does not.
+                addresses = set(self._workers)
             else:
-                for worker in [each for address, each in self._workers.items() if address not in there]:
+                for worker in [worker for address, worker in self._workers.items() if address not in addresses]:
                     self._lose(worker)
                 now = time.monotonic()
-                for address in there - self._workers.keys():
-                    if now > self._refused.get(address, 0.0):
-                        self._spawn(self._newcomer(address))
-                seen = now if self._workers else seen
-            if time.monotonic() - seen > GONE_S or self._cluster.client.status == "closed":
+                for address in addresses - self._workers.keys():
+                    if now > self._left_alone.get(address, 0.0):
+                        self._spawn(self._open_newcomer(address))
+                last_seen = now if self._workers else last_seen
+            if time.monotonic() - last_seen > GONE_S or self._dask.status == "closed":
                 self._give_up()
                 return
             await asyncio.sleep(WATCH_S)
 
-    async def _held(self, worker: Worker, work: Coroutine[Any, Any, None]) -> None:
-        """Do the work; whatever ends it, the worker is of no more use."""
+    async def _serve(self, worker: _Worker, loop: Callable[[_Worker], Coroutine[Any, Any, None]]) -> None:
+        """Run one of a worker's two loops; whatever ends it, the worker is of no more use."""
         try:
-            await work
+            await loop(worker)
         except Exception as fault:
             self._lose(worker, fault)
 
-    async def _feed(self, worker: Worker) -> None:
+    async def _send_orders(self, worker: _Worker) -> None:
         while True:
-            await worker.woken.wait()
+            await worker.has_orders.wait()
             await asyncio.sleep(GATHER_S)
-            worker.woken.clear()
-            todo, worker.todo = worker.todo, []
-            await worker.hand_over([self._errand(worker, work) for work in todo])
+            worker.has_orders.clear()
+            calls = [self._open_row(worker, work) for work in worker.unsent]
+            stops, worker.unsent, worker.stops = worker.stops, [], []
+            await self._ask(worker.address, remote.send_orders, calls, stops)
 
-    def _errand(self, worker: Worker, work: Work) -> Errand:
-        """A call on its way: from here on it has a row."""
-        exchange = work.exchange = self._client.exchange(work.cell.request, labels=work.labels)
-        self._recording.opened(exchange)
-        worker.carried[exchange.id] = work
-        return Errand(exchange.id, exchange.request)
-
-    async def _hear(self, worker: Worker) -> None:
+    async def _read_updates(self, worker: _Worker) -> None:
         while True:
-            for news in await worker.news():
-                self._take(worker, news)
+            for update in await self._ask(worker.address, remote.read_updates, worker.received()):
+                self._apply(worker, update)
 
-    def _take(self, worker: Worker, news: News) -> None:
-        work = worker.carried.get(news.id)
-        if work is None or work.exchange is None:
-            return
-        news.put_on(work.exchange)
-        if news.reply is None:
-            self._recording.arrived(work.exchange)
-        else:
-            del worker.carried[news.id]
-            self._spawn(self._conclude(work, work.exchange))
+    # Calls.
 
-    async def _conclude(self, work: Work, exchange: Exchange, *, pause_s: float = 0.0) -> None:
-        await self._recording.closed(exchange)
-        if pause_s:
-            await asyncio.sleep(pause_s)
-        work.over(outcome_of(exchange))
-
-    def _place(self, work: Work) -> None:
+    def _place(self, work: _Work) -> None:
         """Give a call to the worker that has the fewest."""
         if self._failure is not None:
             work.over(_never_sent(self._failure))
@@ -197,42 +230,68 @@ class OnDask:
         if not self._workers:
             self._waiting.append(work)
             return
-        worker = min(self._workers.values(), key=lambda each: each.load)
-        worker.todo.append(work)
-        worker.woken.set()
+        worker = min(self._workers.values(), key=lambda worker: worker.load)
+        worker.unsent.append(work)
+        worker.has_orders.set()
 
-    def _stop(self, work: Work) -> None:
+    def _open_row(self, worker: _Worker, work: _Work) -> remote.RemoteCall:
+        """Open a call's row, before it is sent: it may be billed from then on."""
+        exchange = work.exchange = self._client.exchange(work.cell.request, labels=work.labels)
+        self._recording.opened(exchange)
+        worker.carried[exchange.id] = work
+        return remote.RemoteCall(exchange.id, exchange.request)
+
+    def _apply(self, worker: _Worker, update: remote.CallUpdate) -> None:
+        work = worker.carried.get(update.id)
+        if work is None or work.exchange is None:
+            return
+        update.apply_to(work.exchange)
+        if update.reply is None:
+            self._recording.arrived(work.exchange)
+        else:
+            del worker.carried[update.id]
+            self._spawn(self._conclude(work, work.exchange))
+
+    async def _conclude(self, work: _Work, exchange: Exchange, *, pause_s: float = 0.0) -> None:
+        await self._recording.closed(exchange)
+        if pause_s:
+            await asyncio.sleep(pause_s)
+        work.over(outcome_of(exchange))
+
+    def _stop(self, work: _Work) -> None:
         for worker in self._workers.values():
             if work.exchange is not None and work.exchange.id in worker.carried:
                 worker.stops.append(work.exchange.id)
-                worker.woken.set()
+                worker.has_orders.set()
                 return
-            if work in worker.todo:
-                worker.todo.remove(work)
+            if work in worker.unsent:
+                worker.unsent.remove(work)
                 work.over(_never_sent())
                 return
         if work in self._waiting:
             self._waiting.remove(work)
             work.over(_never_sent())
 
-    def _lose(self, worker: Worker, fault: Exception | None = None) -> None:
-        """Close the rows of the calls that a worker had, and place those elsewhere that it was not handed yet."""
+    def _lose(self, worker: _Worker, fault: Exception | None = None) -> None:
+        """Close the rows of a worker's calls, and place those elsewhere that it was not sent yet."""
         if self._workers.get(worker.address) is not worker:
             return
         del self._workers[worker.address]
-        self._refused[worker.address] = 0.0 if fault is None else time.monotonic() + REST_S
-        worker.forget()
+        self._left_alone[worker.address] = 0.0 if fault is None else time.monotonic() + REST_S
+        for task in worker.tasks:
+            if task is not asyncio.current_task():
+                task.cancel()
         for work in worker.carried.values():
             self._cut_off(work, worker.address)
-        for work in worker.todo:
+        for work in worker.unsent:
             self._place(work)
 
-    def _cut_off(self, work: Work, address: str) -> None:
+    def _cut_off(self, work: _Work, address: str) -> None:
         """Close a call with what had come of it."""
         exchange = work.exchange
-        assert exchange is not None, "a call that was handed over has an exchange"
+        assert exchange is not None, "a call that a worker carries has an exchange"
         exchange.end_ns = exchange.reads[-1].t_ns if exchange.reads else None
-        seen = replayed(
+        partial = replayed(
             exchange.endpoint,
             streamed=exchange.streamed,
             reads=exchange.reads,
@@ -241,7 +300,7 @@ class OnDask:
         )
         error = WorkerLost(f"the worker {address} was lost before the call was over")
         exchange.reply = dataclasses.replace(
-            seen, call_id=exchange.id, request=exchange.request, status="interrupted", complete=False, error=error
+            partial, call_id=exchange.id, request=exchange.request, status="interrupted", complete=False, error=error
         )
         self._spawn(self._conclude(work, exchange, pause_s=SETTLE_S))
 
@@ -253,19 +312,58 @@ class OnDask:
             self._waiting.popleft().over(_never_sent(self._failure))
 
     async def _end(self) -> None:
-        workers, self._workers = list(self._workers.values()), {}
+        addresses, self._workers = list(self._workers), {}
         for task in list(self._tasks):
             task.cancel()
-        await asyncio.gather(*(worker.close() for worker in workers), return_exceptions=True)
+        closing = (self._ask(address, remote.close_agent) for address in addresses)
+        await asyncio.gather(*closing, return_exceptions=True)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
+        # An event loop keeps weak references only: without this one, a task could be collected while it waits.
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
+    # Questions to the cluster: Dask's event loop belongs to another thread, and none of its questions has a time limit.
+
+    async def _ask(self, address: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function of `remote` on a worker."""
+        question = self._dask.run, function, self._run_id, *arguments
+        return (await self._await_in_dask(*question, workers=[address]))[address]
+
+    async def _list_workers(self) -> set[str]:
+        return set(await self._await_in_dask(self._dask.nthreads))
+
+    async def _await_in_dask(self, method: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        async def call() -> Any:
+            # On its own event loop, a method of a blocking Dask client returns an awaitable.
+            return await method(*arguments, **options)
+
+        question = call()
+        try:
+            future = asyncio.run_coroutine_threadsafe(question, self._dask.loop.asyncio_loop)
+        except RuntimeError:
+            question.close()
+            raise ConnectionError("the Dask client is closed") from None
+        return await asyncio.wait_for(asyncio.wrap_future(future), ANSWER_S + remote.POLL_S)
+
 
 def _never_sent(failure: FamnbError | None = None) -> Outcome:
-    """The outcome of a call that no worker got; with the failure for which there is none, its cell is tried again."""
+    """Return the outcome of a call that no worker got; with a failure, its cell is tried again by the next run."""
     error = None if failure is None else type(failure).__name__
     return Outcome(status="cancelled", call_id=None, high=None, http_status=None, attempts=0, error=error)
+
+
+def _check(dask_client: Any) -> None:
+    """Raise InvalidRequest, saying what to do, unless it is a Dask client that works."""
+    try:
+        import distributed  # an optional extra, imported at its one door
+    except ImportError as error:
+        raise InvalidRequest('on: calls are spread by Dask; run: pip install "famnb[scale]"') from error
+    if not isinstance(dask_client, distributed.Client):
+        raise InvalidRequest(f"on: expected a dask.distributed.Client, got {dask_client!r:.80}")
+    if dask_client.asynchronous:
+        raise InvalidRequest("on: expected a Dask client that blocks; make it without asynchronous=True")
+    if dask_client.status != "running":
+        raise InvalidRequest(f"on: the Dask client is {dask_client.status}; make a new one")

@@ -1,201 +1,228 @@
-"""A worker of a Dask cluster as the driver sees it: a courier there, asked in batches; which calls it gets is not
-decided here.
+"""What runs on a Dask worker: an agent that makes calls for the process which records them, and reports in batches.
+
+The functions here are called through `distributed.Client.run`, on the worker's event loop. Tasks were measured beside
+it (distributed 2026.8, two workers): a task for each call holds one of the worker's threads until it secedes, and cost
+four to nine times the processor time, most of it in the scheduler.
+
+the recording process             the worker
+send_orders(run, calls, stops) ─> client.start, stream.stop
+read_updates(run, received) ────> waits until a call is over, or for a second
+                         <─────── updates: calls that are over, and the new reads of those that run
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import copy
 import dataclasses
-import secrets
-from collections.abc import Coroutine, Mapping
-from typing import Any
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
-from famnb import __version__
+from famnb.client.auth import Credential
+from famnb.client.batch import Gates
+from famnb.client.client import BaseClient
 from famnb.client.exchange import Exchange
-from famnb.errors import CredentialError, FamnbError, InvalidRequest
-from famnb.experiment.dask.remote_agent import POLL_S, Courier, Errand, News
-from famnb.experiment.executor import Over
-from famnb.experiment.plan import Cell
+from famnb.client.stream import Stream
+from famnb.errors import CredentialError
+from famnb.reply import Reply
+from famnb.request import Request
+from famnb.timing import Read
 
-ANSWER_S = 30.0
-"""How long a worker has for an answer, besides the time it may wait for news."""
-CLOSE_S = 5.0
-"""How long it has to end what it still does."""
-AGAIN_S = 0.2
-"""The pause before a worker that did not answer is asked again."""
-GATHER_S = 0.002
-"""How long calls are gathered that go to a worker together."""
+POLL_S = 1.0
+"""How long `read_updates` waits, and how often the reads of calls that still run are reported: as often as a call made
+in the recording process notes them, so that a crash loses no more here than there."""
+GATHER_S = 0.01
+"""How long it waits for further calls to end once one has: many short calls then share one answer."""
+SILENCE_S = 30.0
+"""After this long without a question the recording process is taken for dead, and its calls are stopped: nobody would
+record what they cost."""
+STATE_FIELDS = (
+    "started_at",
+    "attempts",
+    "http_status",
+    "request_id",
+    "service",
+    "response_headers",
+    "streamed",
+    "headers_ns",
+    "end_ns",
+)
+"""The fields of an exchange that only the process which makes the call knows."""
 
-
-@dataclasses.dataclass(slots=True, kw_only=True, eq=False)
-class Work:
-    """A cell's call until it is over."""
-
-    cell: Cell
-    labels: Mapping[str, str]
-    over: Over
-    exchange: Exchange | None = None
-    """The call as it is recorded; None before it is handed to a worker."""
-
-
-class Cluster:
-    """A Dask client whose loop may belong to another thread; every question has a time limit."""
-
-    def __init__(self, dask_client: Any) -> None:
-        """Raises InvalidRequest for what is no Dask client that works, and where the `scale` extra is missing."""
-        self.distributed = _checked(dask_client)
-        self.client = dask_client
-
-    async def asked(self, question: Coroutine[Any, Any, Any], *, seconds: float = ANSWER_S) -> Any:
-        """The answer to a question that is awaited on Dask's own loop; TimeoutError without one in time."""
-        try:
-            future = asyncio.run_coroutine_threadsafe(question, self.client.loop.asyncio_loop)
-        except RuntimeError:
-            question.close()
-            raise ConnectionError("the Dask client is closed") from None
-        return await asyncio.wait_for(asyncio.wrap_future(future), seconds)
-
-    async def addresses(self) -> set[str]:
-        """The workers that there are."""
-
-        async def question() -> Any:
-            return await self.client.nthreads()
-
-        return set(await self.asked(question()))
+Received: TypeAlias = Mapping[str, tuple[int, int]]
+"""By call id: the attempt, and the number of its reads, that the recording process has."""
 
 
-class Worker:
-    """A worker, with a courier on it."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class RemoteCall:
+    """A call to be made on a worker."""
 
-    def __init__(self, address: str, cluster: Cluster) -> None:
-        self.address = address
-        self.todo: list[Work] = []
-        """Calls that are to be handed to it."""
-        self.carried: dict[str, Work] = {}
-        """Calls that it has, or is being handed, by their id."""
-        self.stops: list[str] = []
-        """Calls that it is to stop."""
-        self.woken = asyncio.Event()
-        self.tasks: list[asyncio.Task[None]] = []
-        self._cluster = cluster
-        self._future: Any = None
-        self._number = 0
-        self._taken = 0
+    id: str
+    request: Request
 
-    @property
-    def load(self) -> int:
-        """Calls that it has or will get."""
-        return len(self.todo) + len(self.carried)
 
-    async def open(self, *arguments: Any) -> None:
-        """Put a courier there; CredentialError where it has no key, FamnbError where it cannot carry calls."""
-        # An actor rather than tasks: a task holds one of the worker's threads for as long as its call runs.
-        self._future = self._cluster.client.submit(
-            Courier,
-            actor=True,
-            workers=[self.address],
-            allow_other_workers=False,
-            pure=False,
-            key=f"famnb-courier-{secrets.token_hex(8)}",
-        )
+@dataclasses.dataclass(frozen=True, slots=True)
+class CallUpdate:
+    """What has come of a call since the recording process last heard of it."""
 
-        async def made() -> Any:
-            return await self._future.exception()
+    id: str
+    state: Mapping[str, Any]
+    """The fields in `STATE_FIELDS`."""
+    since: int
+    """How many reads come before `reads`."""
+    reads: Sequence[Read]
+    reply: Reply | None
+    """The outcome, without request, reads and events, which the other side has; None while the call runs."""
 
-        fault: Exception | None
-        try:
-            fault = await self._cluster.asked(made())
-            if fault is None:
-                await self._asked("open", *arguments)
-                return
-        except CredentialError as error:
-            self._future.release()
-            raise CredentialError(f"worker {self.address} has no key of its own: {error}") from None
-        except (OSError, RuntimeError) as error:
-            fault = error
-        self._future.release()
-        raise FamnbError(
-            f"worker {self.address} cannot carry calls ({type(fault).__name__}: {fault}); it needs a thread that is "
-            f"free, and famnb {__version__}, as this process has it"
-        )
+    @classmethod
+    def from_stream(cls, call_id: str, stream: Stream, received: tuple[int, int], *, is_over: bool) -> CallUpdate:
+        """Describe a call as it stands, without the reads that were `received`."""
+        exchange = stream.exchange
+        attempt, since = received
+        if attempt != exchange.attempts or since > len(exchange.reads):
+            since = 0  # a retry began the reads anew
+        state = {name: getattr(exchange, name) for name in STATE_FIELDS}
+        return cls(call_id, state, since, exchange.reads[since:], _strip(exchange.reply) if is_over else None)
 
-    async def hand_over(self, errands: list[Errand]) -> None:
-        """Have calls started there, and those in `stops` stopped."""
-        stops, self.stops = self.stops, []
-        self._number += 1
-        await self._insisting("carry", self._number, errands, stops)
+    def apply_to(self, exchange: Exchange) -> None:
+        """Bring the recording process's exchange up to date."""
+        for name, value in self.state.items():
+            setattr(exchange, name, value)
+        exchange.reads[self.since :] = self.reads
+        if self.reply is not None:
+            exchange.reply = dataclasses.replace(
+                self.reply, call_id=exchange.id, request=exchange.request, reads=tuple(exchange.reads)
+            )
 
-    async def news(self) -> list[News]:
-        """What there is to be told since the last time; none if there is none within some seconds."""
-        found: list[News] = await self._insisting("told", self._taken)
-        self._taken += len(found)
-        return found
+
+class RemoteAgent:
+    """Makes the calls of one run on this worker; used on the worker's event loop alone."""
+
+    def __init__(self, run_id: str, client: BaseClient, *, concurrency: int) -> None:
+        self._run_id = run_id
+        self._client = client
+        self._limits = Gates(concurrency)
+        self._loop = asyncio.get_running_loop()
+        self._streams: dict[str, Stream] = {}
+        """Calls whose end is not reported yet."""
+        self._over: set[str] = set()
+        self._any_over = asyncio.Event()
+        self._progress_due = self._loop.time() + POLL_S
+        self._silence = self._loop.call_later(SILENCE_S, self._on_silence)
+
+    def start(self, call: RemoteCall) -> None:
+        """Start a call."""
+        stream = self._streams[call.id] = self._client.start(call.request, gates=self._limits)
+        # The callback runs on the client's I/O thread; everything of this object belongs to the event loop.
+        stream.add_done_callback(lambda _: self._loop.call_soon_threadsafe(self._on_end, call.id))
+
+    def stop(self, call_id: str) -> None:
+        """Stop a call, if it still runs; what had come of it is in its last update."""
+        if call_id in self._streams:
+            self._streams[call_id].stop()
+
+    async def read_updates(self, received: Received) -> list[CallUpdate]:
+        """Return updates of the calls that are over and, once in `POLL_S`, of those that run; waits for some."""
+        if not self._over:
+            self._any_over.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._any_over.wait(), POLL_S)
+                await asyncio.sleep(GATHER_S)
+        over, self._over = self._over, set()
+        subjects = set(over)
+        if self._loop.time() >= self._progress_due:
+            self._progress_due = self._loop.time() + POLL_S
+            subjects |= self._streams.keys()
+        return [
+            CallUpdate.from_stream(
+                call_id,
+                self._streams.pop(call_id) if call_id in over else self._streams[call_id],
+                received.get(call_id, (0, 0)),
+                is_over=call_id in over,
+            )
+            for call_id in subjects
+        ]
+
+    def restart_silence(self) -> None:
+        """Note that the recording process lives."""
+        self._silence.cancel()
+        self._silence = self._loop.call_later(SILENCE_S, self._on_silence)
 
     async def close(self) -> None:
-        """Take the courier away; calls that it still has are stopped."""
-        for task in self.tasks:
-            task.cancel()
-        if self._future is not None:
-            try:
-                await self._asked("close", seconds=CLOSE_S)
-            finally:
-                self._future.release()
+        """Stop what runs and close every connection."""
+        self._silence.cancel()
+        await self._client.aclose()
+        self._any_over.set()
 
-    def forget(self) -> None:
-        """The worker is gone."""
-        current = asyncio.current_task()
-        for task in self.tasks:
-            if task is not current:
-                task.cancel()
-        if self._future is not None:
-            self._future.release()
+    def _on_end(self, call_id: str) -> None:
+        self._over.add(call_id)
+        self._any_over.set()
 
-    async def _insisting(self, method: str, *arguments: Any) -> Any:
-        """Ask until there is an answer, for as long as the worker is there; the courier knows a question again."""
-        while True:
-            try:
-                return await self._asked(method, *arguments)
-            except OSError:
-                if self.address not in await self._cluster.addresses():
-                    raise
-                await asyncio.sleep(AGAIN_S)
-
-    async def _asked(self, method: str, *arguments: Any, seconds: float = POLL_S + ANSWER_S) -> Any:
-        """Call one of the courier's methods.
-
-        Not by Dask's own handle on an actor, which waits for ever once the worker is lost.
-        """
-        dask, serialized = self._cluster.client, self._cluster.distributed.protocol.to_serialize
-        message = {
-            "op": "actor_execute",
-            "actor": self._future.key,
-            "function": method,
-            "args": [serialized(each) for each in arguments],
-            "kwargs": {},
-        }
-
-        async def question() -> Any:
-            if dask.direct_to_workers:
-                operation = message.pop("op")
-                return await getattr(dask.rpc(self.address), str(operation))(**message)
-            return await dask.scheduler.proxy(worker=self.address, msg=message)
-
-        answer = await self._cluster.asked(question(), seconds=seconds)
-        if answer["status"] != "OK":
-            raise answer["exception"]
-        return answer["result"]
+    def _on_silence(self) -> None:
+        self._closing = self._loop.create_task(close_agent(self._run_id))
 
 
-def _checked(dask_client: Any) -> Any:
-    """The library distributed, to which the client belongs; InvalidRequest, saying what to do, for anything else."""
+AGENTS: dict[str, RemoteAgent] = {}
+"""The agents in this worker process, by the id of their run."""
+
+
+async def open_agent(
+    run_id: str, settings: Mapping[str, Any], variable: str, key: Callable[[], str] | None, concurrency: int
+) -> None:
+    """Make an agent whose client has `settings` and the key that `key()` returns, else the environment's `variable`.
+
+    Raises CredentialError if there is no key.
+    """
+    client = BaseClient(**settings, api_key=_read_credential(variable, key))
+    AGENTS[run_id] = RemoteAgent(run_id, client, concurrency=concurrency)
+
+
+async def send_orders(run_id: str, calls: list[RemoteCall], stops: list[str]) -> None:
+    """Start calls of a run on this worker, and stop those named by their id."""
+    agent = AGENTS[run_id]
+    agent.restart_silence()
+    for call in calls:
+        agent.start(call)
+    for call_id in stops:
+        agent.stop(call_id)
+
+
+async def read_updates(run_id: str, received: Received) -> list[CallUpdate]:
+    """Wait for updates of a run's calls on this worker; empty if there are none within `POLL_S`."""
+    agent = AGENTS[run_id]
+    agent.restart_silence()
+    return await agent.read_updates(received)
+
+
+async def close_agent(run_id: str) -> None:
+    """Stop a run's calls on this worker and close its client."""
+    agent = AGENTS.pop(run_id, None)
+    if agent is not None:
+        await agent.close()
+
+
+def _read_credential(variable: str, key: Callable[[], str] | None) -> Credential:
+    """Return the key of this process; raises CredentialError, which says what to do, if it has none."""
+    fault = None
     try:
-        import distributed
-    except ImportError as error:
-        raise InvalidRequest('on: calls are spread by Dask; run: pip install "famnb[scale]"') from error
-    if not isinstance(dask_client, distributed.Client):
-        raise InvalidRequest(f"on: expected a dask.distributed.Client, got {dask_client!r:.80}")
-    if dask_client.asynchronous:
-        raise InvalidRequest("on: expected a Dask client that blocks; make it without asynchronous=True")
-    if dask_client.status != "running":
-        raise InvalidRequest(f"on: the Dask client is {dask_client.status}; make a new one")
-    return distributed
+        credential = Credential(os.getenv(variable) if key is None else key())
+        credential.check()
+    except CredentialError as error:
+        fault = str(error).replace("FAM_API_KEY", variable)
+    except Exception as error:
+        # The message is left out, since it may quote what the function had in hand.
+        fault = f"the function that was given for the key raised {type(error).__name__}"
+    if fault is not None:
+        # Raised here, not above: no frame or context of the exception that Dask pickles then holds a key.
+        raise CredentialError(fault)
+    return credential
+
+
+def _strip(reply: Reply) -> Reply:
+    """Return a reply without what the recording process has or can do without."""
+    error = copy.copy(reply.error)
+    if error is not None:
+        error.reply = None
+    return dataclasses.replace(reply, request=None, reads=(), events=(), error=error)
