@@ -12,6 +12,7 @@ from famnb.request import ChatRequest, MessagesRequest, Request, ResponsesReques
 from famnb.request.structured_output import answer_format
 from famnb.request.tools import as_tool
 from famnb.request.types import MINI_MODELS, PRO_MODELS
+from famnb.validation import check_integer
 from famnb.wire import chat, messages, responses
 from famnb.wire.dialect import Dialect
 
@@ -89,8 +90,8 @@ def compose(
         del fields[name]
     if at.request.prompt_field in fields:
         raise InvalidRequest(f"{at.request.prompt_field}: given beside a prompt; build a {at.request.__name__} instead")
-    if thinking is not None and (type(thinking) is not int or thinking < 1):
-        raise InvalidRequest(f"thinking: expected a number of tokens of at least 1, or None, got {thinking!r}")
+    if thinking is not None:
+        check_integer("thinking", thinking, minimum=1, expected="a number of tokens of at least 1, or None")
     fields = {name: value for name, value in fields.items() if value is not None}
     if max_tokens is not None:
         fields.setdefault(at.request.cap, max_tokens)

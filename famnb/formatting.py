@@ -1,4 +1,8 @@
-"""Small tables and intervals as text and as HTML, for terminals and notebooks; what is in them is left to others."""
+"""Numbers, durations, amounts of money, sizes, intervals and small tables as text and as HTML.
+
+The one set of formatters of the package: whatever shows a value to a reader takes it from here, so that the same value
+reads alike in a figure, a table, a widget and the command line. A value below 0 has a minus sign (U+2212).
+"""
 
 from __future__ import annotations
 
@@ -13,120 +17,156 @@ if TYPE_CHECKING:
     from famnb.stats import Interval
 
 Row = Sequence[str]
-_CELL = "padding:0.25em 0.8em 0.25em 0;border:none;vertical-align:top"
-_LINE = "1px solid rgba(128,128,128,0.35)"
+FormatValue = Callable[[float], str]
+
+_CELL_STYLE = "padding:0.25em 0.8em 0.25em 0;border:none;vertical-align:top"
+_RULE = "1px solid rgba(128,128,128,0.35)"
 # Notebooks typeset what stands between two of these: "$5 or $6" would become a formula.
-_FORMULA = re.compile(r"\$|\\(?=[(\[]|begin\b)")
+_FORMULA_DELIMITER = re.compile(r"\$|\\(?=[(\[]|begin\b)")
 
 
-def text(head: Row, rows: Iterable[Row], *, left: int = 1) -> str:
-    """Aligned lines: the first `left` columns to the left, the others to the right."""
-    lines = [list(head), *map(list, rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if place < left else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )
+def format_number(value: float) -> str:
+    """A number with three significant digits, and with all of those before the point: `0.123`, `12.3`, `1,234`."""
+    # 99.95 and more have three digits before the point once they are rounded.
+    digits = f"{abs(value):,.0f}" if abs(value) >= 99.95 else f"{abs(value):.3g}"
+    return f"{_minus(value)}{digits}"
 
 
-def escape(words: str) -> str:
-    """The words as HTML that shows exactly them, amounts included."""
-    return _FORMULA.sub(r"<span>\g<0></span>", html.escape(words))
+def format_count(value: float, noun: str = "") -> str:
+    """A count in whole numbers: `1,234`; with a noun, `1 call` or `1,234 calls`."""
+    digits = f"{_minus(value)}{abs(value):,.0f}"
+    if not noun:
+        return digits
+    return f"{digits} {noun}" if value == 1 else f"{digits} {noun}s"
 
 
-def markup(head: Row, rows: Iterable[Row], *, left: int = 1) -> str:
-    """The same as an HTML table that takes its colours from the page around it; every cell is text, never markup."""
-
-    def line(cells: Row, tag: str, style: str) -> str:
-        made = (
-            f'<{tag} style="text-align:{_side(place, left)};{_CELL};{style}">{escape(cell)}</{tag}>'
-            for place, cell in enumerate(cells)
-        )
-        return f'<tr style="background:none">{"".join(made)}</tr>'
-
-    body = "".join(line(row, "td", f"border-top:{_LINE}") for row in rows)
-    return (
-        '<div style="overflow-x:auto"><table style="border-collapse:collapse;font-variant-numeric:tabular-nums">'
-        f"<thead>{line(head, 'th', 'font-weight:600')}</thead><tbody>{body}</tbody></table></div>"
-    )
+def format_percent(share: float, *, decimals: int = 0) -> str:
+    """A share from 0 to 1 in percent: `62%`."""
+    return f"{share:.{decimals}%}"
 
 
-def _side(place: int, left: int) -> str:
-    return "left" if place < left else "right"
+def format_level(level: float) -> str:
+    """The level of an interval in percent, with as many decimals as it has: `95%`, `99.5%`."""
+    return f"{level * 100:g}%"
 
 
-def paragraphs(lines: Iterable[str]) -> str:
-    """Lines of text as HTML paragraphs."""
-    return "".join(f'<p style="margin:0.35em 0">{escape(line)}</p>' for line in lines)
+def format_duration(seconds: float, *, brief: bool = False, ms_below: float = 0.1) -> str:
+    """A duration with three significant digits or, if `brief`, as a time is said of one reply.
+
+    |              | brief          | else             |
+    |--------------|----------------|------------------|
+    | below 1 ms   | less than 1 ms | 0.42 ms          |
+    | below 0.1 s  | 42 ms          | 42 ms, 4.2 ms    |
+    | below 1 s    | 0.42 s         | 0.42 s           |
+    | below 10 s   | 2.3 s          | 2.34 s           |
+    | below 60 s   | 12.3 s         | 12.3 s           |
+    | longer       | 1 min 12 s     | 72.4 s, 2.5 min  |
+    | from an hour | 1 h 12 min     | 72.4 min, 2.5 h  |
+
+    `ms_below` is the number of seconds below which milliseconds are used, for text beside an axis in milliseconds.
+    """
+    if seconds < 0:
+        return f"−{format_duration(-seconds, brief=brief, ms_below=ms_below)}"
+    # Each limit is where the last digit would be rounded up into the next unit: 99.6 ms reads "0.10 s", not "100 ms".
+    if seconds < ms_below * 0.995:
+        return _format_milliseconds(seconds * 1e3, brief=brief)
+    if seconds < (59.95 if brief else 90):
+        # Up to 90 s and 90 min rather than 60: "1.2 min" would be one significant digit less.
+        return f"{seconds:.2f} s" if seconds < (0.995 if brief else 9.995) else f"{seconds:.1f} s"
+    if not brief:
+        return f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def seconds(value: float) -> str:
-    """A duration as one reads it, without its sign."""
-    value = abs(value)
-    match value:
-        case _ if value >= 5400:
-            return f"{value / 3600:.1f} h"
-        case _ if value >= 90:
-            return f"{value / 60:.1f} min"
-        case _ if value >= 0.0995:
-            return f"{value:.2f} s" if value < 9.995 else f"{value:.1f} s"
-        case _:
-            return f"{value * 1e3:.2g} ms" if value else "0 s"
+def _format_milliseconds(value: float, *, brief: bool) -> str:
+    if brief:
+        return f"{value:.0f} ms" if value >= 1 else "less than 1 ms"
+    if not value:
+        return "0 s"
+    return f"{value:.0f} ms" if value >= 9.95 else f"{value:.2g} ms"
 
 
-def usd(value: float) -> str:
-    """An amount with as many digits as it has a say in, without its sign."""
-    return dollars(Decimal(f"{abs(value):.3g}") if abs(value) < 1 else Decimal(f"{abs(value):.2f}"))
+def format_usd(amount: Decimal | float) -> str:
+    """An amount of USD: two decimals from a dollar up, three significant digits below."""
+    # The repr of a float is the shortest decimal that reads as it: 0.1 is 0.1, not 0.1000000000000000055.
+    exact = amount if isinstance(amount, Decimal) else Decimal(repr(float(amount)))
+    sign, exact = _minus(exact), abs(exact)
+    if exact == 0 or exact >= 1:
+        return f"{sign}${exact:,.2f}"
+    digits = f"{exact:.{2 - exact.adjusted()}f}".rstrip("0")
+    # "$0.5" is not how an amount is written.
+    return f"{sign}${digits}" if len(digits) >= 4 else f"{sign}${exact:.2f}"
 
 
-def counted(n: int, noun: str) -> str:
-    """So many of something."""
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+def format_size(count: int) -> str:
+    """A number of bytes, 1,024 to a kB: `3 kB`, `5.0 MB`."""
+    if count >= 1024 * 1024:
+        return f"{count / 1024 / 1024:,.1f} MB"
+    return f"{max(1, round(count / 1024))} kB" if count else "0 kB"
 
 
-def whole(value: float) -> str:
-    """A count."""
-    return f"{abs(value):,.0f}"
+def format_interval(interval: Interval, format_value: FormatValue) -> str:
+    """A value and its interval: `0.42 s (0.35–0.48 s)`; what is not known says so."""
+    if not math.isfinite(interval.value):
+        bound = f", at most {format_value(interval.high)}" if math.isfinite(interval.high) else ""
+        return f"not known{bound}"
+    value = format_value(interval.value)
+    return f"{value} ({format_range(interval.low, interval.high, format_value)})" if interval.known else value
 
 
-def plain(value: float) -> str:
-    """Any other number."""
-    return f"{value:.3g}"
-
-
-def around(found: Interval, said: Callable[[float], str]) -> str:
-    """A value with its interval; what is not known says so."""
-    if not math.isfinite(found.value):
-        return f"not known, at most {said(found.high)}" if math.isfinite(found.high) else "not known"
-    if not found.known:
-        return said(found.value)
-    return f"{said(found.value)} ({between(found.low, found.high, said)})"
-
-
-def between(low: float, high: float, said: Callable[[float], str]) -> str:
-    """The two ends of an interval, their common unit once."""
-    if low < 0 < high or low < 0:
-        return f"{signed(low, said)} to {signed(high, said)}"
-    first, last = said(low), said(high)
+def format_range(low: float, high: float, format_value: FormatValue) -> str:
+    """The two ends of an interval, their common unit once: `0.35–0.48 s`, `−20 ms to 50 ms`."""
+    first, last = format_value(low), format_value(high)
+    if low < 0:
+        # A dash beside a minus sign would be hard to read.
+        return f"{first} to {last}"
     unit = last.rpartition(" ")[2]
     if " " in last and first.endswith(f" {unit}"):
         first = first.removesuffix(f" {unit}")
     return f"{first}–{last}"
 
 
-def signed(value: float, said: Callable[[float], str]) -> str:
-    """A value with a minus sign where it is below 0."""
-    shown = said(abs(value))
-    return f"−{shown}" if value < 0 else shown
+def _minus(value: float | Decimal) -> str:
+    return "−" if value < 0 else ""
 
 
-def dollars(amount: Decimal) -> str:
-    """An amount as one reads it: two decimals from a dollar up, three significant digits below."""
-    if amount == 0 or amount >= 1:
-        return f"${amount:,.2f}"
-    places = 2 - amount.adjusted()
-    digits = f"{amount:.{places}f}".rstrip("0")
-    return f"${digits}" if len(digits) >= 4 else f"${amount:.2f}"
+def format_table(head: Row, rows: Iterable[Row], *, left: int = 1) -> str:
+    """A table as lines of text: the first `left` columns are aligned left, the others right."""
+    lines = [list(head), *map(list, rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if column < left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
+
+
+def html_table(head: Row, rows: Iterable[Row], *, left: int = 1) -> str:
+    """The same table as HTML that takes its colours from the page around it; every cell is text, never markup."""
+
+    def line(cells: Row, tag: str, style: str) -> str:
+        elements = (
+            f'<{tag} style="text-align:{"left" if column < left else "right"};{_CELL_STYLE};{style}">'
+            f"{escape_html(cell)}</{tag}>"
+            for column, cell in enumerate(cells)
+        )
+        return f'<tr style="background:none">{"".join(elements)}</tr>'
+
+    body = "".join(line(row, "td", f"border-top:{_RULE}") for row in rows)
+    return (
+        '<div style="overflow-x:auto"><table style="border-collapse:collapse;font-variant-numeric:tabular-nums">'
+        f"<thead>{line(head, 'th', 'font-weight:600')}</thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def html_paragraphs(lines: Iterable[str]) -> str:
+    """Lines of text as HTML paragraphs."""
+    return "".join(f'<p style="margin:0.35em 0">{escape_html(line)}</p>' for line in lines)
+
+
+def escape_html(text: str) -> str:
+    """HTML that shows exactly this text in a notebook, amounts in dollars included."""
+    return _FORMULA_DELIMITER.sub(r"<span>\g<0></span>", html.escape(text))

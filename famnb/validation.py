@@ -1,37 +1,67 @@
-"""What a setting has to be, whoever takes it; InvalidRequest, saying what was expected, for anything else."""
+"""Checks of arguments: each returns the value as the type that was expected, or raises InvalidRequest.
+
+Every message names the argument, what was expected and what was given, such as `repeats: expected an integer of at
+least 1, got 0`.
+"""
 
 from __future__ import annotations
 
 import math
+import numbers
 import operator
 from typing import Any
 
 from famnb.errors import InvalidRequest
 
 
-def named(name: str, value: object, *, what: str) -> str:
-    """A text that is not blank."""
+def check_text(name: str, value: object, *, expected: str) -> str:
+    """Return `value` if it is a text that is not blank."""
     if not isinstance(value, str) or not value.strip():
-        raise InvalidRequest(f"{name}: expected {what}; got {value!r:.80}")
+        raise _refusal(name, expected, value)
     return value
 
 
-def count(name: str, value: Any, *, least: int | None = None) -> int:
-    """An integer, of numpy too, of at least so much."""
+def check_integer(name: str, value: Any, *, minimum: int | None = None, expected: str = "") -> int:
+    """Return `value` as an int if it is an integer, of numpy too, and not below `minimum`."""
     try:
-        found = None if isinstance(value, bool) else operator.index(value)
+        # `True` is an int to Python; as a number of anything it is a slip.
+        number = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
-        found = None
-    if found is None or (least is not None and found < least):
-        wanted = "an integer" if least is None else f"an integer of at least {least}"
-        raise InvalidRequest(f"{name}: expected {wanted}, got {value!r:.80}")
-    return found
+        number = None
+    if number is None or (minimum is not None and number < minimum):
+        integer = "an integer" if minimum is None else f"an integer of at least {minimum}"
+        raise _refusal(name, expected or integer, value)
+    return number
 
 
-def rate(value: Any) -> float | None:
-    """Calls a second; None does not limit them."""
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not (math.isfinite(value) and value > 0):
-        raise InvalidRequest(f"rate: expected a number of calls a second above 0, got {value!r:.80}")
-    return float(value)
+def check_number(
+    name: str,
+    value: Any,
+    *,
+    minimum: float = -math.inf,
+    above: float = -math.inf,
+    finite: bool = True,
+    expected: str,
+) -> float:
+    """Return `value` if it is a number, of numpy too, that is at least `minimum`, greater than `above`, and finite."""
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    # Written so that NaN, which compares as False with everything, is refused.
+    if not is_number or not value >= minimum or not value > above or (finite and not math.isfinite(value)):
+        raise _refusal(name, expected, value)
+    return value  # type: ignore[no-any-return]
+
+
+def check_index(name: str, value: Any, length: int) -> int:
+    """Return `value`, a place in a list of that length, as an index from 0; -1 is the last."""
+    try:
+        index = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        index = None
+    if index is None or not -length <= index < length:
+        raise InvalidRequest(f"{name}: there is no {value!r} among {length}; expected an index from 0, or from -1 back")
+    return index % length
+
+
+def _refusal(name: str, expected: str, value: object) -> InvalidRequest:
+    # 80 characters show what a value is; a whole prompt or a frame would bury the message.
+    return InvalidRequest(f"{name}: expected {expected}, got {value!r:.80}")

@@ -33,6 +33,7 @@ from famnb.reply import Block, Reply
 from famnb.request import Request, structured_output
 from famnb.request.base import expected, where
 from famnb.request.tools import FunctionTool, as_tool
+from famnb.validation import check_integer
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -166,9 +167,7 @@ class Tools:
         if twice := [name for name in names if names.count(name) > 1]:
             raise InvalidRequest(f"tools: two functions are named {twice[0]!r}; rename one with @famnb.tool(name=...)")
         made = cls(dict(zip(names, functions, strict=True)), **options)
-        most = made.max_rounds
-        if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-            raise InvalidRequest(f"max_rounds: expected an integer of at least 1, got {most!r}")
+        check_integer("max_rounds", made.max_rounds, minimum=1)
         if (made.auto or made.approve) and not functions:
             raise InvalidRequest("auto, approve: there is no function to run; give Python functions as tools=[...]")
         return made

@@ -14,8 +14,10 @@ from tqdm.auto import tqdm
 
 from famnb.client.concurrency import ConcurrencyLimiter
 from famnb.client.stream import Stream
-from famnb.errors import Interrupted, InvalidRequest
+from famnb.errors import Interrupted
+from famnb.formatting import format_usd
 from famnb.reply import Reply
+from famnb.validation import check_integer
 
 FEW = 4
 """Up to this many calls go without a progress bar."""
@@ -25,9 +27,7 @@ class Gates:
     """One gate for each service that a fan-out calls."""
 
     def __init__(self, concurrency: int) -> None:
-        if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
-            raise InvalidRequest(f"concurrency: expected an integer of at least 1, got {concurrency!r}")
-        self._concurrency = concurrency
+        self._concurrency = check_integer("concurrency", concurrency, minimum=1)
         self._gates: dict[str, ConcurrencyLimiter] = {}
 
     def __getitem__(self, origin: str) -> ConcurrencyLimiter:
@@ -77,7 +77,7 @@ class FanOut:
         usd = getattr(stream.reply.cost, "usd", None)
         if usd is not None and not stream.reply.replayed:
             self._spent += usd
-            bar.set_postfix_str(f"${self._spent:.4f}", refresh=False)
+            bar.set_postfix_str(format_usd(self._spent), refresh=False)
         bar.update()
 
     def _stop(self) -> None:

@@ -31,6 +31,7 @@ from famnb.endpoints import ENDPOINTS
 from famnb.errors import InvalidRequest
 from famnb.reply import Reply
 from famnb.request import Request
+from famnb.validation import check_integer
 from famnb.wire import lenient_json
 
 Labels = Mapping[str, str]
@@ -62,9 +63,7 @@ class BaseClient:
         """
         api_key = Credential.from_argument(api_key)
         api_key.check()
-        if isinstance(connections, bool) or not isinstance(connections, int) or connections < 1:
-            raise InvalidRequest(f"connections: expected an integer of at least 1, got {connections!r}")
-        self.connections = connections
+        self.connections = check_integer("connections", connections, minimum=1)
         """How many connections to one service may be in use at once."""
         self.viewer = viewer
         """Shows a stream while `ask` waits for it; may be set at any time."""

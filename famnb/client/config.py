@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from famnb.endpoints import Endpoint
 from famnb.errors import InvalidRequest
+from famnb.validation import check_number
 
 BASE = "FAM_BASE_URL"
 ALT = "FAM_ALT_BASE_URL"
@@ -97,9 +98,8 @@ class Deadlines:
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
-            seconds = getattr(self, field.name)
-            if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
-                raise InvalidRequest(f"deadlines: {field.name} must be a number of seconds above 0, got {seconds!r}")
+            name, seconds = f"deadlines: {field.name}", getattr(self, field.name)
+            check_number(name, seconds, above=0, finite=False, expected="a number of seconds above 0")
 
     def finite(self, name: str) -> float | None:
         """A limit as the libraries below want it: None for ever."""

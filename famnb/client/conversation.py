@@ -23,6 +23,7 @@ from famnb.endpoints import compose
 from famnb.errors import APIStatusError, FamnbError, Interrupted, InvalidRequest, NotFoundError
 from famnb.reply import Block, Reply
 from famnb.request import Request
+from famnb.validation import check_index
 
 Said: TypeAlias = str | Sequence[Mapping[str, Any]]
 """What the user says: a text, or a list of parts as the endpoint takes them."""
@@ -201,14 +202,14 @@ class Talk:
 
     def switch(self, branch: int) -> Self:
         """Go on with another of `branches`, by its index."""
-        self._head = self._leaves[_index("branch", branch, len(self._leaves))]
+        self._head = self._leaves[check_index("branch", branch, len(self._leaves))]
         return self
 
     def fork(self, *, after: int = -1) -> Self:
         """Another conversation that begins with the turns up to `after` of this one and goes its own way."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        twin._head = self.turns[_index("after", after, len(self.turns))] if self.turns else None
+        twin._head = self.turns[check_index("after", after, len(self.turns))] if self.turns else None
         twin._leaves, twin._failures = [twin._head] if twin._head else [], []
         twin._asking = threading.Lock()
         twin.labels = {**self.labels, "talk": secrets.token_hex(6)}
@@ -239,11 +240,11 @@ class Talk:
 
     def _before(self, at: int | None) -> Turn | None:
         """The turn that a next one follows, or one in the place of the turn `at`."""
-        return self._head if at is None else self.turns[_index("at", at, len(self.turns))].before
+        return self._head if at is None else self.turns[check_index("at", at, len(self.turns))].before
 
     def _again(self, turn: int, prompt: Said | None, fields: Mapping[str, Any]) -> Steps:
         """The steps that put another turn in the place of one."""
-        old = self.turns[_index("turn", turn, len(self.turns))]
+        old = self.turns[check_index("turn", turn, len(self.turns))]
         return self._said(old.said if prompt is None else prompt, old.before, fields)
 
     def _said(self, prompt: Said, before: Turn | None, fields: Mapping[str, Any]) -> Steps:
@@ -358,10 +359,3 @@ def talk_settings(
     """The settings of a conversation, as `Talk` takes them."""
     options = {"auto": auto, "approve": approve, "max_rounds": max_rounds}
     return {"endpoint": endpoint, "tools": tools, "labels": labels, "options": options, **settings}
-
-
-def _index(name: str, value: int, count: int) -> int:
-    """A place in a list, counted from the end when negative; raises InvalidRequest."""
-    if isinstance(value, bool) or not isinstance(value, int) or not -count <= value < count:
-        raise InvalidRequest(f"{name}: there is no {value!r} among {count}; expected an index from 0, or from -1 back")
-    return value % count

@@ -21,6 +21,7 @@ from famnb.client.live_call import LiveCall
 from famnb.client.stream import Stream
 from famnb.errors import FamnbError, InvalidRequest, LedgerError, NotRecorded
 from famnb.request import Request
+from famnb.validation import check_number
 
 Replay: TypeAlias = Literal["prefer", "only"]
 
@@ -134,6 +135,6 @@ def _scale(name: str, speed: float | None) -> float:
     """Seconds to take for a recorded nanosecond; 0 is at once."""
     if speed is None:
         return 0.0
-    if isinstance(speed, bool) or not isinstance(speed, int | float) or not speed >= 0:
-        raise InvalidRequest(f"{name}: expected a number from 0 up (0 is at once, 1 the recorded pace), got {speed!r}")
+    pace = "a number from 0 up (0 is at once, 1 the recorded pace)"
+    check_number(name, speed, minimum=0, finite=False, expected=pace)
     return 0.0 if speed == 0 else 1e-9 / speed

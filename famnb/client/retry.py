@@ -13,7 +13,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
-from famnb.errors import APIStatusError, ConnectError, FamnbError, InvalidRequest, StreamInterrupted
+from famnb.errors import APIStatusError, ConnectError, FamnbError, StreamInterrupted
+from famnb.validation import check_integer, check_number
 
 RETRIED = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 THROTTLED = frozenset({429, 529})
@@ -36,10 +37,10 @@ class Retries:
     """Seconds; when the service asks for a longer wait, the error is raised at once with its `retry_after`."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.tries, bool) or not isinstance(self.tries, int) or self.tries < 1:
-            raise InvalidRequest(f"retries: tries must be an integer of at least 1, got {self.tries!r}")
-        if not self.max_wait >= 0:
-            raise InvalidRequest(f"retries: max_wait must be a number of seconds from 0 up, got {self.max_wait!r}")
+        check_integer("retries: tries", self.tries, minimum=1)
+        check_number(
+            "retries: max_wait", self.max_wait, minimum=0, finite=False, expected="a number of seconds from 0 up"
+        )
 
 
 def worth_retrying(error: FamnbError, *, should_retry: str | None = None, spent: bool = False) -> bool:

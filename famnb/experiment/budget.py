@@ -14,7 +14,7 @@ from decimal import Decimal
 
 from famnb.errors import BudgetExceeded, InvalidRequest, StreamInterrupted, WorkerLost
 from famnb.experiment.plan import Cell
-from famnb.formatting import dollars
+from famnb.formatting import format_usd
 from famnb.record import prices
 from famnb.record.price import MILLION, Price
 from famnb.request import Request
@@ -161,8 +161,9 @@ class Budget:
         """BudgetExceeded where not even this cell's call fits."""
         if not self.fits(key):
             raise BudgetExceeded(
-                f"not even one more call fits: it may cost {dollars(self._worst[key])}, and {dollars(self.counted)} of "
-                f"{dollars(self.limit)} are spent. Give a higher budget_usd, or a lower cap on the tokens of an answer"
+                f"not even one more call fits: it may cost {format_usd(self._worst[key])}, and "
+                f"{format_usd(self.counted)} of {format_usd(self.limit)} are spent. Give a higher budget_usd, or a "
+                "lower cap on the tokens of an answer"
             )
 
     def reserve(self, key: str) -> None:

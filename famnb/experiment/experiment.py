@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from famnb import stats, validation
+from famnb import stats
 from famnb.client.batch import FEW, watched
 from famnb.client.client import CONCURRENCY, BlockingClient
 from famnb.errors import InvalidRequest
@@ -38,10 +38,10 @@ from famnb.experiment.scorers import Scorer, scorers_of
 from famnb.experiment.scoring import Answer, ScoreReport, Scoring, scores_of, voter_of
 from famnb.experiment.summary import Summary, summary
 from famnb.experiment.variants import Variant, Variants, checked, variants_of
-from famnb.formatting import counted, dollars
+from famnb.formatting import format_count, format_usd
 from famnb.frame.calls import calls
 from famnb.record import Ledger, ratings
-from famnb.validation import count, named
+from famnb.validation import check_integer, check_number, check_text
 
 
 class Trial:
@@ -66,14 +66,14 @@ class Trial:
         **fields: Any,
     ) -> None:
         """See `famnb.Experiment`."""
-        self.name = named("name", name, what="a name for the experiment, which finds it when it resumes")
+        self.name = check_text("name", name, expected="a name for the experiment, which finds it when it resumes")
         self.prompts: tuple[Prompt, ...] = prompts_of(prompts, template=template, keep=keep)
         self.fields = dict(fields)
         """The fields of every request that its variant does not say otherwise."""
         self.variants: tuple[Variant, ...] = variants_of(variants, shared=self.fields)
-        self.repeats = count("repeats", repeats, least=1)
-        self.warmup = count("warmup", warmup, least=0)
-        self.seed = count("seed", seed)
+        self.repeats = check_integer("repeats", repeats, minimum=1)
+        self.warmup = check_integer("warmup", warmup, minimum=0)
+        self.seed = check_integer("seed", seed)
         self.scorers: tuple[Scorer | Judge, ...] = scorers_of(scorers)
         self._client = client
         self._run: Run | None = None
@@ -84,7 +84,7 @@ class Trial:
 
     def __repr__(self) -> str:
         counts = (len(self.prompts), "prompt"), (len(self.variants), "variant"), (self.repeats, "repeat")
-        return f"<Experiment {self.name}: {' × '.join(counted(*each) for each in counts)}>"
+        return f"<Experiment {self.name}: {' × '.join(format_count(*each) for each in counts)}>"
 
     @property
     def client(self) -> BlockingClient:
@@ -128,7 +128,7 @@ class Trial:
         row says of which and of how many. The ceiling is caps times prices, whatever the answers are. What is not known
         says so. Nothing is sent; LedgerError if the ledger cannot be read.
         """
-        count("concurrency", concurrency, least=1)
+        check_integer("concurrency", concurrency, minimum=1)
         stands = standing(self.ledger, self.name)
         settled = {cell.key for cell in self.cells if stands.settled(cell.key, retry_failed=False)}
         past = history(self.ledger, {model_of(cell.request) for cell in self.cells})
@@ -204,8 +204,9 @@ class Trial:
         on: Any,
         worker_key: Callable[[], str] | None,
     ) -> Run:
-        concurrency = count("concurrency", concurrency, least=1)
-        rate = validation.rate(rate)
+        concurrency = check_integer("concurrency", concurrency, minimum=1)
+        if rate is not None:
+            rate = check_number("rate", rate, above=0, expected="a number of calls a second above 0")
         limit = None if budget_usd is None else amount(budget_usd)
         worst = {} if limit is None else worst_cases(self.cells)
         writable(self.ledger)
@@ -360,7 +361,7 @@ class Judged(Trial):
         if not len(made):
             return lines
         known = made["cost_usd"].dropna()
-        cost = dollars(Decimal(str(round(float(known.sum()), 12)))) if len(known) else "not known"
+        cost = format_usd(float(known.sum())) if len(known) else "not known"
         unpriced = f" ({len(made) - len(known):,} without a known price)" if 0 < len(known) < len(made) else ""
         lines.append(f"Calls of judges: {len(made):,}; cost {cost}{unpriced}, in none of the figures above.")
         simulated = made["simulated"].fillna(False).any()
@@ -385,7 +386,7 @@ class Judged(Trial):
             client=self.client,
             again=again,
             budget=budget,
-            concurrency=count("concurrency", concurrency, least=1),
+            concurrency=check_integer("concurrency", concurrency, minimum=1),
             progress=progress,
         )
         found = self.answers() if answers is None else answers

@@ -18,12 +18,20 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 
-from famnb import formatting
 from famnb.experiment.budget import Ceiling, ceiling
 from famnb.experiment.forecast_history import FEWEST, Floats, Pool, pool, settings_of
 from famnb.experiment.forecast_simulation import Rates, Slot, draws
 from famnb.experiment.plan import Cell, model_of
-from famnb.formatting import dollars
+from famnb.formatting import (
+    escape_html,
+    format_count,
+    format_duration,
+    format_interval,
+    format_table,
+    format_usd,
+    html_paragraphs,
+    html_table,
+)
 from famnb.record import prices
 from famnb.record.price import MILLION
 from famnb.record.serialize import input_chars
@@ -82,13 +90,13 @@ class Forecast:
         return pd.DataFrame([_row(line) for line in self.lines]).set_index("variant")
 
     def __repr__(self) -> str:
-        table = formatting.text(_HEAD, map(_cells, self._shown()), left=2)
+        table = format_table(_HEAD, map(_cells, self._shown()), left=2)
         return "\n".join([self._title(), table, self._time(), *self.notes])
 
     def _repr_html_(self) -> str:
-        table = formatting.markup(_HEAD, map(_cells, self._shown()), left=2)
-        title = f"<p><b>{formatting.escape(self._title())}</b></p>"
-        return f"<div>{title}{table}{formatting.paragraphs([self._time(), *self.notes])}</div>"
+        table = html_table(_HEAD, map(_cells, self._shown()), left=2)
+        title = f"<p><b>{escape_html(self._title())}</b></p>"
+        return f"<div>{title}{table}{html_paragraphs([self._time(), *self.notes])}</div>"
 
     def _shown(self) -> list[Line]:
         return [*self.lines, self.total] if len(self.lines) > 1 else list(self.lines)
@@ -105,7 +113,7 @@ class Forecast:
     def _time(self) -> str:
         if not self.remaining:
             return "There is nothing left to do."
-        took = formatting.around(self.wall_s, formatting.seconds)
+        took = format_interval(self.wall_s, format_duration)
         return f"Time with {self.concurrency} calls at once: {took}."
 
 
@@ -121,15 +129,15 @@ def _row(line: Line) -> dict[str, object]:
 
 
 def _cells(line: Line) -> list[str]:
-    ceiling_said = "not known" if line.ceiling_usd is None else dollars(line.ceiling_usd)
+    ceiling_said = "not known" if line.ceiling_usd is None else format_usd(line.ceiling_usd)
     return [
         line.variant,
         line.history or "–",
         f"{line.output_tokens.n:,}",
         f"{line.calls:,}",
-        formatting.around(line.input_tokens, formatting.whole),
-        formatting.around(line.output_tokens, formatting.whole),
-        formatting.around(line.cost_usd, formatting.usd),
+        format_interval(line.input_tokens, format_count),
+        format_interval(line.output_tokens, format_count),
+        format_interval(line.cost_usd, format_usd),
         ceiling_said,
     ]
 

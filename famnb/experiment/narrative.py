@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from famnb import formatting
 from famnb.experiment.comparison import fewest
 from famnb.experiment.resume import ANSWERED, failures
+from famnb.formatting import format_count, format_duration, format_level, format_number, format_range, format_usd
 
 FEW = 4
 """Up to so many variants, every two of them are compared in words; of more, each with the first."""
@@ -22,18 +22,18 @@ _NAMES = {
     "cost_usd": "cost",
 }
 _SAID: dict[str, Callable[[float], str]] = {
-    "ttft_s": formatting.seconds,
-    "ttfa_s": formatting.seconds,
-    "e2e_s": formatting.seconds,
-    "output_tokens": lambda value: f"{value:,.3g}" if abs(value) < 100 else formatting.whole(value),
-    "cost_usd": formatting.usd,
+    "ttft_s": format_duration,
+    "ttfa_s": format_duration,
+    "e2e_s": format_duration,
+    "output_tokens": format_number,
+    "cost_usd": format_usd,
 }
 _ORDER = ("e2e_s", "ttft_s", "ttfa_s", "output_tokens", "cost_usd")
 
 
 def said(metric: str) -> Callable[[float], str]:
     """How a value of a metric is written."""
-    return _SAID.get(metric, formatting.plain)
+    return _SAID.get(metric, format_number)
 
 
 def name(metric: str) -> str:
@@ -49,7 +49,7 @@ def reservations(rows: pd.DataFrame, *, warmups: int) -> Iterator[str]:
         which = "all calls were" if made_up == answered else f"{made_up:,} of {answered:,} calls were"
         yield f"Simulated: {which} answered by a simulated engine; timings and texts are made up."
     if warmups:
-        yield f"{formatting.counted(warmups, 'warm-up call')} left out."
+        yield f"{format_count(warmups, 'warm-up call')} left out."
     fruitless = failures(rows)
     left = int((~rows["status"].isin(ANSWERED) & ~fruitless).sum())
     if left:
@@ -64,7 +64,7 @@ def reservations(rows: pd.DataFrame, *, warmups: int) -> Iterator[str]:
     for variant, own in rows.groupby("variant", observed=True):
         cut = int((own["status"] == "incomplete").sum())
         if cut:
-            shown = formatting.counted(cut, "answer")
+            shown = format_count(cut, "answer")
             yield f"{shown} of {variant} did not come to an end, such as at a token cap; they count as they are."
 
 
@@ -97,7 +97,7 @@ def _line(rows: Sequence[dict[str, Any]], family: int, level: float) -> str:
     for place, row in enumerate(clear):
         claim, low_high = _claim(row)
         whom = f" {_joint(row)} {first}" if place == 0 else ""
-        sure = f"{level * 100:g} % interval {low_high}" if place == 0 else low_high
+        sure = f"{format_level(level)} interval {low_high}" if place == 0 else low_high
         count = "" if even and place else f", n = {row['n']:,} pairs"
         parts.append(f"{claim}{whom} ({sure}{count})")
     unclear = "; ".join(_unclear(row, family, even=even) for row in rest)
@@ -116,7 +116,7 @@ def _claim(row: dict[str, Any]) -> tuple[str, str]:
     metric, gap = row["metric"], row["difference"]
     written, less = said(metric), gap < 0
     low, high = (-row["high"], -row["low"]) if less else (row["low"], row["high"])
-    between, size = formatting.between(low, high, written), written(abs(gap))
+    between, size = format_range(low, high, written), written(abs(gap))
     match metric:
         case "ttft_s":
             return f"starts {size} {'sooner' if less else 'later'}", between
@@ -127,8 +127,8 @@ def _claim(row: dict[str, Any]) -> tuple[str, str]:
         case "output_tokens":
             return f"writes {size} tokens {'fewer' if less else 'more'}", between
         case "cost_usd" if _by_ratio(row):
-            times = formatting.between(row["ratio_low"], row["ratio_high"], formatting.plain)
-            return f"costs {formatting.plain(row['ratio'])} times as much", times
+            times = format_range(row["ratio_low"], row["ratio_high"], format_number)
+            return f"costs {format_number(row['ratio'])} times as much", times
         case "cost_usd":
             return f"costs {size} {'less' if less else 'more'} a call", between
         case _:
@@ -148,8 +148,8 @@ def _unclear(row: dict[str, Any], family: int, *, even: bool) -> str:
     if row["low"] == row["high"] == 0:
         return f"{name(metric)} (the same in every pair{count})"
     alike = math.isclose(row["low"], row["high"], rel_tol=1e-9)
-    found = f"{formatting.signed(row['low'], written)} in every pair" if alike else None
-    facts = f"{found or formatting.between(row['low'], row['high'], written)}{count}"
+    found = f"{written(row['low'])} in every pair" if alike else None
+    facts = f"{found or format_range(row['low'], row['high'], written)}{count}"
     if row["low"] > 0 or row["high"] < 0:
         facts += f", not enough for one of {family} comparisons"
     if pd.notna(row["needed"]) and row["needed"] > row["n"]:
@@ -159,7 +159,7 @@ def _unclear(row: dict[str, Any], family: int, *, even: bool) -> str:
 
 def _refusal(rows: Sequence[dict[str, Any]], n: int, level: float) -> str:
     """What too few pairs would have to be."""
-    told = f"n = {formatting.counted(n, 'pair')}"
+    told = f"n = {format_count(n, 'pair')}"
     sized = [row for row in rows if pd.notna(row["needed"])]
     if not sized:
         return f"{told}; {fewest(level)} are the fewest that could show one"

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from tqdm.auto import tqdm
 
-from famnb.formatting import counted, dollars, escape
+from famnb.formatting import escape_html, format_count, format_duration, format_usd
 
 Shutdown: TypeAlias = Literal["budget", "stop", "interrupt"]
 SIMULATED = "The answers are simulated: nothing is billed."
@@ -53,8 +53,8 @@ class Progress:
     def __str__(self) -> str:
         words = [f"{self.done:,} of {self.total:,}"]
         words += [f"{self.failed:,} failed"] if self.failed else []
-        words += [dollars(self.spent_usd)] if self.spent_usd is not None else []
-        words += [f"{self.eta_s:,.0f} s left"] if self.eta_s else []
+        words += [format_usd(self.spent_usd)] if self.spent_usd is not None else []
+        words += [f"{format_duration(self.eta_s, brief=True)} left"] if self.eta_s else []
         return " · ".join(words)
 
 
@@ -105,8 +105,8 @@ class RunReport:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<br>{escape(note)}" for note in self.notes)
-        return f"<p><b>{escape(self.head)}</b>{notes}</p>"
+        notes = "".join(f"<br>{escape_html(note)}" for note in self.notes)
+        return f"<p><b>{escape_html(self.head)}</b>{notes}</p>"
 
     @property
     def head(self) -> str:
@@ -115,10 +115,11 @@ class RunReport:
         words += [f"{self.failed:,} failed"] if self.failed else []
         words += [f"{self.cancelled:,} {'stopped' if self.stopped_by else 'cut off'}"] if self.cancelled else []
         words += [f"{self.skipped:,} left alone"] if self.skipped else []
-        head = f"{self.name}: {', '.join(words)} of {self.planned:,} planned in {self.elapsed_s:,.1f} s"
+        took = format_duration(self.elapsed_s, brief=True)
+        head = f"{self.name}: {', '.join(words)} of {self.planned:,} planned in {took}"
         if self.spent_usd is not None:
-            unpriced = f" plus the unknown cost of {counted(self.unpriced, 'other')}" if self.unpriced else ""
-            return f"{head}; spent {dollars(self.spent_usd)}{unpriced}"
+            unpriced = f" plus the unknown cost of {format_count(self.unpriced, 'other')}" if self.unpriced else ""
+            return f"{head}; spent {format_usd(self.spent_usd)}{unpriced}"
         return f"{head}; cost not known" if self.completed else head
 
     @property
@@ -126,7 +127,7 @@ class RunReport:
         """What else is to be said, such as what running again would do; a sentence each."""
         notes = []
         if self.counted_usd is not None and self.budget_usd is not None:
-            notes.append(f"{dollars(self.counted_usd)} of the budget of {dollars(self.budget_usd)} are counted.")
+            notes.append(f"{format_usd(self.counted_usd)} of the budget of {format_usd(self.budget_usd)} are counted.")
         if self.simulated:
             notes.append(SIMULATED)
         if self.lost:
@@ -173,5 +174,5 @@ def follow(run: Running, *, shown: bool) -> None:
 
 
 def _beside(now: Progress) -> str:
-    spent = [dollars(now.spent_usd)] if now.spent_usd is not None else []
+    spent = [format_usd(now.spent_usd)] if now.spent_usd is not None else []
     return ", ".join([*spent, *([f"{now.failed:,} failed"] if now.failed else [])])

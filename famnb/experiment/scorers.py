@@ -26,7 +26,7 @@ from famnb.experiment.score import Exact, Function, Regex, Score, Typed, Valid, 
 from famnb.experiment.votes import PEOPLE
 from famnb.reply import Reply
 from famnb.request import structured_output
-from famnb.validation import named
+from famnb.validation import check_text
 
 __all__ = ["Judge", "Score", "Scorer", "exact", "function", "judge", "regex", "schema"]
 
@@ -112,7 +112,9 @@ def scorers_of(given: Iterable[Any]) -> tuple[Scorer | Judge, ...]:
     """The scorers of an experiment, plain functions made scorers; InvalidRequest for what is none, or a name twice."""
     several = isinstance(given, Iterable) and not isinstance(given, str | Scorer | Judge) and not callable(given)
     made = tuple(map(_scorer, given if several else [given]))
-    names = [named("scorers", one.name, what="scorers with names, for the columns of their scores") for one in made]
+    names = [
+        check_text("scorers", one.name, expected="scorers with names, for the columns of their scores") for one in made
+    ]
     if PEOPLE in names:
         raise InvalidRequest(f"scorers: the name {PEOPLE!r} is that of people's votes; give this one another name=")
     if twice := {name for name in names if names.count(name) > 1}:

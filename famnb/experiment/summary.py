@@ -15,11 +15,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from famnb import formatting, stats
+from famnb import stats
 from famnb.experiment.comparison import compared, metrics_of, score_columns
 from famnb.experiment.narrative import findings, reservations, said
 from famnb.experiment.resume import ANSWERED, failures
 from famnb.experiment.score import YES_NO, Span
+from famnb.formatting import (
+    escape_html,
+    format_interval,
+    format_level,
+    format_range,
+    format_table,
+    format_usd,
+    html_paragraphs,
+    html_table,
+)
 
 _ENDLESS: Span = (-math.inf, math.inf)
 TIMES = ("ttft_s", "ttfa_s", "e2e_s")
@@ -62,15 +72,15 @@ class Summary:
 
     def __repr__(self) -> str:
         head, rows = self.shown()
-        return "\n".join([formatting.text(head, rows), self._legend(), *self.lines])
+        return "\n".join([format_table(head, rows), self._legend(), *self.lines])
 
     def _repr_html_(self) -> str:
         head, rows = self.shown()
-        legend = f'<p style="opacity:0.75;font-size:0.9em">{formatting.escape(self._legend())}</p>'
-        return f"<div>{formatting.markup(head, rows)}{legend}{formatting.paragraphs(self.lines)}</div>"
+        legend = f'<p style="opacity:0.75;font-size:0.9em">{escape_html(self._legend())}</p>'
+        return f"<div>{html_table(head, rows)}{legend}{html_paragraphs(self.lines)}</div>"
 
     def _legend(self) -> str:
-        return f"Times are medians, the rest means, each with its {self.level * 100:g} % interval."
+        return f"Times are medians, the rest means, each with its {format_level(self.level)} interval."
 
     def _cells(self, variant: str, row: pd.Series[Any], scores: list[str]) -> list[str]:
         def one(stem: str, middle: str, metric: str) -> str:
@@ -79,11 +89,11 @@ class Summary:
                 for end in (middle, "low", "high")
             )
             found = stats.Interval(value, low, high, int(row[f"{stem}_n"]), self.level)
-            return "–" if math.isnan(value) else formatting.around(found, said(metric))
+            return "–" if math.isnan(value) else format_interval(found, said(metric))
 
-        spent = "–" if pd.isna(row["cost_usd"]) else formatting.usd(float(row["cost_usd"]))
+        spent = "–" if pd.isna(row["cost_usd"]) else format_usd(float(row["cost_usd"]))
         if spent != "–" and row["cost_low_usd"] < row["cost_high_usd"]:
-            spent += f" ({formatting.between(float(row['cost_low_usd']), float(row['cost_high_usd']), formatting.usd)})"
+            spent += f" ({format_range(float(row['cost_low_usd']), float(row['cost_high_usd']), format_usd)})"
         return [
             variant,
             f"{row['completed'] + row['incomplete']:,} of {row['planned']:,}",

@@ -20,6 +20,7 @@ from scipy.stats import norm
 
 from famnb import stats
 from famnb.experiment.plan import Cell
+from famnb.formatting import format_level, format_percent
 from famnb.record.ratings import Voted
 
 JUDGE = "judge:"
@@ -63,7 +64,11 @@ class Consistency:
 
     def __str__(self) -> str:
         share = self.inconsistent
-        words = f"{share.value:.0%}" + (f" (95% interval {share.low:.0%} to {share.high:.0%})" if share.known else "")
+        words = format_percent(share.value)
+        if share.known:
+            words += (
+                f" ({format_level(share.level)} interval {format_percent(share.low)} to {format_percent(share.high)})"
+            )
         if not self.pairs:
             words = "not known"
         lost = f"; {self.unformed:,} verdicts could not be read" if self.unformed else ""
@@ -143,8 +148,8 @@ def claims(found: stats.Ranking) -> list[str]:
     adjusted = stats.holm(2 * norm.sf(gaps / errors))
     said = []
     for name, gap, off, p_value in zip(others, gaps, z * errors, adjusted, strict=True):
-        middle, low, high = (f"{expit(each):.0%}" for each in (gap, gap - off, gap + off))
-        between = f"{found.level * 100:g} % interval {low} to {high}"
+        middle, low, high = (format_percent(float(expit(each))) for each in (gap, gap - off, gap + off))
+        between = f"{format_level(found.level)} interval {low} to {high}"
         if p_value < 1 - found.level:
             said.append(f"{first} is chosen over {name} in {middle} of cases ({between}).")
         else:

@@ -19,6 +19,7 @@ from famnb.frame.filters import HasLedger, Moment, Words, source_of, where
 from famnb.frame.latency_definitions import Definition, Latencies, Peer, latencies
 from famnb.record import Ledger, costs, prices
 from famnb.record.parquet import Parquet
+from famnb.validation import check_integer
 
 Row: TypeAlias = sqlite3.Row | Mapping[str, Any]
 
@@ -49,8 +50,8 @@ def calls(
     """
     if definition not in get_args(Definition):
         raise ValueError(f"definition: {definition!r} is none of {', '.join(get_args(Definition))}")
-    if limit is not None and not (isinstance(limit, int) and limit >= 0):
-        raise ValueError(f"limit: expected a number of calls of at least 0, got {limit!r}")
+    if limit is not None:
+        limit = check_integer("limit", limit, minimum=0, expected="a number of calls of at least 0")
     chosen = _chosen(columns)
     source = source_of(ledger)
     condition, values = where(

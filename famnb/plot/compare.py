@@ -11,10 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from famnb import stats
+from famnb.formatting import format_count
 from famnb.plot.canvas import Canvas
 from famnb.plot.facets import Drawn, Key, Picture, no_rows, show
 from famnb.plot.grouping import grouped, need, numbers
-from famnb.plot.labels import NAMES, axis, called, capital, count, short, simulated, with_interval
+from famnb.plot.labels import NAMES, axis, called, capital, short, simulated, with_interval
 
 PAIRS = 60
 """Up to so many pairs are joined by lines; of more, lines would hide everything."""
@@ -54,7 +55,7 @@ def compare(
             words.set_parse_math(False)
         sheet.axes.set_ylim(len(names) - 0.5, -0.5)
         sheet.axes.grid(visible=False, axis="y")
-        return Drawn(legend, f"{count(len(table), pair)}; mean with its 95% interval")
+        return Drawn(legend, f"{format_count(len(table), pair)}; mean with its 95% interval")
 
     lost = int((~known).sum())
     name = called(metric)
@@ -103,4 +104,4 @@ def _difference(table: pd.DataFrame, place: int, metric: str) -> str:
         return "no pair in common with the first"
     sign = "+" if found.value > 0 else ""
     gap = stats.Interval(found.value, found.low, found.high, found.n, found.level)
-    return f"{sign}{with_interval(metric, gap)} over {count(found.n, 'pair')}"
+    return f"{sign}{with_interval(metric, gap)} over {format_count(found.n, 'pair')}"

@@ -14,10 +14,11 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
+from famnb.formatting import format_count, format_usd
 from famnb.plot.canvas import Canvas
 from famnb.plot.facets import Drawn, Key, Picture, show
 from famnb.plot.grouping import grouped, moments, need
-from famnb.plot.labels import count, money, short, simulated
+from famnb.plot.labels import short, simulated
 from famnb.plot.time_axis import dates, places, utc
 
 COSTS = ("cost_usd", "cost_low_usd", "cost_high_usd")
@@ -76,7 +77,7 @@ def cost(
             sheet.axes.set_xticks(x[:1])
         sheet.axes.set_ylim(bottom=0)
         sheet.axes.yaxis.set_major_formatter(FuncFormatter(_dollar_ticks(sheet.axes)))
-        return Drawn(made, f"{_figure(part)} for {count(len(part))}")
+        return Drawn(made, f"{_figure(part)} for {format_count(len(part), 'call')}")
 
     y = f"USD each {per}" if per else "USD so far"
     parts = (facet, known[facet].reset_index(drop=True)) if facet else None
@@ -189,8 +190,8 @@ def _figure(rows: pd.DataFrame) -> str:
     """The sum of some calls, with its interval where it has one."""
     best, low, high = (float(rows[name].sum()) for name in COSTS)
     if high - low <= best * 1e-9:
-        return money(best)
-    return f"about {money(best)} ({money(low)} to {money(high)})"
+        return format_usd(best)
+    return f"about {format_usd(best)} ({format_usd(low)} to {format_usd(high)})"
 
 
 def _dollar_ticks(axes: Axes) -> Any:
@@ -214,9 +215,9 @@ def _uncounted(frame: pd.DataFrame) -> list[str]:
         models = sorted(str(model) for model in priceless["model"].dropna().unique())
         named = ", ".join(map(short, models[:3])) + (" …" if len(models) > 3 else "")
         notes.append(
-            f"Not in the sum: {count(len(priceless))} of {named}, for want of a price. "
+            f"Not in the sum: {format_count(len(priceless), 'call')} of {named}, for want of a price. "
             f'Set one, in USD per million tokens: famnb.prices.set("{models[0] if models else "…"}", input=…, output=…)'
         )
     if len(unused):
-        notes.append(f"Not in the sum: {count(len(unused))} whose token counts are not known.")
+        notes.append(f"Not in the sum: {format_count(len(unused), 'call')} whose token counts are not known.")
     return notes

@@ -14,10 +14,11 @@ import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
+from famnb.formatting import format_count
 from famnb.plot.canvas import WIDTH_IN, Canvas
 from famnb.plot.figure import Figure
 from famnb.plot.grouping import grouped
-from famnb.plot.labels import count, short
+from famnb.plot.labels import short
 from famnb.plot.palette import PLAIN, ink_of_style
 
 PANEL_IN = 1.9
@@ -152,5 +153,9 @@ def _around(figure: Figure, picture: Picture, keys: Sequence[Key], column: str, 
 
 def no_rows(frame: pd.DataFrame, what: str) -> str:
     """Why nothing can be drawn of these rows, a sentence."""
-    why = f"none of these {count(len(frame))} has {what}" if len(frame) else "there are no calls in this frame"
+    why = (
+        f"none of these {format_count(len(frame), 'call')} has {what}"
+        if len(frame)
+        else "there are no calls in this frame"
+    )
     return f"Nothing to draw: {why}."

@@ -10,12 +10,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from famnb import stats
+from famnb.formatting import format_count, format_duration
 from famnb.frame.deltas import Which, deltas
 from famnb.plot.canvas import Canvas
 from famnb.plot.ecdf import curve, percents
 from famnb.plot.facets import Drawn, Key, Picture, show
 from famnb.plot.grouping import grouped, need, numbers
-from famnb.plot.labels import count, seconds, simulated
+from famnb.plot.labels import simulated
 
 MARKS = ((0.5, "o", "○ median"), (0.95, "D", "◇ p95"), (0.99, "s", "□ p99"))
 
@@ -36,7 +37,7 @@ def gaps(
     codes, names = grouped(found[by])
     rows = pd.DataFrame({"group": codes, "value": found["gap_s"].to_numpy() * 1e3})
     why = "" if len(rows) else "Nothing to draw: no stream here has two reads that brought content."
-    spans = count(len(rows), "gap")
+    spans = format_count(len(rows), "gap")
 
     def draw(sheet: Canvas, part: pd.DataFrame) -> Drawn:
         keys = []
@@ -49,11 +50,11 @@ def gaps(
             for (p, marker, _), at in marks:
                 style: dict[str, Any] = {"markeredgecolor": handle.get_color(), "markerfacecolor": sheet.ink.ground}
                 sheet.axes.plot([at], [p], marker=marker, markersize=7, markeredgewidth=1.8, zorder=5, **style)
-            facts = [f"{mark[2]} {seconds(at / 1e3)}" for mark, at in marks]
+            facts = [f"{mark[2]} {format_duration(at / 1e3, ms_below=1)}" for mark, at in marks]
             keys.append(Key(handle, name) if sheet.panel else Key(handle, f"{name} (n={len(values):,} gaps)", facts))
         percents(sheet, rows["value"].to_numpy())
         calls = found.loc[part.index, "call_id"].nunique(dropna=False) if not sheet.panel else 0
-        return Drawn(keys, f"{spans} in {count(calls, 'stream')}")
+        return Drawn(keys, f"{spans} in {format_count(calls, 'stream')}")
 
     x = "gap between reads that brought content (ms)"
     picture = Picture(f"Inter-chunk gaps by {by}", x, "share of gaps", draw, why, simulated(table))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
-
 import pandas as pd
 
-from famnb.formatting import dollars
+from famnb.formatting import format_count, format_duration, format_number, format_usd
 from famnb.frame.columns import CALLS
 from famnb.stats import Interval
 
@@ -43,45 +41,19 @@ def short(words: str, limit: int = 44) -> str:
     return f"{words[:head]}…{words[head + 1 - limit :]}"
 
 
-def seconds(value: float) -> str:
-    """A duration as one reads it."""
-    if value < 0:
-        return f"−{seconds(-value)}"
-    match value:
-        case _ if value >= 60:
-            return f"{value / 60:.1f} min"
-        case _ if value >= 1:
-            return f"{value:.2f} s"
-        case _ if value >= 0.1:
-            return f"{value * 1e3:.0f} ms"
-        case _:
-            return f"{value * 1e3:.2g} ms"
-
-
-def money(amount: float) -> str:
-    """USD with three significant digits, which is all that a sum of floats in a picture has to say."""
-    exact = Decimal(repr(float(amount)))
-    return dollars(round(exact, max(2 - exact.adjusted(), 2)) if exact else exact)
-
-
 def measured(metric: str, value: float) -> str:
     """A value of a column, in its unit."""
     match UNITS.get(metric, ""):
         case "s":
-            return seconds(value)
+            return format_duration(value, ms_below=1)
         case "s/token":
-            return f"{seconds(value)}/token"
+            return f"{format_duration(value, ms_below=1)}/token"
         case "USD":
-            return money(value) if value >= 0 else f"−{money(-value)}"
+            return format_usd(value)
         case "tokens" | "characters" | "requests":
-            return f"{value:,.0f}"
+            return format_count(value)
         case _:
-            return figure(value)
-
-
-def figure(value: float) -> str:
-    """A number with three significant digits, and with all of those before the point."""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+            return format_number(value)
 
 
 def axis(metric: str, largest: float) -> tuple[str, float]:
@@ -107,11 +79,6 @@ def with_interval(metric: str, found: Interval) -> str:
 def capital(words: str) -> str:
     """The same with a capital letter at the front."""
     return words[:1].upper() + words[1:]
-
-
-def count(n: int, noun: str = "call") -> str:
-    """So many of something."""
-    return f"{n:,} {noun if n == 1 else noun + 's'}"
 
 
 def simulated(frame: pd.DataFrame) -> list[str]:

@@ -13,10 +13,11 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
 from famnb import stats
+from famnb.formatting import format_usd
 from famnb.plot.canvas import Canvas
 from famnb.plot.facets import Drawn, Key, Picture, no_rows, show
 from famnb.plot.grouping import grouped, need, numbers
-from famnb.plot.labels import axis, called, capital, money, simulated, with_interval
+from famnb.plot.labels import axis, called, capital, simulated, with_interval
 
 MARKERS = "oD"
 SHARES = ("score_votes",)
@@ -69,7 +70,9 @@ def pareto(
                 x, y * y_scale, where="post", color=sheet.ink.soft, linewidth=1, linestyle=(0, (4, 3)), zorder=1
             )
         if cost == "cost_usd":
-            sheet.axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: money(value) if value > 0 else "$0"))
+            sheet.axes.xaxis.set_major_formatter(
+                FuncFormatter(lambda value, _: format_usd(value) if value > 0 else "$0")
+            )
         sheet.axes.margins(0.08, 0.15)
         sheet.axes.set_xlim(left=0)
         if not score:

@@ -13,10 +13,11 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from famnb.formatting import format_count, format_number
 from famnb.plot.canvas import Canvas
 from famnb.plot.facets import Drawn, Key, Picture, no_rows, show
 from famnb.plot.grouping import grouped, moments, need, numbers
-from famnb.plot.labels import count, figure, simulated
+from famnb.plot.labels import simulated
 from famnb.plot.time_axis import SPANS, utc
 
 BINS = (16, 120)
@@ -68,7 +69,7 @@ def throughput(
         unit,
         draw,
         "" if len(rows) else no_rows(frame, what),
-        [*([f"Not counted: {count(missing)} without {what}."] if missing else []), *simulated(frame)],
+        [*([f"Not counted: {format_count(missing, 'call')} without {what}."] if missing else []), *simulated(frame)],
     )
     parts = (facet, frame.loc[known, facet].reset_index(drop=True)) if facet else None
     return show(picture, rows, facet=parts, ax=ax)
@@ -90,14 +91,14 @@ def _draw(
             sheet.axes.stairs(rates, edges / size, linewidth=1.6, **line)
             sheet.axes.stairs(rates, edges / size, fill=True, alpha=0.1, color=line["color"])
         total = float(part["amount"].sum())
-        mean, peak = figure(total / edges[-1]), figure(rates.max())
+        mean, peak = format_number(total / edges[-1]), format_number(rates.max())
         facts = [f"mean {mean} a second", f"peak {peak}", f"{total:,.0f} {of}"]
         handle: Artist = Patch(**face) if stacked else Line2D([], [], linewidth=2, **line)
         keys.append(Key(handle, name) if sheet.panel else Key(handle, f"{name} (n={len(part):,})", facts))
     sheet.axes.set_xlim(0, edges[-1] / size)
     sheet.axes.set_ylim(bottom=0)
     how = "; groups on top of each other" if stacked else ""
-    return Drawn(keys, f"{count(len(rows))}; each step is {_span(float(edges[1]))}{how}")
+    return Drawn(keys, f"{format_count(len(rows), 'call')}; each step is {_span(float(edges[1]))}{how}")
 
 
 def _span(seconds: float) -> str:

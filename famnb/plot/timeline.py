@@ -10,9 +10,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from famnb.formatting import format_duration
 from famnb.frame.deltas import deltas
 from famnb.plot.canvas import Canvas
-from famnb.plot.labels import seconds, short
+from famnb.plot.labels import short
 from famnb.plot.palette import BLUE, GREEN, ORANGE, PURPLE, VERMILLION
 from famnb.record import Ledger, RecordedCall
 from famnb.reply import Reply
@@ -76,7 +77,7 @@ def _bands(sheet: Canvas, timing: Timing, total: float, *, thought: bool) -> Non
         if end <= start:
             continue
         sheet.axes.axvspan(start, end, color=colour, alpha=0.1, linewidth=0, zorder=0)
-        words = f"{name}  {seconds(end - start)}"
+        words = f"{name}  {format_duration(end - start, ms_below=1)}"
         if sheet.width(words) < (end - start) / (total * ROOM) - 0.025:
             across = sheet.axes.get_xaxis_transform()
             style: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 8.5, "color": sheet.ink.words(colour)}
@@ -145,16 +146,16 @@ def _facts(reply: Reply, total: float) -> str:
     timing = reply.timing
     facts = []
     if reply.streamed and timing.ttft_s is not None:
-        facts.append(f"first token {seconds(timing.ttft_s)}")
+        facts.append(f"first token {format_duration(timing.ttft_s, ms_below=1)}")
     if timing.think_s is not None and timing.ttfa_s is not None:
-        facts.append(f"first answer {seconds(timing.ttfa_s)}")
-    facts.append(f"{ENDS.get(reply.status, 'end')} {seconds(total)}")
+        facts.append(f"first answer {format_duration(timing.ttfa_s, ms_below=1)}")
+    facts.append(f"{ENDS.get(reply.status, 'end')} {format_duration(total, ms_below=1)}")
     if reply.finish_reason and reply.finish_reason not in ("stop", "cancelled", "error"):
         facts.append(f"finish reason {reply.finish_reason}")
     if reply.usage.output_tokens is not None:
         facts.append(f"{reply.usage.output_tokens:,} output tokens")
     if timing.icl_p50_s is not None:
-        facts.append(f"median gap {seconds(timing.icl_p50_s)}")
+        facts.append(f"median gap {format_duration(timing.icl_p50_s, ms_below=1)}")
     return " · ".join(facts)
 
 

@@ -11,10 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
+from famnb.formatting import format_count
 from famnb.plot.canvas import Canvas
 from famnb.plot.facets import Drawn, Key, Picture, no_rows, show
 from famnb.plot.grouping import grouped, need, numbers
-from famnb.plot.labels import count, short, simulated
+from famnb.plot.labels import short, simulated
 from famnb.plot.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION
 
 KINDS = {
@@ -51,7 +52,9 @@ def tokens(
     used = [kind for kind in KINDS if np.nansum(kinds[kind]) > 0]
     estimated = bool(rows[["input estimated", "output estimated"]].to_numpy().any())
     without = np.isnan(given["input_tokens"]) | np.isnan(given["output_tokens"])
-    notes = [f"{count(int(without.sum()))} without an input or an output count: what is missing is in no bar."]
+    notes = [
+        f"{format_count(int(without.sum()), 'call')} without an input or an output count: what is missing is in no bar."
+    ]
     known = not (np.isnan(given["input_tokens"]) & np.isnan(given["output_tokens"])).all()
 
     def draw(sheet: Canvas, part: pd.DataFrame) -> Drawn:
@@ -62,7 +65,7 @@ def tokens(
         if estimated:
             hatched: Any = {"facecolor": "none", "hatch": ESTIMATED, "edgecolor": sheet.ink.soft, "linewidth": 0}
             keys.append(Key(Patch(**hatched), "estimated from the length of the text"))
-        return Drawn(keys, f"{total:,.0f} tokens in {count(len(part))}")
+        return Drawn(keys, f"{total:,.0f} tokens in {format_count(len(part), 'call')}")
 
     picture = Picture(
         f"Tokens by {by}",

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from famnb.errors import LedgerError
+from famnb.formatting import format_size
 from famnb.record import schema, serialize
+from famnb.validation import check_integer
 
 BATCH = 1000
 """Calls deleted in one transaction, so that others who write wait only shortly."""
@@ -57,8 +59,8 @@ class Info:
     def __str__(self) -> str:
         lines = [
             f"{self.path} (version {self.version})",
-            f"size      {_size(self.size_bytes)}; streams {_size(self.payload_bytes)}, "
-            f"requests {_size(self.request_bytes)}",
+            f"size      {format_size(self.size_bytes)}; streams {format_size(self.payload_bytes)}, "
+            f"requests {format_size(self.request_bytes)}",
             f"calls     {self.calls:,}",
         ]
         if self.first and self.last:
@@ -91,7 +93,7 @@ class Pruned:
     def __str__(self) -> str:
         what = "the recorded bytes of " if self.payloads_only else ""
         verb = "would delete" if self.dry_run else "deleted"
-        freed = "" if self.dry_run else f"; the file is {_size(self.freed_bytes)} smaller"
+        freed = "" if self.dry_run else f"; the file is {format_size(self.freed_bytes)} smaller"
         return f"{verb} {what}{self.calls:,} calls, {self.left:,} calls stay{freed}"
 
 
@@ -157,8 +159,8 @@ def _chosen(older_than: timedelta | datetime | None, keep: int | None) -> tuple[
     """The calls to delete, as an SQL condition and its values."""
     if older_than is None and keep is None:
         raise ValueError("prune: say which calls may go: older_than= an age or a moment, keep= a number of calls")
-    if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 0):
-        raise ValueError(f"keep: expected a number of calls of at least 0, got {keep!r}")
+    if keep is not None:
+        keep = check_integer("keep", keep, minimum=0, expected="a number of calls of at least 0")
     conditions, values = ["status <> 'running'"], list[Any]()
     if older_than is not None:
         conditions.append("started_us < ?")
@@ -223,7 +225,3 @@ def _on_disk(path: Path) -> int:
 
 def _moment(us: int | None) -> datetime | None:
     return None if us is None else serialize.EPOCH + timedelta(microseconds=us)
-
-
-def _size(count: int) -> str:
-    return f"{count / 1e6:,.1f} MB" if count >= 100_000 else f"{count / 1e3:,.1f} kB"

@@ -9,7 +9,8 @@ from typing import TypeAlias
 
 from famnb.errors import InvalidRequest
 from famnb.events import Usage
-from famnb.formatting import dollars
+from famnb.formatting import format_usd
+from famnb.validation import check_integer, check_text
 
 MILLION = Decimal(1_000_000)
 USER = "you"
@@ -33,8 +34,8 @@ class Cost:
 
     def __str__(self) -> str:
         if self.exact:
-            return dollars(self.usd)
-        return f"about {dollars(self.usd)} ({dollars(self.low)} to {dollars(self.high)})"
+            return format_usd(self.usd)
+        return f"about {format_usd(self.usd)} ({format_usd(self.low)} to {format_usd(self.high)})"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,10 +89,9 @@ def entry(
     source: str = USER,
 ) -> Price:
     """A price of what people write; raises InvalidRequest, naming the field, for what is none."""
-    if not (isinstance(model, str) and model.strip()):
-        raise InvalidRequest(f"model: expected the name of a model; got {model!r}")
-    if until_context is not None and (type(until_context) is not int or until_context < 1):
-        raise InvalidRequest(f"until_context: expected a number of tokens, 1 or more; got {until_context!r}")
+    check_text("model", model, expected="the name of a model")
+    if until_context is not None:
+        check_integer("until_context", until_context, minimum=1, expected="a number of tokens, 1 or more")
     return Price(
         model=model,
         input=_amount("input", input),

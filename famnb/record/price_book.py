@@ -27,6 +27,7 @@ from pathlib import Path
 
 from famnb.errors import InvalidRequest
 from famnb.events import Count, Usage
+from famnb.formatting import format_table
 from famnb.record import price_file
 from famnb.record.price import MILLION, Amount, Cost, Price, entry
 from famnb.record.token_estimates import SPREAD
@@ -39,10 +40,7 @@ NUMBERS = ("input", "output")
 
 def text(entries: Iterable[Price]) -> str:
     """The entries as lines of text."""
-    rows = [HEAD, *map(_cells, entries)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
-    return "\n".join([TITLE, *lines])
+    return f"{TITLE}\n{format_table(HEAD, map(_cells, entries), left=len(HEAD))}"
 
 
 def markup(entries: Iterable[Price]) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
 from famnb.errors import CredentialError, InvalidRequest
+from famnb.validation import check_number
 
 PROFILES = ("", "openresponses")
 """What the service may conform to beyond the document."""
@@ -58,13 +58,11 @@ class Options:
 
     def __post_init__(self) -> None:
         for name in ("time_scale", "upload_timeout"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0):
-                raise InvalidRequest(f"{name}: expected a number of 0 or more, got {value!r}")
+            check_number(name, getattr(self, name), minimum=0, expected="a number of 0 or more")
         for name in ("requests_per_minute", "burst", "concurrency"):
             value = getattr(self, name)
-            if value is not None and not (math.isfinite(value) and value > 0):
-                raise InvalidRequest(f"{name}: expected a number above 0, got {value!r}")
+            if value is not None:
+                check_number(name, value, above=0, expected="a number above 0")
         if self.burst is not None and self.requests_per_minute is None:
             raise InvalidRequest("burst: given without requests_per_minute, of which it is a part; say both or neither")
         if self.profile not in PROFILES:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from typing import Any
 
 import ipywidgets as widgets
@@ -15,13 +14,12 @@ import psutil
 from famnb import stats
 from famnb.endpoints import ENDPOINTS
 from famnb.errors import FamnbError
-from famnb.formatting import dollars
+from famnb.formatting import format_duration, format_percent, format_usd
 from famnb.frame.calls import calls
 from famnb.frame.filters import HasLedger, ledger_of
 from famnb.record import Ledger
 from famnb.widget.form.controls import make_control
 from famnb.widget.html import sanitize
-from famnb.widget.html.facts import duration
 from famnb.widget.inspector import Inspector, failed
 from famnb.widget.live.base import SHORTCUT_CLASS, ShortcutGuard
 
@@ -194,8 +192,8 @@ def figures(frame: pd.DataFrame) -> str:
 def line(row: Any) -> str:
     """A call as one line of the table."""
     when = row["started_at"].tz_convert(None) + _local(row["started_at"])
-    taken = "" if pd.isna(row["e2e_s"]) else duration(row["e2e_s"])
-    cost = "" if pd.isna(row["cost_usd"]) else dollars(Decimal(str(row["cost_usd"])))
+    taken = "" if pd.isna(row["e2e_s"]) else format_duration(row["e2e_s"], brief=True)
+    cost = "" if pd.isna(row["cost_usd"]) else format_usd(row["cost_usd"])
     said = "" if pd.isna(row["prompt"]) else " ".join(sanitize.visible(row["prompt"]).split())
     error = "" if pd.isna(row["error"]) else f"{row['error']}: "
     facts = f"{row['endpoint']:<9} {row['model']:<12} {row['status']:<11} {taken:>7} {cost:>9}"
@@ -217,13 +215,9 @@ def _spend(frame: pd.DataFrame) -> str:
     unpriced = int(frame["cost_usd"].isna().sum())
     if unpriced == len(frame):
         return _tile("spend", "not known", "no call has a known price")
-    low, best, high = (_sum(frame, f"cost_{end}usd") for end in ("low_", "", "high_"))
-    between = "exact" if low == high else f"{dollars(low)} to {dollars(high)}"
-    return _tile("spend", dollars(best), between + (f"; {unpriced:,} calls without a price" if unpriced else ""))
-
-
-def _sum(frame: pd.DataFrame, name: str) -> Decimal:
-    return Decimal(str(round(float(frame[name].sum()), 12)))
+    low, best, high = (float(frame[f"cost_{end}usd"].sum()) for end in ("low_", "", "high_"))
+    between = "exact" if low == high else f"{format_usd(low)} to {format_usd(high)}"
+    return _tile("spend", format_usd(best), between + (f"; {unpriced:,} calls without a price" if unpriced else ""))
 
 
 def _count(frame: pd.DataFrame) -> str:
@@ -231,7 +225,7 @@ def _count(frame: pd.DataFrame) -> str:
     parts = [f"{count:,} {status}" for status, count in counts.items() if count and status != "completed"]
     over = int(len(frame) - counts.get("running", 0))
     share = stats.proportion(int(counts.get("failed", 0)), over)
-    rate = f"{share.value:.1%} failed" if over else ""
+    rate = f"{format_percent(share.value, decimals=1)} failed" if over else ""
     return _tile("calls", f"{len(frame):,}", ", ".join([*parts, *([rate] if share.value else [])]) or "all completed")
 
 
@@ -240,8 +234,8 @@ def _latency(frame: pd.DataFrame, name: str, words: str) -> str:
     middle, high = stats.median(found), stats.percentile(found, 0.95)
     if not middle.n:
         return _tile(f"time to {words}", "–", "no completed call yet")
-    tail = f", 95% within {duration(high.value)}" if high.value == high.value else ""
-    return _tile(f"time to {words}", duration(middle.value), f"median of {middle.n:,}{tail}")
+    tail = f", 95% within {format_duration(high.value)}" if high.value == high.value else ""
+    return _tile(f"time to {words}", format_duration(middle.value), f"median of {middle.n:,}{tail}")
 
 
 def _tokens(frame: pd.DataFrame) -> str:

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 
 import famnb
-from famnb import formatting
 from famnb.experiment.summary import summary
 from famnb.service.engines.latency_model import TokenPacer, profile
 
@@ -55,7 +54,7 @@ def test_a_clear_difference_is_said_with_its_interval_and_n():
     rows = frame(e2e_s=(spread(60, 2, 0.3), spread(60, 2, 0.3) - spread(60, 0.41, 0.1, 1)), cost_usd=(cost, cost * 2.1))
     found = summary(rows)
     assert found.lines == (
-        "B answers 0.41 s sooner than A (95 % interval 0.38–0.43 s, n = 60 pairs); costs 2.1 times as much (2.1–2.1).",
+        "B answers 0.41 s sooner than A (95% interval 0.38–0.43 s, n = 60 pairs); costs 2.1 times as much (2.1–2.1).",
     )
     row = found.pairs.set_index("metric").loc["e2e_s"]
     assert (row["first"], row["second"], row["n"], bool(row["clear"])) == ("A", "B", 60, True)
@@ -274,18 +273,3 @@ def test_the_medians_of_a_run_over_sockets_are_near_the_simulators_own(connect):
         # Load makes waits longer, never shorter; of 12 waits, seven below the 10 % quantile do not happen.
         assert table.loc[model, "ttft_s_median"] > scale * true.quantile(0.1)
         assert table.loc[model, "ttft_s_n"] == 12
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "said", "expected"),
-    [
-        (0.35, 0.48, formatting.seconds, "0.35–0.48 s"),
-        (0.05, 0.48, formatting.seconds, "50 ms–0.48 s"),
-        (-0.02, 0.05, formatting.seconds, "−20 ms to 50 ms"),
-        (-3, -1, formatting.whole, "−3 to −1"),
-        (0.0012, 1.5, formatting.usd, "$0.0012–$1.50"),
-    ],
-)
-def test_intervals_are_written_as_one_reads_them(low, high, said, expected):
-    """A common unit once, a minus sign where there is one."""
-    assert formatting.between(low, high, said) == expected

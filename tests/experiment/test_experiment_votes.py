@@ -96,9 +96,9 @@ def test_a_judges_two_verdicts_are_one(there: str, back: str, winner: int | None
 def test_what_is_claimed_is_what_the_votes_carry() -> None:
     """Two votes tell nothing apart; a hundred with a clear majority do, with an interval around the share."""
     few = stats.bradley_terry([("a", "b", "a"), ("a", "b", "b")])
-    assert votes.claims(few) == ["The votes do not tell a and b apart (50%, 95 % interval 6% to 94%)."]
+    assert votes.claims(few) == ["The votes do not tell a and b apart (50%, 95% interval 6% to 94%)."]
     many = stats.bradley_terry([("a", "b", "a")] * 80 + [("a", "b", "b")] * 20)
-    assert votes.claims(many) == ["a is chosen over b in 80% of cases (95 % interval 71% to 87%)."]
+    assert votes.claims(many) == ["a is chosen over b in 80% of cases (95% interval 71% to 87%)."]
 
 
 def test_what_is_clear_alone_is_not_claimed_as_the_best_of_many() -> None:
@@ -108,7 +108,7 @@ def test_what_is_clear_alone_is_not_claimed_as_the_best_of_many() -> None:
     found = votes.claims(ranking)
     assert all("not enough for one of 4 comparisons" in line for line in found)
     two = stats.bradley_terry([vote for vote in given if "b" in vote])
-    assert votes.claims(two) == ["a is chosen over b in 70% of cases (95 % interval 52% to 84%)."]
+    assert votes.claims(two) == ["a is chosen over b in 70% of cases (95% interval 52% to 84%)."]
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import pytest
 
 from famnb.errors import InvalidRequest
 from famnb.events import Usage
-from famnb.formatting import dollars
 from famnb.record import Cost, PriceBook
 
 MILLION = 1_000_000
@@ -139,12 +138,3 @@ def test_the_book_shows_who_says_so(book: PriceBook) -> None:
     html = book._repr_html_()
     assert "&lt;b&gt;m&lt;/b&gt;" in html
     assert '<td style="text-align:left">you</td>' in html
-
-
-@pytest.mark.parametrize(
-    ("amount", "words"),
-    [("0", "$0.00"), ("1234.5", "$1,234.50"), ("0.25", "$0.25"), ("0.0000162", "$0.0000162"), ("0.5", "$0.50")],
-)
-def test_amounts_read_as_money(amount: str, words: str) -> None:
-    """Two decimals from a dollar up, three significant digits below."""
-    assert dollars(Decimal(amount)) == words

@@ -15,7 +15,7 @@ from famnb.events import Fault, Usage
 from famnb.record import Cost
 from famnb.reply import Block, Reply
 from famnb.timing import Timing
-from famnb.widget.html import facts, transcript
+from famnb.widget.html import transcript
 
 FORMS = ["text/html", "text/markdown", "text/plain"]
 REPLY = Reply(
@@ -184,19 +184,3 @@ def test_a_tool_call_is_no_empty_answer():
     """It has arguments where an answer has words, perhaps none."""
     call = dataclasses.replace(REPLY, blocks=(Block(at=(0, 0), kind="tool_call", name="now"),))
     assert "is empty" not in transcript.reply_bundle(call)["text/plain"]
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (0.0004, "less than 1 ms"),
-        (0.008, "8 ms"),
-        (0.0996, "0.10 s"),
-        (0.42, "0.42 s"),
-        (2.34, "2.3 s"),
-        (72.4, "1 min 12 s"),
-    ],
-)
-def test_a_time_is_never_rounded_to_nothing(seconds: float, words: str):
-    """Two digits tell what can be told, however short it was."""
-    assert facts.duration(seconds) == words

@@ -7,6 +7,7 @@ import random
 import re
 from collections.abc import Iterator
 
+from famnb.formatting import format_count
 from famnb.service.prompt import GenerationPrompt, PromptTurn
 
 LONGEST = 100_000
@@ -183,7 +184,7 @@ def _facts(prompt: GenerationPrompt, prompt_tokens: int) -> Iterator[tuple[str, 
         return "default" if name not in prompt.asked or value is None else f"{value:,}"
 
     yield "Model", f"`{prompt.model}`"
-    yield "Prompt", f"{prompt_tokens:,} tokens, {_plural(len(prompt.turns), 'turn')}"
+    yield "Prompt", f"{prompt_tokens:,} tokens, {format_count(len(prompt.turns), 'turn')}"
     yield "System text", f"“{shortened(prompt.system, 60)}”" if prompt.system else "none"
     yield "Token cap", asked("cap", prompt.cap)
     yield "Temperature", asked("temperature", prompt.temperature)
@@ -200,7 +201,3 @@ def _thinking(prompt: GenerationPrompt) -> str:
     if prompt.thinking is not None:
         return f"up to {prompt.thinking:,} tokens"
     return f"{prompt.effort} effort" if prompt.effort not in (None, "none") else "off"
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number:,} {noun}s"

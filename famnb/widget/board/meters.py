@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from famnb.client.exchange import Exchange
-from famnb.formatting import dollars
+from famnb.formatting import format_duration, format_usd
 from famnb.record import prices
 from famnb.record.price import Cost
 from famnb.record.token_estimates import PRIOR
 from famnb.reply import Reply
 from famnb.widget.html import sanitize
-from famnb.widget.html.facts import duration
 from famnb.widget.live.pane import Change, Pane, Streaming, reply_so_far
 
 PERIOD_S = 1.0
@@ -55,11 +54,11 @@ def read(reply: Reply, *, cost: Cost | None, elapsed_s: float) -> Meters:
     tokens = round(chars * PRIOR.mid) if reported is None else reported
     seconds = elapsed_s if running else timing.e2e_s
     return Meters(
-        "" if timing.ttft_s is None else duration(timing.ttft_s),
-        "" if timing.ttfa_s is None else duration(timing.ttfa_s),
+        "" if timing.ttft_s is None else format_duration(timing.ttft_s, brief=True),
+        "" if timing.ttfa_s is None else format_duration(timing.ttfa_s, brief=True),
         f"{mark}{tokens:,}" if tokens else "",
         f"{mark}{tokens / seconds:.0f}" if tokens and seconds else "",
-        "" if running or timing.e2e_s is None else duration(timing.e2e_s),
+        "" if running or timing.e2e_s is None else format_duration(timing.e2e_s, brief=True),
         spent(reply, cost),
     )
 
@@ -69,8 +68,8 @@ def spent(reply: Reply, cost: Cost | None) -> str:
     if cost is None:
         return "not known" if prices.price(getattr(reply.request, "model", "")) else "no price"
     if cost.exact:
-        return dollars(cost.usd)
-    return f"≈ {dollars(cost.usd)} ({dollars(cost.low)} to {dollars(cost.high)})"
+        return format_usd(cost.usd)
+    return f"≈ {format_usd(cost.usd)} ({format_usd(cost.low)} to {format_usd(cost.high)})"
 
 
 class MeteredPane(Pane):

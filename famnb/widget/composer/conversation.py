@@ -19,6 +19,7 @@ from famnb.client.stream import Stream
 from famnb.errors import InvalidRequest
 from famnb.reply import Reply
 from famnb.request import Request
+from famnb.validation import check_index
 from famnb.widget.composer.turn_pane import Place, TurnPane
 from famnb.widget.composer.turn_runner import Asker
 from famnb.widget.composer.turn_tree import Branches, Node
@@ -261,9 +262,7 @@ class Talk:
 
     def _node(self, turn: int) -> Node:
         path = self.tree.path
-        if isinstance(turn, bool) or not isinstance(turn, int) or not -len(path) <= turn < len(path):
-            raise InvalidRequest(f"turn: there is no {turn!r} among {len(path)}; expected an index from 0, or -1 back")
-        return path[turn]
+        return path[check_index("turn", turn, len(path))]
 
 
 def _ended(node: Node) -> Turn:

@@ -10,10 +10,10 @@ from typing import Any
 import ipywidgets as widgets
 
 from famnb.errors import FamnbError
+from famnb.formatting import format_duration
 from famnb.record import Ledger, RecordedCall
 from famnb.widget.form.controls import make_cell, make_control
 from famnb.widget.html import sanitize
-from famnb.widget.html.facts import duration
 
 LATEST = 100
 """Calls in the list."""
@@ -125,7 +125,7 @@ def _like(text: str) -> str:
 def _line(row: Any) -> str:
     """A call as one line of the list; what tells calls apart comes first, since a narrow page cuts off the rest."""
     when = RecordedCall(row=row, body={}, load=tuple).started_at.astimezone()
-    taken = "" if row["e2e_s"] is None else duration(row["e2e_s"])
+    taken = "" if row["e2e_s"] is None else format_duration(row["e2e_s"], brief=True)
     said = " ".join(sanitize.visible(row["prompt"] or "").split())
     facts = f"{row['endpoint']:<9} {row['model']:<12} {row['standing']:<11} {taken:>7}"
     return f"{when:%d %b %H:%M}  {said:<44.44}  {facts}"

@@ -18,7 +18,7 @@ from famnb.experiment.votes import JUDGE, drawn
 from famnb.record import ratings
 from famnb.record.ratings import Outcome, Voted
 from famnb.reply import Reply
-from famnb.validation import count
+from famnb.validation import check_integer
 from famnb.widget.experiment import vote_results
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.live.base import FRONT, BaseWidget
@@ -60,7 +60,7 @@ class Ballot:
             )
         self._experiment = experiment
         self._voter = voter
-        self._seed = experiment.seed if seed is None else count("seed", seed)
+        self._seed = experiment.seed if seed is None else check_integer("seed", seed)
         # Callbacks come on the main thread or on a subshell's.
         self._guard = threading.RLock()
         self._calls = {answer.cell.key: answer.call_id for answer in experiment.answers()}
@@ -69,7 +69,7 @@ class Ballot:
             raise InvalidRequest(
                 "there is no pair to vote on: a vote needs two variants' answers to the same prompt; run() makes them"
             )
-        most = len(pairs) if n is None else count("n", n, least=1)
+        most = len(pairs) if n is None else check_integer("n", n, minimum=1)
         self._pairs, self._spare = pairs[:most], pairs[most:]
         """What is voted on, and what takes the place of a pair whose answers are equal."""
         self._alike = 0

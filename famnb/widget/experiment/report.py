@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 import pandas as pd
 
-from famnb import formatting, plot
+from famnb import plot
 from famnb.errors import LedgerError
 from famnb.experiment import Trial, Variant
 from famnb.experiment.forecast import forecast
@@ -31,6 +31,15 @@ from famnb.experiment.plan import model_of
 from famnb.experiment.resume import ANSWERED, failures
 from famnb.experiment.summary import Summary
 from famnb.experiment.variants import PLACE
+from famnb.formatting import (
+    format_count,
+    format_duration,
+    format_interval,
+    format_level,
+    format_number,
+    format_range,
+    format_usd,
+)
 from famnb.record import price_book, prices
 from famnb.widget.experiment.report_page import Section, facts, page, picture, table, write
 from famnb.widget.html import sanitize, transcript
@@ -42,10 +51,10 @@ _LIBRARIES = ("famnb", "pandas", "scipy", "matplotlib", "httpx")
 
 def setup(trial: Trial) -> str:
     """What was planned: counts, variants, shared fields and prompts."""
-    warmup = f", after {formatting.counted(trial.warmup, 'warm-up call')} of each variant" if trial.warmup else ""
+    warmup = f", after {format_count(trial.warmup, 'warm-up call')} of each variant" if trial.warmup else ""
     plan = (
-        f"{formatting.counted(len(trial.prompts), 'prompt')} × {formatting.counted(len(trial.variants), 'variant')} × "
-        f"{formatting.counted(trial.repeats, 'repeat')}{warmup}: {formatting.counted(len(trial.cells), 'call')}. "
+        f"{format_count(len(trial.prompts), 'prompt')} × {format_count(len(trial.variants), 'variant')} × "
+        f"{format_count(trial.repeats, 'repeat')}{warmup}: {format_count(len(trial.cells), 'call')}. "
         f"Variants alternate within each prompt, in an order that seed {trial.seed} decides."
     )
     places = {cell.variant.label: cell.request for cell in trial.cells}
@@ -148,7 +157,7 @@ def _head(trial: Trial, frame: pd.DataFrame, answered: pd.DataFrame, written: st
         ("failed", f"{failed:,}"),
         ("prompts", f"{len(trial.prompts):,}"),
         ("variants", f"{len(trial.variants):,}"),
-        ("spent", "not known" if pd.isna(spent) else formatting.usd(float(spent))),
+        ("spent", "not known" if pd.isna(spent) else format_usd(float(spent))),
         ("made on", " – ".join(dict.fromkeys((days[0], days[-1]))) if days else "not yet"),
     ]
     made_up = bool(answered["simulated"].fillna(False).any())
@@ -171,7 +180,7 @@ def _findings(found: Summary) -> str:
 
 def _figures(found: Summary) -> str:
     head, rows = found.shown()
-    note = f'<p class="soft">Times are medians, the rest means, each with its {found.level * 100:g} % interval.</p>'
+    note = f'<p class="soft">Times are medians, the rest means, each with its {format_level(found.level)} interval.</p>'
     return f"{table(head, rows)}{note}{_pairs(found)}"
 
 
@@ -189,15 +198,15 @@ def _pairs(found: Summary) -> str:
                 "" if last == (row["first"], row["second"]) else f"{row['second']} − {row['first']}",
                 metric_name(row["metric"]),
                 f"{row['n']:,}",
-                formatting.signed(row["difference"], written) if pd.notna(row["difference"]) else "–",
-                formatting.between(row["low"], row["high"], written) if known else "–",
-                f"{row['ratio']:.3g}" if pd.notna(row["ratio"]) else "–",
+                written(row["difference"]) if pd.notna(row["difference"]) else "–",
+                format_range(row["low"], row["high"], written) if known else "–",
+                format_number(row["ratio"]) if pd.notna(row["ratio"]) else "–",
                 f"{row['p_adjusted']:.2g}" if pd.notna(row["p_adjusted"]) else "–",
                 "yes" if row["clear"] else "no",
             ]
         )
         last = row["first"], row["second"]
-    head = ("difference", "of", "pairs", "mean", f"{found.level * 100:g} % interval", "ratio", "p (Holm)", "clear")
+    head = ("difference", "of", "pairs", "mean", f"{format_level(found.level)} interval", "ratio", "p (Holm)", "clear")
     return f"<h3>Compared over the same prompts</h3>{table(head, rows, left=2)}"
 
 
@@ -229,15 +238,13 @@ def _outcome(trial: Trial, frame: pd.DataFrame) -> str:
         ("output tokens", foreseen.output_tokens, "output_tokens"),
         ("cost", foreseen.cost_usd, "cost_usd"),
     ):
-        written = formatting.usd if name == "cost_usd" else formatting.whole
+        written = format_usd if name == "cost_usd" else format_count
         came = rows[name].sum(min_count=1)
-        lines.append(
-            [told, formatting.around(interval, written), "not known" if pd.isna(came) else written(float(came))]
-        )
+        lines.append([told, format_interval(interval, written), "not known" if pd.isna(came) else written(float(came))])
     took = (rows["started_at"] + pd.to_timedelta(rows["e2e_s"].astype(float), unit="s")).max() - rows[
         "started_at"
     ].min()
-    lines.append(["from first start to last end", "", formatting.seconds(took.total_seconds())])
+    lines.append(["from first start to last end", "", format_duration(took.total_seconds())])
     note = (
         f"Of the {len(rows):,} answered calls, warm-ups included. Foreseen by the ledger's calls that are older than "
         f"these ({foreseen.history}), at today's prices."
@@ -291,7 +298,7 @@ def _failures(rows: pd.DataFrame) -> str:
 
 def _methods(found: Summary) -> str:
     """How the figures are made."""
-    level = f"{found.level * 100:g} %"
+    level = format_level(found.level)
     notes = (
         f"Medians have order-statistic intervals over calls: of more calls with the same prompts, {level} of such "
         "intervals hold the true median, whatever the distribution.",

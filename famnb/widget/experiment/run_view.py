@@ -15,14 +15,12 @@ from typing import Any
 import traitlets
 from IPython import get_ipython
 
-from famnb import formatting
 from famnb.errors import FamnbError
 from famnb.experiment import Run, RunReport
 from famnb.experiment.progress import SIMULATED, Progress
 from famnb.experiment.runner import Job
-from famnb.formatting import dollars
+from famnb.formatting import format_count, format_duration, format_table, format_usd, html_table
 from famnb.widget.html import sanitize, transcript
-from famnb.widget.html.facts import duration
 from famnb.widget.live.base import FRONT, BaseWidget
 from famnb.widget.live.output import Output
 
@@ -79,9 +77,9 @@ def bundle(run: Run, *, trouble: str = "") -> transcript.Bundle:
         return made
     after = transcript.render([transcript.Section("note", more)] if more else [])
     return {
-        "text/html": made["text/html"] + formatting.markup(head, rows) + (after["text/html"] if more else ""),
+        "text/html": made["text/html"] + html_table(head, rows) + (after["text/html"] if more else ""),
         "text/markdown": "\n\n".join([made["text/markdown"], _markdown([head, *rows]), after["text/markdown"]]).strip(),
-        "text/plain": "\n\n".join([made["text/plain"], formatting.text(head, rows), after["text/plain"]]).strip(),
+        "text/plain": "\n\n".join([made["text/plain"], format_table(head, rows), after["text/plain"]]).strip(),
     }
 
 
@@ -95,22 +93,26 @@ def _said(now: Progress) -> str:
 def _spend(now: Progress, report: RunReport) -> tuple[str, str, str]:
     answered, small = now.completed, []
     if now.spent_usd is not None:
-        value = dollars(now.spent_usd)
-        small += [f"plus the unknown cost of {formatting.counted(now.unpriced, 'other')}"] if now.unpriced else []
+        value = format_usd(now.spent_usd)
+        small += [f"plus the unknown cost of {format_count(now.unpriced, 'other')}"] if now.unpriced else []
     elif answered:
         value, small = "unknown", ["no call has a known price"]
     else:
-        value = dollars(Decimal())
+        value = format_usd(Decimal())
     if report.counted_usd is not None and report.budget_usd is not None:
-        small.append(f"{dollars(report.counted_usd)} of the budget of {dollars(report.budget_usd)} counted")
+        small.append(f"{format_usd(report.counted_usd)} of the budget of {format_usd(report.budget_usd)} counted")
     return "spend", value, "; ".join(small)
 
 
 def _times(now: Progress) -> list[tuple[str, str, str]]:
     ended = now.completed + now.failed + now.cancelled
     pace = f"{ended / now.elapsed_s:.1f}" if ended and now.elapsed_s else _MISSING
-    left = _MISSING if now.eta_s is None else f"about {duration(now.eta_s)}"
-    return [("elapsed", duration(now.elapsed_s), ""), ("left", left, ""), ("calls a second", pace, "")]
+    left = _MISSING if now.eta_s is None else f"about {format_duration(now.eta_s, brief=True)}"
+    return [
+        ("elapsed", format_duration(now.elapsed_s, brief=True), ""),
+        ("left", left, ""),
+        ("calls a second", pace, ""),
+    ]
 
 
 def _errors(run: Run) -> str:
@@ -127,7 +129,7 @@ def _variants(run: Run) -> tuple[list[str], list[list[str]], str]:
             sanitize.visible(one.label),
             f"{one.answered:,} of {one.planned:,}",
             f"{one.failed:,}",
-            _MISSING if one.ttft_s is None else duration(one.ttft_s),
+            _MISSING if one.ttft_s is None else format_duration(one.ttft_s),
         ]
         for one in found[:VARIANTS]
     ]

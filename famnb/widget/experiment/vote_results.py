@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import html
-from decimal import Decimal
 from typing import Any
 
 import pandas as pd
@@ -13,11 +12,10 @@ from famnb import plot, stats
 from famnb.experiment.experiment import Judged
 from famnb.experiment.resume import ANSWERED
 from famnb.experiment.votes import PEOPLE, claims
-from famnb.formatting import dollars
+from famnb.formatting import format_duration, format_percent, format_usd
 from famnb.widget.html import sanitize, transcript
-from famnb.widget.html.facts import duration
 
-_HEAD = ("variant", "chosen over an average one", "strength (95 % interval)", "won", "tied", "votes")
+_HEAD = ("variant", "chosen over an average one", "strength (95% interval)", "won", "tied", "votes")
 _BESIDE = ("median time", "mean cost")
 _CELL = "text-align:left;padding:2px 14px 2px 0"
 MISSING = "–"
@@ -48,11 +46,11 @@ def _row(name: Any, line: pd.Series[Any], frame: pd.DataFrame) -> list[str]:
     middle, cost = stats.median(own["e2e_s"]), own["cost_usd"].mean()
     return [
         sanitize.visible(str(name)),
-        f"{line['better']:.0%}",
+        format_percent(line["better"]),
         f"{line['strength']:.2f} ({line['low']:.2f} to {line['high']:.2f})",
         *(f"{int(line[column]):,}" for column in ("wins", "ties", "votes")),
-        duration(middle.value) if middle.value == middle.value else MISSING,
-        MISSING if pd.isna(cost) else dollars(Decimal(str(round(float(cost), 12)))),
+        format_duration(middle.value) if middle.value == middle.value else MISSING,
+        MISSING if pd.isna(cost) else format_usd(float(cost)),
     ]
 
 

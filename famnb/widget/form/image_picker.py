@@ -8,12 +8,13 @@ from typing import Any
 import ipywidgets as widgets
 
 from famnb.errors import InvalidRequest
+from famnb.formatting import format_size
 from famnb.widget.form import images
 from famnb.widget.form.controls import make_cell, make_control
 from famnb.widget.form.images import LIMIT_BYTES, PromptImage
 from famnb.widget.html import sanitize
 
-_HELP = f"PNG, JPEG, GIF or WebP of at most {images.format_size(LIMIT_BYTES)} each, sent with the prompt as data."
+_HELP = f"PNG, JPEG, GIF or WebP of at most {format_size(LIMIT_BYTES)} each, sent with the prompt as data."
 
 
 class ImagePicker:

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from famnb.errors import InvalidRequest
+from famnb.formatting import format_size
 
 LIMIT_BYTES = 5 * 1024 * 1024
 """The largest image taken; JupyterLab's own connection carries little more than twice that at once."""
@@ -85,11 +86,6 @@ def _kind(data: bytes) -> str | None:
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         return "WebP"
     return None
-
-
-def format_size(count: int) -> str:
-    """A number of bytes as one reads it."""
-    return f"{count / 1024 / 1024:.1f} MB" if count >= 1024 * 1024 else f"{max(1, round(count / 1024))} kB"
 
 
 def hide_image_data(text: str) -> str:

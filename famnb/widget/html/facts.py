@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, TypeAlias, assert_never
 
 from famnb.events import Count, Usage
+from famnb.formatting import format_duration
 from famnb.reply import Reply
 from famnb.timing import Timing
 
@@ -65,7 +66,10 @@ def describe_thinking(timing: Timing, usage: Usage, *, closed: bool) -> str:
     if seconds is None and timing.thinking_latency_ms is not None:
         seconds = timing.thinking_latency_ms / 1000
     tokens = _tokens(usage, "reasoning_tokens")
-    facts = [f"for {duration(seconds)}" if seconds is not None else "", f"{tokens} tokens" if tokens else ""]
+    facts = [
+        f"for {format_duration(seconds, brief=True)}" if seconds is not None else "",
+        f"{tokens} tokens" if tokens else "",
+    ]
     known = ", ".join(fact for fact in facts if fact)
     return f"thought {known}" if known else "thought" if closed else "thinking, not finished"
 
@@ -75,25 +79,16 @@ def figures(reply: Reply) -> str:
     timing = reply.timing
     facts = [_usage(reply.usage)]
     if timing.ttft_s is not None and reply.streamed:
-        facts.append(f"first token {duration(timing.ttft_s)}")
+        facts.append(f"first token {format_duration(timing.ttft_s, brief=True)}")
     if timing.think_s is not None and timing.ttfa_s is not None:
-        facts.append(f"first word of the answer {duration(timing.ttfa_s)}")
+        facts.append(f"first word of the answer {format_duration(timing.ttfa_s, brief=True)}")
     if timing.e2e_s is not None:
-        facts.append(f"{duration(timing.e2e_s)} in all")
+        facts.append(f"{format_duration(timing.e2e_s, brief=True)} in all")
     if timing.output_tps is not None:
         facts.append(f"{timing.output_tps:.0f} tokens/s")
     if reply.status != "running":
         facts.append("cost unknown" if reply.cost is None else str(reply.cost))
     return " · ".join(fact for fact in facts if fact)
-
-
-def duration(seconds: float) -> str:
-    """A time as one reads it: 8 ms, 0.42 s, 2.3 s, 1 min 12 s."""
-    if seconds < 0.0995:
-        return f"{1000 * seconds:.0f} ms" if seconds >= 0.001 else "less than 1 ms"
-    if seconds < 60:
-        return f"{seconds:.2f} s" if seconds < 1 else f"{seconds:.1f} s"
-    return f"{int(seconds // 60)} min {int(seconds % 60)} s"
 
 
 def _tokens(usage: Usage, count: Count) -> str:

@@ -1,0 +1,134 @@
+"""Values as text: units, digits, signs, and tables that align."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import Decimal
+
+import pytest
+
+from famnb.formatting import (
+    escape_html,
+    format_count,
+    format_duration,
+    format_interval,
+    format_level,
+    format_number,
+    format_percent,
+    format_range,
+    format_size,
+    format_table,
+    format_usd,
+    html_table,
+)
+from famnb.stats import Interval
+
+
+@pytest.mark.parametrize(
+    ("seconds", "brief", "precise"),
+    [
+        (0, "less than 1 ms", "0 s"),
+        (0.0004, "less than 1 ms", "0.4 ms"),
+        (0.0042, "4 ms", "4.2 ms"),
+        (0.008, "8 ms", "8 ms"),
+        (0.0994, "99 ms", "99 ms"),
+        (0.0996, "0.10 s", "0.10 s"),
+        (0.42, "0.42 s", "0.42 s"),
+        (0.996, "1.0 s", "1.00 s"),
+        (2.34, "2.3 s", "2.34 s"),
+        (9.996, "10.0 s", "10.0 s"),
+        (59.97, "1 min 0 s", "60.0 s"),
+        (72.4, "1 min 12 s", "72.4 s"),
+        (150, "2 min 30 s", "2.5 min"),
+        (4344, "1 h 12 min", "72.4 min"),
+        (9000, "2 h 30 min", "2.5 h"),
+        (-0.02, "−20 ms", "−20 ms"),
+    ],
+)
+def test_a_duration_has_the_unit_in_which_it_is_read(seconds: float, brief: str, precise: str) -> None:
+    """No rounding ever shows 60 s of a minute or 100 ms beside 0.10 s."""
+    assert (format_duration(seconds, brief=True), format_duration(seconds)) == (brief, precise)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.0042, "4.2 ms"), (0.0996, "100 ms"), (0.4, "400 ms"), (0.9996, "1.00 s"), (2, "2.00 s")]
+)
+def test_a_duration_beside_an_axis_in_milliseconds_is_in_milliseconds(seconds: float, text: str) -> None:
+    """Up to a second, where the axis changes its unit."""
+    assert format_duration(seconds, ms_below=1) == text
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [("0", "$0.00"), ("1234.5", "$1,234.50"), ("0.25", "$0.25"), ("0.0000162", "$0.0000162"), ("0.5", "$0.50")],
+)
+def test_amounts_read_as_money(amount: str, text: str) -> None:
+    """Two decimals from a dollar up, three significant digits below; a float reads as its decimal."""
+    assert format_usd(Decimal(amount)) == format_usd(float(amount)) == text
+    assert format_usd(-Decimal(amount)) == (f"−{text}" if float(amount) else text)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.12345, "0.123"), (12.345, "12.3"), (99.96, "100"), (1234.5, "1,234"), (-0.5, "−0.5")]
+)
+def test_a_number_has_three_significant_digits(value: float, text: str) -> None:
+    """And all of those before the point."""
+    assert format_number(value) == text
+
+
+def test_counts_shares_and_levels() -> None:
+    """One call, two calls; a level has the decimals that it has."""
+    assert [format_count(1, "call"), format_count(2, "call"), format_count(1234)] == ["1 call", "2 calls", "1,234"]
+    assert [format_percent(0.623), format_percent(0.0123, decimals=1)] == ["62%", "1.2%"]
+    assert [format_level(0.95), format_level(0.995)] == ["95%", "99.5%"]
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(0, "0 kB"), (1, "1 kB"), (3000, "3 kB"), (5 * 1024 * 1024, "5.0 MB"), (2**31, "2,048.0 MB")]
+)
+def test_a_size_is_in_kb_or_mb(size: int, text: str) -> None:
+    """1,024 to the next; what is there at all has 1 kB at least."""
+    assert format_size(size) == text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "format_value", "expected"),
+    [
+        (0.35, 0.48, format_duration, "0.35–0.48 s"),
+        (0.05, 0.48, format_duration, "50 ms–0.48 s"),
+        (-0.02, 0.05, format_duration, "−20 ms to 50 ms"),
+        (-3, -1, format_count, "−3 to −1"),
+        (0.0012, 1.5, format_usd, "$0.0012–$1.50"),
+    ],
+)
+def test_intervals_are_written_as_one_reads_them(
+    low: float, high: float, format_value: Callable[[float], str], expected: str
+) -> None:
+    """A common unit once, a minus sign where there is one."""
+    assert format_range(low, high, format_value) == expected
+
+
+def test_what_is_not_known_of_an_interval_says_so() -> None:
+    """No value, an upper bound alone, no interval for want of data, and all of it."""
+    nothing = Interval(math.nan, math.nan, math.nan, 0, 0.95)
+    bound = Interval(math.nan, math.nan, 7.0, 0, 0.95)
+    alone = Interval(3.0, math.nan, math.nan, 1, 0.95)
+    whole = Interval(3.0, 2.0, 4.0, 9, 0.95)
+    texts = [format_interval(interval, format_count) for interval in (nothing, bound, alone, whole)]
+    assert texts == ["not known", "not known, at most 7", "3", "3 (2–4)"]
+
+
+def test_a_table_of_text_is_aligned() -> None:
+    """Names to the left, figures to the right, no blanks at the end of a line."""
+    assert format_table(["name", "n"], [["a", "1"], ["longer", "1,000"]]) == (
+        "name        n\na           1\nlonger  1,000"
+    )
+
+
+def test_a_cell_is_text_and_never_markup_or_a_formula() -> None:
+    """Between two dollar signs a notebook would typeset a formula."""
+    html = html_table(["<b>"], [["$5 or $6"]])
+    assert "<b>" not in html
+    assert "<span>$</span>5 or <span>$</span>6" in html
+    assert escape_html("a & b") == "a &amp; b"
