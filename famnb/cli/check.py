@@ -9,7 +9,6 @@ from famnb.api import connect
 from famnb.client.client import BlockingClient
 from famnb.endpoints import ENDPOINTS, Endpoint, compose
 from famnb.errors import FamnbError
-from famnb.formatting import format_duration
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -54,4 +53,5 @@ def _checked(client: BlockingClient, endpoint: Endpoint, stream: bool, prompt: s
 
 
 def _seconds(value: float | None) -> str:
-    return "–" if value is None else format_duration(value)
+    # One unit down the column, so that rows compare at a glance; format_duration would change it from row to row.
+    return "–" if value is None else f"{value:.3f} s"
