@@ -1,4 +1,8 @@
-"""The four endpoints as values: request model, dialect, host, path, models; everything generic reads these."""
+"""The endpoints as values: everything that differs between them, joined from modules of `request` and `wire`.
+
+An endpoint is a module in `famnb.request` (what can be asked), one in `famnb.wire` (how replies are written) and an
+entry here. Nothing else matches on an endpoint's name or request class.
+"""
 
 from __future__ import annotations
 
@@ -8,41 +12,97 @@ from types import MappingProxyType
 from typing import Any
 
 from famnb.errors import InvalidRequest
-from famnb.request import ChatRequest, MessagesRequest, Request, ResponsesRequest, WebChatRequest
+from famnb.request import Request, chat, messages, responses, web
+from famnb.request.base import RequestTraits
+from famnb.request.neutral import FormatPaths
 from famnb.request.structured_output import answer_format
 from famnb.request.tools import as_tool
 from famnb.request.types import MINI_MODELS, PRO_MODELS
 from famnb.validation import check_integer
-from famnb.wire import chat, messages, responses
-from famnb.wire.dialect import Dialect
+from famnb.wire import chat as chat_wire
+from famnb.wire import messages as messages_wire
+from famnb.wire import responses as responses_wire
+from famnb.wire.dialect import Conventions, Dialect
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
     """One endpoint of the API."""
 
     name: str
     title: str
     request: type[Request]
+    """The model of its request."""
+    traits: RequestTraits = dataclasses.field(hash=False)
+    """What its requests can hold."""
     dialect: Dialect
+    """How its replies are read and written."""
+    conventions: Conventions = dataclasses.field(hash=False)
+    """What goes with that dialect: ids, error types, headers, the vendor's SDK."""
     path: str
     alt: bool
     """Whether it is served at `{alt_base_url}`."""
     models: tuple[str, ...]
     """The model ids listed for it; the first is the default."""
 
+    @property
+    def takes_tools(self) -> bool:
+        """Whether a request can offer functions to call."""
+        return "tools" in self.request.model_fields
 
-ENDPOINTS = MappingProxyType(
-    {
-        endpoint.name: endpoint
-        for endpoint in (
-            Endpoint("chat", "Chat completions", ChatRequest, chat, "/v1/chat/completions", False, MINI_MODELS),
-            Endpoint("responses", "Responses", ResponsesRequest, responses, "/v1/responses", True, PRO_MODELS),
-            Endpoint("web", "Web chat", WebChatRequest, chat, "/v1/web/chat/completions", True, PRO_MODELS),
-            Endpoint("messages", "Messages", MessagesRequest, messages, "/v1/messages", True, PRO_MODELS),
-        )
-    }
+
+_ENDPOINTS = (
+    Endpoint(
+        name="chat",
+        title="Chat completions",
+        request=chat.ChatRequest,
+        traits=chat.TRAITS,
+        dialect=chat_wire,
+        conventions=chat_wire.CONVENTIONS,
+        path="/v1/chat/completions",
+        alt=False,
+        models=MINI_MODELS,
+    ),
+    Endpoint(
+        name="responses",
+        title="Responses",
+        request=responses.ResponsesRequest,
+        traits=responses.TRAITS,
+        dialect=responses_wire,
+        conventions=responses_wire.CONVENTIONS,
+        path="/v1/responses",
+        alt=True,
+        models=PRO_MODELS,
+    ),
+    Endpoint(
+        name="web",
+        title="Web chat",
+        request=web.WebChatRequest,
+        traits=web.TRAITS,
+        dialect=chat_wire,
+        conventions=chat_wire.CONVENTIONS,
+        path="/v1/web/chat/completions",
+        alt=True,
+        models=PRO_MODELS,
+    ),
+    Endpoint(
+        name="messages",
+        title="Messages",
+        request=messages.MessagesRequest,
+        traits=messages.TRAITS,
+        dialect=messages_wire,
+        conventions=messages_wire.CONVENTIONS,
+        path="/v1/messages",
+        alt=True,
+        models=PRO_MODELS,
+    ),
 )
+ENDPOINTS = MappingProxyType({endpoint.name: endpoint for endpoint in _ENDPOINTS})
+"""The endpoints by name."""
+FALLBACK = ENDPOINTS["web"]
+"""The endpoint in whose shape the service answers at a path that belongs to none."""
+UPSTREAM = ENDPOINTS["chat"]
+"""The endpoint that servers behind ours are taken to have: most know no other dialect."""
 
 
 def endpoint(name: str) -> Endpoint:
@@ -56,6 +116,24 @@ def endpoint(name: str) -> Endpoint:
 def endpoint_for(model: str) -> Endpoint:
     """The first endpoint that serves a model: `messages` for the `fam-2-5` models, `chat` for all others."""
     return ENDPOINTS["messages" if model in PRO_MODELS else "chat"]
+
+
+def resolve_endpoint(name: str | None, model: str | None) -> Endpoint:
+    """The endpoint of that name; without a name the model's, and without a model `messages`."""
+    if name is not None:
+        return endpoint(name)
+    return ENDPOINTS["messages"] if model is None else endpoint_for(model)
+
+
+def endpoint_able_to(
+    model: str | None, *, tools: bool = False, schema: bool = False, keep_conversation: bool = False
+) -> Endpoint:
+    """The endpoint for a question that names none: one that serves the model and can carry what is asked for."""
+    if model is not None and endpoint_for(model).name == "chat":
+        return ENDPOINTS["chat"]
+    if tools:
+        return ENDPOINTS["web"]
+    return ENDPOINTS["responses" if schema or keep_conversation else "messages"]
 
 
 def compose(
@@ -76,59 +154,79 @@ def compose(
     `tools` may hold Python functions. A field given as None is unset, a field of another endpoint is a loss, a field
     of none is an InvalidRequest.
     """
-    at = endpoint(endpoint_name)
-    known = at.request.model_fields
-    fields = _with_functions(at, _with_schema(at, schema, fields))
+    target = endpoint(endpoint_name)
+    known = target.request.model_fields
+    fields = _with_functions(target, _with_schema(target, schema, fields))
     losses: list[str] = []
     for name in sorted(set(fields) - set(known)):
-        homes = [other.name for other in ENDPOINTS.values() if name in other.request.model_fields]
-        if not homes:
+        owners = [other.name for other in ENDPOINTS.values() if name in other.request.model_fields]
+        if not owners:
             close = difflib.get_close_matches(name, {*known, "system", "max_tokens", "thinking"}, 1)
             hint = f"; did you mean {close[0]!r}?" if close else "."
-            raise InvalidRequest(f"{name}: no endpoint has such a field{hint} Fields of {at.name}: {', '.join(known)}")
-        losses.append(f"`{name}` is left out: {at.name} cannot carry it (only {', '.join(homes)})")
+            raise InvalidRequest(
+                f"{name}: no endpoint has such a field{hint} Fields of {target.name}: {', '.join(known)}"
+            )
+        losses.append(f"`{name}` is left out: {target.name} cannot carry it (only {', '.join(owners)})")
         del fields[name]
-    if at.request.prompt_field in fields:
-        raise InvalidRequest(f"{at.request.prompt_field}: given beside a prompt; build a {at.request.__name__} instead")
+    prompt_field = target.request.prompt_field
+    if prompt_field in fields:
+        raise InvalidRequest(f"{prompt_field}: given beside a prompt; build a {target.request.__name__} instead")
     if thinking is not None:
         check_integer("thinking", thinking, minimum=1, expected="a number of tokens of at least 1, or None")
     fields = {name: value for name, value in fields.items() if value is not None}
     if max_tokens is not None:
-        fields.setdefault(at.request.cap, max_tokens)
-    if thinking is not None and "thinking" not in known:
-        losses.append(
-            f"`thinking={thinking}` is carried as the nearest reasoning effort: {at.name} has no token budget"
-        )
-    request = at.request.compose(prompt, system=system, thinking=thinking, model=model or at.models[0], **fields)
+        fields.setdefault(target.request.cap, max_tokens)
+    if thinking is not None and target.traits.thinking != "budget":
+        losses.append(_thinking_loss(target, thinking))
+    request = target.request.compose(
+        prompt, system=system, thinking=thinking, model=model or target.models[0], **fields
+    )
     return request.with_losses(tuple(losses))
 
 
-def _with_schema(at: Endpoint, schema: Any, fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields that ask for an answer in JSON by a schema, what the caller set himself left as it is."""
+def _thinking_loss(target: Endpoint, tokens: int) -> str:
+    if target.traits.thinking == "effort":
+        return f"`thinking={tokens}` is carried as the nearest reasoning effort: {target.name} has no token budget"
+    able = [other.name for other in ENDPOINTS.values() if other.traits.thinking]
+    return f"`thinking={tokens}` is left out: {target.name} cannot carry it (only {', '.join(able)})"
+
+
+def _with_schema(target: Endpoint, schema: Any, fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields that ask for an answer in JSON by a schema; a form that the caller set himself stays as it is."""
     if schema is None:
         return fields
-    if "text" in at.request.model_fields:
-        text = fields.get("text") or {}
-        if not isinstance(text, dict) or text.get("format"):
-            return fields
-        return {**fields, "text": {**text, "format": {"type": "json_schema", **answer_format(schema)}}}
-    if "response_format" in at.request.model_fields:
-        form = {"type": "json_schema", "json_schema": answer_format(schema)}
-        return {**fields, "response_format": fields.get("response_format") or form}
-    able = [each.name for each in ENDPOINTS.values() if {"text", "response_format"} & set(each.request.model_fields)]
-    raise InvalidRequest(f"schema: {at.name} has no field for the form of an answer; use endpoint={_one_of(able)}")
+    paths = target.traits.format
+    if paths is None:
+        able = [other.name for other in ENDPOINTS.values() if other.traits.format]
+        raise InvalidRequest(
+            f"schema: {target.name} has no field for the form of an answer; use endpoint={_alternatives(able)}"
+        )
+    root, *rest = paths.outer
+    value = fields.get(root)
+    if not rest:
+        return {**fields, root: value or _form(paths, answer_format(schema))}
+    value = value or {}
+    if not isinstance(value, dict) or value.get(rest[0]):
+        return fields
+    return {**fields, root: {**value, rest[0]: _form(paths, answer_format(schema))}}
 
 
-def _with_functions(at: Endpoint, fields: dict[str, Any]) -> dict[str, Any]:
+def _form(paths: FormatPaths, described: dict[str, Any]) -> dict[str, Any]:
+    """The form of an answer in JSON: the schema stands in the form itself, or in a field of it."""
+    inside = paths.inner[len(paths.outer) :]
+    return {"type": "json_schema", **({inside[0]: described} if inside else described)}
+
+
+def _with_functions(target: Endpoint, fields: dict[str, Any]) -> dict[str, Any]:
     """The fields with Python functions among `tools` as the request has them."""
     tools = fields.get("tools")
     if not isinstance(tools, list | tuple) or not any(map(callable, tools)):
         return fields
-    if "tools" not in at.request.model_fields:
-        able = [each.name for each in ENDPOINTS.values() if "tools" in each.request.model_fields]
-        raise InvalidRequest(f"tools: {at.name} takes no tools; use endpoint={_one_of(able)}")
-    return {**fields, "tools": [as_tool(each).declared() if callable(each) else each for each in tools]}
+    if not target.takes_tools:
+        able = [other.name for other in ENDPOINTS.values() if other.takes_tools]
+        raise InvalidRequest(f"tools: {target.name} takes no tools; use endpoint={_alternatives(able)}")
+    return {**fields, "tools": [as_tool(tool).declared() if callable(tool) else tool for tool in tools]}
 
 
-def _one_of(names: list[str]) -> str:
+def _alternatives(names: list[str]) -> str:
     return " or ".join(repr(name) for name in names)

@@ -32,7 +32,6 @@ from famnb.errors import InvalidRequest
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.validation import check_integer
-from famnb.wire import lenient_json
 
 Labels = Mapping[str, str]
 Viewer = Callable[[Stream], contextlib.AbstractContextManager[object]]
@@ -204,7 +203,7 @@ class BaseClient:
         _expect(request)
         exchange = self.exchange(request, labels=labels)
         gate = None if gates is None else gates[origin_of(exchange.url)]
-        return self._engine.start(LiveCall(exchange=exchange, body=lenient_json.encode(request.body()), gate=gate))
+        return self._engine.start(LiveCall(exchange=exchange, body=request.body_json(), gate=gate))
 
     def _fan_out(
         self, requests: Iterable[Request], concurrency: int, labels: Labels | None, progress: bool | None

@@ -20,9 +20,6 @@ from famnb.record.process import Owner
 from famnb.record.writer import Statement
 from famnb.reply import Reply
 from famnb.request import Request
-from famnb.request.base import Part
-from famnb.request.message_parts import images, plain_text
-from famnb.request.types import MINI_OUTPUT_TOKENS
 from famnb.timing import Read, Timing
 
 HEAD = 200
@@ -87,38 +84,26 @@ def outcome(reply: Reply) -> dict[str, Any]:
 
 def input_chars(request: Request) -> int | None:
     """How much was sent, messages framed; None where images or an earlier response make the text less than that."""
-    said = getattr(request, request.prompt_field)
-    messages = [] if isinstance(said, str) else said
-    if getattr(request, "previous_response_id", None) or any(images(message.content) for message in messages):
+    turns = request.turns()
+    if request.continues or any(turn.images for turn in turns):
         return None
-    texts = [said] if isinstance(said, str) else [plain_text(message.content) for message in messages]
-    texts += [plain_text(head) for name in ("system", "instructions") if (head := getattr(request, name, None))]
-    parts = [*(getattr(request, "tools", None) or ()), *_forms(request)]
-    texts += [part.model_dump_json(exclude_unset=True) for part in parts]
+    texts = [turn.text for turn in turns]
+    texts += [request.system_turn.text] if request.system_turn else []
+    texts += [part.model_dump_json(exclude_unset=True) for part in request.input_parts]
     return sum(len(text) + FRAME for text in texts)
 
 
 def hidden_cap(request: Request) -> int | None:
     """The most tokens a reply may have, where reasoning was asked for that its text does not show; else None."""
-    effort = getattr(getattr(request, "reasoning", None), "effort", None)
-    if effort in (None, "none"):
-        return None
-    cap: int | None = getattr(request, request.cap)
-    return MINI_OUTPUT_TOKENS if cap is None else cap
-
-
-def _forms(request: Request) -> list[Part]:
-    """The parts that ask for a form of reply; a JSON Schema is read as input."""
-    return [form for name in ("response_format", "text") if (form := getattr(request, name, None)) is not None]
+    settings = request.settings()
+    return None if settings.effort in (None, "none") else settings.cap
 
 
 def prompt(request: Request) -> str:
     """What was asked: the text of the last message of the user, or else of the last message."""
-    said = getattr(request, request.prompt_field)
-    if isinstance(said, str):
-        return said
-    asked = [message for message in said if message.role == "user"] or said
-    return plain_text(asked[-1].content)
+    turns = request.turns()
+    asked = [turn for turn in turns if turn.role == "user"] or turns
+    return asked[-1].text
 
 
 def packed(reads: Sequence[Read]) -> bytes:
@@ -211,7 +196,7 @@ def _error(error: FamnbError | None) -> dict[str, Any]:
 
 def _request(exchange: Exchange) -> Statement:
     request = exchange.request
-    return "INSERT OR IGNORE INTO requests VALUES (?, ?)", (request.key(), exchange.mask(_json(request.body())))
+    return "INSERT OR IGNORE INTO requests VALUES (?, ?)", (request.key(), exchange.mask(request.body_json().decode()))
 
 
 def _piece(call_id: str, seq: int, reads: Sequence[Read]) -> Statement:

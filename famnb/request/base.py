@@ -2,32 +2,79 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
-from typing import Any, ClassVar, Self
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import msgspec
 import pydantic
 from pydantic import BaseModel, ConfigDict, PrivateAttr
 
 from famnb.errors import InvalidRequest
+from famnb.reply import Reply
+from famnb.request.neutral import FieldPath, FormatPaths, GenerationSettings, PromptTurn
 from famnb.request.types import PATTERNS
 
 
-class Part(BaseModel):
+class StrictModel(BaseModel):
     """A piece of a request: strict (`"0.5"` is no number, `true` is no integer), unknown names refused."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
-class Request(Part):
+Heading: TypeAlias = Literal[
+    "", "Sampling", "Reasoning", "Output form", "Tools", "Images", "Conversation", "Stream", "Metadata", "More"
+]
+"""A heading of the form; what a newcomer needs stands above all headings, under the empty one."""
+SHARED_GROUPS: Mapping[str, Heading] = {"model": "", "temperature": "Sampling", "top_p": "Sampling", "stream": "Stream"}
+"""The headings of the fields that every endpoint has."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class RequestTraits:
+    """What the requests of one endpoint can hold; declared beside the model, so that nobody needs to match on it."""
+
+    roles: tuple[str, ...]
+    """Who may speak in a conversation."""
+    system_field: str | None
+    """The field of the system text; None where the system text is a message of the conversation."""
+    documents_images: bool
+    """Whether the API's document names images as content."""
+    returns_thinking: bool
+    """Whether the thinking of an earlier answer can be sent back."""
+    thinking: Literal["budget", "effort"] | None
+    """How a thinking budget is carried: in tokens, as the nearest reasoning effort, or not at all."""
+    format: FormatPaths | None
+    """Where the form of the answer is set; None where it cannot be."""
+    usage_fields: Mapping[str, Any]
+    """The fields that ask a stream for its usage; empty where a stream says it anyway, or never does."""
+    stores_replies: bool
+    """Whether the service can keep a reply, to be retrieved at `{path}/{id}` and continued."""
+    groups: Mapping[str, Heading]
+    """The heading under which a field stands in a form, by its name; a field without one stands under `More`."""
+    implied: Mapping[FieldPath, tuple[FieldPath, str]]
+    """For a field that the service would not heed alone: the field that goes along with it, and its value."""
+
+
+class Request(StrictModel, ABC):
     """One request to one endpoint; an unset field is not sent, so the service's own default applies."""
 
+    # Pydantic compares, copies and pickles private attributes, but not slots: what is cached in one is no part of the
+    # request's value, and a copy with other fields begins without it.
+    __slots__ = ("_body_json", "_key")
+
     endpoint: ClassVar[str]
-    """The endpoint's name: chat, responses, web or messages."""
+    """The endpoint's name, a key of `endpoints.ENDPOINTS`."""
     cap: ClassVar[str]
     """The name of the field that limits generated tokens."""
     prompt_field: ClassVar[str]
     """The name of the field that carries the conversation."""
+
+    model: str
+    """The model that answers."""
 
     _losses: tuple[str, ...] = PrivateAttr(default=())
 
@@ -38,6 +85,7 @@ class Request(Part):
             raise InvalidRequest(explain(type(self), error)) from None
 
     # Only construction comes through here: validation that did would lose `extra` and the places of the faults.
+    # Pydantic (2.14) calls `__init__` while it validates, unless the function says that it is BaseModel's own.
     __init__.__dict__["__pydantic_base_init__"] = True
 
     @property
@@ -46,34 +94,125 @@ class Request(Part):
         return self._losses
 
     def with_losses(self, losses: tuple[str, ...]) -> Self:
-        """The same request, saying what it could not carry."""
+        """Return the same request, saying what it could not carry."""
         copy = self.model_copy()
         copy._losses = losses
         return copy
 
     def replace(self, **fields: Any) -> Self:
-        """The same request with some fields changed; a field given as None is unset."""
-        kept = {name: value for name, value in {**self.body(), **fields}.items() if value is not None}
-        return type(self)(**kept)
+        """Return the same request with some fields changed; a field given as None is unset."""
+        values = {name: value for name, value in {**self.body(), **fields}.items() if value is not None}
+        return type(self)(**values)
 
     def body(self) -> dict[str, Any]:
-        """The JSON body: the fields that were set, in the order of the document."""
+        """The JSON body, for the caller to keep: the fields that were set, in the order of the document."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
-    def key(self) -> str:
-        """What identifies the request: equal for equal endpoint and body, in a plan as in a record."""
-        canonical = msgspec.json.encode([self.endpoint, self.body()], order="sorted")
-        return hashlib.sha256(canonical).hexdigest()[:32]
+    def body_json(self) -> bytes:
+        """The JSON body as it is sent; encoded once."""
+        try:
+            cached: bytes = self._body_json  # type: ignore[attr-defined]
+        except AttributeError:
+            cached = _encode(self.body())
+            Request._body_json.__set__(self, cached)  # type: ignore[attr-defined]
+        return cached
 
-    @classmethod
-    def compose(cls, prompt: str, *, system: str | None, thinking: int | None, **fields: Any) -> Self:
-        """This endpoint's request for a neutral prompt; what it cannot carry is named in `losses`."""
-        raise NotImplementedError
+    def key(self) -> str:
+        """What identifies the request: equal for equal endpoint and body, in a plan as in a record. Computed once."""
+        try:
+            cached: str = self._key  # type: ignore[attr-defined]
+        except AttributeError:
+            canonical = msgspec.json.encode([self.endpoint, self.body()], order="sorted")
+            cached = hashlib.sha256(canonical).hexdigest()[:32]
+            Request._key.__set__(self, cached)  # type: ignore[attr-defined]
+        return cached
 
     @property
     def streams(self) -> bool:
         """Whether the reply is asked for as a stream."""
         return bool(getattr(self, "stream", False))
+
+    # What every endpoint says in its own way.
+
+    @classmethod
+    @abstractmethod
+    def compose(cls, prompt: str, *, system: str | None, thinking: int | None, **fields: Any) -> Self:
+        """This endpoint's request for a neutral prompt; what it cannot carry is named in `losses`."""
+
+    @classmethod
+    @abstractmethod
+    def user_content(cls, content: str | Sequence[Mapping[str, Any]]) -> Any:
+        """A text or parts as the content of a user's message; parts get the names that this endpoint has for them."""
+
+    @classmethod
+    @abstractmethod
+    def answer_messages(cls, reply: Reply) -> list[dict[str, Any]]:
+        """An earlier reply as messages of the conversation, as far as they can carry it; empty if it says nothing."""
+
+    @abstractmethod
+    def turns(self) -> tuple[PromptTurn, ...]:
+        """The conversation, oldest first, without the system text that has a field of its own."""
+
+    @abstractmethod
+    def settings(self) -> GenerationSettings:
+        """How the answer is to be generated, the endpoint's defaults filled in."""
+
+    # What only some endpoints have.
+
+    @property
+    def system_turn(self) -> PromptTurn | None:
+        """The system text that has a field of its own, if it is set."""
+        return None
+
+    @property
+    def input_parts(self) -> tuple[StrictModel, ...]:
+        """What else the model reads: tools, and the form of the answer."""
+        return ()
+
+    @property
+    def asks_for_usage(self) -> bool:
+        """Whether a stream is asked to say its usage where it otherwise would not."""
+        return False
+
+    @property
+    def stores_reply(self) -> bool:
+        """Whether the service is asked to keep the reply, so that a later request can continue it."""
+        return False
+
+    @property
+    def continues(self) -> str | None:
+        """The id of the stored reply that this request continues."""
+        return None
+
+    def continue_stored(self, reply_id: str) -> Self | None:  # noqa: ARG002 - most endpoints store nothing
+        """Return the last message of this request as one that continues a stored reply; None where none are stored."""
+        return None
+
+    def with_tool_results(self, reply: Reply, results: Sequence[str]) -> Self:  # noqa: ARG002 - most take no tools
+        """Return the request of the next round: this one, the reply that called tools, and a result for each call."""
+        raise InvalidRequest(f"tools: {self.endpoint} takes no tools, so no result can be sent back")
+
+    def hints(self) -> list[str]:
+        """What the request asks for that is allowed but seldom meant, a sentence each."""
+        return self.sampling_hints()
+
+    def sampling_hints(self) -> list[str]:
+        """The hint that every endpoint has: on setting both ways to narrow the choice of words."""
+        if not {"temperature", "top_p"} <= self.model_fields_set:
+            return []
+        return ["`temperature` and `top_p` both narrow the choice of words; change one and leave the other."]
+
+    @classmethod
+    def user_message(cls, content: str | Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """A text or list of parts as a user's message."""
+        return {"role": "user", "content": cls.user_content(content)}
+
+
+def _encode(body: dict[str, Any]) -> bytes:
+    try:
+        return msgspec.json.encode(body)
+    except UnicodeEncodeError:  # half a character in a schema or a tool's parameters: JSON has an escape for it
+        return json.dumps(body, separators=(",", ":")).encode()
 
 
 def choices(*ways: dict[str, dict[str, Any]]) -> ConfigDict:

@@ -2,17 +2,88 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Self
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Self, get_args
 
-from famnb.request.base import Request
-from famnb.request.message_parts import ChatMessage, Reasoning, ResponseFormat
-from famnb.request.types import SOME, MiniModel, MiniTokens, Temperature, TopP
+from famnb.reply import Reply
+from famnb.request.base import SHARED_GROUPS, Request, RequestTraits, StrictModel
+from famnb.request.message_parts import (
+    RESPONSE_FORMAT,
+    ChatMessage,
+    Reasoning,
+    ResponseFormat,
+    answer_format,
+    chat_part,
+    effort_of,
+    images,
+    plain_text,
+    response_format_hints,
+)
+from famnb.request.neutral import GenerationSettings, PromptToolCall, PromptTurn
+from famnb.request.types import MINI_OUTPUT_TOKENS, SOME, MiniModel, MiniTokens, Temperature, TopP
+
+_NOT_RUN = '{"error":"this call was not run"}'
+"""The result of a call for which there is none: services refuse a call that no tool message answers."""
 
 
-def prompted(prompt: str, system: str | None) -> list[dict[str, str]]:
+def prompt_messages(prompt: str, system: str | None) -> list[dict[str, str]]:
     """The messages of a single prompt with an optional system text."""
     first = [{"role": "system", "content": system}] if system else []
     return [*first, {"role": "user", "content": prompt}]
+
+
+def content_of(content: str | Sequence[Mapping[str, Any]]) -> str | list[Mapping[str, Any]]:
+    """A text or list of parts as the content of a chat message."""
+    return content if isinstance(content, str) else [chat_part(part) for part in content]
+
+
+def turn_of(message: ChatMessage) -> PromptTurn:
+    """A chat message in terms that all endpoints share."""
+    calls = tuple(
+        PromptToolCall(call.id, call.function.name, call.function.arguments) for call in message.tool_calls or ()
+    )
+    return PromptTurn(
+        message.role, plain_text(message.content), images(message.content), calls, message.tool_call_id or ""
+    )
+
+
+def reply_messages(reply: Reply) -> list[dict[str, Any]]:
+    """A reply and the rounds of tool calls that led to it, as chat messages."""
+    rounds = [
+        message for each in reply.rounds for message in round_messages(each.reply, [r.content for r in each.results])
+    ]
+    return [*rounds, *round_messages(reply)]
+
+
+def round_messages(reply: Reply, results: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """A reply and the results of its tool calls as chat messages; without results its calls were not run."""
+    calls = reply.tool_calls
+    if not calls:
+        return [{"role": "assistant", "content": reply.text}] if reply.text else []
+    ids = [call.id or f"call_{number}" for number, call in enumerate(calls, start=1)]
+    tool_calls = [
+        {"id": id_, "type": "function", "function": {"name": call.name or "unknown", "arguments": call.text or "{}"}}
+        for id_, call in zip(ids, calls, strict=True)
+    ]
+    contents = results or [_NOT_RUN] * len(calls)
+    answers = [
+        {"role": "tool", "tool_call_id": id_, "content": content} for id_, content in zip(ids, contents, strict=True)
+    ]
+    return [{"role": "assistant", "content": reply.text, "tool_calls": tool_calls}, *answers]
+
+
+TRAITS = RequestTraits(
+    roles=get_args(ChatMessage.model_fields["role"].annotation),
+    system_field=None,
+    documents_images=True,
+    returns_thinking=False,
+    thinking="effort",
+    format=RESPONSE_FORMAT,
+    usage_fields={},
+    stores_replies=False,
+    groups={**SHARED_GROUPS, "reasoning": "Reasoning", "response_format": "Output form"},
+    implied={RESPONSE_FORMAT.schema: (RESPONSE_FORMAT.type, "json_schema")},
+)
 
 
 class ChatRequest(Request):
@@ -43,4 +114,31 @@ class ChatRequest(Request):
     def compose(cls, prompt: str, *, system: str | None, thinking: int | None, **fields: Any) -> Self:
         if thinking is not None:
             fields.setdefault("reasoning", Reasoning.for_budget(thinking))
-        return cls(**{"messages": prompted(prompt, system), **fields})
+        return cls(**{"messages": prompt_messages(prompt, system), **fields})
+
+    @classmethod
+    def user_content(cls, content: str | Sequence[Mapping[str, Any]]) -> Any:
+        return content_of(content)
+
+    @classmethod
+    def answer_messages(cls, reply: Reply) -> list[dict[str, Any]]:
+        return reply_messages(reply)
+
+    def turns(self) -> tuple[PromptTurn, ...]:
+        return tuple(map(turn_of, self.messages))
+
+    def settings(self) -> GenerationSettings:
+        return GenerationSettings(
+            cap=self.max_tokens or MINI_OUTPUT_TOKENS,
+            temperature=self.temperature,
+            top_p=self.top_p,
+            effort=effort_of(self.reasoning),
+            form=answer_format(self.response_format),
+        )
+
+    @property
+    def input_parts(self) -> tuple[StrictModel, ...]:
+        return () if self.response_format is None else (self.response_format,)
+
+    def hints(self) -> list[str]:
+        return [*response_format_hints(self.response_format), *self.sampling_hints()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import (
@@ -15,7 +16,8 @@ from pydantic import (
     model_validator,
 )
 
-from famnb.request.base import Part, choices
+from famnb.request.base import StrictModel, choices
+from famnb.request.neutral import AnswerFormat, FormatPaths
 from famnb.request.types import SOME, Effort, Summary, Text
 
 TEXT_TYPES = ("text", "input_text", "output_text")
@@ -23,7 +25,7 @@ IMAGE_TYPES = ("image_url", "input_image")
 THINKING_TYPES = ("thinking", "redacted_thinking")
 
 
-class ImageUrl(Part):
+class ImageUrl(StrictModel):
     """An image by address, in the object form."""
 
     url: Text
@@ -32,7 +34,7 @@ class ImageUrl(Part):
     """How closely to look, where the engine knows it."""
 
 
-class ContentPart(Part):
+class ContentPart(StrictModel):
     """One part of a message: a text or an image."""
 
     model_config = choices(
@@ -88,6 +90,17 @@ Content: TypeAlias = Annotated[
 """A message's content: a text, one part, or a list of parts."""
 
 
+def chat_part(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A part under the names that the chat and messages endpoints have for it; an unknown one stays as it is."""
+    match part:
+        case {"type": "input_text", "text": text}:
+            return {"type": "text", "text": text}
+        case {"type": "input_image", "image_url": str(url)}:
+            return {"type": "image_url", "image_url": {"url": url}}
+        case _:
+            return part
+
+
 def plain_text(content: Any) -> str:
     """The text of a content of any shape; images are left out."""
     match content:
@@ -112,7 +125,7 @@ def images(content: Any) -> tuple[str, ...]:
             return ()
 
 
-class FunctionCall(Part):
+class FunctionCall(StrictModel):
     """The function an assistant message called."""
 
     name: Text
@@ -121,7 +134,7 @@ class FunctionCall(Part):
     """Its arguments as JSON text."""
 
 
-class ToolCall(Part):
+class ToolCall(StrictModel):
     """A tool call of an earlier assistant message."""
 
     id: Text
@@ -137,7 +150,7 @@ def _or_nothing(content: dict[str, Any]) -> None:
     content["anyOf"].append({"const": ""})
 
 
-class ChatMessage(Part):
+class ChatMessage(StrictModel):
     """A message of the two chat endpoints."""
 
     model_config = choices(
@@ -175,7 +188,7 @@ class ChatMessage(Part):
         return self
 
 
-class Reasoning(Part):
+class Reasoning(StrictModel):
     """How much to reason, and whether to sum it up."""
 
     effort: Effort | None = None
@@ -189,7 +202,12 @@ class Reasoning(Part):
         return cls(effort="low" if tokens < 1024 else "medium" if tokens < 4096 else "high")
 
 
-class JsonSchemaFormat(Part):
+def effort_of(reasoning: Reasoning | None) -> Effort | None:
+    """The effort that is asked for, if any."""
+    return reasoning.effort if reasoning else None
+
+
+class JsonSchemaFormat(StrictModel):
     """A named JSON Schema."""
 
     name: str | None = None
@@ -200,7 +218,7 @@ class JsonSchemaFormat(Part):
     """Whether the schema must be followed exactly."""
 
 
-class ResponseFormat(Part):
+class ResponseFormat(StrictModel):
     """The form of the reply on the chat endpoints."""
 
     model_config = choices(
@@ -218,3 +236,32 @@ class ResponseFormat(Part):
         if self.type == "json_schema" and self.json_schema is None:
             raise ValueError("type `json_schema` needs a `json_schema` with a `schema`")
         return self
+
+
+RESPONSE_FORMAT = FormatPaths(("response_format",), ("response_format", "json_schema"))
+"""Where the chat endpoints have the form of the answer."""
+
+
+def answer_format(form: ResponseFormat | None) -> AnswerFormat:
+    """The form of the answer that a chat request asks for."""
+    if form is None or form.type == "text":
+        return AnswerFormat()
+    at = ".".join(RESPONSE_FORMAT.schema)
+    if form.json_schema is None or form.type != "json_schema":
+        return AnswerFormat(True, None, at)
+    return AnswerFormat(True, form.json_schema.schema_, at, form.json_schema.name or "", form.json_schema.strict)
+
+
+def response_format_hints(form: ResponseFormat | None) -> list[str]:
+    """What is odd about the form that a chat request asks for."""
+    if form is None:
+        return []
+    inner = form.json_schema
+    return format_hints(form.type, *((None, None) if inner is None else (inner.name, inner.schema_)))
+
+
+def format_hints(type_: str, name: str | None, schema: dict[str, Any] | None) -> list[str]:
+    """What is odd about the form that is asked for."""
+    if type_ != "json_schema":
+        return [f"The schema has no effect while the form's type is {type_}."] if schema is not None else []
+    return [] if name else ["The schema has no name, which some services insist on."]

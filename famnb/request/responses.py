@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from famnb.request.base import Part, Request, choices
-from famnb.request.message_parts import Content, Reasoning
+from famnb.reply import Reply
+from famnb.request.base import SHARED_GROUPS, Request, RequestTraits, StrictModel, choices
+from famnb.request.message_parts import Content, Reasoning, effort_of, format_hints, images, plain_text
+from famnb.request.neutral import AnswerFormat, FormatPaths, GenerationSettings, PromptTurn
 from famnb.request.types import SOME, Metadata, ProModel, Temperature, Text, Tokens, TopP
 
 
-class InputItem(Part):
+class InputItem(StrictModel):
     """A message of the conversation."""
 
     type: Literal["message"] = "message"
@@ -34,7 +37,7 @@ Input: TypeAlias = Annotated[
 ]
 
 
-class TextFormat(Part):
+class TextFormat(StrictModel):
     """The form of the reply."""
 
     model_config = choices(
@@ -58,13 +61,37 @@ class TextFormat(Part):
         return self
 
 
-class TextOptions(Part):
+class TextOptions(StrictModel):
     """The form and length of the reply."""
 
     format: TextFormat | None = None
     """Text or JSON."""
     verbosity: Literal["low", "medium", "high"] | None = None
     """How much to say."""
+
+
+_FORMAT = FormatPaths(("text", "format"), ("text", "format"))
+
+TRAITS = RequestTraits(
+    roles=get_args(InputItem.model_fields["role"].annotation),
+    system_field="instructions",
+    documents_images=True,
+    returns_thinking=False,
+    thinking="effort",
+    format=_FORMAT,
+    usage_fields={},
+    stores_replies=True,
+    groups={
+        **SHARED_GROUPS,
+        "reasoning": "Reasoning",
+        "text": "Output form",
+        "instructions": "Conversation",
+        "previous_response_id": "Conversation",
+        "store": "Metadata",
+        "metadata": "Metadata",
+    },
+    implied={_FORMAT.schema: (_FORMAT.type, "json_schema")},
+)
 
 
 class ResponsesRequest(Request):
@@ -106,3 +133,81 @@ class ResponsesRequest(Request):
         if thinking is not None:
             fields.setdefault("reasoning", Reasoning.for_budget(thinking))
         return cls(input=prompt, **fields)
+
+    @classmethod
+    def user_content(cls, content: str | Sequence[Mapping[str, Any]]) -> Any:
+        return {"type": "input_text", "text": content} if isinstance(content, str) else [*map(_input_part, content)]
+
+    @classmethod
+    def answer_messages(cls, reply: Reply) -> list[dict[str, Any]]:
+        content = {"type": "output_text", "text": reply.text}
+        return [{"role": "assistant", "content": content}] if reply.text else []
+
+    def turns(self) -> tuple[PromptTurn, ...]:
+        if isinstance(self.input, str):
+            return (PromptTurn("user", self.input),)
+        return tuple(PromptTurn(item.role, plain_text(item.content), images(item.content)) for item in self.input)
+
+    def settings(self) -> GenerationSettings:
+        return GenerationSettings(
+            cap=self.max_output_tokens,
+            temperature=self.temperature,
+            top_p=self.top_p,
+            effort=effort_of(self.reasoning),
+            form=_answer_format(self.text.format if self.text else None),
+            verbosity=self.text.verbosity if self.text else None,
+        )
+
+    @property
+    def system_turn(self) -> PromptTurn | None:
+        return PromptTurn("system", self.instructions) if self.instructions else None
+
+    @property
+    def input_parts(self) -> tuple[StrictModel, ...]:
+        return () if self.text is None else (self.text,)
+
+    @property
+    def stores_reply(self) -> bool:
+        return self.store
+
+    @property
+    def continues(self) -> str | None:
+        return self.previous_response_id
+
+    def continue_stored(self, reply_id: str) -> Self:
+        last = self.input if isinstance(self.input, str) else self.body()["input"][-1:]
+        return self.replace(input=last, previous_response_id=reply_id)
+
+    def hints(self) -> list[str]:
+        hints = []
+        if self.reasoning and "max_output_tokens" not in self.model_fields_set:
+            hints.append(
+                f"max_output_tokens counts reasoning too; its default of {self.max_output_tokens:,} "
+                "may leave little for the answer."
+            )
+        if self.text and (form := self.text.format):
+            hints += format_hints(form.type, form.name, form.schema_)
+        if self.previous_response_id and not self.instructions:
+            hints.append(
+                "`previous_response_id` does not carry the earlier instructions over: write the system text again."
+            )
+        return [*hints, *self.sampling_hints()]
+
+
+def _input_part(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A part under the names that this endpoint has for it; an unknown one stays as it is."""
+    match part:
+        case {"type": "text", "text": text}:
+            return {"type": "input_text", "text": text}
+        case {"type": "image_url", "image_url": {"url": url}}:
+            return {"type": "input_image", "image_url": url}
+        case _:
+            return part
+
+
+def _answer_format(form: TextFormat | None) -> AnswerFormat:
+    """The form of the answer that `text.format` asks for."""
+    if form is None or form.type == "text":
+        return AnswerFormat()
+    schema = form.schema_ if form.type == "json_schema" else None
+    return AnswerFormat(True, schema, ".".join(_FORMAT.schema), form.name or "", form.strict)

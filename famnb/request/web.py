@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 from pydantic import Discriminator, FailFast, Tag, ValidationInfo, field_validator
 
-from famnb.request.base import Part, Request, choices
-from famnb.request.chat import prompted
-from famnb.request.message_parts import ChatMessage, Reasoning, ResponseFormat
+from famnb.reply import Reply
+from famnb.request.base import SHARED_GROUPS, Request, RequestTraits, StrictModel, choices
+from famnb.request.chat import content_of, prompt_messages, reply_messages, round_messages, turn_of
+from famnb.request.message_parts import (
+    RESPONSE_FORMAT,
+    ChatMessage,
+    Reasoning,
+    ResponseFormat,
+    answer_format,
+    effort_of,
+    response_format_hints,
+)
+from famnb.request.neutral import GenerationSettings, PromptTurn
 from famnb.request.types import SOME, ProModel, Temperature, Tokens, ToolName, TopP
 
 
-class Function(Part):
+class Function(StrictModel):
     """A function the model may call."""
 
     name: ToolName
@@ -23,7 +34,7 @@ class Function(Part):
     """Its parameters as a JSON Schema."""
 
 
-class Tool(Part):
+class Tool(StrictModel):
     """A tool the model may use."""
 
     type: Literal["function"]
@@ -32,14 +43,14 @@ class Tool(Part):
     """The function."""
 
 
-class NamedFunction(Part):
+class NamedFunction(StrictModel):
     """A function by name."""
 
     name: ToolName
     """The name of one of `tools`."""
 
 
-class NamedTool(Part):
+class NamedTool(StrictModel):
     """A tool that must be called."""
 
     type: Literal["function"]
@@ -48,7 +59,7 @@ class NamedTool(Part):
     """Which function."""
 
 
-class StreamOptions(Part):
+class StreamOptions(StrictModel):
     """Options of the stream."""
 
     include_usage: bool | None = None
@@ -59,6 +70,27 @@ ToolChoice: TypeAlias = Annotated[
     Annotated[Literal["none", "auto", "required"], Tag("<word>")] | Annotated[NamedTool, Tag("<tool>")],
     Discriminator(lambda choice: "<word>" if isinstance(choice, str) else "<tool>"),
 ]
+
+
+TRAITS = RequestTraits(
+    roles=get_args(ChatMessage.model_fields["role"].annotation),
+    system_field=None,
+    documents_images=False,
+    returns_thinking=False,
+    thinking="effort",
+    format=RESPONSE_FORMAT,
+    usage_fields={"stream_options": {"include_usage": True}},
+    stores_replies=False,
+    groups={
+        **SHARED_GROUPS,
+        "reasoning": "Reasoning",
+        "response_format": "Output form",
+        "tools": "Tools",
+        "tool_choice": "Tools",
+        "stream_options": "Stream",
+    },
+    implied={RESPONSE_FORMAT.schema: (RESPONSE_FORMAT.type, "json_schema")},
+)
 
 
 class WebChatRequest(Request):
@@ -115,4 +147,49 @@ class WebChatRequest(Request):
     def compose(cls, prompt: str, *, system: str | None, thinking: int | None, **fields: Any) -> Self:
         if thinking is not None:
             fields.setdefault("reasoning", Reasoning.for_budget(thinking))
-        return cls(**{"messages": prompted(prompt, system), **fields})
+        return cls(**{"messages": prompt_messages(prompt, system), **fields})
+
+    @classmethod
+    def user_content(cls, content: str | Sequence[Mapping[str, Any]]) -> Any:
+        return content_of(content)
+
+    @classmethod
+    def answer_messages(cls, reply: Reply) -> list[dict[str, Any]]:
+        return reply_messages(reply)
+
+    def turns(self) -> tuple[PromptTurn, ...]:
+        return tuple(map(turn_of, self.messages))
+
+    def settings(self) -> GenerationSettings:
+        choice = self.tool_choice
+        return GenerationSettings(
+            cap=self.max_new_tokens,
+            temperature=self.temperature,
+            top_p=self.top_p,
+            effort=effort_of(self.reasoning),
+            tools=tuple(tool.function for tool in self.tools or ()),
+            tool_choice="required" if isinstance(choice, NamedTool) else choice,
+            forced_tool=choice.function.name if isinstance(choice, NamedTool) else None,
+            form=answer_format(self.response_format),
+        )
+
+    @property
+    def input_parts(self) -> tuple[StrictModel, ...]:
+        return (*(self.tools or ()), *(() if self.response_format is None else (self.response_format,)))
+
+    @property
+    def asks_for_usage(self) -> bool:
+        return bool(self.stream_options and self.stream_options.include_usage)
+
+    def with_tool_results(self, reply: Reply, results: Sequence[str]) -> Self:
+        return self.replace(messages=[*self.body()["messages"], *round_messages(reply, results)])
+
+    def hints(self) -> list[str]:
+        hints = response_format_hints(self.response_format)
+        if not self.tools and "tool_choice" in self.model_fields_set:
+            hints.append("`tool_choice` has no effect without `tools`.")
+        if self.stream and not self.asks_for_usage:
+            hints.append("A streamed web chat reply carries no usage unless stream_options.include_usage is yes.")
+        elif not self.stream and self.stream_options:
+            hints.append("`stream_options` has no effect unless the reply is streamed.")
+        return [*hints, *self.sampling_hints()]

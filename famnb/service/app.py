@@ -90,8 +90,11 @@ def create_app(
 def _address(house: ServiceContext, endpoints: tuple[Endpoint, ...]) -> ASGIApp:
     """What is served at one address: some endpoints, and what every address has."""
     routes = [Route(endpoint.path, EndpointApp(endpoint, house), methods=["POST"]) for endpoint in endpoints]
-    if ENDPOINTS["responses"] in endpoints:
-        routes.append(Route("/v1/responses/{id}", functools.partial(_stored, house), methods=["GET", "DELETE"]))
+    routes += [
+        Route(f"{endpoint.path}/{{id}}", functools.partial(_stored, house), methods=["GET", "DELETE"])
+        for endpoint in endpoints
+        if endpoint.traits.stores_replies
+    ]
     routes += [
         Route("/openapi.json", functools.partial(_openapi, house, endpoints), methods=["GET"]),
         Route("/health", functools.partial(_health, house), methods=["GET"]),

@@ -16,11 +16,11 @@ _ROUNDING = 1e-6
 """The share of a request that is none: what sums of seconds are off by."""
 
 
-def caller(headers: Headers, keys: Sequence[str], *, named: bool = False) -> str:
-    """The key a request carries; `named` accepts `x-api-key` where there is no Authorization. Raises Refusal 401."""
+def caller(headers: Headers, keys: Sequence[str], *, key_header: str | None = None) -> str:
+    """The key a request carries; from `key_header` where there is no Authorization. Raises Refusal 401."""
     given = headers.getlist("authorization")
-    if not given and named:
-        given = [f"Bearer {key}" for key in headers.getlist("x-api-key")]
+    if not given and key_header is not None:
+        given = [f"Bearer {key}" for key in headers.getlist(key_header)]
     if not given:
         raise _unknown("no API key: send the header `Authorization: Bearer <API_KEY>`")
     if len(given) > 1:

@@ -10,7 +10,6 @@ import contextlib
 import dataclasses
 import logging
 import time
-import uuid
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 
@@ -21,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 from famnb.endpoints import Endpoint
 from famnb.events import Done, Ended, Event, Started
 from famnb.reply import ReplyBuilder
-from famnb.request import Request, ResponsesRequest, WebChatRequest
+from famnb.request import Request
 from famnb.service import fault_injection, request_body
 from famnb.service.auth import RateLimiter, caller
 from famnb.service.engines.base import Engine
@@ -37,7 +36,6 @@ from famnb.wire import lenient_json
 from famnb.wire.dialect import Dialect, Writer
 
 _log = logging.getLogger("famnb.service")
-_ID_PREFIXES = {"chat": "chatcmpl-", "web": "chatcmpl-", "responses": "resp_", "messages": "msg_"}
 _STREAM_HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
 
 
@@ -65,9 +63,9 @@ class EndpointApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         house, options = self._house, self._house.options
         http = HTTPRequest(scope, receive)
-        messages = self._endpoint.name == "messages"
-        named = messages and "anthropic-version" in http.headers
-        key = caller(http.headers, house.keys, named=messages)
+        conventions = self._endpoint.conventions
+        named = conventions.names_events is not None and conventions.names_events in http.headers
+        key = caller(http.headers, house.keys, key_header=conventions.key_header)
         request_body.check_head(http)
         with house.limits.admitted(key), contextlib.suppress(ClientDisconnect):
             body = await house.ending.unless(
@@ -83,9 +81,8 @@ class EndpointApp:
             async with _attended(receive), aclosing(await opening) as events:
                 await house.ending.unless(asked.before)
                 if request.streams:
-                    streaming = request.stream_options if isinstance(request, WebChatRequest) else None
-                    include_usage = bool(streaming and streaming.include_usage)
-                    await self._stream(dialect.writer(include_usage=include_usage, named=named), events, asked, send)
+                    writer = dialect.writer(include_usage=request.asks_for_usage, named=named)
+                    await self._stream(writer, events, asked, send)
                 else:
                     await self._whole(dialect, events, asked, send)
 
@@ -93,17 +90,17 @@ class EndpointApp:
         self, key: str, request: Request, asked: InjectedFaults, dialect: Dialect, *, size: int
     ) -> AsyncGenerator[Event]:
         """The events of the reply; of a response that is to be stored, kept as they pass."""
-        if not isinstance(request, ResponsesRequest):
+        if request.continues is None and not request.stores_reply:
             prompt = await beside(lambda: build_prompt(request), size=size)
             return self._told(prompt, asked, streams=request.streams)
-        store, previous = self._house.store, request.previous_response_id
+        store, previous = self._house.store, request.continues
         earlier = PriorConversation() if previous is None else await store.get_conversation(key, previous)
         prompt, said = await beside(lambda: (build_prompt(request, earlier), conversation(request)), size=size)
         events = self._told(prompt, asked, streams=request.streams)
-        if not request.store:
+        if not request.stores_reply:
             return events
         known = StoredResponse(previous=previous, earlier=earlier, said=said, system=prompt.system)
-        return kept(store, key, events, dialect, asked=known, streams=request.streams)
+        return kept(store, key, events, dialect, endpoint=self._endpoint, asked=known, streams=request.streams)
 
     async def _told(self, prompt: GenerationPrompt, asked: InjectedFaults, *, streams: bool) -> AsyncGenerator[Event]:
         """What the engine says, with the reply's identity; a failure inside a stream becomes the stream's end."""
@@ -113,7 +110,7 @@ class EndpointApp:
                 async for event in self._house.ending.until(asked.failing(source)):
                     if type(event) is Started:
                         started = True
-                        yield Started(_new_id(self._endpoint), prompt.model, int(time.time()))
+                        yield Started(self._endpoint.conventions.new_id(), prompt.model, int(time.time()))
                     else:
                         yield event
         except Exception as error:
@@ -150,11 +147,6 @@ class EndpointApp:
         headers = [(b"content-type", b"application/json"), (b"content-length", str(length).encode())]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": sent, "more_body": asked.cut is not None})
-
-
-def _new_id(endpoint: Endpoint) -> str:
-    fresh = uuid.uuid4()
-    return f"{_ID_PREFIXES[endpoint.name]}{fresh if endpoint.name in ('chat', 'web') else fresh.hex}"
 
 
 @contextlib.asynccontextmanager

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import uuid
 from collections.abc import Mapping
 
-from famnb.endpoints import ENDPOINTS, Endpoint
+from famnb.endpoints import ENDPOINTS, FALLBACK, Endpoint
 from famnb.events import Fault
 from famnb.wire import lenient_json
 
@@ -34,24 +33,10 @@ class ServiceError(Exception):
 
     def fault(self, endpoint: Endpoint) -> Fault:
         """The error as that endpoint names it."""
-        words = _WORDS[endpoint.name == "messages"]
-        type_ = words.by_status.get(self.status, words.server if self.status >= 500 else words.request)
+        type_ = endpoint.conventions.error_type(self.status)
         return Fault(self.message, type_, self.code or _CODES.get(self.status, type_), self.param)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Words:
-    """The error types of a family of endpoints."""
-
-    request: str
-    server: str
-    by_status: Mapping[int, str]
-
-
-_WORDS = {
-    False: _Words("invalid_request_error", "server_error", {429: "rate_limit_error"}),
-    True: _Words("invalid_request_error", "api_error", {401: "authentication_error", 429: "rate_limit_error"}),
-}
 _CODES = {
     401: "invalid_api_key",
     404: "not_found",
@@ -65,11 +50,11 @@ _CODES = {
 
 
 def endpoint_for_path(path: str) -> Endpoint:
-    """The endpoint whose error shape answers at a path; web chat's for a path that belongs to none."""
+    """The endpoint whose error shape answers at a path; `FALLBACK` for a path that belongs to none."""
     for endpoint in ENDPOINTS.values():
         if path == endpoint.path or path.startswith(f"{endpoint.path}/"):
             return endpoint
-    return ENDPOINTS["web"]
+    return FALLBACK
 
 
 def encode_error(path: str, refusal: ServiceError) -> bytes:

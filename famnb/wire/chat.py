@@ -10,6 +10,7 @@ Thinking is left out: this dialect shows none.
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 import msgspec
@@ -17,11 +18,29 @@ import msgspec
 from famnb.events import Address, Closed, Delta, Done, Ended, Event, Fault, Opened, Other, Started, Usage
 from famnb.reply import Reply
 from famnb.wire import errors, lenient_json, sse
-from famnb.wire.dialect import StreamReader
+from famnb.wire.dialect import Conventions, Sdk, StreamReader
 from famnb.wire.think_tags import ThinkTags
 
 _FINISH = {"stop_sequence": "stop", "cancelled": "stop"}
 """Finish reasons that this dialect has another word for."""
+
+
+CONVENTIONS = Conventions(
+    new_id=lambda: f"chatcmpl-{uuid.uuid4()}",
+    error_types={429: "rate_limit_error"},
+    server_error="server_error",
+    key_header=None,
+    names_events=None,
+    sdk=Sdk(
+        package="openai",
+        client="openai.OpenAI",
+        path="/chat/completions",
+        method="chat.completions",
+        extra_fields=("reasoning", "max_new_tokens"),
+        answer="reply.choices[0].message",
+        print_event='    if event.choices:\n        print(event.choices[0].delta.content or "", end="")',
+    ),
+)
 
 
 class ChatWriter:

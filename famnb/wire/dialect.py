@@ -5,7 +5,9 @@ MERGED: What the readers of all dialects share: the terminator, and events that 
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from famnb.events import Done, Event, Fault, Other
@@ -47,6 +49,49 @@ class Dialect(Protocol):
 
     def fault(self, fault: Fault, /) -> dict[str, Any]:
         """The body of an error response."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Sdk:
+    """How the vendor's Python SDK sends a request of a dialect, for the code that repeats a call."""
+
+    package: str
+    """The package, and the kind of code cell that uses it."""
+    client: str
+    """The class of its client."""
+    path: str
+    """What the SDK itself adds to `base_url`: the end of the endpoint's path."""
+    method: str
+    """Where the client has its `create`."""
+    extra_fields: tuple[str, ...] = ()
+    """Fields of a request that the method does not know; they go along as `extra_body`."""
+    wants_cap: bool = False
+    """Whether the method insists on a token cap."""
+    answer: str
+    """The expression that shows the answer of a whole `reply`."""
+    print_event: str
+    """The lines that print what an `event` of a stream adds to the answer's text."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Conventions:
+    """What goes with a dialect beside the shape of its replies."""
+
+    new_id: Callable[[], str]
+    """Makes the id of a reply."""
+    error_types: Mapping[int, str]
+    """The `type` of an error of these statuses; of any other below 500 it is `invalid_request_error`."""
+    server_error: str
+    """The `type` of an error of a status from 500."""
+    key_header: str | None
+    """The header that may hold the key where there is no `Authorization`."""
+    names_events: str | None
+    """The header whose presence asks for `event:` lines, as that vendor's SDK wants them."""
+    sdk: Sdk
+
+    def error_type(self, status: int) -> str:
+        """The `type` of an error of this status."""
+        return self.error_types.get(status, self.server_error if status >= 500 else "invalid_request_error")
 
 
 class StreamReader(ABC):

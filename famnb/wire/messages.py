@@ -8,12 +8,13 @@ MERGED: How the messages dialect is written, whole and streamed; reading it stan
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 from famnb.events import Address, Closed, Delta, Done, Ended, Event, Fault, Opened, Other, Started, Usage
 from famnb.reply import Block, Reply
 from famnb.wire import errors, lenient_json, sse
-from famnb.wire.dialect import StreamReader
+from famnb.wire.dialect import Conventions, Sdk, StreamReader
 
 COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 """The names of the usage's counts."""
@@ -34,6 +35,27 @@ _DELTAS = {
     "tool_call": ("input_json_delta", "partial_json"),
 }
 """For each kind of delta its type and the field of its piece."""
+
+
+CONVENTIONS = Conventions(
+    new_id=lambda: f"msg_{uuid.uuid4().hex}",
+    error_types={401: "authentication_error", 429: "rate_limit_error"},
+    server_error="api_error",
+    key_header="x-api-key",
+    names_events="anthropic-version",
+    sdk=Sdk(
+        package="anthropic",
+        client="anthropic.Anthropic",
+        path="/v1/messages",
+        method="messages",
+        wants_cap=True,
+        answer="reply.content",
+        print_event=(
+            '    if event.type == "content_block_delta" and event.delta.type == "text_delta":\n'
+            '        print(event.delta.text, end="")'
+        ),
+    ),
+)
 
 
 class MessagesWriter:

@@ -10,17 +10,35 @@ MERGED: How the responses dialect is written, whole and streamed; reading it sta
 from __future__ import annotations
 
 import dataclasses
+import uuid
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from famnb.events import Address, Closed, Delta, Done, Ended, Event, Fault, Opened, Other, Started, Status, Usage
 from famnb.reply import Reply
 from famnb.wire import errors, lenient_json, sse
-from famnb.wire.dialect import StreamReader
+from famnb.wire.dialect import Conventions, Sdk, StreamReader
 
 _PARTS = {"text": ("output_text", "text"), "refusal": ("refusal", "refusal")}
 """For each kind of a message item its part type and the field of its text."""
 _REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
+
+
+CONVENTIONS = Conventions(
+    new_id=lambda: f"resp_{uuid.uuid4().hex}",
+    error_types={429: "rate_limit_error"},
+    server_error="server_error",
+    key_header=None,
+    names_events=None,
+    sdk=Sdk(
+        package="openai",
+        client="openai.OpenAI",
+        path="/responses",
+        method="responses",
+        answer="reply.output_text",
+        print_event='    if event.type == "response.output_text.delta":\n        print(event.delta, end="")',
+    ),
+)
 
 
 @dataclasses.dataclass(slots=True)

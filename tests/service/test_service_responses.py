@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 import httpx
 import pytest
 
+from famnb.endpoints import ENDPOINTS
 from famnb.events import Delta, Done, Ended, Event, Started
 from famnb.service import Server, serve
 from famnb.service.stores.base import StoredResponse, kept
@@ -176,7 +177,9 @@ def test_a_response_is_complete_in_the_store_before_its_last_event_goes_out() ->
             yield event
 
     async def statuses() -> list[str]:
-        passing = kept(store, "key", told(), responses, asked=StoredResponse(), streams=True)
+        passing = kept(
+            store, "key", told(), responses, endpoint=ENDPOINTS["responses"], asked=StoredResponse(), streams=True
+        )
         return [json.loads(await store.get("key", "resp_1"))["status"] async for _ in passing]
 
     assert asyncio.run(statuses()) == ["in_progress", "in_progress", "in_progress", "completed"]

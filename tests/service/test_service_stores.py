@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from famnb.errors import InvalidRequest
+from famnb.request.neutral import PromptTurn
 from famnb.service.errors import ServiceError
-from famnb.service.prompt import PriorConversation, PromptTurn
+from famnb.service.prompt import PriorConversation
 from famnb.service.stores.base import Store, StoredResponse
 from famnb.service.stores.memory import MemoryStore
 from famnb.service.stores.sqlite import SqliteStore

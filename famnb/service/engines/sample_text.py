@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator
 
 from famnb.formatting import format_count
-from famnb.service.prompt import GenerationPrompt, PromptTurn
+from famnb.request.neutral import PromptTurn
+from famnb.service.prompt import GenerationPrompt
 
 LONGEST = 100_000
 """The most words, lines or numbers that are written on demand."""

@@ -21,13 +21,14 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Itera
 from typing import Any
 
 from famnb.events import Closed, Delta, Done, Ended, Event, Opened, Started, Usage
+from famnb.request.neutral import PromptTurn
 from famnb.request.types import MINI_CONTEXT_TOKENS, MINI_MODELS
 from famnb.request.web import Function
 from famnb.service.engines import sample_text
 from famnb.service.engines.latency_model import EFFORT_TOKENS, TokenPacer, profile
 from famnb.service.engines.sample_json import Unsatisfiable, instance
 from famnb.service.errors import ServiceError
-from famnb.service.prompt import GenerationPrompt, PromptTurn
+from famnb.service.prompt import GenerationPrompt
 from famnb.service.request_body import LARGE, beside
 
 PIECE = re.compile(
@@ -132,7 +133,7 @@ def _read(prompt: GenerationPrompt) -> tuple[int, int]:
             400,
             f"the prompt has {read:,} tokens, and {prompt.model} reads at most {MINI_CONTEXT_TOKENS:,}; shorten it",
             code="context_length_exceeded",
-            param="messages",
+            param=prompt.prompt_field,
         )
     return read, cached
 

@@ -22,7 +22,7 @@ from famnb.client.config import Deadlines, checked
 from famnb.client.engine import drained, error_body
 from famnb.client.response_reader import ResponseReader
 from famnb.client.transport import Response, Transport, origin_of
-from famnb.endpoints import ENDPOINTS
+from famnb.endpoints import ENDPOINTS, UPSTREAM
 from famnb.errors import (
     APIStatusError,
     ConnectError,
@@ -104,7 +104,6 @@ _PROBE_S = 2.0
 """How long the upstream may take to say whether it is there."""
 _KNOWN_S = 1.0
 """How long what it said is good: anyone may ask for `/health`, as often as they like."""
-_CHAT = ENDPOINTS["chat"]
 _MODELS = tuple(dict.fromkeys(model for endpoint in ENDPOINTS.values() for model in endpoint.models))
 
 
@@ -172,7 +171,7 @@ class UpstreamEngine:
     @contextlib.asynccontextmanager
     async def _sent(self, body: bytes, *, streams: bool) -> AsyncIterator[Response]:
         """The answer to a request, which is sent once more where a kept connection turned out to be closing."""
-        url, began = self._base + _CHAT.path, time.monotonic()
+        url, began = self._base + UPSTREAM.path, time.monotonic()
         async with contextlib.AsyncExitStack() as stack:
             try:
                 answer = await stack.enter_async_context(self._transport.send(url, body, streams=streams))
@@ -186,7 +185,7 @@ class UpstreamEngine:
         """What an answer says, up to its proven end; raises FamnbError where it has none."""
         streams = asked.body["stream"] and not answer.content_type.endswith("json")
         intake = ResponseReader(
-            _CHAT,
+            UPSTREAM,
             streamed=streams or answer.content_type == "text/event-stream",
             mask=self._credential.masked_bytes if self._credential else bytes,
         )

@@ -15,8 +15,9 @@ from typing import Any, TypeAlias
 
 from famnb.errors import APIStatusError
 from famnb.request.message_parts import Reasoning
+from famnb.request.neutral import AnswerFormat, PromptTurn
 from famnb.request.types import PRO_MODELS
-from famnb.service.prompt import AnswerFormat, GenerationPrompt, PromptTurn
+from famnb.service.prompt import GenerationPrompt
 
 RefusedField: TypeAlias = tuple[str, str]
 """A field that an upstream refused, with its value: another value of it may be welcome."""

@@ -10,11 +10,12 @@ import dataclasses
 from collections.abc import AsyncGenerator
 from typing import Protocol
 
-from famnb.endpoints import ENDPOINTS
+from famnb.endpoints import Endpoint
 from famnb.events import Done, Ended, Event, Started, Status
 from famnb.reply import Reply, ReplyBuilder
+from famnb.request.neutral import PromptTurn
 from famnb.service.errors import ServiceError
-from famnb.service.prompt import PriorConversation, PromptTurn
+from famnb.service.prompt import PriorConversation
 from famnb.wire import lenient_json
 from famnb.wire.dialect import Dialect
 
@@ -93,7 +94,14 @@ def not_continuable_error(id_: str, status: str | None) -> ServiceError:
 
 
 async def kept(
-    store: Store, key: str, events: AsyncGenerator[Event], dialect: Dialect, *, asked: StoredResponse, streams: bool
+    store: Store,
+    key: str,
+    events: AsyncGenerator[Event],
+    dialect: Dialect,
+    *,
+    endpoint: Endpoint,
+    asked: StoredResponse,
+    streams: bool,
 ) -> AsyncGenerator[Event]:
     """The events as they are, while the response they make is stored, as far as it came.
 
@@ -117,7 +125,7 @@ async def kept(
                 try:
                     await (store.end(key, complete) if begun else store.add(key, complete))
                 except ServiceError as refusal:
-                    yield Ended("error", status="failed", fault=refusal.fault(ENDPOINTS["responses"]))
+                    yield Ended("error", status="failed", fault=refusal.fault(endpoint))
             yield event
     except Exception:
         unfinished = "failed"

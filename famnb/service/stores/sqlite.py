@@ -30,8 +30,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from famnb.errors import InvalidRequest
+from famnb.request.neutral import PromptTurn
 from famnb.service.errors import ServiceError
-from famnb.service.prompt import PriorConversation, PromptTurn
+from famnb.service.prompt import PriorConversation
 from famnb.service.stores.base import MOST, StoredResponse, not_continuable_error, unknown
 from famnb.wire import lenient_json
 

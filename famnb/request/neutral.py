@@ -1,0 +1,109 @@
+"""What a request asks, in terms that all endpoints share: the turns of its conversation, and its settings.
+
+request ── turns(), system_turn, settings() ── what the local service, the ledger and the widgets read of any request
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+if TYPE_CHECKING:
+    from famnb.request.web import Function
+
+
+class PromptToolCall(msgspec.Struct, frozen=True):
+    """A tool call that an assistant's turn made."""
+
+    id: str
+    name: str
+    arguments: str
+    """JSON text, as the model wrote it."""
+
+
+class PromptTurn(msgspec.Struct, frozen=True):
+    """One message of the conversation; a struct, because a body may hold half a million."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    text: str
+    """The text of the message, tool calls apart."""
+    images: tuple[str, ...] = ()
+    """Addresses of images; never opened."""
+    calls: tuple[PromptToolCall, ...] = ()
+    """The tool calls of an assistant's turn."""
+    answers: str = ""
+    """The id of the call whose result a tool's turn is."""
+
+    @property
+    def words(self) -> str:
+        """The text, followed by the tool calls as `name(arguments)`, a line each."""
+        calls = [f"{call.name}({call.arguments})" for call in self.calls]
+        return "\n".join(filter(None, [self.text, *calls])) if calls else self.text
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AnswerFormat:
+    """The form that the answer must have."""
+
+    json: bool = False
+    schema: dict[str, Any] | None = None
+    """The JSON Schema that the answer must satisfy; None for any JSON."""
+    at: str = ""
+    """The request field that holds the schema, for an error that names it."""
+    name: str = ""
+    """What the schema is called; empty when the request does not say."""
+    strict: bool | None = None
+    """Whether the schema must be followed exactly, where the request says."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationSettings:
+    """How an answer is to be generated, the endpoint's defaults filled in."""
+
+    cap: int
+    """At most this many generated tokens, thinking and reasoning included."""
+    temperature: float | None = None
+    top_p: float | None = None
+    thinking: int | None = None
+    """The budget, in tokens, of thinking that is to be shown; None when none is."""
+    effort: str | None = None
+    """The effort of reasoning that is counted but not shown; None or `none` when there is none."""
+    tools: tuple[Function, ...] = ()
+    """The functions the model may call."""
+    tool_choice: Literal["none", "auto", "required"] = "auto"
+    forced_tool: str | None = None
+    """The name of the one tool that must be called."""
+    form: AnswerFormat = AnswerFormat()
+    verbosity: str | None = None
+    """`low`, `medium` or `high`, where asked for."""
+
+
+FieldPath = tuple[str, ...]
+"""A field's place in the body: ("thinking", "budget_tokens")."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FormatPaths:
+    """Where a request has the form of the answer."""
+
+    outer: FieldPath
+    """What holds the form's `type`."""
+    inner: FieldPath
+    """What holds the schema's `name`, `schema` and `strict`."""
+
+    @property
+    def type(self) -> FieldPath:
+        """The place of the form's type."""
+        return (*self.outer, "type")
+
+    @property
+    def schema(self) -> FieldPath:
+        """The place of the JSON Schema."""
+        return (*self.inner, "schema")
+
+    def counterparts(self, other: FormatPaths) -> dict[FieldPath, FieldPath]:
+        """Each place here with the one of the same meaning in another endpoint's request."""
+        names = {(*self.inner, name): (*other.inner, name) for name in ("name", "schema", "strict")}
+        return {self.type: other.type, **names}
