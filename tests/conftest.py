@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import os
 import signal
 from collections.abc import Iterator
@@ -20,8 +21,21 @@ _KEPT = {"FAMNB_REQUIRE_BROWSER"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Browser tests come last: Playwright leaves its event loop running, inside which `asyncio.run` refuses to work."""
-    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+    """Order the files so that parallel workers end at about the same time.
+
+    Slow tests come first, since a long one that is started last keeps one worker busy and the others idle. Tests in the
+    browser come last, the largest files of them first: Playwright leaves its event loop running, inside which
+    `asyncio.run` refuses to work.
+    """
+    sizes = collections.Counter(item.path for item in items)
+    slow_files = {item.path for item in items if item.get_closest_marker("slow")}
+
+    def rank(item: pytest.Item) -> tuple[int, int]:
+        if item.get_closest_marker("browser"):
+            return 2, -sizes[item.path]
+        return (0, 0) if item.path in slow_files else (1, 0)
+
+    items.sort(key=rank)
 
 
 # A shell that starts the tests in the background has interrupts ignored; tests that interrupt calls need them.
