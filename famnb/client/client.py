@@ -19,7 +19,7 @@ from famnb.client.ask import MOST_ROUNDS, Approve, GivenTools, Send, adriven, dr
 from famnb.client.auth import Credential
 from famnb.client.batch import FanOut, Gates
 from famnb.client.config import Addresses, Deadlines
-from famnb.client.conversation import AsyncConversation, Conversation, talk_settings
+from famnb.client.conversation import AsyncConversation, Conversation
 from famnb.client.engine import CallEngine
 from famnb.client.exchange import Exchange, Recorder, labelled
 from famnb.client.live_call import LiveCall
@@ -178,7 +178,7 @@ class BaseClient:
 
     def aconversation(self, endpoint: str | None = None, **settings: Any) -> AsyncConversation:
         """A conversation whose turns are awaited; `settings` are those of `aask`, and hold for every turn."""
-        return AsyncConversation(lambda steps: adriven(steps, self._asent), **talk_settings(endpoint, **settings))
+        return AsyncConversation(lambda steps: adriven(steps, self._asent), endpoint, **settings)
 
     async def aclose(self) -> None:
         """Stop what is running, wait until it is recorded, and close every connection."""
@@ -294,7 +294,7 @@ class BlockingClient(BaseClient):
 
         Without an `endpoint`, `responses`, or the one that the model or the tools need.
         """
-        return Conversation(lambda steps: driven(steps, self._sent), **talk_settings(endpoint, **settings))
+        return Conversation(lambda steps: driven(steps, self._sent), endpoint, **settings)
 
     def send_many(
         self,

@@ -1,12 +1,11 @@
-"""Conversations: a tree of turns that grows by asking, on every endpoint; sending is left to the client's steps.
+"""Conversations with a model: a tree of turns, and the requests that continue it on each endpoint.
 
-turn ── turn ──┬── turn ── turn      each path from the first turn to a last one is a branch;
-               └── turn              a turn that failed is kept among `failures`, and the talk stays where it was
+turn ── turn ──┬── turn ── turn      Each path from the first turn to a last one is a branch.
+               └── turn
 
-On the responses endpoint a turn names the response before it, which the service has stored; where it has not, and on
-every other endpoint, all that was said is sent again.
-
-MERGED: A conversation's turns, and what was said in them as each endpoint's messages; sending them is left to others.
+A turn that failed is kept among `failures`, and the conversation stays where it was. On the responses endpoint a turn
+names the response before it, which the service has stored. Where the service has not stored it, and on every other
+endpoint, the whole conversation is sent again.
 """
 
 from __future__ import annotations
@@ -25,15 +24,18 @@ from famnb.reply import Block, Reply
 from famnb.request import Request
 from famnb.validation import check_index
 
-Said: TypeAlias = str | Sequence[Mapping[str, Any]]
-"""What the user says: a text, or a list of parts as the endpoint takes them."""
+UserContent: TypeAlias = str | Sequence[Mapping[str, Any]]
+"""What the user says in a turn: a text, or a list of parts as the endpoint takes them."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@dataclasses.dataclass(slots=True, eq=False)
 class Turn:
-    """What was said and what came back; turns are linked backwards, so branches share what they have in common."""
+    """What the user said and what the model answered.
 
-    said: Said
+    Turns are linked backwards, so that branches share what they have in common.
+    """
+
+    said: UserContent
     """What the user said."""
     reply: Reply
     """The answer as far as it came; its `rounds` are the tool calls that led to it."""
@@ -49,64 +51,124 @@ class Turn:
         return tuple(reversed(turns))
 
     @property
-    def goes_on(self) -> bool:
-        """Whether the conversation can go on from here: not after a failure, nor where nothing came before a stop."""
+    def can_continue(self) -> bool:
+        """Whether another turn can follow: not after a failure, nor after a stop before any text came."""
         return self.reply.error is None and (self.reply.status != "cancelled" or bool(self.reply.text))
 
     def __repr__(self) -> str:
-        said = self.said if isinstance(self.said, str) else f"{len(self.said)} parts"
-        return f"<Turn {said[:40]!r} {self.reply!r}>"
+        content = self.said if isinstance(self.said, str) else f"{len(self.said)} parts"
+        return f"<Turn {content[:40]!r} {self.reply!r}>"
 
 
-def continued(fresh: Request, before: Turn | None) -> list[Request]:
-    """A request that begins a conversation as one that goes on after a turn.
+class ConversationTree:
+    """The turns of one conversation, and which of its branches is in view."""
 
-    Where the service has, as far as one can know, stored that turn, the first request names it, and a second one is to
-    be sent if the service has not: in that one, as in all others, everything is said again.
+    def __init__(self, head: Turn | None = None) -> None:
+        """Begin with the turns up to `head`, or with none."""
+        self.id = secrets.token_hex(6)
+        """The label `talk` that the calls of the conversation share in the ledger."""
+        self.head = head
+        """The last turn of the branch in view, which a next turn follows; None before the first."""
+        self._turns = list(self.path)
+        """Every turn, in the order in which they were asked."""
+
+    @property
+    def path(self) -> tuple[Turn, ...]:
+        """The branch in view, its first turn first."""
+        return self.head.path if self.head else ()
+
+    @property
+    def leaves(self) -> tuple[Turn, ...]:
+        """The last turn of every branch, in the order in which the branches were last continued."""
+        continued = {turn.before for turn in self._turns}
+        return tuple(turn for turn in self._turns if turn not in continued)
+
+    @property
+    def other_branches(self) -> tuple[tuple[Turn, ...], ...]:
+        """What the branches that are not in view say from where they part: each turn once."""
+        listed = set(self.path)
+        branches = []
+        for turn in self._turns:
+            if turn not in listed:
+                branch = tuple(other for other in self._latest_leaf(turn).path if other not in listed)
+                listed.update(branch)
+                branches.append(branch)
+        return tuple(branches)
+
+    def add(self, turn: Turn) -> None:
+        """Add a turn after its `before`, and have it in view."""
+        self._turns.append(turn)
+        self.head = turn
+
+    def remove(self, turn: Turn, *, head: Turn | None) -> None:
+        """Remove a turn that none follows, and have the branch of `head` in view again."""
+        self._turns.remove(turn)
+        self.head = head
+
+    def versions(self, turn: Turn) -> tuple[Turn, ...]:
+        """The turns that were asked in the same place, this one among them, in the order in which they were asked."""
+        return tuple(other for other in self._turns if other.before is turn.before)
+
+    def show(self, turn: Turn) -> None:
+        """Have in view, of the branches with this turn, the one that was continued last."""
+        self.head = self._latest_leaf(turn)
+
+    def _latest_leaf(self, turn: Turn) -> Turn:
+        # The latest of all turns that follow this one has no follower itself: that would be later still.
+        return next(other for other in reversed(self._turns) if turn in other.path)
+
+
+def requests_after(before: Turn | None, request: Request) -> list[Request]:
+    """Return the requests that ask `request`, which begins a conversation, after the turn `before` instead.
+
+    One request repeats all turns. On the responses endpoint, if the service has stored the turn before as far as the
+    client knows, there are two: the first names that response, and the second, which repeats all turns, is to be sent
+    if the service turns out not to have it.
     """
     if before is None:
-        return [fresh]
-    said = fresh.body()[fresh.prompt_field]
-    lead, last = ([], asked(fresh.endpoint, said)) if isinstance(said, str) else (said[:-1], said[-1])
-    turns, losses = earlier(fresh.endpoint, before.path)
-    whole = fresh.replace(**{fresh.prompt_field: [*lead, *turns, last]}).with_losses((*fresh.losses, *losses))
-    if fresh.endpoint != "responses" or not _stored(before):
-        return [whole]
-    chained = fresh.replace(input=said if isinstance(said, str) else [last], previous_response_id=before.reply.id)
-    return [chained.with_losses(fresh.losses), whole]
+        return [request]
+    prompt = request.body()[request.prompt_field]
+    lead, last = ([], user_message(request.endpoint, prompt)) if isinstance(prompt, str) else (prompt[:-1], prompt[-1])
+    messages, losses = turn_messages(request.endpoint, before.path)
+    repeated = request.replace(**{request.prompt_field: [*lead, *messages, last]})
+    repeated = repeated.with_losses((*request.losses, *losses))
+    if request.endpoint != "responses" or not _is_stored(before):
+        return [repeated]
+    chained = request.replace(input=prompt if isinstance(prompt, str) else [last], previous_response_id=before.reply.id)
+    return [chained.with_losses(request.losses), repeated]
 
 
-def asked(endpoint: str, said: Said) -> dict[str, Any]:
-    """What the user says, as a message or input item of an endpoint; parts become those that the endpoint knows."""
-    if not isinstance(said, str):
-        said = [_part(endpoint, part) for part in said]
+def user_message(endpoint: str, content: UserContent) -> dict[str, Any]:
+    """What the user says as a message, or input item, of an endpoint; parts get the types that the endpoint has."""
+    if not isinstance(content, str):
+        content = [_convert_part(endpoint, part) for part in content]
     match endpoint:
         case "responses":
-            content: Any = {"type": "input_text", "text": said} if isinstance(said, str) else list(said)
+            value: Any = {"type": "input_text", "text": content} if isinstance(content, str) else list(content)
         case "messages":
-            content = [{"type": "text", "text": said}] if isinstance(said, str) else list(said)
+            value = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
         case _:
-            content = said if isinstance(said, str) else list(said)
-    return {"role": "user", "content": content}
+            value = content if isinstance(content, str) else list(content)
+    return {"role": "user", "content": value}
 
 
-def earlier(endpoint: str, turns: Iterable[Turn]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Earlier turns as messages or input items of an endpoint, and what of them it cannot carry."""
-    made: list[dict[str, Any]] = []
+def turn_messages(endpoint: str, turns: Iterable[Turn]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Turns as messages, or input items, of an endpoint, and what of them the endpoint cannot carry."""
+    messages: list[dict[str, Any]] = []
     losses: list[str] = []
     for number, turn in enumerate(turns):
-        made.append(asked(endpoint, turn.said))
-        answers = _answers(endpoint, turn.reply)
-        made += answers
-        if not answers:
+        messages.append(user_message(endpoint, turn.said))
+        answer = _answer_messages(endpoint, turn.reply)
+        messages += answer
+        if not answer:
             losses.append(f"the answer of turn {number} is left out: it said nothing")
         if turn.reply.thinking and endpoint != "messages":
             losses.append(f"the thinking of turn {number} is left out: {endpoint} cannot carry it (only messages)")
-    return made, losses
+    return messages, losses
 
 
-def _part(endpoint: str, part: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A part of a message under the names that an endpoint has for it; one that is not known stays as it is."""
+def _convert_part(endpoint: str, part: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A text or image part under the type that an endpoint has for it; any other part as it is."""
     match part, endpoint:
         case {"type": "text", "text": text}, "responses":
             return {"type": "input_text", "text": text}
@@ -120,61 +182,87 @@ def _part(endpoint: str, part: Mapping[str, Any]) -> Mapping[str, Any]:
             return part
 
 
-def _stored(turn: Turn) -> bool:
-    """Whether the service has, as far as one can know, stored a turn's response for others to continue."""
+def _is_stored(turn: Turn) -> bool:
+    """Whether the service has, as far as the client knows, stored a turn's response under its id."""
     reply, request = turn.reply, turn.reply.request
-    stored = reply.endpoint == "responses" and bool(getattr(request, "store", False))
-    return stored and bool(reply.id) and reply.status in ("completed", "incomplete")
+    if reply.endpoint != "responses" or not getattr(request, "store", False):
+        return False
+    # What was stopped or failed is not stored: the service stores a response once it has ended by itself.
+    return bool(reply.id) and reply.status in ("completed", "incomplete")
 
 
-def _answers(endpoint: str, reply: Reply) -> list[dict[str, Any]]:
+def _answer_messages(endpoint: str, reply: Reply) -> list[dict[str, Any]]:
+    """An answer as messages of an endpoint, with its rounds of tool calls where these have a place."""
     match endpoint:
         case "web" | "chat":
-            before = [message for each in reply.rounds for message in told(each.reply, each.results)]
-            return [*before, *told(reply)]
+            calls = [message for round_ in reply.rounds for message in told(round_.reply, round_.results)]
+            return [*calls, *told(reply)]
         case "responses":
             content: Any = {"type": "output_text", "text": reply.text} if reply.text else None
         case _:
-            content = [part for block in reply.blocks for part in _parts(block)]
+            content = [part for block in reply.blocks for part in _answer_parts(block)]
     return [{"role": "assistant", "content": content}] if content else []
 
 
-def _parts(block: Block) -> list[dict[str, Any]]:
-    """A block of an answer as the messages endpoint takes it back: thinking as it was, with its signature."""
+def _answer_parts(block: Block) -> list[dict[str, Any]]:
+    """A block of an answer as the messages endpoint takes it back: thinking unchanged, with its signature."""
     match block.kind:
         case "thinking":
-            signed = {"signature": block.signature} if block.signature else {}
-            return [{"type": "thinking", "thinking": block.text, **signed}]
+            signature = {"signature": block.signature} if block.signature else {}
+            return [{"type": "thinking", "thinking": block.text, **signature}]
         case "redacted_thinking":
             return [{"type": "redacted_thinking", "data": block.signature}]
         case _:
             return [{"type": "text", "text": block.text}] if block.text and block.kind == "text" else []
 
 
-class Talk:
-    """What conversations have in common, whether their caller blocks or awaits."""
+def turn_steps(requests: Sequence[Request], labels: Mapping[str, str], tools: Tools) -> Steps:
+    """The steps of one turn: the first of `requests_after`, or its substitute if the service has not stored the turn
+    before.
+    """
+    first, *substitutes = requests
+    try:
+        return (yield from rounds(first, labels, tools))
+    except APIStatusError as failure:
+        is_forgotten = failure.code == "previous_response_not_found" or isinstance(failure, NotFoundError)
+        if not substitutes or not is_forgotten:
+            raise
+    loss = "the service has not stored the turn before: the whole conversation is sent again"
+    warnings.warn(loss, stacklevel=2)
+    substitute = substitutes[0].with_losses((*substitutes[0].losses, loss))
+    return (yield from rounds(substitute, labels, tools))
+
+
+class BaseConversation:
+    """What the conversations of blocking and of async clients have in common."""
 
     def __init__(
         self,
-        drive: Callable[[Steps], Any],
-        *,
+        run_steps: Callable[[Steps], Any],
         endpoint: str | None,
-        tools: Any,
-        labels: Mapping[str, str] | None,
-        options: Mapping[str, Any],
+        *,
+        tools: GivenTools = None,
+        auto: bool = False,
+        approve: Approve | None = None,
+        max_rounds: int = MOST_ROUNDS,
+        labels: Mapping[str, str] | None = None,
         **settings: Any,
     ) -> None:
-        self._drive = drive
-        self._tools = Tools.among(tools, **options)
+        """`run_steps` carries out the steps of a turn and returns its reply, or a coroutine of it.
+
+        All others are the settings of `Client.ask`, and hold for every turn.
+        """
+        self._run_steps = run_steps
+        self._tools = Tools.among(tools, auto=auto, approve=approve, max_rounds=max_rounds)
         self.endpoint = endpoint or fitting(settings.get("model"), self._tools, None, default="responses")
         """The endpoint's name."""
-        self.labels = {"talk": secrets.token_hex(6), **(labels or {})}
+        self._tree = ConversationTree()
+        self.labels = {"talk": self._tree.id, **(labels or {})}
         """The labels of its calls in the ledger; `turn` and, with tools, `loop` and `round` are added."""
         self._settings = {"stream": True, **settings, **({} if tools is None else {"tools": tools})}
-        self._head: Turn | None = None
-        self._leaves: list[Turn] = []
         self._failures: list[Turn] = []
-        self._asking = threading.Lock()
+        self._answering = threading.Lock()
+        """Held while a turn is being answered."""
         self.losses = compose(self.endpoint, "…", **self._settings).losses
         """What the endpoint cannot carry of the settings, a sentence each."""
         for loss in self.losses:
@@ -183,17 +271,18 @@ class Talk:
     @property
     def turns(self) -> tuple[Turn, ...]:
         """The turns of the current branch, the first one first."""
-        return self._head.path if self._head else ()
+        return self._tree.path
 
     @property
     def branches(self) -> tuple[tuple[Turn, ...], ...]:
         """Every branch as its turns, in the order in which they were last continued."""
-        return tuple(leaf.path for leaf in self._leaves)
+        return tuple(leaf.path for leaf in self._tree.leaves)
 
     @property
     def branch(self) -> int | None:
         """The index of the current branch among `branches`; None before the first turn."""
-        return next((place for place, leaf in enumerate(self._leaves) if leaf is self._head), None)
+        head = self._tree.head
+        return None if head is None else self._tree.leaves.index(head)
 
     @property
     def failures(self) -> tuple[Turn, ...]:
@@ -202,160 +291,138 @@ class Talk:
 
     def switch(self, branch: int) -> Self:
         """Go on with another of `branches`, by its index."""
-        self._head = self._leaves[check_index("branch", branch, len(self._leaves))]
+        leaves = self._tree.leaves
+        self._tree.head = leaves[check_index("branch", branch, len(leaves))]
         return self
 
     def fork(self, *, after: int = -1) -> Self:
         """Another conversation that begins with the turns up to `after` of this one and goes its own way."""
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin._head = self.turns[check_index("after", after, len(self.turns))] if self.turns else None
-        twin._leaves, twin._failures = [twin._head] if twin._head else [], []
-        twin._asking = threading.Lock()
-        twin.labels = {**self.labels, "talk": secrets.token_hex(6)}
-        return twin
+        fork = object.__new__(type(self))
+        fork.__dict__.update(self.__dict__)
+        head = self.turns[check_index("after", after, len(self.turns))] if self.turns else None
+        fork._tree = ConversationTree(head)
+        fork._failures = []
+        fork._answering = threading.Lock()
+        fork.labels = {**self.labels, "talk": fork._tree.id}
+        return fork
 
-    def request(self, prompt: Said, *, at: int | None = None, **fields: Any) -> Request:
+    def request(self, prompt: UserContent, *, at: int | None = None, **fields: Any) -> Request:
         """The request that saying this next would send, or in the place of the turn `at`; nothing is sent."""
-        return self._requests(prompt, self._before(at), fields)[0]
+        return self._requests(prompt, self._turn_before(at), fields)[0]
 
-    def add(self, prompt: Said, reply: Reply, *, at: int | None = None) -> Turn:
-        """Take in a turn whose `request` was sent by other means, as `say` would; the turn as it is kept."""
-        turn = Turn(prompt, reply, self._before(at))
-        self._keep(turn)
+    def add(self, prompt: UserContent, reply: Reply, *, at: int | None = None) -> Turn:
+        """Add a turn whose `request` was sent by other means, as `say` would; returns the turn."""
+        turn = Turn(prompt, reply, self._turn_before(at))
+        self._add(turn)
         return turn
 
     def __len__(self) -> int:
         return len(self.turns)
 
     def __bool__(self) -> bool:
+        # Without this a conversation before its first turn would be false, since its length is 0.
         return True
 
     def __str__(self) -> str:
-        lines = [f"> {turn.said}\n\n{turn.reply.text}" for turn in self.turns]
-        return "\n\n".join(lines)
+        return "\n\n".join(f"> {turn.said}\n\n{turn.reply.text}" for turn in self.turns)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.endpoint}: {len(self)} turns, {len(self._leaves)} branches>"
+        return f"<{type(self).__name__} {self.endpoint}: {len(self)} turns, {len(self._tree.leaves)} branches>"
 
-    def _before(self, at: int | None) -> Turn | None:
-        """The turn that a next one follows, or one in the place of the turn `at`."""
-        return self._head if at is None else self.turns[check_index("at", at, len(self.turns))].before
+    def _turn_before(self, at: int | None) -> Turn | None:
+        """The turn that a next one follows, or that one in the place of the turn `at` follows."""
+        return self._tree.head if at is None else self.turns[check_index("at", at, len(self.turns))].before
 
-    def _again(self, turn: int, prompt: Said | None, fields: Mapping[str, Any]) -> Steps:
-        """The steps that put another turn in the place of one."""
+    def _say_steps(self, prompt: UserContent, fields: Mapping[str, Any]) -> Steps:
+        """The steps of a turn after the current branch."""
+        return self._steps(prompt, self._tree.head, fields)
+
+    def _edit_steps(self, turn: int, prompt: UserContent | None, fields: Mapping[str, Any]) -> Steps:
+        """The steps of another turn in the place of one, with its own prompt if `prompt` is None."""
         old = self.turns[check_index("turn", turn, len(self.turns))]
-        return self._said(old.said if prompt is None else prompt, old.before, fields)
+        return self._steps(old.said if prompt is None else prompt, old.before, fields)
 
-    def _said(self, prompt: Said, before: Turn | None, fields: Mapping[str, Any]) -> Steps:
-        """The steps of one turn: it is kept whatever becomes of it, and the talk goes on from it if it can."""
+    def _steps(self, prompt: UserContent, before: Turn | None, fields: Mapping[str, Any]) -> Steps:
+        """The steps of one turn, which is kept whether it succeeds or fails."""
         fields = dict(fields)
-        schema, labels = {**self._settings, **fields}.get("schema"), fields.pop("labels", None) or {}
-        place = {**self.labels, **labels, "turn": str(len(before.path) + 1 if before else 1)}
+        schema = {**self._settings, **fields}.get("schema")
+        own_labels = fields.pop("labels", None) or {}
+        labels = {**self.labels, **own_labels, "turn": str(len(before.path) + 1 if before else 1)}
         requests = self._requests(prompt, before, fields)
         tools = self._tools
         if "tools" in fields:
             tools = dataclasses.replace(tools, functions=Tools.among(fields["tools"]).functions)
-        if not self._asking.acquire(blocking=False):
+        # Two turns at once would both follow the same one, and which branch is current would be chance.
+        if not self._answering.acquire(blocking=False):
             raise InvalidRequest("this conversation is being answered just now: wait for that, or use fork()")
         try:
-            reply = yield from answered(requests, place, tools)
-            self._keep(Turn(prompt, reply, before))
+            reply = yield from turn_steps(requests, labels, tools)
+            self._add(Turn(prompt, reply, before))
         except (FamnbError, Interrupted) as failure:
             if failure.reply is not None:
                 error = failure if isinstance(failure, FamnbError) else failure.reply.error
-                self._keep(Turn(prompt, dataclasses.replace(failure.reply, error=error), before))
+                self._add(Turn(prompt, dataclasses.replace(failure.reply, error=error), before))
             raise
         finally:
-            self._asking.release()
+            self._answering.release()
         return parsed(reply, schema)
 
-    def _requests(self, prompt: Said, before: Turn | None, fields: Mapping[str, Any]) -> list[Request]:
-        """The request for the next turn, and the one to send instead if the service has forgotten the turn before."""
-        given = {**self._settings, **fields}
-        fresh = compose(self.endpoint, prompt if isinstance(prompt, str) else "…", **given)
+    def _requests(self, prompt: UserContent, before: Turn | None, fields: Mapping[str, Any]) -> list[Request]:
+        """The requests of `requests_after` for a prompt, with the settings and the fields of this turn."""
+        fields = {**self._settings, **fields}
+        request = compose(self.endpoint, prompt if isinstance(prompt, str) else "…", **fields)
         if not isinstance(prompt, str):
-            body, field = fresh.body(), fresh.prompt_field
+            body, field = request.body(), request.prompt_field
             lead = [] if self.endpoint == "responses" else body[field][:-1]
-            told = fresh.replace(**{field: [*lead, asked(self.endpoint, prompt)]})
-            fresh = told.with_losses(fresh.losses)
-        return continued(fresh, before)
+            losses = request.losses
+            request = request.replace(**{field: [*lead, user_message(self.endpoint, prompt)]}).with_losses(losses)
+        return requests_after(before, request)
 
-    def _keep(self, turn: Turn) -> None:
-        if not turn.goes_on:
+    def _add(self, turn: Turn) -> None:
+        if turn.can_continue:
+            self._tree.add(turn)
+        else:
             self._failures.append(turn)
-            return
-        self._leaves = [leaf for leaf in self._leaves if leaf is not turn.before]
-        self._leaves.append(turn)
-        self._head = turn
 
 
-class Conversation(Talk):
+class Conversation(BaseConversation):
     """A conversation with a client that blocks; `client.conversation(…)` makes one."""
 
-    def say(self, prompt: Said, **fields: Any) -> Reply:
+    def say(self, prompt: UserContent, **fields: Any) -> Reply:
         """Say something and wait for the answer, as `ask` does; `fields` hold for this turn alone.
 
         A failure is raised, kept among `failures`, and leaves the conversation where it was.
         """
-        return self._reply(self._said(prompt, self._head, fields))
+        return self._reply(self._say_steps(prompt, fields))
 
-    def edit(self, turn: int, prompt: Said, **fields: Any) -> Reply:
+    def edit(self, turn: int, prompt: UserContent, **fields: Any) -> Reply:
         """Say something else in the place of a turn; what followed stays as another branch."""
-        return self._reply(self._again(turn, prompt, fields))
+        return self._reply(self._edit_steps(turn, prompt, fields))
 
     def regenerate(self, turn: int = -1, **fields: Any) -> Reply:
         """Ask a turn once more, the last one unless said; the answer so far stays as another branch."""
-        return self._reply(self._again(turn, None, fields))
+        return self._reply(self._edit_steps(turn, None, fields))
 
     def _reply(self, steps: Steps) -> Reply:
-        reply: Reply = self._drive(steps)
+        reply: Reply = self._run_steps(steps)
         return reply
 
 
-class AsyncConversation(Talk):
+class AsyncConversation(BaseConversation):
     """The same with coroutines for methods."""
 
-    async def say(self, prompt: Said, **fields: Any) -> Reply:
+    async def say(self, prompt: UserContent, **fields: Any) -> Reply:
         """`Conversation.say`, awaited."""
-        return await self._reply(self._said(prompt, self._head, fields))
+        return await self._reply(self._say_steps(prompt, fields))
 
-    async def edit(self, turn: int, prompt: Said, **fields: Any) -> Reply:
+    async def edit(self, turn: int, prompt: UserContent, **fields: Any) -> Reply:
         """`Conversation.edit`, awaited."""
-        return await self._reply(self._again(turn, prompt, fields))
+        return await self._reply(self._edit_steps(turn, prompt, fields))
 
     async def regenerate(self, turn: int = -1, **fields: Any) -> Reply:
         """`Conversation.regenerate`, awaited."""
-        return await self._reply(self._again(turn, None, fields))
+        return await self._reply(self._edit_steps(turn, None, fields))
 
     def _reply(self, steps: Steps) -> Coroutine[Any, Any, Reply]:
-        coroutine: Coroutine[Any, Any, Reply] = self._drive(steps)
+        coroutine: Coroutine[Any, Any, Reply] = self._run_steps(steps)
         return coroutine
-
-
-def answered(requests: Sequence[Request], labels: Mapping[str, str], tools: Tools) -> Steps:
-    """The steps of one turn: the first request, or a second where the service has not stored what came before."""
-    first, *other = requests
-    try:
-        return (yield from rounds(first, labels, tools))
-    except APIStatusError as failure:
-        if not other or not (failure.code == "previous_response_not_found" or isinstance(failure, NotFoundError)):
-            raise
-    said = "the service has not stored the turn before: the whole conversation is sent again"
-    warnings.warn(said, stacklevel=2)
-    return (yield from rounds(other[0].with_losses((*other[0].losses, said)), labels, tools))
-
-
-def talk_settings(
-    endpoint: str | None,
-    *,
-    tools: GivenTools = None,
-    auto: bool = False,
-    approve: Approve | None = None,
-    max_rounds: int = MOST_ROUNDS,
-    labels: Mapping[str, str] | None = None,
-    **settings: Any,
-) -> dict[str, Any]:
-    """The settings of a conversation, as `Talk` takes them."""
-    options = {"auto": auto, "approve": approve, "max_rounds": max_rounds}
-    return {"endpoint": endpoint, "tools": tools, "labels": labels, "options": options, **settings}

@@ -1,20 +1,18 @@
-"""The composer's presets: a name to save the form under, and the list of those there are, to load and to delete.
-
-MERGED: The composer's JSON body: exactly what is sent, as the form has it now.
-MERGED: The composer's code: a cell that repeats the request, of a kind that is chosen, to look at and to copy.
-MERGED: What stands beside the composer's form and can be opened: presets, history, code, JSON body.
-"""
+"""The panels beside the composer's form, each opened by a button: presets, history, code and JSON body."""
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import ipywidgets as widgets
 
 from famnb.client.client import BlockingClient
-from famnb.errors import InvalidRequest
+from famnb.errors import FamnbError, InvalidRequest
+from famnb.formatting import format_duration
+from famnb.record import Ledger, RecordedCall
 from famnb.request import Request
 from famnb.widget.composer import presets
 from famnb.widget.composer.code_export import code, kinds
@@ -25,164 +23,294 @@ from famnb.widget.html import sanitize
 from famnb.widget.live.copy_box import CopyBox
 
 
-class PresetBox:
-    """Saves what the form holds and loads it again; `load` is told the draft, `draft` gives the form's own."""
+class Panel(Protocol):
+    """A panel beside the form."""
+
+    title: str
+    """Its name, on its button and above it."""
+    hint: str
+    """What it is for, on its button."""
+    box: widgets.Widget
+    """What it shows."""
+
+    def on_open(self) -> None:
+        """The panel was opened."""
+
+    def on_edit(self) -> None:
+        """The form was edited while the panel is open."""
+
+
+# Presets
+
+
+class PresetPanel:
+    """Saves what the form holds under a name, and loads, or deletes, what was saved."""
 
     title = "Presets"
     hint = "Save this form under a name, or load one"
 
     def __init__(self, *, draft: Callable[[], Draft], load: Callable[[Draft], object]) -> None:
+        """`draft` returns what the form holds, `load` has the form hold another draft."""
         self._draft, self._load = draft, load
         self._path = presets.default_path()
         self._names = make_control(widgets.Dropdown, title="Preset", help="Those saved so far", options=())
         self._name = make_control(
             widgets.Text, title="Save as", help="The name to save this form under", placeholder="a name"
         )
-        self._said = widgets.HTML()
+        self._message = widgets.HTML()
         buttons = [
-            self._button("Load", "Fill the form from this preset", self._loaded),
-            self._button("Delete preset", "Forget this preset", self._deleted),
-            self._button("Save preset", "Save the form under this name, in place of one so called", self._saved),
+            self._button("Load", "Fill the form from this preset", self._load_preset),
+            self._button("Delete preset", "Forget this preset", self._delete_preset),
+            self._button("Save preset", "Save the form under this name, in place of one so called", self._save_preset),
         ]
         old = widgets.HBox([make_cell(self._names, kind="preset"), *buttons[:2]])
         new = widgets.HBox([make_cell(self._name, kind="preset"), buttons[2]])
-        self.box = widgets.VBox([old, new, self._said])
+        self.box = widgets.VBox([old, new, self._message])
         self.box.add_class("famnb-composer-presets")
 
-    def changed(self) -> None:
+    def on_open(self) -> None:
+        """Read the file again: another notebook may have saved something."""
+        _run(self._refresh, self._message)
+
+    def on_edit(self) -> None:
         """Nothing to do: what the form holds is asked for when it is saved."""
 
-    def opened(self) -> None:
-        """Look at the file again: another notebook may have saved something."""
-        self._guarded(self._renew)
+    def _refresh(self, selected: str | None = None) -> None:
+        names = presets.names(self._path)
+        selected = selected or self._names.value
+        self._names.options = names
+        self._names.value = selected if selected in names else next(iter(names), None)
 
-    def _renew(self, chosen: str | None = None) -> None:
-        there = presets.names(self._path)
-        chosen = chosen or self._names.value
-        self._names.options = there
-        self._names.value = chosen if chosen in there else next(iter(there), None)
-
-    def _saved(self) -> None:
+    def _save_preset(self) -> None:
         name = self._name.value.strip()
-        left_out = presets.save(self._path, name, self._draft())
-        self._renew(name)
+        losses = presets.save(self._path, name, self._draft())
+        self._refresh(name)
         self._name.value = ""
-        self._say(f"“{name}” is saved.", *left_out)
+        self._show_lines(f"“{name}” is saved.", *losses)
 
-    def _loaded(self) -> None:
-        draft, left_out = presets.load(self._path, self._chosen())
+    def _load_preset(self) -> None:
+        draft, losses = presets.load(self._path, self._selected_name())
         self._load(draft)
-        self._say(f"“{self._names.value}” is loaded.", *left_out)
+        self._show_lines(f"“{self._names.value}” is loaded.", *losses)
 
-    def _deleted(self) -> None:
-        name = self._chosen()
+    def _delete_preset(self) -> None:
+        name = self._selected_name()
         presets.delete(self._path, name)
-        self._renew()
-        self._say(f"“{name}” is deleted.")
+        self._refresh()
+        self._show_lines(f"“{name}” is deleted.")
 
-    def _chosen(self) -> str:
+    def _selected_name(self) -> str:
         if self._names.value is None:
             raise InvalidRequest("preset: there is none yet; write a name and save the form under it")
         return str(self._names.value)
 
-    def _button(self, name: str, help: str, press: Callable[[], None]) -> widgets.Button:
+    def _button(self, name: str, help: str, action: Callable[[], None]) -> widgets.Button:
         button = widgets.Button(description=name, tooltip=help)
-        button.on_click(lambda _: self._guarded(press))
+        button.on_click(lambda _: _run(action, self._message))
         return button
 
-    def _guarded(self, press: Callable[[], None]) -> None:
-        try:
-            press()
-        except (InvalidRequest, OSError) as error:
-            self._said.value = f'<p class="famnb-fault" role="alert">{sanitize.escape(str(error))}</p>'
-
-    def _say(self, *words: str) -> None:
-        self._said.value = "".join(
-            f'<p class="famnb-help" role="status">{sanitize.render_docstring(each)}</p>' for each in words
+    def _show_lines(self, *lines: str) -> None:
+        self._message.value = "".join(
+            f'<p class="famnb-help" role="status">{sanitize.render_docstring(line)}</p>' for line in lines
         )
 
 
-class BodyBox:
-    """Shows the body, and keeps it up to date while it is open."""
+# History
 
-    title = "JSON body"
-    hint = "Show exactly what is sent"
-
-    def __init__(self, *, reading: Callable[[], Reading]) -> None:
-        self._reading = reading
-        self._said = widgets.HTML()
-        self._body = CopyBox("JSON body")
-        self.box = widgets.VBox([self._said, self._body])
-
-    def opened(self) -> None:
-        """Show the body as it is now."""
-        self.changed()
-
-    def changed(self) -> None:
-        """The form was edited."""
-        reading = self._reading()
-        valid = "" if reading.request else ", not valid yet"
-        self._said.value = f'<span class="famnb-help">POST {reading.path}{valid}</span>'
-        text = json.dumps(reading.body, indent=2, ensure_ascii=False)
-        self._body.show(text, preview=images.shorten_image_data(text))
+HISTORY_LENGTH = 100
+"""Calls in the list: more than anyone scrolls through, and drawn at once."""
+_FILTER_COLUMNS = ("prompt", "model", "endpoint", "standing", "error")
+_FILTER = " OR ".join(
+    [
+        *(f"{column} LIKE ? ESCAPE '\\'" for column in _FILTER_COLUMNS),
+        "request_key IN (SELECT key FROM requests WHERE body LIKE ? ESCAPE '\\')",
+    ]
+)
+"""Where a text is searched for."""
 
 
-_SAFE = "It runs as it stands; the key is read from the environment."
+class HistoryPanel:
+    """The latest calls of the ledger, filtered by a text; a call is opened in the form, its reply below the list."""
+
+    title = "History"
+    hint = "Open a past call again"
+
+    def __init__(self, ledger: Ledger | None, *, load: Callable[[RecordedCall], object]) -> None:
+        """`load` has the form hold the request of a call."""
+        self._ledger, self._load = ledger, load
+        self._filter = make_control(
+            widgets.Text,
+            title="Filter calls",
+            help="Show the calls that have this in prompt, settings, model, status or error",
+            placeholder="all calls",
+        )
+        self._calls = make_control(widgets.Select, title="Latest calls", help="The latest first", options=(), rows=7)
+        open_button = widgets.Button(description="Open in the form", tooltip="Fill the form with this call's request")
+        look_button = widgets.Button(description="Look inside", tooltip="Show its reply and what went over the wire")
+        refresh_button = widgets.Button(description="Refresh", tooltip="Look at the ledger again")
+        self._message, self._below = widgets.HTML(), widgets.VBox()
+        self._inspector: Any = None
+        buttons = widgets.HBox([open_button, look_button, refresh_button])
+        calls = make_cell(self._calls, kind="calls")
+        self.box = widgets.VBox([make_cell(self._filter, kind="filter"), calls, buttons, self._message, self._below])
+        self.box.add_class("famnb-composer-past")
+        self._filter.observe(lambda _: _run(self._refresh, self._message), "value")
+        open_button.on_click(lambda _: _run(self._open_call, self._message))
+        look_button.on_click(lambda _: _run(self._inspect_call, self._message))
+        refresh_button.on_click(lambda _: _run(self._refresh, self._message))
+
+    def on_open(self) -> None:
+        """Read the ledger."""
+        _run(self._refresh, self._message)
+
+    def on_edit(self) -> None:
+        """Nothing to do: past calls do not depend on the form."""
+
+    def _refresh(self) -> None:
+        if self._ledger is None:
+            self._message.value = '<p class="famnb-remark">This client keeps no ledger, so there is no history.</p>'
+            return
+        rows = _search(self._ledger, self._filter.value.strip())
+        selected = self._calls.value
+        options = tuple((_history_line(row), row["id"]) for row in reversed(rows))
+        self._calls.options = options
+        ids = [call_id for _, call_id in options]
+        self._calls.value = selected if selected in ids else next(iter(ids), None)
+        self._message.value = "" if options else '<p class="famnb-help" role="status">There are no such calls.</p>'
+
+    def _open_call(self) -> None:
+        """Have the form hold the selected call's request, and show its reply below the list."""
+        call = self._selected_call()
+        if call is not None:
+            self._load(call)
+            self._inspect_call()
+            self._message.value = f'<p class="famnb-help" role="status">Call {call.call_id} is in the form.</p>'
+
+    def _inspect_call(self) -> None:
+        call = self._selected_call()
+        if call is None:
+            return
+        if self._inspector is None:
+            # Imported when first wanted: it needs matplotlib and pandas, which a form alone does without.
+            self._inspector = importlib.import_module("famnb.widget.inspector").Inspector(call)
+            self._below.children = (self._inspector,)
+        else:
+            self._inspector.show(call)
+
+    def _selected_call(self) -> RecordedCall | None:
+        if self._ledger is None or self._calls.value is None:
+            self._message.value = _fault("Choose a call first.")
+            return None
+        return self._ledger.call(self._calls.value)
 
 
-class CodeBox:
-    """Shows the form's request as code, and keeps it up to date while it is open."""
+def _search(ledger: Ledger, text: str) -> list[Any]:
+    """The latest rows of the ledger that have a text in one of the columns, or in the request's body."""
+    if not text:
+        return list(ledger.select(limit=HISTORY_LENGTH))
+    # In the body, which is JSON, quotes and line ends are escaped.
+    in_json = json.dumps(text, ensure_ascii=False)[1:-1]
+    patterns = [*[_like_pattern(text)] * len(_FILTER_COLUMNS), _like_pattern(in_json)]
+    return list(ledger.select(_FILTER, patterns, limit=HISTORY_LENGTH))
+
+
+def _like_pattern(text: str) -> str:
+    """A pattern of SQL's LIKE for what holds a text."""
+    for mark in "\\%_":
+        text = text.replace(mark, f"\\{mark}")
+    return f"%{text}%"
+
+
+def _history_line(row: Any) -> str:
+    """A call as one line of the list; when and what stand first, since a narrow page cuts off the rest."""
+    started_at = RecordedCall(row=row, body={}, load=tuple).started_at.astimezone()
+    took = "" if row["e2e_s"] is None else format_duration(row["e2e_s"], brief=True)
+    prompt = " ".join(sanitize.visible(row["prompt"] or "").split())
+    facts = f"{row['endpoint']:<9} {row['model']:<12} {row['standing']:<11} {took:>7}"
+    return f"{started_at:%d %b %H:%M}  {prompt:<44.44}  {facts}"
+
+
+# Code and JSON body
+
+_CODE_NOTE = "It runs as it stands; the key is read from the environment."
+
+
+class CodePanel:
+    """The form's request as a cell that repeats it, of a kind that is chosen; follows the form while it is open."""
 
     title = "Code"
     hint = "Show a cell that repeats this request"
 
     def __init__(self, client: BlockingClient, *, request: Callable[[], Request]) -> None:
+        """`request` returns the form's request, or raises InvalidRequest."""
         self._client, self._request = client, request
         self._kind = make_control(widgets.Dropdown, title="As", help="What the code is for", options=("famnb",))
-        self._said = widgets.HTML()
+        self._message = widgets.HTML()
         self._code = CopyBox("code")
-        self.box = widgets.VBox([make_cell(self._kind, kind="kind"), self._said, self._code])
-        self._renewing = False
-        """Whether the kinds change by themselves, so that nothing was chosen."""
-        self._kind.observe(lambda _: self.changed(), "value")
+        self.box = widgets.VBox([make_cell(self._kind, kind="kind"), self._message, self._code])
+        self._is_updating = False
+        """Whether the kinds are being replaced, so that a change of the control is no choice of the user's."""
+        self._kind.observe(lambda _: self.on_edit(), "value")
 
-    def opened(self) -> None:
+    def on_open(self) -> None:
         """Show the request as it is now."""
-        self.changed()
+        self.on_edit()
 
-    def changed(self) -> None:
-        """The form was edited, or another kind chosen."""
-        if self._renewing:
+    def on_edit(self) -> None:
+        """Show the request as it is now."""
+        if self._is_updating:
             return
         try:
             request = self._request()
         except InvalidRequest as fault:
-            self._said.value = f'<p class="famnb-remark">{sanitize.escape(f"There is no code yet. {fault}")}</p>'
+            self._message.value = f'<p class="famnb-remark">{sanitize.escape(f"There is no code yet. {fault}")}</p>'
             return
-        there, chosen = kinds(request), self._kind.value
-        if self._kind.options != there:
-            # The last is the vendor's SDK, whichever fits.
-            chosen = chosen if chosen in there else there[-1]
-            self._renewing = True
-            self._kind.options, self._kind.value = there, chosen
-            self._renewing = False
-        made = code(request, kind=chosen, base_url=self._client.base_url(request.endpoint))
-        self._said.value = f'<span class="famnb-help">{_SAFE}</span>'
-        self._code.show(made, preview=images.shorten_image_data(made))
+        available, kind = kinds(request), self._kind.value
+        if self._kind.options != available:
+            # An SDK that does not speak the new endpoint gives way to the last kind, the one that does.
+            kind = kind if kind in available else available[-1]
+            self._is_updating = True
+            self._kind.options, self._kind.value = available, kind
+            self._is_updating = False
+        text = code(request, kind=kind, base_url=self._client.base_url(request.endpoint))
+        self._message.value = f'<span class="famnb-help">{_CODE_NOTE}</span>'
+        self._code.show(text, preview=images.shorten_image_data(text))
 
 
-class Panel(Protocol):
-    """Something beside the form; all it needs otherwise it is told when it is made."""
+class BodyPanel:
+    """The JSON body that the form's request is sent with; follows the form while it is open."""
 
-    title: str
-    """What it is called, on its button and above it."""
-    hint: str
-    """What it is for, on its button."""
-    box: widgets.Widget
-    """What it shows."""
+    title = "JSON body"
+    hint = "Show exactly what is sent"
 
-    def opened(self) -> None:
-        """It has come into view."""
+    def __init__(self, *, reading: Callable[[], Reading]) -> None:
+        """`reading` returns what the form comes to, valid or not."""
+        self._reading = reading
+        self._message = widgets.HTML()
+        self._body = CopyBox("JSON body")
+        self.box = widgets.VBox([self._message, self._body])
 
-    def changed(self) -> None:
-        """The form was edited while it is in view."""
+    def on_open(self) -> None:
+        """Show the body as it is now."""
+        self.on_edit()
+
+    def on_edit(self) -> None:
+        """Show the body as it is now."""
+        reading = self._reading()
+        validity = "" if reading.request else ", not valid yet"
+        self._message.value = f'<span class="famnb-help">POST {reading.path}{validity}</span>'
+        text = json.dumps(reading.body, indent=2, ensure_ascii=False)
+        self._body.show(text, preview=images.shorten_image_data(text))
+
+
+def _run(action: Callable[[], None], message: widgets.HTML) -> None:
+    """Run a callback, and show in `message` why it failed."""
+    try:
+        action()
+    except (FamnbError, KeyError, OSError) as error:
+        message.value = _fault(str(error))
+
+
+def _fault(text: str) -> str:
+    """An error of a callback as HTML."""
+    return f'<p class="famnb-fault" role="alert">{sanitize.escape(text)}</p>'

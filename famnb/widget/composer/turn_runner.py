@@ -1,6 +1,12 @@
-"""How the composer asks a turn: in a thread of its own, which waits for replies, for approvals and for tools.
+"""Asking one turn of the composer's conversation: on a thread of its own, with approval of the tools that it calls.
 
-start ── (thread: call ── shown to its end ── approval ── tools ── call …) ── Turn ── ended
+start ── (thread: call ── shown to its end ── approval ── tools ── call …) ── reply ── on_end
+
+The verdict on a tool call:
+
+pending ──┬── approved ── (runs)
+          ├── declined
+          └── (stopped)
 """
 
 from __future__ import annotations
@@ -9,148 +15,194 @@ import dataclasses
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 from famnb.client.ask import Result, Send, Steps, Tools, driven, parsed
 from famnb.client.client import BlockingClient
-from famnb.client.conversation import Said, Turn, answered
+from famnb.client.conversation import turn_steps
 from famnb.client.stream import Stream
 from famnb.errors import FamnbError, Interrupted, ParseError
-from famnb.reply import Reply
+from famnb.events import Address
+from famnb.reply import Block, Reply
 from famnb.request import Request
-from famnb.widget.composer.approval import Approval
-from famnb.widget.composer.turn_pane import TurnPane
-from famnb.widget.composer.turn_tree import Node
-from famnb.widget.html import transcript
 
-_UNRUN = "stopped: the tools that it called were not all run"
+Verdict: TypeAlias = Literal["pending", "approved", "declined"]
+Verdicts: TypeAlias = dict[Address, Verdict]
+"""Whether the tool calls of one reply may run, by their addresses in it; a call that was not reached yet has none."""
 
-
-class Stage(Protocol):
-    """Where a turn is shown while it is asked; called on the turn's thread."""
-
-    def begun(self, pane: TurnPane, over: Callable[[], object]) -> None:
-        """A call has begun: show it, and call `over` once it has ended and its last word is shown."""
-
-    def decided(self) -> None:
-        """A tool waits for approval, no longer does, or has returned."""
-
-    def ended(self) -> None:
-        """The turn has ended."""
+_NOT_RUN = "stopped: the tools that it called were not all run"
 
 
-class Asker:
+class Approval:
+    """Decides whether a tool may run: a thread asks and waits, buttons decide. One call at a time waits."""
+
+    def __init__(self, *, auto: bool, on_change: Callable[[], object]) -> None:
+        """With `auto` every call is approved at once; `on_change` is called when a call waits or was decided."""
+        self._auto = auto
+        self._on_change = on_change
+        self._verdicts: Verdicts = {}
+        self._verdict_on_rest: Verdict | None = None
+        """The verdict on all further calls of the reply."""
+        self._is_stopped = False
+        self._decision = threading.Condition()
+
+    def begin_reply(self) -> Verdicts:
+        """Forget all decisions, since another reply begins; returns where the verdicts on its calls will be."""
+        with self._decision:
+            self._verdicts, self._is_stopped = {}, False
+            self._verdict_on_rest = "approved" if self._auto else None
+            return self._verdicts
+
+    def ask(self, call: Block) -> bool:
+        """Block until the call is decided, and return whether it may run; raises Interrupted if the turn is stopped."""
+        with self._decision:
+            self._verdicts[call.at] = self._verdict_on_rest or "pending"
+        # Outside of the lock: this draws, and no button should wait for that.
+        self._on_change()
+        with self._decision:
+            self._decision.wait_for(lambda: self._is_stopped or self._verdicts[call.at] != "pending")
+            if self._is_stopped:
+                raise Interrupted("stopped while a tool waited for approval")
+            return self._verdicts[call.at] == "approved"
+
+    def decide(self, address: Address, *, approved: bool, rest: bool = False) -> None:
+        """Approve or decline the call at an address, and with `rest` all that follow it.
+
+        A call that is not waiting stays as it is: the click came too late.
+        """
+        with self._decision:
+            if self._verdicts.get(address) != "pending":
+                return
+            verdict: Verdict = "approved" if approved else "declined"
+            self._verdicts[address] = verdict
+            self._verdict_on_rest = verdict if rest else None
+            self._decision.notify_all()
+        self._on_change()
+
+    def stop(self) -> None:
+        """Let no further call run."""
+        with self._decision:
+            self._is_stopped = True
+            self._decision.notify_all()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class TurnCall:
+    """One call of a turn, from the moment at which it is sent."""
+
+    stream: Stream
+    index: int
+    """How many rounds of tools came before it."""
+    verdicts: Verdicts
+    """The verdicts on the tool calls of its reply; grows as they are reached and decided."""
+    results: Sequence[Result]
+    """What its tools returned; grows as they run."""
+
+
+class TurnListener(Protocol):
+    """What is told how a turn goes; called on the turn's thread."""
+
+    def on_call(self, call: TurnCall, *, on_shown: Callable[[], object]) -> None:
+        """A call was sent: show it, in the place of an earlier one of its index and of those after that one.
+
+        `on_shown` is to be called once it has ended and its end is shown.
+        """
+
+    def on_tool_change(self) -> None:
+        """A tool call waits for approval, was decided, or has returned."""
+
+    def on_end(self, reply: Reply) -> None:
+        """The turn has ended, with this reply; a failed turn has one with an `error`."""
+
+
+class TurnRunner:
     """Asks one turn at a time."""
 
-    def __init__(
-        self,
-        client: BlockingClient,
-        stage: Stage,
-        *,
-        functions: Sequence[Callable[..., Any]],
-        auto: bool,
-        max_rounds: int,
-    ) -> None:
-        self._client, self._stage = client, stage
-        self._approval = Approval(auto=auto, changed=stage.decided)
-        decides = {"approve": self._approval.ask} if functions else {"auto": auto}
-        self.tools = Tools.among(list(functions), max_rounds=max_rounds, ran=self._ran, **decides)
+    def __init__(self, client: BlockingClient, listener: TurnListener, *, tools: Tools) -> None:
+        """`tools` are the functions that the model may call; unless they are `auto`, each call waits for approval."""
+        self.client = client
+        self.approval = Approval(auto=tools.auto, on_change=listener.on_tool_change)
+        approve = self.approval.ask if tools.functions else None
+        self.tools = dataclasses.replace(tools, auto=False, approve=approve, ran=self._on_result)
         """The functions that the model may call."""
         self.stream: Stream | None = None
-        """The call that was made last."""
+        """The call that was sent last; None before the first."""
+        self._listener = listener
         self._results: list[Result] = []
-        """What the tools have returned that the latest reply called."""
-        self._stopped = False
+        """What the tools returned that the latest reply called."""
+        self._is_stopped = False
 
-    def start(
-        self, node: Node, requests: Sequence[Request], *, said: Said, schema: Any, labels: Mapping[str, str]
-    ) -> Stream:
-        """Ask the turn; its first call, once that is on its way. Raises what keeps it from being sent."""
-        self._stopped = False
-        first = Future[Stream]()
-        steps = answered(list(requests), labels, self.tools)
-        work = (node, steps, said, schema, first)
-        threading.Thread(target=self._carry, args=work, name="famnb-turn", daemon=True).start()
-        return first.result()
+    def start(self, requests: Sequence[Request], *, schema: Any, labels: Mapping[str, str]) -> Stream:
+        """Ask a turn; returns its first call once that is sent. Raises what keeps it from being sent.
 
-    def stop(self, node: Node) -> None:
-        """Stop what is streaming, and let no tool run and no further call be made for this turn."""
-        self._stopped = True
-        self._approval.stop()
-        for pane in node.panes:
-            pane.stream.stop()
+        `requests` are those of `requests_after`, `schema` is the type that the answer is to be an instance of, or None.
+        """
+        self._is_stopped = False
+        first_call = Future[Stream]()
+        steps = turn_steps(list(requests), labels, self.tools)
+        # Waiting for replies, clicks and tools takes long, and the kernel must go on hearing its messages meanwhile.
+        arguments = (steps, schema, first_call)
+        threading.Thread(target=self._run, args=arguments, name="famnb-turn", daemon=True).start()
+        return first_call.result()
 
-    def decide(self, node: Node, pane: str, call: int, *, approved: bool, rest: bool) -> None:
-        """Approve or decline the call that waits, by its pane and its place there; with `rest`, all that follow it."""
-        for each in node.panes:
-            calls = each.stream.reply.tool_calls
-            if each.id == pane and 0 <= call < len(calls):
-                self._approval.decide(calls[call].at, approved=approved, rest=rest)
+    def stop(self) -> None:
+        """Stop what is streaming, and let no tool run and no further call be sent for this turn."""
+        self._is_stopped = True
+        self.approval.stop()
+        if self.stream is not None:
+            self.stream.stop()
 
-    def _carry(self, node: Node, steps: Steps, said: Said, schema: Any, first: Future[Stream]) -> None:
-        """Carry out the steps of a turn, and keep what comes of them."""
+    def _run(self, steps: Steps, schema: Any, first_call: Future[Stream]) -> None:
+        """Carry out the steps of a turn; on its thread."""
         try:
-            reply = _read(driven(steps, lambda step: self._sent(node, step, first)), schema)
+            reply = _parse(driven(steps, lambda step: self._send(step, first_call)), schema)
         except BaseException as failure:
-            if not first.done():
-                first.set_exception(failure)
+            # On this thread nobody else hears of it.
+            if not first_call.done():
+                first_call.set_exception(failure)
                 return
-            reply = _left(node, failure, self._results)
-        node.panes[-1].outcome = reply
-        node.turn = turn = Turn(said, reply, node.before.turn if node.before else None)
-        try:
-            node.written = transcript.turn_bundle(turn)
-        finally:
-            self._stage.ended()
+            reply = self._reply_of_failure(failure)
+        self._listener.on_end(reply)
 
-    def _sent(self, node: Node, step: Send, first: Future[Stream]) -> Reply:
+    def _send(self, step: Send, first_call: Future[Stream]) -> Reply:
         """Send a request, and wait until its reply has come and is shown; raises the call's error."""
-        if self._stopped:
+        if self._is_stopped:
             raise Interrupted("stopped between two calls")
-        rounds = step.rounds
-        # Another try of a round takes the place of the one that failed.
-        del node.panes[len(rounds) :]
         self._results = []
-        self.stream = stream = self._client.start(step.request, labels=step.labels)
-        pane = TurnPane(
-            stream,
-            id=f"{node.id}.{len(rounds)}",
-            asked=[] if rounds else transcript.prompt_sections(step.request, whole=node.before is None),
-            verdicts=self._approval.begin(),
-            results=self._results,
-            stop=bool(rounds or node.before),
+        self.stream = stream = self.client.start(step.request, labels=step.labels)
+        shown = threading.Event()
+        call = TurnCall(
+            stream=stream, index=len(step.rounds), verdicts=self.approval.begin_reply(), results=self._results
         )
-        node.panes.append(pane)
-        over = threading.Event()
-        self._stage.begun(pane, over.set)
-        if not first.done():
-            first.set_result(stream)
-        over.wait()
+        self._listener.on_call(call, on_shown=shown.set)
+        if not first_call.done():
+            first_call.set_result(stream)
+        shown.wait()
         if stream.reply.error is not None:
             raise stream.reply.error.with_traceback(None)
         return stream.reply
 
-    def _ran(self, result: Result) -> None:
+    def _on_result(self, result: Result) -> None:
         self._results.append(result)
-        self._stage.decided()
+        self._listener.on_tool_change()
+
+    def _reply_of_failure(self, failure: BaseException) -> Reply:
+        """The reply of a turn that failed or was stopped, as far as it came."""
+        assert self.stream is not None, "what fails before the first call is raised by `start`"
+        reply: Reply = getattr(failure, "reply", None) or self.stream.reply
+        match failure:
+            case Interrupted():
+                returned = [f"{result.call.name} had returned {result.content}" for result in self._results]
+                return dataclasses.replace(reply, warnings=(*reply.warnings, _NOT_RUN, *returned))
+            case FamnbError():
+                return dataclasses.replace(reply, error=failure)
+            case _:
+                error = FamnbError(f"the turn could not be carried on: {type(failure).__name__}: {failure}")
+                return dataclasses.replace(reply, error=error, warnings=(*reply.warnings, str(error)))
 
 
-def _left(node: Node, failure: BaseException, results: Sequence[Result]) -> Reply:
-    """What a turn leaves that failed or was stopped."""
-    reply: Reply = getattr(failure, "reply", None) or node.panes[-1].stream.reply
-    match failure:
-        case Interrupted():
-            returned = [f"{result.call.name} had returned {result.content}" for result in results]
-            return dataclasses.replace(reply, warnings=(*reply.warnings, _UNRUN, *returned))
-        case FamnbError():
-            return dataclasses.replace(reply, error=failure)
-        case _:
-            error = FamnbError(f"the turn could not be carried on: {type(failure).__name__}: {failure}")
-            return dataclasses.replace(reply, error=error, warnings=(*reply.warnings, str(error)))
-
-
-def _read(reply: Reply, schema: Any) -> Reply:
-    """The reply with an instance of the type that was asked for, or with a warning that its answer is none."""
+def _parse(reply: Reply, schema: Any) -> Reply:
+    """The reply with an instance of `schema`, or with a warning that says why its answer is none."""
     try:
         return parsed(reply, schema)
     except ParseError as failure:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pydantic
 
-from famnb.client.conversation import Said
+from famnb.client.conversation import UserContent
 from famnb.endpoints import Endpoint, compose, endpoint
 from famnb.errors import InvalidRequest
 from famnb.request import Request
@@ -130,15 +130,15 @@ def replace_prompt(request: Request, prompt: str, shown: Sequence[PromptImage]) 
     return request.replace(**{field: [*told[:-1], last]})
 
 
-def split_content(said: Said) -> tuple[str, tuple[PromptImage, ...]]:
+def split_content(said: UserContent) -> tuple[str, tuple[PromptImage, ...]]:
     """The text and the pictures of what a user says."""
     return (said, ()) if isinstance(said, str) else (_text(said), tuple(PromptImage(url) for url in _urls(said)))
 
 
-def last_user_content(request: Request) -> Said:
+def last_user_content(request: Request) -> UserContent:
     """What a request's user says last: a text, or parts where there is more than a text."""
     told = request.body()[request.prompt_field]
-    content: Said = told if isinstance(told, str) else told[-1].get("content") or ""
+    content: UserContent = told if isinstance(told, str) else told[-1].get("content") or ""
     text = _text(content)
     return text if isinstance(content, str) or (text and len(content) == 1) else content
 

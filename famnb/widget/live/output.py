@@ -12,7 +12,7 @@ from IPython.display import display as _untyped_display
 from ipywidgets import Output as OutputWidget
 from ipywidgets.widgets import widget as _registry
 
-from famnb.client.conversation import AsyncConversation, Conversation, Talk
+from famnb.client.conversation import AsyncConversation, BaseConversation, Conversation
 from famnb.reply import Reply
 from famnb.widget.html import transcript
 
@@ -51,8 +51,8 @@ def install(shell: Any) -> None:
     """Have an IPython shell show replies and conversations as transcripts; more than once does no harm."""
     shown = shell.display_formatter.ipython_display_formatter
     shown.for_type(Reply, _show)
-    shown.for_type(Conversation, _show_talk)
-    shown.for_type(AsyncConversation, _show_talk)
+    shown.for_type(Conversation, _show_conversation)
+    shown.for_type(AsyncConversation, _show_conversation)
 
 
 def mark_as_shown(reply: Reply) -> None:
@@ -76,8 +76,8 @@ def _same(reply: Reply, other: Reply) -> bool:
     return reply is other or (reply.call_id is not None and reply.call_id == other.call_id)
 
 
-def _show_talk(talk: Talk) -> None:
-    _display(transcript.conversation_bundle(talk.turns), raw=True)
+def _show_conversation(conversation: BaseConversation) -> None:
+    _display(transcript.conversation_bundle(conversation.turns), raw=True)
 
 
 def _running_cell() -> object:
