@@ -11,7 +11,7 @@ import pytest
 
 import famnb
 from famnb.client.client import BlockingClient
-from famnb.client.conversation import Turn, asked, earlier
+from famnb.client.conversation import Turn, turn_messages, user_message
 from tests.support.fault_server import FaultServer, Received, chunked, event, whole
 
 ENDPOINTS = ["chat", "responses", "web", "messages"]
@@ -111,7 +111,7 @@ def test_what_cannot_be_carried_back_is_said(client: famnb.Client):
     """An answer's thinking has no place on the other endpoints; the request's losses name the turn."""
     thought = client.ask("Why?", endpoint="messages", thinking=64)
     turn = Turn("Why?", thought)
-    messages, losses = earlier("web", [turn])
+    messages, losses = turn_messages("web", [turn])
     assert messages == [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": thought.text}]
     assert "thinking of turn 0" in losses[0]
 
@@ -245,7 +245,7 @@ def test_an_interrupted_tool_leaves_its_turn(serve: Callable[..., FaultServer], 
 def test_images_go_along_as_parts():
     """A prompt may be a list of the endpoint's own parts."""
     part = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
-    assert asked("chat", [part]) == {"role": "user", "content": [part]}
+    assert user_message("chat", [part]) == {"role": "user", "content": [part]}
 
 
 def _answer(endpoint: str) -> list:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import ipywidgets as widgets
 import pytest
@@ -12,9 +11,8 @@ import pytest
 import famnb
 from famnb.client.client import BlockingClient as Client
 from famnb.widget import Composer
-from famnb.widget.live import live_view
+from tests.support.composers import find_control, list_widgets, receive, wait_until_idle
 
-WAIT_S = 20
 pytestmark = pytest.mark.usefixtures("outputs")
 
 
@@ -25,45 +23,14 @@ def client(server: famnb.service.Server) -> Iterator[Client]:
         yield client
 
 
-def drawn(composer: Composer) -> list[Any]:
-    """Every widget that is in view."""
-    found = [composer._box]
-    for widget in found:
-        found += getattr(widget, "children", ())
-    return found
-
-
-def control(composer: Composer, name: str) -> Any:
-    """The control with a label, wherever it is drawn; a button may say how many of its fields are set."""
-    for widget in drawn(composer):
-        if getattr(widget, "description", "").partition(" · ")[0] == name:
-            return widget
-    raise LookupError(name)
-
-
-def ended(composer: Composer, count: int) -> None:
-    """Wait until that many replies have been shown."""
-    done = live_view.threading.Event()
-    for _ in range(WAIT_S * 100):
-        if len(composer.replies) == count and not composer._desk.busy:
-            return
-        done.wait(0.01)
-    raise AssertionError(f"{len(composer.replies)} replies instead of {count}")
-
-
-def heard(composer: Composer, **message: object) -> None:
-    """What the page says."""
-    composer._desk._on_message(composer._desk, message, [])
-
-
 @pytest.mark.parametrize("endpoint", ["chat", "responses", "web", "messages"])
 def test_each_endpoint_is_chosen_sent_and_shown(client: Client, outputs: list[dict[str, str]], endpoint: str):
     """Choosing an endpoint keeps the prompt; the reply ends as ordinary output in three forms."""
     composer = Composer(client, prompt="Say hello.", system="Be kind.")
-    control(composer, "Endpoint").value = endpoint
+    find_control(composer, "Endpoint").value = endpoint
     assert composer.request.endpoint == endpoint
     stream = composer.send()
-    ended(composer, 1)
+    wait_until_idle(composer, replies=1)
     assert composer.reply is stream.reply
     assert composer.replies == (stream.reply,)
     assert set(outputs[-1]) == {"text/html", "text/markdown", "text/plain"}
@@ -85,14 +52,14 @@ def test_only_what_was_set_is_sent(client: Client):
 def test_a_fault_stands_at_its_control_and_keeps_send_from_sending(client: Client):
     """In place while typing, and as the reason beside Send; mended, it goes."""
     composer = Composer(client, prompt="Hi")
-    control(composer, "All fields").value = True
-    control(composer, "temperature").value = "3"
-    assert composer._desk.fault == "temperature: should be less than or equal to 2, got 3"
+    find_control(composer, "All fields").value = True
+    find_control(composer, "temperature").value = "3"
+    assert composer._prompt_box.fault == "temperature: should be less than or equal to 2, got 3"
     assert any("less than or equal to 2" in note.value for note, _ in composer._editor.form._notes.values())
     with pytest.raises(famnb.InvalidRequest, match="temperature"):
         composer.send()
-    control(composer, "temperature").value = "0.3"
-    assert composer._desk.fault == ""
+    find_control(composer, "temperature").value = "0.3"
+    assert composer._prompt_box.fault == ""
     assert composer.request.body()["temperature"] == 0.3
 
 
@@ -101,7 +68,7 @@ def test_without_a_prompt_nothing_is_sent(client: Client):
     composer = Composer(client)
     with pytest.raises(famnb.InvalidRequest, match="write a prompt"):
         composer.send()
-    heard(composer, kind="send", prompt="  ")
+    receive(composer, kind="send", prompt="  ")
     assert "write a prompt" in composer._trouble.value
     assert composer.reply is None
 
@@ -116,13 +83,13 @@ def test_a_second_send_while_streaming_sends_nothing(scripted):
             return started[-1]
 
     composer = Composer(Slow(), prompt="Hi")
-    heard(composer, kind="send", prompt="Hi")
-    heard(composer, kind="send", prompt="Hi")
+    receive(composer, kind="send", prompt="Hi")
+    receive(composer, kind="send", prompt="Hi")
     assert composer.send() is started[0]
     composer.stop()
     assert started[0].stopped
     started[0].ends(status="cancelled")
-    ended(composer, 1)
+    wait_until_idle(composer, replies=1)
     assert composer.send() is started[1]
     assert len(started) == 2
     started[1].ends(status="completed")
@@ -131,45 +98,45 @@ def test_a_second_send_while_streaming_sends_nothing(scripted):
 def test_the_prompt_comes_with_the_wish_to_send_it(client: Client):
     """What was typed last is sent even if the trait's own update is late."""
     composer = Composer(client, prompt="Say")
-    heard(composer, kind="send", prompt="Say hello.")
-    ended(composer, 1)
+    receive(composer, kind="send", prompt="Say hello.")
+    wait_until_idle(composer, replies=1)
     assert "Say hello." in str(composer.replies[0].request.body())
 
 
 def test_another_endpoint_says_what_it_cannot_carry_and_gives_it_back(client: Client):
     """The loss is a note; back at the first endpoint everything is as it was left."""
     composer = Composer(client, prompt="Hi")
-    control(composer, "All fields").value = True
-    control(composer, "thinking.type").value = "enabled"
-    control(composer, "thinking.budget_tokens").value = "256"
-    control(composer, "max_tokens").value = "700"
-    control(composer, "Endpoint").value = "web"
+    find_control(composer, "All fields").value = True
+    find_control(composer, "thinking.type").value = "enabled"
+    find_control(composer, "thinking.budget_tokens").value = "256"
+    find_control(composer, "max_tokens").value = "700"
+    find_control(composer, "Endpoint").value = "web"
     assert "nearest reasoning effort" in composer._editor.notes.value
     assert composer.request.body()["max_new_tokens"] == 700
     assert composer.request.body()["reasoning"] == {"effort": "low"}
-    control(composer, "Endpoint").value = "messages"
+    find_control(composer, "Endpoint").value = "messages"
     assert composer.request.body()["thinking"] == {"type": "enabled", "budget_tokens": 256}
 
 
 def test_a_thinking_budget_turns_thinking_on(client: Client):
     """A budget without a type would be refused: the type is set, seen, and unset with the budget."""
     composer = Composer(client, prompt="Hi")
-    control(composer, "All fields").value = True
-    control(composer, "thinking.budget_tokens").value = "256"
-    assert control(composer, "thinking.type").value == "enabled"
+    find_control(composer, "All fields").value = True
+    find_control(composer, "thinking.budget_tokens").value = "256"
+    assert find_control(composer, "thinking.type").value == "enabled"
     assert composer.request.body()["thinking"] == {"type": "enabled", "budget_tokens": 256}
-    control(composer, "thinking.budget_tokens").value = ""
+    find_control(composer, "thinking.budget_tokens").value = ""
     assert "thinking" not in composer.request.body()
 
 
 def test_what_was_chosen_is_not_changed_by_what_it_implies(client: Client):
     """Thinking that was switched off or on stays so, whatever happens to its budget."""
     composer = Composer(client, prompt="Hi")
-    control(composer, "Reasoning").value = True
+    find_control(composer, "Reasoning").value = True
     for chosen in ("disabled", "enabled"):
-        control(composer, "thinking.type").value = chosen
+        find_control(composer, "thinking.type").value = chosen
         for budget in ("256", ""):
-            control(composer, "thinking.budget_tokens").value = budget
+            find_control(composer, "thinking.budget_tokens").value = budget
             assert composer.request.body()["thinking"]["type"] == chosen
 
 
@@ -177,19 +144,19 @@ def test_what_was_chosen_is_not_changed_by_what_it_implies(client: Client):
 def test_a_schema_asks_for_json_by_it(client: Client, endpoint: str, place: str):
     """A schema beside the type `text` would be ignored without a word."""
     composer = Composer(client, endpoint=endpoint, prompt="Hi")
-    control(composer, "All fields").value = True
+    find_control(composer, "All fields").value = True
     schema = ".json_schema.schema" if endpoint == "web" else ".schema"
-    control(composer, place + schema).value = '{"type": "object"}'
-    assert control(composer, f"{place}.type").value == "json_schema"
+    find_control(composer, place + schema).value = '{"type": "object"}'
+    assert find_control(composer, f"{place}.type").value == "json_schema"
 
 
 def test_the_chosen_model_goes_along_and_comes_back(client: Client):
     """Served there too, it stays; where it is not, the endpoint's own, and at the way back the one that was left."""
     composer = Composer(client, prompt="Hi")
     models = []
-    control(composer, "model").value = "fam-2-5-mini"
+    find_control(composer, "model").value = "fam-2-5-mini"
     for name in ("web", "chat", "web"):
-        control(composer, "Endpoint").value = name
+        find_control(composer, "Endpoint").value = name
         models.append(composer.request.model)
     assert models == ["fam-2-5-mini", "fam-mini", "fam-2-5-mini"]
 
@@ -197,10 +164,10 @@ def test_the_chosen_model_goes_along_and_comes_back(client: Client):
 def test_changing_endpoints_leaves_no_widgets_behind(client: Client):
     """A long session must not fill kernel and page with controls that nobody sees."""
     composer = Composer(client)
-    control(composer, "All fields").value = True
+    find_control(composer, "All fields").value = True
     counts = []
     for name in ("web", "messages", "web", "messages"):
-        control(composer, "Endpoint").value = name
+        find_control(composer, "Endpoint").value = name
         counts.append(len(widgets.Widget.get_manager_state()["state"]))
     assert counts[0] == counts[2]
     assert counts[1] == counts[3]
@@ -209,29 +176,29 @@ def test_changing_endpoints_leaves_no_widgets_behind(client: Client):
 def test_inside_an_output_widget_the_reply_stays_where_it_streamed(client: Client, outputs: list[dict[str, str]]):
     """An Output widget never hears of a replacement: the live view is not taken away."""
     composer = Composer(client, prompt="Say hello.")
-    composer._saved.output.captured = True
+    composer._conversation.output.captured = True
     composer.send()
-    ended(composer, 1)
-    assert not composer._desk._hidden
+    wait_until_idle(composer, replies=1)
+    assert not composer._prompt_box._hidden
 
 
 def test_a_whole_conversation_replaces_the_prompt(client: Client):
     """Every field is reachable, also the one that the prompt usually fills."""
     composer = Composer(client)
-    control(composer, "All fields").value = True
-    control(composer, "messages").value = '[{"role": "user", "content": "a"}]'
-    assert composer._desk.replaced
+    find_control(composer, "All fields").value = True
+    find_control(composer, "messages").value = '[{"role": "user", "content": "a"}]'
+    assert composer._prompt_box.replaced
     assert composer.request.body()["messages"] == [{"role": "user", "content": "a"}]
 
 
 def test_the_json_body_is_shown_as_it_is_sent(client: Client):
     """To look at and to copy; it follows every edit while it is open."""
     composer = Composer(client, prompt="<img src=x>")
-    control(composer, "JSON body").value = True
+    find_control(composer, "JSON body").value = True
     panel = composer._panels["JSON body"]
-    assert "POST /v1/messages" in panel._said.value
+    assert "POST /v1/messages" in panel._message.value
     assert json.loads(panel._body.text) == composer.request.body()
-    composer._desk.prompt = "Another"
+    composer._prompt_box.prompt = "Another"
     assert json.loads(panel._body.text) == composer.request.body()
 
 
@@ -240,10 +207,10 @@ def test_the_error_of_a_callback_is_shown_under_the_widget(server: famnb.service
     client = Client(base_url=server.url, api_key=server.key)
     client.close()
     composer = Composer(client, prompt="Hi")
-    heard(composer, kind="send", prompt="Hi")
+    receive(composer, kind="send", prompt="Hi")
     assert 'role="alert"' in composer._trouble.value
     assert "closed" in composer._trouble.value
-    assert not composer._desk.busy
+    assert not composer._prompt_box.busy
 
 
 def test_a_refused_call_is_shown_with_its_error(server: famnb.service.Server, outputs: list[dict[str, str]]):
@@ -251,7 +218,7 @@ def test_a_refused_call_is_shown_with_its_error(server: famnb.service.Server, ou
     with Client(base_url=server.url, api_key="wrong-key") as client:
         composer = Composer(client, prompt="Hi")
         composer.send()
-        ended(composer, 1)
+        wait_until_idle(composer, replies=1)
     assert "AuthenticationError" in outputs[-1]["text/plain"]
     assert "failed" in outputs[-1]["text/html"]
 
@@ -259,9 +226,9 @@ def test_a_refused_call_is_shown_with_its_error(server: famnb.service.Server, ou
 def test_the_key_is_in_no_widget(client: Client, server: famnb.service.Server):
     """Whatever may be saved as widget state, the key is not in it."""
     composer = Composer(client, prompt="Hi")
-    control(composer, "All fields").value = True
+    find_control(composer, "All fields").value = True
     composer.send()
-    ended(composer, 1)
+    wait_until_idle(composer, replies=1)
     assert server.key not in str(widgets.Widget.get_manager_state()) + repr(composer)
 
 
@@ -270,7 +237,10 @@ def test_every_control_has_a_label_and_a_tooltip(client: Client, endpoint: str):
     """No control is without a name for a screen reader."""
     composer = Composer(client, endpoint=endpoint)
     for title in ("All fields", "Presets", "History", "Code", "JSON body"):
-        control(composer, title).value = True
-    inputs = [each for each in drawn(composer) if hasattr(each, "description") and not isinstance(each, widgets.HTML)]
+        find_control(composer, title).value = True
+    controls = [each for each in list_widgets(composer) if hasattr(each, "description")]
+    inputs = [control for control in controls if not isinstance(control, widgets.HTML)]
+        each for each in list_widgets(composer) if hasattr(each, "description") and not isinstance(each, widgets.HTML)
+    ]
     assert len(inputs) > 20
     assert all(each.description and each.tooltip for each in inputs)

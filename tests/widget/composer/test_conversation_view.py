@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,9 +12,10 @@ import pytest
 import famnb
 from famnb.client.client import BlockingClient as Client
 from famnb.widget import Composer
+from tests.support.composers import receive, wait_for_pending_call, wait_until_idle
+from tests.support.waiting import wait_until
 
 ENDPOINTS = ["chat", "responses", "web", "messages"]
-WAIT_S = 20
 pytestmark = pytest.mark.usefixtures("outputs")
 
 
@@ -63,43 +63,17 @@ def tides(ran: list[str]) -> Callable[..., Any]:
     return tides
 
 
-def until(holds: Callable[[], Any]) -> Any:
-    """What `holds` gives, once that is something."""
-    due = time.monotonic() + WAIT_S
-    while time.monotonic() < due:
-        if found := holds():
-            return found
-        time.sleep(0.005)
-    raise AssertionError("it never came")
-
-
-def ended(composer: Composer) -> Composer:
-    """The composer once its turn has ended."""
-    until(lambda: not composer._desk.busy)
-    return composer
-
-
-def waiting(composer: Composer) -> Any:
-    """The pane whose tool call waits for approval."""
-    return until(lambda: next((pane for pane in composer._talk._panes() if pane.waits), None))
-
-
-def heard(composer: Composer, **message: object) -> None:
-    """What the page says."""
-    composer._desk._on_message(composer._desk, message, [])
-
-
-def said(composer: Composer) -> list[Any]:
+def prompts(composer: Composer) -> list[Any]:
     """What the user says on the branch in view."""
     return [turn.said for turn in composer.turns]
 
 
-def talked(client: Client, **settings: Any) -> Composer:
+def with_two_turns(client: Client, **settings: Any) -> Composer:
     """A composer with two turns."""
     composer = Composer(client, prompt="My name is Ada.", **settings)
     composer.send()
-    ended(composer).say("What is my name?")
-    return ended(composer)
+    wait_until_idle(composer).say("What is my name?")
+    return wait_until_idle(composer)
 
 
 # Conversations
@@ -108,8 +82,8 @@ def talked(client: Client, **settings: Any) -> Composer:
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_a_reply_is_continued_on_every_endpoint(client: Client, endpoint: str):
     """The next turn knows the one before: by its id where the service stores it, else because it is sent again."""
-    composer = talked(client, endpoint=endpoint, system="Be brief.")
-    assert said(composer) == ["My name is Ada.", "What is my name?"]
+    composer = with_two_turns(client, endpoint=endpoint, system="Be brief.")
+    assert prompts(composer) == ["My name is Ada.", "What is my name?"]
     assert "“My name is Ada.”" in composer.reply.text
     body = composer.reply.request.body()
     assert ("previous_response_id" in body) == (endpoint == "responses")
@@ -119,46 +93,46 @@ def test_a_reply_is_continued_on_every_endpoint(client: Client, endpoint: str):
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_a_turn_is_edited_and_both_branches_are_kept(client: Client, endpoint: str):
     """The edited turn begins a branch; the old one, with what followed, is a switch away; and so back."""
-    composer = talked(client, endpoint=endpoint)
+    composer = with_two_turns(client, endpoint=endpoint)
     composer.edit(0, "My name is Grace.")
-    assert said(ended(composer)) == ["My name is Grace."]
+    assert prompts(wait_until_idle(composer)) == ["My name is Grace."]
     composer.switch(0, 0)
-    assert said(composer) == ["My name is Ada.", "What is my name?"]
+    assert prompts(composer) == ["My name is Ada.", "What is my name?"]
     composer.switch(0, 1)
     composer.say("And now?")
-    assert "“My name is Grace.”" in ended(composer).reply.text
+    assert "“My name is Grace.”" in wait_until_idle(composer).reply.text
     assert "Ada" not in composer.reply.text
 
 
 def test_a_turn_is_asked_again_with_the_form_as_it_is_now(client: Client):
     """Regenerating keeps the words and takes the settings, another endpoint among them."""
-    composer = talked(client, endpoint="messages")
+    composer = with_two_turns(client, endpoint="messages")
     composer._editor._endpoint.value = "responses"
     composer.regenerate()
-    ended(composer)
-    assert said(composer) == ["My name is Ada.", "What is my name?"]
+    wait_until_idle(composer)
+    assert prompts(composer) == ["My name is Ada.", "What is my name?"]
     assert [reply.endpoint for reply in composer.replies] == ["messages", "messages", "responses"]
     assert "“My name is Ada.”" in composer.reply.text
 
 
 def test_the_page_says_which_version_of_which(client: Client):
     """Two of three after two regenerations and a step back; buttons act on the turn that they stand at."""
-    composer = talked(client)
+    composer = with_two_turns(client)
     for _ in range(2):
-        heard(composer, kind="again", turn=1)
-        ended(composer)
-    heard(composer, kind="version", turn=1, version=1)
-    places = [pane.snapshot()["turn"] for pane in composer._talk._panes()]
+        receive(composer, kind="again", turn=1)
+        wait_until_idle(composer)
+    receive(composer, kind="version", turn=1, version=1)
+    places = [pane.snapshot()["turn"] for pane in composer._conversation.panes]
     assert places == [[0, 0, 1, "My name is Ada."], [1, 1, 3, "What is my name?"]]
 
 
 def test_the_turns_are_shown_while_somebody_talks(client: Client):
     """Only then: else the saved output has them already."""
-    composer = talked(client)
-    assert composer._desk._hidden
-    heard(composer, kind="talk", on=True)
-    assert not composer._desk._hidden
-    assert [pane["asked"] for pane in (each.snapshot() for each in composer._desk._panes.values())] == [
+    composer = with_two_turns(client)
+    assert composer._prompt_box._hidden
+    receive(composer, kind="talk", on=True)
+    assert not composer._prompt_box._hidden
+    assert [pane["asked"] for pane in (each.snapshot() for each in composer._prompt_box._panes.values())] == [
         [["user", "My name is Ada."]],
         [["user", "What is my name?"]],
     ]
@@ -166,39 +140,39 @@ def test_the_turns_are_shown_while_somebody_talks(client: Client):
 
 def test_while_a_turn_is_answered_no_other_is_asked(client: Client):
     """One wish, one request, whichever button was pressed."""
-    composer = talked(client)
+    composer = with_two_turns(client)
     stream = composer.say("Count to 300.")
     assert composer.send() is stream
     assert composer.edit(0, "Hm") is stream
-    heard(composer, kind="reply", prompt="And?")
+    receive(composer, kind="reply", prompt="And?")
     composer.stop()
-    assert said(ended(composer))[-1] == "Count to 300."
+    assert prompts(wait_until_idle(composer))[-1] == "Count to 300."
     assert len(composer.replies) == 3
 
 
 def test_a_failed_turn_is_a_version_and_the_talk_goes_on_before_it(client: Client, server: famnb.service.Server):
     """Its place is taken by what is asked next; the failure stays to be looked at."""
-    composer = talked(client)
+    composer = with_two_turns(client)
     with Client(base_url=server.url, api_key="wrong-key") as locked_out:
-        composer._talk._asker._client = locked_out
+        composer._conversation.runner.client = locked_out
         composer.say("Me?")
-        assert ended(composer).reply.status == "failed"
-    composer._talk._asker._client = client
+        assert wait_until_idle(composer).reply.status == "failed"
+    composer._conversation.runner.client = client
     composer.say("And now?")
-    assert said(ended(composer)) == ["My name is Ada.", "What is my name?", "And now?"]
-    assert composer._talk._panes()[-1].place[1:3] == (1, 2)
+    assert prompts(wait_until_idle(composer)) == ["My name is Ada.", "What is my name?", "And now?"]
+    assert composer._conversation.panes[-1].position[1:3] == (1, 2)
 
 
 @pytest.mark.filterwarnings("ignore:the service has not stored")
 def test_what_the_service_has_forgotten_is_sent_again(client: Client):
     """Another service knows nothing of the response before: everything is said again, and a note says so."""
-    composer = talked(client, endpoint="responses")
+    composer = with_two_turns(client, endpoint="responses")
     with famnb.serve(time_scale=0) as other, Client(base_url=other.url, api_key=other.key) as elsewhere:
-        composer._talk._asker._client = elsewhere
+        composer._conversation.runner.client = elsewhere
         composer.say("And now?")
-        ended(composer)
+        wait_until_idle(composer)
     assert "“My name is Ada.”" in composer.reply.text
-    notes = composer._talk._panes()[-1].snapshot()["notes"]
+    notes = composer._conversation.panes[-1].snapshot()["notes"]
     assert "the service has not stored the turn before: the whole conversation is sent again" in notes
 
 
@@ -207,11 +181,11 @@ def test_a_picture_goes_along_once(client: Client):
     composer = Composer(client, endpoint="chat", prompt="What is it?")
     composer.open(famnb.compose("chat", "-").replace(messages=[{"role": "user", "content": PICTURED}]))
     composer.send()
-    ended(composer).say("Which colour?")
-    messages = ended(composer).reply.request.body()["messages"]
+    wait_until_idle(composer).say("Which colour?")
+    messages = wait_until_idle(composer).reply.request.body()["messages"]
     assert [isinstance(message["content"], list) for message in messages] == [True, False, False]
     composer.regenerate(0)
-    assert ended(composer).reply.request.body()["messages"] == messages[:1]
+    assert wait_until_idle(composer).reply.request.body()["messages"] == messages[:1]
 
 
 PICTURED = [
@@ -225,10 +199,10 @@ def test_a_picture_is_carried_to_another_endpoint(client: Client):
     composer = Composer(client)
     composer.open(famnb.compose("chat", "-").replace(messages=[{"role": "user", "content": PICTURED}]))
     composer.send()
-    ended(composer)
+    wait_until_idle(composer)
     composer._editor._endpoint.value = "responses"
     composer.say("Which colour?")
-    first = ended(composer).reply.request.body()["input"][0]
+    first = wait_until_idle(composer).reply.request.body()["input"][0]
     assert [part["type"] for part in first["content"]] == ["input_text", "input_image"]
 
 
@@ -242,22 +216,22 @@ def test_a_conversation_in_the_form_is_continued(client: Client):
     composer = Composer(client)
     composer.open(famnb.compose("web", "-").replace(messages=talk))
     composer.send()
-    ended(composer).say("Still there?")
-    roles = [message["role"] for message in ended(composer).reply.request.body()["messages"]]
+    wait_until_idle(composer).say("Still there?")
+    roles = [message["role"] for message in wait_until_idle(composer).reply.request.body()["messages"]]
     assert roles == ["user", "assistant", "user", "assistant", "user"]
     assert composer.reply.request.body()["messages"][:3] == talk
 
 
 def test_every_branch_and_every_conversation_is_in_the_saved_output(client: Client, outputs: list[dict[str, str]]):
     """The branch in view stands open and in order, other versions and older conversations are folded below."""
-    composer = talked(client)
+    composer = with_two_turns(client)
     composer.regenerate()
-    ended(composer).edit(0, "My name is Grace.")
-    ended(composer)
-    composer._desk.prompt = "Something else."
+    wait_until_idle(composer).edit(0, "My name is Grace.")
+    wait_until_idle(composer)
+    composer._prompt_box.prompt = "Something else."
     composer.send()
-    ended(composer).say("More of it.")
-    ended(composer)
+    wait_until_idle(composer).say("More of it.")
+    wait_until_idle(composer)
     for kind in ("text/html", "text/markdown", "text/plain"):
         text = outputs[-1][kind]
         places = [text.index(words) for words in ("Something else.", "More of it.", "My name is Grace.")]
@@ -273,7 +247,7 @@ def test_ids_of_the_ledger_tell_the_talk(tmp_path: Any, server: famnb.service.Se
     """The calls of one conversation share a label, and each says which turn it was."""
     ledger = famnb.Ledger(tmp_path / "ledger.sqlite")
     with Client(base_url=server.url, api_key=server.key, recorder=ledger) as client:
-        talked(client)
+        with_two_turns(client)
     labels = [row["labels"] for row in ledger.select()]
     assert len({str(each) for each in labels}) == 2
     assert len(set(famnb.calls(ledger)["call_id"])) == 2
@@ -286,12 +260,12 @@ def test_a_tool_runs_once_it_is_approved(client: Client, weather: Any, ran: list
     """The call waits, and the main thread does not; then its result goes back, and all three are on show."""
     composer = Composer(client, tools=[weather], prompt="What is the weather in Oslo?")
     composer.send()
-    pane = waiting(composer)
+    pane = wait_for_pending_call(composer)
     assert ran == []
     assert pane.snapshot()["doing"] == "weather waits for your approval"
     assert [block["label"] for block in pane.snapshot()["blocks"]] == ["calls weather", "Run weather?"]
-    heard(composer, kind="decide", pane=pane.id, call=0, approved=True, rest=False)
-    ended(composer)
+    receive(composer, kind="decide", pane=pane.id, call=0, approved=True, rest=False)
+    wait_until_idle(composer)
     assert ran == ["Oslo on famnb-turn"]
     assert '"celsius":4' in composer.reply.text
     assert [block["label"] for block in pane.snapshot()["blocks"]] == ["calls weather", "weather returned"]
@@ -305,8 +279,8 @@ def test_a_declined_tool_does_not_run_and_the_model_is_told(
     """In the next round, where it can do better; the saved output says so."""
     composer = Composer(client, tools=[weather], prompt="What is the weather in Oslo?")
     composer.send()
-    heard(composer, kind="decide", pane=waiting(composer).id, call=0, approved=False, rest=False)
-    assert "declined this call" in ended(composer).reply.text
+    receive(composer, kind="decide", pane=wait_for_pending_call(composer).id, call=0, approved=False, rest=False)
+    assert "declined this call" in wait_until_idle(composer).reply.text
     assert ran == []
     assert "weather did not return; the model is told" in outputs[-1]["text/plain"]
 
@@ -318,11 +292,11 @@ def test_one_decision_may_hold_for_all_further_calls(
     """Of the same reply; the buttons for that are there as long as calls follow."""
     composer = Composer(client, tools=[weather, tides], prompt="What are the weather and the tides in Oslo?")
     composer.send()
-    pane = waiting(composer)
+    pane = wait_for_pending_call(composer)
     question = pane.snapshot()["blocks"][1]
     assert (question["kind"], question["last"]) == ("verdict", False)
-    heard(composer, kind="decide", pane=pane.id, call=0, approved=approved, rest=True)
-    assert len(ended(composer).reply.rounds[0].results) == 2
+    receive(composer, kind="decide", pane=pane.id, call=0, approved=approved, rest=True)
+    assert len(wait_until_idle(composer).reply.rounds[0].results) == 2
     assert len(ran) == (2 if approved else 0)
 
 
@@ -330,12 +304,12 @@ def test_a_click_that_comes_too_late_decides_nothing(client: Client, weather: An
     """Another pane, another call, or the same one again: only what waits is decided."""
     composer = Composer(client, tools=[weather], prompt="What is the weather in Oslo?")
     composer.send()
-    pane = waiting(composer)
+    pane = wait_for_pending_call(composer)
     for wrong in ({"pane": "another", "call": 0}, {"pane": pane.id, "call": 7}, {"pane": pane.id, "call": -1}):
-        heard(composer, kind="decide", approved=True, rest=False, **wrong)
-    heard(composer, kind="decide", pane=pane.id, call=0, approved="yes", rest=False)
-    heard(composer, kind="decide", pane=pane.id, call=0, approved=True, rest=False)
-    ended(composer)
+        receive(composer, kind="decide", approved=True, rest=False, **wrong)
+    receive(composer, kind="decide", pane=pane.id, call=0, approved="yes", rest=False)
+    receive(composer, kind="decide", pane=pane.id, call=0, approved=True, rest=False)
+    wait_until_idle(composer)
     assert ran == []
 
 
@@ -343,7 +317,7 @@ def test_with_auto_tools_run_unasked(client: Client, weather: Any, ran: list[str
     """Said when the composer is made, so that nobody is surprised."""
     composer = Composer(client, tools=[weather], auto=True, prompt="What is the weather in Oslo?")
     composer.send()
-    assert ended(composer).reply.rounds
+    assert wait_until_idle(composer).reply.rounds
     assert ran == ["Oslo on famnb-turn"]
 
 
@@ -351,25 +325,25 @@ def test_stop_ends_a_turn_that_waits_for_approval(client: Client, weather: Any, 
     """Nothing runs, the reply that called is kept, and the conversation can go on."""
     composer = Composer(client, tools=[weather], prompt="What is the weather in Oslo?")
     composer.send()
-    waiting(composer)
-    heard(composer, kind="stop", pane="")
-    assert ended(composer).reply.warnings == ("stopped: the tools that it called were not all run",)
+    wait_for_pending_call(composer)
+    receive(composer, kind="stop", pane="")
+    assert wait_until_idle(composer).reply.warnings == ("stopped: the tools that it called were not all run",)
     assert ran == []
     composer.say("Never mind.")
-    assert len(ended(composer).turns) == 2
+    assert len(wait_until_idle(composer).turns) == 2
 
 
 def test_a_result_is_shown_before_the_next_call_is_decided(client: Client, weather: Any, tides: Any):
     """It may be what the decision hangs on; it is kept where the turn is stopped there."""
     composer = Composer(client, tools=[weather, tides], prompt="What are the weather and the tides in Oslo?")
     composer.send()
-    pane = waiting(composer)
-    heard(composer, kind="decide", pane=pane.id, call=0, approved=True, rest=False)
-    until(lambda: pane.waits and pane.waits.name == "tides")
+    pane = wait_for_pending_call(composer)
+    receive(composer, kind="decide", pane=pane.id, call=0, approved=True, rest=False)
+    wait_until(lambda: pane.pending_call and pane.pending_call.name == "tides")
     shown = [block["label"] for block in pane.snapshot()["blocks"]]
     assert shown == ["calls weather", "weather returned", "calls tides", "Run tides?"]
     composer.stop()
-    assert 'weather had returned {"city":"Oslo","celsius":4}' in ended(composer).reply.warnings
+    assert 'weather had returned {"city":"Oslo","celsius":4}' in wait_until_idle(composer).reply.warnings
 
 
 def test_a_cell_waits_for_a_turn_but_never_for_a_click(client: Client, weather: Any):
@@ -379,7 +353,7 @@ def test_a_cell_waits_for_a_turn_but_never_for_a_click(client: Client, weather: 
     with pytest.raises(famnb.InvalidRequest, match="weather waits for your approval: press Approve or Decline"):
         composer.wait()
     composer.stop()
-    ended(composer)
+    wait_until_idle(composer)
     quick = Composer(client, tools=[weather], auto=True, prompt="What is the weather in Oslo?")
     quick.send()
     assert quick.wait() is quick.turns[-1].reply
@@ -396,7 +370,7 @@ def test_what_a_tool_raises_is_told_to_the_model(client: Client):
 
     composer = Composer(client, tools=[weather], auto=True, prompt="What is the weather in Oslo?")
     composer.send()
-    assert "no station in Oslo" in ended(composer).reply.text
+    assert "no station in Oslo" in wait_until_idle(composer).reply.text
 
 
 def test_rounds_are_limited(client: Client, weather: Any):
@@ -414,7 +388,7 @@ def test_an_answer_becomes_an_instance(client: Client, outputs: list[dict[str, s
     """Of the type that was given, as long as the form asks for it; the JSON is laid out in what is saved."""
     composer = Composer(client, schema=Trip, prompt="Plan a trip.")
     composer.send()
-    assert isinstance(ended(composer).reply.parsed, Trip)
+    assert isinstance(wait_until_idle(composer).reply.parsed, Trip)
     assert '{\n  "title": ' in outputs[-1]["text/plain"]
     assert "`reply.parsed` is the Trip" in outputs[-1]["text/plain"]
 
@@ -424,9 +398,9 @@ def test_an_answer_that_is_no_instance_says_why(client: Client, outputs: list[di
     composer = Composer(client, schema=Trip, prompt="Plan a trip.")
     composer._editor.form.write(("max_output_tokens",), "4")
     composer.send()
-    assert ended(composer).reply.parsed is None
+    assert wait_until_idle(composer).reply.parsed is None
     assert "`reply.parsed` is None: the answer was cut short" in outputs[-1]["text/plain"]
     composer._editor.form.write(("max_output_tokens",), "")
     composer.say("Once more.")
-    assert len(ended(composer).turns) == 2
+    assert len(wait_until_idle(composer).turns) == 2
     assert isinstance(composer.reply.parsed, Trip)

@@ -20,6 +20,7 @@ from famnb.request import Request
 from famnb.widget import Composer
 from famnb.widget.composer import presets
 from famnb.widget.form import images
+from tests.support.composers import click, find_control, receive, wait_until_idle
 from tests.support.strategies import requests, wide_requests
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(400)
@@ -58,21 +59,6 @@ def preset_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "presets.json"
 
 
-def control(composer: Composer, name: str) -> Any:
-    """The control with a label, wherever it is drawn; a button may say how many of its fields are set."""
-    found = [composer._box]
-    for widget in found:
-        if getattr(widget, "description", "").partition(" · ")[0] == name:
-            return widget
-        found += getattr(widget, "children", ())
-    raise LookupError(name)
-
-
-def press(composer: Composer, name: str) -> None:
-    """Click a button."""
-    control(composer, name).click()
-
-
 # A past call in the form
 
 
@@ -89,7 +75,7 @@ def test_every_request_opens_in_the_form_exactly(composer: Composer, request: Re
 def composer(client: Client) -> Composer:
     """A composer with everything in view."""
     made = Composer(client, prompt="before", system="before", tools=[weather], schema=Answer)
-    control(made, "All fields").value = True
+    find_control(made, "All fields").value = True
     return made
 
 
@@ -102,7 +88,7 @@ def test_a_recorded_call_opens_by_its_id_its_reply_and_itself(client: Client, na
         composer = Composer(client, endpoint="web" if name == "chat" else "chat")
         composer.open(way)
         assert composer.request == reply.request
-        assert composer._desk.prompt == "What is a tide?"
+        assert composer._prompt_box.prompt == "What is a tide?"
 
 
 def test_the_history_lists_filters_and_opens_with_the_reply(client: Client):
@@ -110,14 +96,14 @@ def test_the_history_lists_filters_and_opens_with_the_reply(client: Client):
     for prompt, fields in (("About 100% tides_", {}), ("Rivers", {"endpoint": "chat", "system": "Be “brief”."})):
         client.ask(prompt, max_tokens=40, **fields)
     composer = Composer(client)
-    control(composer, "History").value = True
-    calls, text = control(composer, "Latest calls"), control(composer, "Filter calls")
+    find_control(composer, "History").value = True
+    calls, text = find_control(composer, "Latest calls"), find_control(composer, "Filter calls")
     assert [line.split("  ")[1] for line, _ in calls.options] == ["Rivers", "About 100% tides_"]
     for words, expected in (("100% t", 1), ("s_", 1), ("fam-mini", 1), ("“brief”", 1), ("incomplete", 2), ("xyz", 0)):
         text.value = words
         assert len(calls.options) == expected, words
     text.value = "Rivers"
-    press(composer, "Open in the form")
+    click(composer, "Open in the form")
     assert composer.request.body()["messages"][-1]["content"] == "Rivers"
     inspector = composer._panels["History"]._inspector
     assert client.ledger.call(calls.value).reply.text.splitlines()[0].strip("# ") in inspector._transcript.value
@@ -128,17 +114,16 @@ def test_without_a_ledger_there_is_no_history(server: famnb.service.Server):
     """Said in words."""
     with Client(base_url=server.url, api_key=server.key) as client:
         composer = Composer(client)
-        control(composer, "History").value = True
-        assert "keeps no ledger" in composer._panels["History"]._said.value
+        find_control(composer, "History").value = True
+        assert "keeps no ledger" in composer._panels["History"]._message.value
 
 
 def test_line_ends_that_a_page_does_not_know_are_sent_as_they_were(client: Client):
     """The page's text box has one kind of line end; sending from it what was opened changes nothing."""
     composer = Composer(client)
     composer.open(famnb.compose("messages", "a\r\nb\rc"))
-    composer._desk._on_message(composer._desk, {"kind": "send", "prompt": "a\nb\nc"}, [])
-    composer._talk.stream.wait(20)
-    assert composer._talk.stream.exchange.request == famnb.compose("messages", "a\r\nb\rc")
+    receive(composer, kind="send", prompt="a\nb\nc")
+    assert wait_until_idle(composer).reply.request == famnb.compose("messages", "a\r\nb\rc")
 
 
 # Tools and schema
@@ -147,32 +132,32 @@ def test_line_ends_that_a_page_does_not_know_are_sent_as_they_were(client: Clien
 def test_given_tools_and_schema_are_ticked_and_sent(client: Client):
     """The endpoint that carries them is chosen; unticked, nothing of them is left."""
     composer = Composer(client, prompt="Hi", tools=[weather, clock], schema=Answer)
-    control(composer, "All fields").value = True
+    find_control(composer, "All fields").value = True
     body = composer.request.body()
     assert composer.request == famnb.compose(
         "web", "Hi", tools=[weather, clock], schema=Answer, model="fam-2-5-pro", stream=True
     )
     assert [tool["function"]["name"] for tool in body["tools"]] == ["weather", "clock"]
-    control(composer, "weather").value = False
+    find_control(composer, "weather").value = False
     assert [tool["function"]["name"] for tool in composer.request.body()["tools"]] == ["clock"]
-    control(composer, "clock").value = control(composer, "Answer as JSON").value = False
+    find_control(composer, "clock").value = find_control(composer, "Answer as JSON").value = False
     assert set(composer.request.body()) == {"model", "messages", "stream"}
 
 
 def test_a_ticked_box_says_what_the_text_holds(client: Client):
     """Whether it was ticked, typed, loaded or opened; a text that is no list is left as it is."""
     composer = Composer(client, prompt="Hi", tools=[weather], endpoint="web")
-    control(composer, "Tools").value = True
-    control(composer, "tools").value = ""
-    assert control(composer, "weather").value is False
-    control(composer, "tools").value = json.dumps([weather.declared()])
-    assert control(composer, "weather").value is True
-    control(composer, "tools").value = "[{"
-    control(composer, "weather").value = True
-    assert control(composer, "weather").value is False
-    assert control(composer, "tools").value == "[{"
+    find_control(composer, "Tools").value = True
+    find_control(composer, "tools").value = ""
+    assert find_control(composer, "weather").value is False
+    find_control(composer, "tools").value = json.dumps([weather.declared()])
+    assert find_control(composer, "weather").value is True
+    find_control(composer, "tools").value = "[{"
+    find_control(composer, "weather").value = True
+    assert find_control(composer, "weather").value is False
+    assert find_control(composer, "tools").value == "[{"
     composer.open(famnb.compose("web", "x", tools=[weather, clock]))
-    assert control(composer, "weather").value is True
+    assert find_control(composer, "weather").value is True
 
 
 def test_a_schema_goes_along_to_where_it_has_a_place(client: Client):
@@ -180,9 +165,9 @@ def test_a_schema_goes_along_to_where_it_has_a_place(client: Client):
     composer = Composer(client, prompt="Hi", schema=Answer)
     assert composer.request == famnb.compose("responses", "Hi", schema=Answer, model="fam-2-5-pro", stream=True)
     for name in ("chat", "messages", "responses"):
-        control(composer, "Endpoint").value = name
+        find_control(composer, "Endpoint").value = name
     assert composer.request == famnb.compose("responses", "Hi", schema=Answer, model="fam-2-5-pro", stream=True)
-    control(composer, "Endpoint").value = "messages"
+    find_control(composer, "Endpoint").value = "messages"
     assert "text" in composer._editor.notes.value
 
 
@@ -210,8 +195,8 @@ def test_images_become_parts_of_the_message_and_go_along(client: Client, name: s
         (images.image_from_file("a.png", PNG), images.image_from_url("https://example.org/b"))
     )
     for title in ("All fields", "Code", "JSON body"):
-        control(composer, title).value = True
-    control(composer, "Endpoint").value = name
+        find_control(composer, title).value = True
+    find_control(composer, "Endpoint").value = name
     request = composer.request
     assert [url[:22] for url in urls(request.body())] == [
         "data:image/png;base64,",
@@ -230,46 +215,46 @@ def test_images_become_parts_of_the_message_and_go_along(client: Client, name: s
 def test_a_preset_is_saved_loaded_and_deleted_from_the_form(client: Client, preset_file: Path):
     """What the form held is there again; what is not saved is said."""
     composer = Composer(client, prompt="What is a tide?", system="Be brief.", endpoint="web")
-    control(composer, "Sampling").value = True
-    control(composer, "temperature").value = "0.7"
+    find_control(composer, "Sampling").value = True
+    find_control(composer, "temperature").value = "0.7"
     composer._editor._attachments.replace((images.image_from_file("a.png", PNG),))
-    control(composer, "Presets").value = True
-    press(composer, "Save preset")
-    said = composer._panels["Presets"]._said
+    find_control(composer, "Presets").value = True
+    click(composer, "Save preset")
+    said = composer._panels["Presets"]._message
     assert "expected a name" in said.value
-    control(composer, "Save as").value = "tides"
-    press(composer, "Save preset")
+    find_control(composer, "Save as").value = "tides"
+    click(composer, "Save preset")
     assert "1 uploaded image is not saved" in said.value
     composer._editor._attachments.replace(())
     old = composer.request
 
     other = Composer(client)
-    control(other, "Presets").value = True
-    assert control(other, "Preset").value == "tides"
-    press(other, "Load")
+    find_control(other, "Presets").value = True
+    assert find_control(other, "Preset").value == "tides"
+    click(other, "Load")
     assert other.request == old
-    press(other, "Delete preset")
+    click(other, "Delete preset")
     assert presets.names(preset_file) == ()
-    press(other, "Load")
-    assert "there is none yet" in other._panels["Presets"]._said.value
+    click(other, "Load")
+    assert "there is none yet" in other._panels["Presets"]._message.value
 
 
 def test_the_code_follows_form_and_kind(client: Client, server: famnb.service.Server):
     """Each kind there is for the endpoint; no key; while there is no request there is none, and it says why."""
     composer = Composer(client)
-    control(composer, "Code").value = True
+    find_control(composer, "Code").value = True
     panel = composer._panels["Code"]
-    assert "write a prompt" in panel._said.value
-    composer._desk.prompt = "What is a tide?"
-    assert control(composer, "As").options == ("famnb", "httpx", "curl", "anthropic")
+    assert "write a prompt" in panel._message.value
+    composer._prompt_box.prompt = "What is a tide?"
+    assert find_control(composer, "As").options == ("famnb", "httpx", "curl", "anthropic")
     seen = set()
-    for kind in control(composer, "As").options:
-        control(composer, "As").value = kind
+    for kind in find_control(composer, "As").options:
+        find_control(composer, "As").value = kind
         seen.add(panel._code.text)
         assert "What is a tide?" in panel._code.text
         assert server.url in panel._code.text
         assert server.key not in panel._code.text
     assert len(seen) == 4
-    control(composer, "Endpoint").value = "web"
-    assert control(composer, "As").value == "openai"
+    find_control(composer, "Endpoint").value = "web"
+    assert find_control(composer, "As").value == "openai"
     ast.parse(panel._code.text)
