@@ -240,7 +240,5 @@ def test_every_control_has_a_label_and_a_tooltip(client: Client, endpoint: str):
         find_control(composer, title).value = True
     controls = [each for each in list_widgets(composer) if hasattr(each, "description")]
     inputs = [control for control in controls if not isinstance(control, widgets.HTML)]
-        each for each in list_widgets(composer) if hasattr(each, "description") and not isinstance(each, widgets.HTML)
-    ]
     assert len(inputs) > 20
     assert all(each.description and each.tooltip for each in inputs)
