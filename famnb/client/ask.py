@@ -27,7 +27,7 @@ import pydantic
 import pydantic_core
 
 from famnb.client.exchange import labelled
-from famnb.endpoints import compose, endpoint_for
+from famnb.endpoints import compose, endpoint_able_to
 from famnb.errors import FamnbError, Interrupted, InvalidRequest, ParseError
 from famnb.reply import Block, Reply
 from famnb.request import Request, structured_output
@@ -204,26 +204,7 @@ def rounds(request: Request, labels: Mapping[str, str], tools: Tools) -> Steps:
             interrupted.reply = reply
             raise interrupted from None
         past = (*past, Round(reply, results))
-        # A tool that must be called would be called for ever.
-        asked = {"tool_choice": None} if len(past) == 1 and request.body().get("tool_choice") != "none" else {}
-        request = request.replace(messages=[*request.body()["messages"], *told(reply, results)], **asked)
-
-
-def told(reply: Reply, results: Sequence[Result] = ()) -> list[dict[str, Any]]:
-    """A reply and what came of its tool calls as web chat's messages; a call without a result was not run."""
-    calls = reply.tool_calls
-    if not calls:
-        return [{"role": "assistant", "content": reply.text}] if reply.text else []
-    ids = [call.id or f"call_{place}" for place, call in enumerate(calls, start=1)]
-    made = [
-        {"id": id_, "type": "function", "function": {"name": call.name or "unknown", "arguments": call.text or "{}"}}
-        for id_, call in zip(ids, calls, strict=True)
-    ]
-    contents = [result.content for result in results] or [_failed("this call was not run")] * len(calls)
-    answers = [
-        {"role": "tool", "tool_call_id": id_, "content": content} for id_, content in zip(ids, contents, strict=True)
-    ]
-    return [{"role": "assistant", "content": reply.text, "tool_calls": made}, *answers]
+        request = request.with_tool_results(reply, [result.content for result in results])
 
 
 def _results(calls: Sequence[Block], tools: Tools) -> Generator[Perform, Any, tuple[Result, ...]]:
@@ -286,24 +267,13 @@ def ask(
 ) -> Steps:
     """The steps of `Client.ask`; what cannot be sent is said at once, what the endpoint cannot carry is a warning."""
     able = Tools.among(tools, **options)
-    name = endpoint or fitting(model, able, schema)
+    name = endpoint or endpoint_able_to(model, tools=bool(able.functions), schema=schema is not None).name
     if tools is not None:
         fields["tools"] = tools
     request = compose(name, prompt, model=model, schema=schema, **fields)
     for loss in request.losses:
         warnings.warn(loss, stacklevel=3)
     return _steps(request, labelled(labels or {}), able, schema)
-
-
-def fitting(model: str | None, tools: Tools, schema: Any, *, default: str = "messages") -> str:
-    """The endpoint for a question that names none: one that serves the model and can carry what is asked for."""
-    if model is not None and endpoint_for(model).name == "chat":
-        return "chat"
-    if tools.functions:
-        return "web"
-    if schema is not None:
-        return "responses"
-    return default
 
 
 def parsed(reply: Reply, schema: Any) -> Reply:

@@ -232,9 +232,10 @@ async def _awaited(call: Stream) -> Reply:
 
 def _expect(request: object) -> None:
     if not isinstance(request, Request):
+        *names, last = (endpoint.request.__name__ for endpoint in ENDPOINTS.values())
         raise InvalidRequest(
-            "request: expected a ChatRequest, ResponsesRequest, WebChatRequest or MessagesRequest (famnb.compose() "
-            f"makes one from a prompt), got {request!r:.80}"
+            f"request: expected a {', '.join(names)} or {last} (famnb.compose() makes one from a prompt), "
+            f"got {request!r:.80}"
         )
 
 

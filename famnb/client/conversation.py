@@ -17,10 +17,10 @@ import warnings
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Self, TypeAlias
 
-from famnb.client.ask import MOST_ROUNDS, Approve, GivenTools, Steps, Tools, fitting, parsed, rounds, told
-from famnb.endpoints import compose
+from famnb.client.ask import MOST_ROUNDS, Approve, GivenTools, Steps, Tools, parsed, rounds
+from famnb.endpoints import ENDPOINTS, compose, endpoint, endpoint_able_to
 from famnb.errors import APIStatusError, FamnbError, Interrupted, InvalidRequest, NotFoundError
-from famnb.reply import Block, Reply
+from famnb.reply import Reply
 from famnb.request import Request
 from famnb.validation import check_index
 
@@ -121,99 +121,47 @@ class ConversationTree:
 def requests_after(before: Turn | None, request: Request) -> list[Request]:
     """Return the requests that ask `request`, which begins a conversation, after the turn `before` instead.
 
-    One request repeats all turns. On the responses endpoint, if the service has stored the turn before as far as the
-    client knows, there are two: the first names that response, and the second, which repeats all turns, is to be sent
+    One request repeats all turns. Where the service has stored the turn before, as far as the client knows,
+    there are two: the first names that response, and the second, which repeats all turns, is to be sent
     if the service turns out not to have it.
     """
     if before is None:
         return [request]
     prompt = request.body()[request.prompt_field]
-    lead, last = ([], user_message(request.endpoint, prompt)) if isinstance(prompt, str) else (prompt[:-1], prompt[-1])
+    lead, last = ([], request.user_message(prompt)) if isinstance(prompt, str) else (prompt[:-1], prompt[-1])
     messages, losses = turn_messages(request.endpoint, before.path)
     repeated = request.replace(**{request.prompt_field: [*lead, *messages, last]})
     repeated = repeated.with_losses((*request.losses, *losses))
-    if request.endpoint != "responses" or not _is_stored(before):
-        return [repeated]
-    chained = request.replace(input=prompt if isinstance(prompt, str) else [last], previous_response_id=before.reply.id)
-    return [chained.with_losses(request.losses), repeated]
+    chained = request.continue_stored(before.reply.id) if _is_stored(before) else None
+    return [repeated] if chained is None else [chained.with_losses(request.losses), repeated]
 
 
-def user_message(endpoint: str, content: UserContent) -> dict[str, Any]:
-    """What the user says as a message, or input item, of an endpoint; parts get the types that the endpoint has."""
-    if not isinstance(content, str):
-        content = [_convert_part(endpoint, part) for part in content]
-    match endpoint:
-        case "responses":
-            value: Any = {"type": "input_text", "text": content} if isinstance(content, str) else list(content)
-        case "messages":
-            value = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
-        case _:
-            value = content if isinstance(content, str) else list(content)
-    return {"role": "user", "content": value}
-
-
-def turn_messages(endpoint: str, turns: Iterable[Turn]) -> tuple[list[dict[str, Any]], list[str]]:
+def turn_messages(endpoint_name: str, turns: Iterable[Turn]) -> tuple[list[dict[str, Any]], list[str]]:
     """Turns as messages, or input items, of an endpoint, and what of them the endpoint cannot carry."""
+    target = endpoint(endpoint_name)
+    able = [other.name for other in ENDPOINTS.values() if other.traits.returns_thinking]
     messages: list[dict[str, Any]] = []
     losses: list[str] = []
     for number, turn in enumerate(turns):
-        messages.append(user_message(endpoint, turn.said))
-        answer = _answer_messages(endpoint, turn.reply)
+        messages.append(target.request.user_message(turn.said))
+        answer = target.request.answer_messages(turn.reply)
         messages += answer
         if not answer:
             losses.append(f"the answer of turn {number} is left out: it said nothing")
-        if turn.reply.thinking and endpoint != "messages":
-            losses.append(f"the thinking of turn {number} is left out: {endpoint} cannot carry it (only messages)")
+        if turn.reply.thinking and not target.traits.returns_thinking:
+            losses.append(
+                f"the thinking of turn {number} is left out: {target.name} cannot carry it (only {', '.join(able)})"
+            )
     return messages, losses
-
-
-def _convert_part(endpoint: str, part: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A text or image part under the type that an endpoint has for it; any other part as it is."""
-    match part, endpoint:
-        case {"type": "text", "text": text}, "responses":
-            return {"type": "input_text", "text": text}
-        case {"type": "image_url", "image_url": {"url": url}}, "responses":
-            return {"type": "input_image", "image_url": url}
-        case {"type": "input_text", "text": text}, "chat" | "web" | "messages":
-            return {"type": "text", "text": text}
-        case {"type": "input_image", "image_url": str(url)}, "chat" | "web" | "messages":
-            return {"type": "image_url", "image_url": {"url": url}}
-        case _:
-            return part
 
 
 def _is_stored(turn: Turn) -> bool:
     """Whether the service has, as far as the client knows, stored a turn's response under its id."""
-    reply, request = turn.reply, turn.reply.request
-    if reply.endpoint != "responses" or not getattr(request, "store", False):
+    reply = turn.reply
+    if not isinstance(reply.request, Request) or not reply.request.stores_reply:
         return False
     # What was stopped or failed is not stored: the service stores a response once it has ended by itself.
     return bool(reply.id) and reply.status in ("completed", "incomplete")
-
-
-def _answer_messages(endpoint: str, reply: Reply) -> list[dict[str, Any]]:
-    """An answer as messages of an endpoint, with its rounds of tool calls where these have a place."""
-    match endpoint:
-        case "web" | "chat":
-            calls = [message for round_ in reply.rounds for message in told(round_.reply, round_.results)]
-            return [*calls, *told(reply)]
-        case "responses":
-            content: Any = {"type": "output_text", "text": reply.text} if reply.text else None
-        case _:
-            content = [part for block in reply.blocks for part in _answer_parts(block)]
-    return [{"role": "assistant", "content": content}] if content else []
-
-
-def _answer_parts(block: Block) -> list[dict[str, Any]]:
-    """A block of an answer as the messages endpoint takes it back: thinking unchanged, with its signature."""
-    match block.kind:
-        case "thinking":
-            signature = {"signature": block.signature} if block.signature else {}
-            return [{"type": "thinking", "thinking": block.text, **signature}]
-        case "redacted_thinking":
-            return [{"type": "redacted_thinking", "data": block.signature}]
-        case _:
-            return [{"type": "text", "text": block.text}] if block.text and block.kind == "text" else []
 
 
 def turn_steps(requests: Sequence[Request], labels: Mapping[str, str], tools: Tools) -> Steps:
@@ -254,7 +202,8 @@ class BaseConversation:
         """
         self._run_steps = run_steps
         self._tools = Tools.among(tools, auto=auto, approve=approve, max_rounds=max_rounds)
-        self.endpoint = endpoint or fitting(settings.get("model"), self._tools, None, default="responses")
+        able = endpoint_able_to(settings.get("model"), tools=bool(self._tools.functions), keep_conversation=True)
+        self.endpoint = endpoint or able.name
         """The endpoint's name."""
         self._tree = ConversationTree()
         self.labels = {"talk": self._tree.id, **(labels or {})}
@@ -373,9 +322,9 @@ class BaseConversation:
         request = compose(self.endpoint, prompt if isinstance(prompt, str) else "…", **fields)
         if not isinstance(prompt, str):
             body, field = request.body(), request.prompt_field
-            lead = [] if self.endpoint == "responses" else body[field][:-1]
+            lead = [] if isinstance(body[field], str) else body[field][:-1]
             losses = request.losses
-            request = request.replace(**{field: [*lead, user_message(self.endpoint, prompt)]}).with_losses(losses)
+            request = request.replace(**{field: [*lead, request.user_message(prompt)]}).with_losses(losses)
         return requests_after(before, request)
 
     def _add(self, turn: Turn) -> None:

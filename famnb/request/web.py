@@ -182,7 +182,10 @@ class WebChatRequest(Request):
         return bool(self.stream_options and self.stream_options.include_usage)
 
     def with_tool_results(self, reply: Reply, results: Sequence[str]) -> Self:
-        return self.replace(messages=[*self.body()["messages"], *round_messages(reply, results)])
+        messages = [*self.body()["messages"], *round_messages(reply, results)]
+        # A tool that must be called would be called in every round, for ever.
+        free = {} if self.tool_choice == "none" else {"tool_choice": None}
+        return self.replace(messages=messages, **free)
 
     def hints(self) -> list[str]:
         hints = response_format_hints(self.response_format)

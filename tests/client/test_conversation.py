@@ -11,7 +11,7 @@ import pytest
 
 import famnb
 from famnb.client.client import BlockingClient
-from famnb.client.conversation import Turn, turn_messages, user_message
+from famnb.client.conversation import Turn, turn_messages
 from tests.support.fault_server import FaultServer, Received, chunked, event, whole
 
 ENDPOINTS = ["chat", "responses", "web", "messages"]
@@ -245,7 +245,7 @@ def test_an_interrupted_tool_leaves_its_turn(serve: Callable[..., FaultServer], 
 def test_images_go_along_as_parts():
     """A prompt may be a list of the endpoint's own parts."""
     part = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
-    assert user_message("chat", [part]) == {"role": "user", "content": [part]}
+    assert famnb.ChatRequest.user_message([part]) == {"role": "user", "content": [part]}
 
 
 def _answer(endpoint: str) -> list:

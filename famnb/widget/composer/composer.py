@@ -14,10 +14,11 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from famnb.client.ask import MOST_ROUNDS, Tools, fitting
+from famnb.client.ask import MOST_ROUNDS, Tools
 from famnb.client.client import BlockingClient
 from famnb.client.conversation import Turn
 from famnb.client.stream import Stream
+from famnb.endpoints import endpoint_able_to
 from famnb.errors import InvalidRequest
 from famnb.record import Ledger, RecordedCall
 from famnb.reply import Reply
@@ -76,9 +77,10 @@ class Composer:
             prompt=prompt,
         )
         picker = ToolPicker(given.functions, schema)
+        able = endpoint_able_to(None, tools=bool(given.functions), schema=schema is not None)
         self._editor = Editor(
             self._prompt_box,
-            endpoint=endpoint or fitting(None, given, schema),
+            endpoint=endpoint or able.name,
             system=system,
             given=picker,
             guarded=guarded,
