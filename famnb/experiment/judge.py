@@ -184,7 +184,7 @@ def _endpoint(model: str) -> str:
 
 
 def _carries_form(name: str) -> bool:
-    return bool({"text", "response_format"} & set(endpoint(name).request.model_fields))
+    return endpoint(name).traits.format is not None
 
 
 def _verdict(reply: Reply, form: type[Form]) -> Form | str:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from famnb.endpoints import ENDPOINTS, Endpoint, compose, endpoint, endpoint_for
+from famnb.endpoints import ENDPOINTS, Endpoint, compose, resolve_endpoint
 from famnb.errors import InvalidRequest
 from famnb.request import Request
 from famnb.wire import lenient_json
@@ -126,17 +126,14 @@ def requested(prompt: str, fields: Fields) -> Request:
     """The request of a prompt by a variant's fields: streamed unless they say otherwise, the usage asked for."""
     at = place(fields)
     rest = {name: value for name, value in fields.items() if name not in PLACE}
-    if rest.setdefault("stream", True) and "stream_options" in at.request.model_fields:
-        rest.setdefault("stream_options", {"include_usage": True})
+    if rest.setdefault("stream", True):
+        rest = {**at.traits.usage_fields, **rest}
     return compose(at.name, prompt, model=fields.get("model"), **rest)
 
 
 def place(fields: Fields) -> Endpoint:
     """The endpoint that the fields mean: theirs, else the model's, else `messages`."""
-    name, model = fields.get("endpoint"), fields.get("model")
-    if name is not None:
-        return endpoint(name)
-    return ENDPOINTS["messages"] if model is None else endpoint_for(model)
+    return resolve_endpoint(fields.get("endpoint"), fields.get("model"))
 
 
 def known(name: str) -> None:
@@ -173,9 +170,9 @@ def misfit(fields: Fields, *, full: bool = False) -> str | None:
 def _homes(name: str) -> list[str]:
     """The endpoints that take a field or a neutral name."""
     if name == "tools":
-        return [at.name for at in ENDPOINTS.values() if "tools" in at.request.model_fields]
+        return [at.name for at in ENDPOINTS.values() if at.takes_tools]
     if name == "schema":
-        return [at.name for at in ENDPOINTS.values() if {"text", "response_format"} & set(at.request.model_fields)]
+        return [at.name for at in ENDPOINTS.values() if at.traits.format]
     return [at.name for at in ENDPOINTS.values() if name in (*at.request.model_fields, *NEUTRAL, *PLACE)]
 
 

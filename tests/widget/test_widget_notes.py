@@ -9,7 +9,7 @@ import pytest
 from famnb.endpoints import ENDPOINTS, compose
 from famnb.widget.form.draft import Draft, read_draft
 from famnb.widget.form.fields import EXACT
-from famnb.widget.form.hints import carry_over, hazards, surprises, unsent
+from famnb.widget.form.hints import carry_over, hazards, unsent
 from famnb.widget.form.images import PromptImage
 
 
@@ -96,7 +96,7 @@ def test_what_is_allowed_but_seldom_meant_is_said(endpoint: str, fields: dict[st
     """The known traps of each endpoint."""
     asked = compose(endpoint, "hi").body()
     request = compose(endpoint, "hi", **fields) if fields.get("thinking") == 1024 else None
-    assert words in surprises(request or ENDPOINTS[endpoint].request(**{**asked, **fields}))[0]
+    assert words in (request or ENDPOINTS[endpoint].request(**{**asked, **fields})).hints()[0]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_what_is_allowed_but_seldom_meant_is_said(endpoint: str, fields: dict[st
 )
 def test_a_request_without_a_trap_has_no_remark(endpoint: str, fields: dict[str, object]):
     """Remarks are worth reading because they are rare."""
-    assert surprises(compose(endpoint, "hi", **fields)) == []
+    assert compose(endpoint, "hi", **fields).hints() == []
 
 
 def test_a_conversation_moves_along_without_the_roles_that_are_none_there():

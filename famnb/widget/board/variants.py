@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from famnb.endpoints import ENDPOINTS, compose, endpoint, endpoint_for
+from famnb.endpoints import compose, resolve_endpoint
 from famnb.errors import InvalidRequest
 from famnb.request import Request
 from famnb.widget.html import sanitize
@@ -119,7 +119,7 @@ def _named(settings: Mapping[str, Any] | Request) -> dict[str, Any]:
         head = {"endpoint": settings.endpoint, "model": body.get("model")}
         return {**head, **{name: value for name, value in body.items() if name not in hidden}}
     model = settings.get("model")
-    name = settings.get("endpoint") or (endpoint_for(model).name if model else "messages")
+    name = settings.get("endpoint") or resolve_endpoint(None, model or None).name
     rest = {name: value for name, value in settings.items() if name not in ("endpoint", "model", "stream")}
     return {"endpoint": name, **({"model": model} if model else {}), **rest}
 
@@ -127,13 +127,10 @@ def _named(settings: Mapping[str, Any] | Request) -> dict[str, Any]:
 def _composed(fields: dict[str, Any], prompt: str, system: str) -> Request:
     if "prompt" in fields:
         raise InvalidRequest("prompt: every pane is asked the board's own prompt; leave it out")
-    model, name = fields.get("model"), fields.pop("endpoint", None)
-    at = endpoint(name) if name else endpoint_for(model) if model else ENDPOINTS["messages"]
+    at = resolve_endpoint(fields.pop("endpoint", None) or None, fields.get("model") or None)
     fields = {"system": system or None, "stream": True, **fields}
-    if fields["stream"] and "stream_options" in at.request.model_fields:
-        # Without being asked for it, these endpoints do not say what a stream used.
-        fields.setdefault("stream_options", {"include_usage": True})
-    return compose(at.name, prompt, **fields)
+    usage = at.traits.usage_fields if fields["stream"] else {}
+    return compose(at.name, prompt, **{**usage, **fields})
 
 
 def _asking(request: Request, prompt: str, system: str) -> Request:

@@ -5,35 +5,22 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
 from famnb.client.auth import VARIABLE
 from famnb.client.config import ALT, BASE
-from famnb.endpoints import Endpoint, endpoint
+from famnb.endpoints import endpoint
 from famnb.errors import InvalidRequest
 from famnb.request import Request
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL
 
 _WIDTH = 100
-_STREAMED = MappingProxyType(
-    {
-        "chat": '    if event.choices:\n        print(event.choices[0].delta.content or "", end="")',
-        "web": '    if event.choices:\n        print(event.choices[0].delta.content or "", end="")',
-        "responses": '    if event.type == "response.output_text.delta":\n        print(event.delta, end="")',
-        "messages": (
-            '    if event.type == "content_block_delta" and event.delta.type == "text_delta":\n'
-            '        print(event.delta.text, end="")'
-        ),
-    }
-)
-"""How each dialect's SDK gives the next piece of the answer's text."""
 
 
 def kinds(request: Request) -> tuple[str, ...]:
     """The kinds of cell there are for a request; the last is the SDK that speaks its endpoint's dialect."""
-    return ("famnb", "httpx", "curl", _sdk(endpoint(request.endpoint)))
+    return ("famnb", "httpx", "curl", endpoint(request.endpoint).conventions.sdk.package)
 
 
 def code(request: Request, *, kind: str, base_url: str) -> str:
@@ -46,14 +33,12 @@ def code(request: Request, *, kind: str, base_url: str) -> str:
         "famnb": _famnb,
         "httpx": _httpx,
         "curl": _curl,
-        "openai": _openai,
-        "anthropic": _anthropic,
     }
     if kind not in kinds(request):
         raise InvalidRequest(
             f"kind: {kind!r} writes no {request.endpoint}; expected one of {', '.join(kinds(request))}"
         )
-    return writers[kind](request, _Place(base_url))
+    return writers.get(kind, _sdk)(request, _Place(base_url))
 
 
 class _Place:
@@ -145,46 +130,25 @@ def _curl(request: Request, place: _Place) -> str:
     )
 
 
-def _openai(request: Request, place: _Place) -> str:
+def _sdk(request: Request, place: _Place) -> str:
+    """A cell for the SDK that speaks the endpoint's dialect."""
     at = endpoint(request.endpoint)
-    method = "responses" if at.name == "responses" else "chat.completions"
-    base = at.path.removesuffix("/responses").removesuffix("/chat/completions")
-    fields = request.body()
-    apart = {} if at.name == "responses" else _without(fields, "reasoning", "max_new_tokens")
-    shown = "reply.output_text" if at.name == "responses" else "reply.choices[0].message"
-    return _by_sdk(request, place, f"openai.OpenAI(base_url={place.python(base)}", method, (fields, apart), shown)
-
-
-def _anthropic(request: Request, place: _Place) -> str:
-    # The SDK insists on a cap, so the endpoint's own default is written out.
-    cap = type(request).cap
-    fields = {**request.body(), cap: getattr(request, cap)}
-    return _by_sdk(
-        request, place, f"anthropic.Anthropic(base_url={place.python()}", "messages", (fields, {}), "reply.content"
-    )
-
-
-def _by_sdk(
-    request: Request, place: _Place, made: str, method: str, fields: tuple[dict[str, Any], dict[str, Any]], shown: str
-) -> str:
-    """A cell for an SDK: `fields` are what its method takes, and what goes along as extra body."""
-    known, apart = fields
-    given = {**known, **({"extra_body": apart} if apart else {})}
+    sdk = at.conventions.sdk
+    # Where the SDK insists on a cap, the endpoint's own default is written out.
+    fields = {**request.body(), **({request.cap: getattr(request, request.cap)} if sdk.wants_cap else {})}
+    extra = _without(fields, *sdk.extra_fields)
+    client = f"{sdk.client}(base_url={place.python(at.path.removesuffix(sdk.path))}, api_key={place.secret})"
     name = "stream" if request.streams else "reply"
-    ends = (f"for event in {name}:", _STREAMED[request.endpoint]) if request.streams else (shown,)
+    ends = (f"for event in {name}:", sdk.print_event) if request.streams else (sdk.answer,)
     return _joined(
         "import os",
         "",
-        f"import {made.partition('.')[0]}",
+        f"import {sdk.package}",
         "",
-        f"client = {made}, api_key={place.secret})",
-        _call(f"{name} = client.{method}.create", given),
+        f"client = {client}",
+        _call(f"{name} = client.{sdk.method}.create", {**fields, **({"extra_body": extra} if extra else {})}),
         *ends,
     )
-
-
-def _sdk(at: Endpoint) -> str:
-    return "anthropic" if at.name == "messages" else "openai"
 
 
 def _without(fields: dict[str, Any], *names: str) -> dict[str, Any]:

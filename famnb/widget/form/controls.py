@@ -14,12 +14,6 @@ from famnb.widget.form.fields import FIRST, GROUPS, FieldPath, FieldTexts, FormF
 from famnb.widget.html import sanitize
 
 MODEL: FieldPath = ("model",)
-_IMPLIED: Mapping[FieldPath, tuple[FieldPath, str]] = {
-    ("thinking", "budget_tokens"): (("thinking", "type"), "enabled"),
-    ("response_format", "json_schema", "schema"): (("response_format", "type"), "json_schema"),
-    ("text", "format", "schema"): (("text", "format", "type"), "json_schema"),
-}
-"""What a field that is filled in says about another that is not: without it the service would not heed it."""
 
 
 class RequestForm:
@@ -102,7 +96,7 @@ class RequestForm:
         words = field.help
         if field.path == (self.endpoint.request.prompt_field,):
             words += " When filled in, it is sent instead of the prompt."
-        if field.path == ("system",):
+        if field.path == (self.endpoint.traits.system_field,):
             words += " When filled in, it is sent instead of the system text above."
         help = "" if field.group == FIRST else f'<span class="famnb-help">{sanitize.render_docstring(words)}</span>'
         note = widgets.HTML(help, layout=self._layout)
@@ -134,8 +128,8 @@ class RequestForm:
     def _edited(self, path: FieldPath, value: str) -> None:
         self.raw[path] = value
         self._inferred.discard(path)
-        if path in _IMPLIED:
-            self._infer(*_IMPLIED[path], wanted=bool(value.strip()))
+        if path in self.endpoint.traits.implied:
+            self._infer(*self.endpoint.traits.implied[path], wanted=bool(value.strip()))
         self._changed()
 
     def _infer(self, path: FieldPath, value: str, *, wanted: bool) -> None:

@@ -32,8 +32,6 @@ from famnb.widget.form.images import PromptImage
 
 UNWRITTEN = "…"
 """Stands for a prompt while only the settings are looked at."""
-_APART: frozenset[FieldPath] = frozenset({("instructions",)})
-"""Drawn once, as the system text."""
 _EXACT = FormField(
     path=EXACT,
     kind="json",
@@ -77,7 +75,10 @@ class Reading:
 
 def form_fields(at: Endpoint) -> tuple[FormField, ...]:
     """The fields of an endpoint that have a control."""
-    return (*(field for field in request_fields(at.request) if field.path not in _APART), _EXACT)
+    # A system field that takes a text is drawn once, as the system text of all endpoints.
+    system = (at.traits.system_field,)
+    fields = (field for field in request_fields(at.request) if field.path != system or field.kind != "text")
+    return (*fields, _EXACT)
 
 
 def read_draft(draft: Draft) -> Reading:
@@ -151,21 +152,10 @@ def _asked(at: Endpoint, prompt: str, system: str, shown: Sequence[PromptImage])
     if shown:
         said = made[at.request.prompt_field]
         before = [] if isinstance(said, str) else said[:-1]
-        made[at.request.prompt_field] = [*before, {"role": "user", "content": _parts(at, words, shown)}]
+        images_ = [{"type": "image_url", "image_url": {"url": picture.url}} for picture in shown]
+        message = at.request.user_message([{"type": "text", "text": words}, *images_])
+        made[at.request.prompt_field] = [*before, message]
     return made
-
-
-def _parts(at: Endpoint, prompt: str, shown: Sequence[PromptImage]) -> list[dict[str, Any]]:
-    """A prompt with pictures as parts of a message."""
-    if at.name == "responses":
-        return [
-            {"type": "input_text", "text": prompt},
-            *({"type": "input_image", "image_url": picture.url} for picture in shown),
-        ]
-    return [
-        {"type": "text", "text": prompt},
-        *({"type": "image_url", "image_url": {"url": picture.url}} for picture in shown),
-    ]
 
 
 def _said(at: Endpoint, whole: Mapping[str, Any]) -> tuple[Draft, dict[str, Any]]:
@@ -186,7 +176,7 @@ def _said(at: Endpoint, whole: Mapping[str, Any]) -> tuple[Draft, dict[str, Any]
 def _heard(at: Endpoint, whole: Mapping[str, Any]) -> tuple[str, str, tuple[PromptImage, ...]]:
     """The prompt, system text and pictures that a body seems to have."""
     said = whole[at.request.prompt_field]
-    system = _text(whole.get("instructions") or whole.get("system"))
+    system = _text(whole.get(at.traits.system_field)) if at.traits.system_field else ""
     if isinstance(said, str):
         return said, system, ()
     if said[0].get("role") == "system":

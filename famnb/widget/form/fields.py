@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, TypeAlias, assert_never
 
 import pydantic
 
+from famnb.endpoints import endpoint
 from famnb.request import Request
 from famnb.request.base import expected, where
 
@@ -30,24 +31,6 @@ GROUPS = ("Sampling", "Reasoning", FORM, TOOLS, IMAGES, "Conversation", "Stream"
 """The headings in the order in which they stand."""
 EXACT = ("fields as JSON",)
 """The place of fields that are sent as they stand, whatever the controls say."""
-_BY_NAME: Mapping[str, str] = {
-    "model": FIRST,
-    "temperature": "Sampling",
-    "top_p": "Sampling",
-    "thinking": "Reasoning",
-    "reasoning": "Reasoning",
-    "response_format": FORM,
-    "text": FORM,
-    "tools": TOOLS,
-    "tool_choice": TOOLS,
-    "system": "Conversation",
-    "instructions": "Conversation",
-    "previous_response_id": "Conversation",
-    "stream": "Stream",
-    "stream_options": "Stream",
-    "store": "Metadata",
-    "metadata": "Metadata",
-}
 
 
 def group_of(model: type[Request], name: str) -> str:
@@ -56,7 +39,7 @@ def group_of(model: type[Request], name: str) -> str:
         return FIRST
     if name == model.prompt_field:
         return "Conversation"
-    return _BY_NAME.get(name, OTHER)
+    return endpoint(model.endpoint).traits.groups.get(name, OTHER)
 
 
 FieldPath: TypeAlias = tuple[str, ...]

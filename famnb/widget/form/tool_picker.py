@@ -14,11 +14,6 @@ from famnb.widget.form.controls import RequestForm
 from famnb.widget.form.fields import FieldPath
 
 _TOOLS: FieldPath = ("tools",)
-_FORMATS: tuple[tuple[FieldPath, FieldPath], ...] = (
-    (("text", "format"), ("text", "format")),
-    (("response_format",), ("response_format", "json_schema")),
-)
-"""Where the form of an answer is set: the place of its `type`, and that of the schema with its name."""
 
 
 class ToolPicker:
@@ -51,9 +46,8 @@ class ToolPicker:
     def tick(self, form: RequestForm) -> None:
         """Tick every box that has a place in this form."""
         self.attach(form)
-        paths = {field.path for field in form.fields}
-        places = [(box, _TOOLS in paths) for box in self.tools]
-        places += [(box, any((*kind, "type") in paths for kind, _ in _FORMATS)) for box in self.schemas]
+        places = [(box, form.endpoint.takes_tools) for box in self.tools]
+        places += [(box, form.endpoint.traits.format is not None) for box in self.schemas]
         for box, fits in places:
             box.value = fits
 
@@ -67,7 +61,7 @@ class ToolPicker:
             for box, name in zip(self.tools, self._declared, strict=True):
                 box.value = name in names
             for box in self.schemas:
-                box.value = any(self._holds(inside) for _, inside in _FORMATS)
+                box.value = self._holds_schema()
         finally:
             self._reading = False
 
@@ -100,20 +94,20 @@ class ToolPicker:
         form = self._form
         if form is None or self._schema is None:
             return
+        paths = form.endpoint.traits.format
+        if paths is None:
+            return
         known = {field.path: field for field in form.fields}
-        for kind, inside in _FORMATS:
-            for name, value in self._schema.items():
-                path = (*inside, name)
-                if path in known:
-                    form.write(path, known[path].write(value) if on else "")
-            if (*kind, "type") in known:
-                form.write((*kind, "type"), "json_schema" if on else "")
+        for name, value in self._schema.items():
+            path = (*paths.inner, name)
+            form.write(path, known[path].write(value) if on else "")
+        form.write(paths.type, "json_schema" if on else "")
 
-    def _holds(self, inside: FieldPath) -> bool:
-        if self._form is None or self._schema is None:
+    def _holds_schema(self) -> bool:
+        if self._form is None or self._schema is None or (paths := self._form.endpoint.traits.format) is None:
             return False
         try:
-            return bool(json.loads(self._form.raw.get((*inside, "schema"), "null")) == self._schema["schema"])
+            return bool(json.loads(self._form.raw.get(paths.schema, "null")) == self._schema["schema"])
         except ValueError:
             return False
 

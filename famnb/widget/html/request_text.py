@@ -1,12 +1,11 @@
-"""What a request asks, as turns of a conversation, and in which form, whichever endpoint it is for."""
+"""The conversation of a request as texts to show, whichever endpoint it is for."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from famnb.request import ChatRequest, MessagesRequest, Request, ResponsesRequest, WebChatRequest
-from famnb.request.message_parts import Content, ToolCall, images, plain_text
+from famnb.request import Request
+from famnb.request.neutral import PromptTurn
 
 
 class MessageText(NamedTuple):
@@ -18,38 +17,18 @@ class MessageText(NamedTuple):
 
 def message_texts(request: Request | None) -> list[MessageText]:
     """The conversation a request carries, system text first; empty without a request."""
-    match request:
-        case ChatRequest(messages=messages) | WebChatRequest(messages=messages):
-            return [_turn(each.role, each.content, each.tool_calls or ()) for each in messages]
-        case ResponsesRequest(instructions=system, input=asked):
-            said = (
-                [MessageText("user", asked)]
-                if isinstance(asked, str)
-                else [_turn(item.role, item.content) for item in asked]
-            )
-            return [*_system(system), *said]
-        case MessagesRequest(system=system, messages=messages):
-            return [*_system(system), *(_turn(message.role, message.content) for message in messages)]
-        case _:
-            return []
+    if not isinstance(request, Request):
+        return []
+    system = [request.system_turn] if request.system_turn else []
+    return [_message_text(turn) for turn in (*system, *request.turns())]
 
 
 def wants_json(request: Request | None) -> bool:
     """Whether a request asks for an answer in JSON."""
-    match request:
-        case ChatRequest(response_format=form) | WebChatRequest(response_format=form):
-            return form is not None and form.type != "text"
-        case ResponsesRequest(text=options):
-            return options is not None and options.format is not None and options.format.type != "text"
-        case _:
-            return False
+    return isinstance(request, Request) and request.settings().form.json
 
 
-def _system(content: Content | None) -> list[MessageText]:
-    return [_turn("system", content)] if content else []
-
-
-def _turn(role: str, content: Content | None, calls: Sequence[ToolCall] = ()) -> MessageText:
-    lines = [plain_text(content), *(f"[image: {address[:80]}]" for address in images(content))]
-    lines += [f"[calls {call.function.name}({call.function.arguments})]" for call in calls]
-    return MessageText(role, "\n".join(line for line in lines if line))
+def _message_text(turn: PromptTurn) -> MessageText:
+    lines = [turn.text, *(f"[image: {address[:80]}]" for address in turn.images)]
+    lines += [f"[calls {call.name}({call.arguments})]" for call in turn.calls]
+    return MessageText(turn.role, "\n".join(line for line in lines if line))
