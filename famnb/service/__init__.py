@@ -1,4 +1,4 @@
-"""The local service: all four endpoints, answered by an engine of its own; `serve` runs it beside this process."""
+"""The local service: all four endpoints, answered by a simulated engine or an upstream; `serve` starts it."""
 
 from __future__ import annotations
 

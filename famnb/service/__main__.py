@@ -13,7 +13,7 @@ from famnb.service.server import run
 
 
 def main() -> int:
-    """Run until standard input ends; what prevents that is one line on standard error."""
+    """Run until standard input ends; an error is one line on standard error."""
     keys = os.environ.pop(KEY_VARIABLE, "").split() or None
     try:
         return run(until_eof=True, key=keys, **msgspec.json.decode(sys.argv[1]))

@@ -1,4 +1,7 @@
-"""The service as an ASGI application: routes, error bodies and headers; each endpoint's work is `generation`'s."""
+"""The service as an ASGI application: its routes, its error responses and the headers of every response.
+
+alt_port ── address ── route ── EndpointApp (endpoint.py) │ stored response │ /openapi.json │ /health
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from famnb.endpoints import ENDPOINTS, Endpoint
 from famnb.errors import InvalidRequest
 from famnb.request.base import shortened
-from famnb.service.auth import RateLimiter, caller
+from famnb.service.auth import RateLimiter, authenticate
 from famnb.service.endpoint import EndpointApp, ServiceContext
 from famnb.service.engines.base import Engine
 from famnb.service.engines.simulated import SimulatedEngine
 from famnb.service.engines.upstream import UpstreamEngine
 from famnb.service.errors import ServiceError, encode_error, endpoint_for_path, new_request_id
 from famnb.service.fault_injection import parse_faults
-from famnb.service.openapi import description
+from famnb.service.openapi import openapi_document
 from famnb.service.request_body import check_head
 from famnb.service.settings import Options
 from famnb.service.shutdown import Shutdown
@@ -33,14 +36,17 @@ from famnb.wire import lenient_json
 
 
 def create_engine(options: Options) -> Engine:
-    """The engine that these options ask for: the simulated one unless there is an upstream."""
+    """Return the engine that the options ask for: an upstream if one is named, else the simulated one."""
     if options.upstream:
         return UpstreamEngine(options.upstream, key_variable=options.upstream_key, models=options.upstream_model)
     return SimulatedEngine(seed=options.seed, time_scale=options.time_scale)
 
 
 def create_store(options: Options) -> Store:
-    """The store that these options ask for: a file, else memory; raises InvalidRequest for a file that is unfit."""
+    """Return the store that the options ask for: a file if one is named, else memory.
+
+    Raises InvalidRequest if the file cannot be used.
+    """
     return SqliteStore(options.store) if options.store else MemoryStore()
 
 
@@ -50,126 +56,133 @@ def create_app(
     keys: tuple[str, ...],
     engine: Engine,
     store: Store,
-    ending: Shutdown,
+    shutdown: Shutdown,
     alt_port: int | None = None,
 ) -> ASGIApp:
-    """The service for these keys, with an engine and a store that the caller closes once it has begun its ending.
+    """Return the service as an ASGI application. The caller closes `engine` and `store` after `shutdown.begin()`.
 
-    What comes in at `alt_port` finds the endpoints of the alternative address, everything else the others; without it
-    all are everywhere. Raises InvalidRequest when `options.fault` asks for a fault that does not exist.
+    Requests that arrive at `alt_port` reach the endpoints of the alternative address, all others the rest; with
+    `alt_port=None` every port has all endpoints. Raises InvalidRequest if `options.fault` names an unknown fault.
     """
     try:
-        faults = parse_faults(options.fault)
+        faults = parse_faults(options.fault) if options.fault else None
     except ServiceError as error:
         raise InvalidRequest(f"fault: {error.message}") from None
-    house = ServiceContext(
+    context = ServiceContext(
         engine=engine,
         keys=keys,
         options=options,
-        limits=RateLimiter(
+        limiter=RateLimiter(
             requests_per_minute=options.requests_per_minute, burst=options.burst, concurrency=options.concurrency
         ),
         store=store,
-        ending=ending,
+        shutdown=shutdown,
         faults=faults,
     )
-    every = tuple(ENDPOINTS.values())
+    endpoints = tuple(ENDPOINTS.values())
     if alt_port is None:
-        return _Marked(_address(house, every), engine.name)
-    first, alternative = (
-        _address(house, tuple(endpoint for endpoint in every if endpoint.alt == alt)) for alt in (False, True)
+        return _WithHeaders(_create_address(context, endpoints), engine.name)
+    main_address, alt_address = (
+        _create_address(context, tuple(endpoint for endpoint in endpoints if endpoint.alt == alt))
+        for alt in (False, True)
     )
 
-    async def two(scope: Scope, receive: Receive, send: Send) -> None:
-        at_alternative = (scope.get("server") or ("", None))[1] == alt_port
-        await (alternative if at_alternative else first)(scope, receive, send)
+    async def dispatch_by_port(scope: Scope, receive: Receive, send: Send) -> None:
+        port = (scope.get("server") or ("", None))[1]
+        await (alt_address if port == alt_port else main_address)(scope, receive, send)
 
-    return _Marked(two, engine.name)
+    return _WithHeaders(dispatch_by_port, engine.name)
 
 
-def _address(house: ServiceContext, endpoints: tuple[Endpoint, ...]) -> ASGIApp:
-    """What is served at one address: some endpoints, and what every address has."""
-    routes = [Route(endpoint.path, EndpointApp(endpoint, house), methods=["POST"]) for endpoint in endpoints]
+def _create_address(context: ServiceContext, endpoints: tuple[Endpoint, ...]) -> ASGIApp:
+    """Return the application of one address: these endpoints, and what every address serves."""
+    routes = [Route(endpoint.path, EndpointApp(endpoint, context), methods=["POST"]) for endpoint in endpoints]
+    if ENDPOINTS["responses"] in endpoints:
+        handler = functools.partial(_handle_stored_response, context)
+        routes.append(Route("/v1/responses/{id}", handler, methods=["GET", "DELETE"]))
     routes += [
-        Route(f"{endpoint.path}/{{id}}", functools.partial(_stored, house), methods=["GET", "DELETE"])
-        for endpoint in endpoints
-        if endpoint.traits.stores_replies
+        Route("/openapi.json", functools.partial(_get_openapi, context, endpoints), methods=["GET"]),
+        Route("/health", functools.partial(_get_health, context), methods=["GET"]),
     ]
-    routes += [
-        Route("/openapi.json", functools.partial(_openapi, house, endpoints), methods=["GET"]),
-        Route("/health", functools.partial(_health, house), methods=["GET"]),
-    ]
-    unrouted = functools.partial(_unrouted, endpoints)
     app = Starlette(
-        routes=routes, exception_handlers={ServiceError: _refused, HTTPException: unrouted, Exception: _failed}
+        routes=routes,
+        exception_handlers={
+            ServiceError: _handle_service_error,
+            HTTPException: functools.partial(_handle_routing_error, endpoints),
+            Exception: _handle_crash,
+        },
     )
+    # A path with a slash too many is a 404 in the endpoint's error format, not a redirect.
     app.router.redirect_slashes = False
     return app
 
 
-class _Marked:
-    """Puts the request's id and the engine's name on every answer."""
+class _WithHeaders:
+    """Adds `x-request-id` and `x-famnb-engine` to every response, errors included."""
 
-    def __init__(self, app: ASGIApp, engine: str) -> None:
+    def __init__(self, app: ASGIApp, engine_name: str) -> None:
         self._app = app
-        self._engine = (b"x-famnb-engine", engine.encode())
+        self._engine_header = (b"x-famnb-engine", engine_name.encode())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def marked(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 request_id = (b"x-request-id", new_request_id())
-                message["headers"] = [*message.get("headers", ()), request_id, self._engine]
+                message["headers"] = [*message.get("headers", ()), request_id, self._engine_header]
             await send(message)
 
-        await self._app(scope, receive, marked)
+        await self._app(scope, receive, send_with_headers)
 
 
-async def _stored(house: ServiceContext, request: Request) -> Response:
-    """Retrieve or delete a stored response."""
-    key = caller(request.headers, house.keys)
+async def _handle_stored_response(context: ServiceContext, request: Request) -> Response:
+    """Return or delete a stored response: `GET` and `DELETE /v1/responses/{id}`."""
+    key = authenticate(request.headers, context.keys)
     check_head(request)
     id_ = request.path_params["id"]
     if request.method == "DELETE":
-        await house.store.delete(key, id_)
-        return _json({"id": id_, "object": "response", "deleted": True})
-    return Response(await house.store.get(key, id_), media_type="application/json")
+        await context.store.delete(key, id_)
+        return _json_response({"id": id_, "object": "response", "deleted": True})
+    return Response(await context.store.get(key, id_), media_type="application/json")
 
 
-async def _health(house: ServiceContext, _: Request) -> Response:
-    return _json({"status": "ok", "engine": house.engine.name, **await house.engine.state()})
+async def _get_health(context: ServiceContext, _: Request) -> Response:
+    return _json_response({"status": "ok", "engine": context.engine.name, **await context.engine.state()})
 
 
-async def _openapi(house: ServiceContext, endpoints: tuple[Endpoint, ...], _: Request) -> Response:
-    return _json(description(endpoints, strict=house.options.strict))
+async def _get_openapi(context: ServiceContext, endpoints: tuple[Endpoint, ...], _: Request) -> Response:
+    return _json_response(openapi_document(endpoints, strict=context.options.strict))
 
 
-def _refused(request: Request, error: Exception) -> Response:
-    """The answer to a request that cannot be answered, in the shape of the endpoint it went to."""
+def _handle_service_error(request: Request, error: Exception) -> Response:
+    """Return the response for a ServiceError, in the error format of the endpoint that was called."""
     assert isinstance(error, ServiceError)
     return Response(encode_error(request.url.path, error), error.status, error.headers, "application/json")
 
 
-def _unrouted(endpoints: tuple[Endpoint, ...], request: Request, error: Exception) -> Response:
-    """The answer to a path or method that does not exist at an address, or only at the other."""
+def _handle_routing_error(endpoints: tuple[Endpoint, ...], request: Request, error: Exception) -> Response:
+    """Return the response for a path or a method that this address does not have (404, 405)."""
     assert isinstance(error, HTTPException)
     path = shortened(request.url.path, 200)
     if error.status_code == 405:
         allowed = (error.headers or {}).get("Allow", "")
-        said = f"{request.method} is not allowed at {path}; use {allowed}"
+        message = f"{request.method} is not allowed at {path}; use {allowed}"
     else:
-        here = f"there is no {path}; the endpoints are {', '.join(endpoint.path for endpoint in endpoints)}"
-        elsewhere = endpoint_for_path(path)
-        other = "alternative" if elsewhere.alt else "first"
-        misled = elsewhere not in endpoints and path.startswith(elsewhere.path)
-        said = f"{here}; {elsewhere.path} is served at the {other} address of this service" if misled else here
-    return _refused(request, ServiceError(error.status_code, said, headers=error.headers))
+        message = f"there is no {path}; the endpoints are {', '.join(endpoint.path for endpoint in endpoints)}"
+        endpoint = endpoint_for_path(path)
+        # A client whose two addresses are swapped gets here with a path that the other address has.
+        if endpoint not in endpoints and path.startswith(endpoint.path):
+            address = "alternative" if endpoint.alt else "first"
+            message += f"; {endpoint.path} is served at the {address} address of this service"
+    return _handle_service_error(request, ServiceError(error.status_code, message, headers=error.headers))
 
 
-def _failed(request: Request, _: Exception) -> Response:
-    # The server closes the connection after an exception; a caller not told so would send its next request into it.
+def _handle_crash(request: Request, _: Exception) -> Response:
+    # uvicorn closes the connection after an exception; a caller who is not told sends its next request into it.
     headers = {"connection": "close"}
-    return _refused(request, ServiceError(500, "the service failed; the request may be repeated", headers=headers))
+    return _handle_service_error(
+        request, ServiceError(500, "the service failed; the request may be repeated", headers=headers)
+    )
 
 
-def _json(body: Any) -> Response:
+def _json_response(body: Any) -> Response:
     return Response(lenient_json.encode(body), media_type="application/json")

@@ -1,4 +1,4 @@
-"""One endpoint as an ASGI application: from a request to the engine's reply, whole or streamed, come what may.
+"""One endpoint as an ASGI application: from an HTTP request to the engine's reply, whole or streamed.
 
 key (401) ── limits (429) ── body (408, 413) ── request (400) ── prompt ── engine ── events ── bytes
 """
@@ -20,18 +20,18 @@ from starlette.types import Receive, Scope, Send
 from famnb.endpoints import Endpoint
 from famnb.events import Done, Ended, Event, Started
 from famnb.reply import ReplyBuilder
-from famnb.request import Request
-from famnb.service import fault_injection, request_body
-from famnb.service.auth import RateLimiter, caller
+from famnb.request import Request, ResponsesRequest, WebChatRequest
+from famnb.service import fault_injection
+from famnb.service.auth import RateLimiter, authenticate
 from famnb.service.engines.base import Engine
 from famnb.service.errors import ServiceError
 from famnb.service.fault_injection import ConnectionCut, InjectedFaults
-from famnb.service.openresponses import dialect_of
-from famnb.service.prompt import GenerationPrompt, PriorConversation, build_prompt, conversation
-from famnb.service.request_body import beside
+from famnb.service.openresponses import OpenResponsesDialect
+from famnb.service.prompt import GenerationPrompt, PriorConversation, build_prompt, read_turns
+from famnb.service.request_body import check_head, parse_request, read_body, run_without_blocking
 from famnb.service.settings import Options
 from famnb.service.shutdown import Shutdown
-from famnb.service.stores.base import Store, StoredResponse, kept
+from famnb.service.stores.base import Store, StoredResponse, store_events
 from famnb.wire import lenient_json
 from famnb.wire.dialect import Dialect, Writer
 
@@ -46,121 +46,161 @@ class ServiceContext:
     engine: Engine
     keys: tuple[str, ...]
     options: Options
-    limits: RateLimiter
+    limiter: RateLimiter
     store: Store
-    ending: Shutdown
-    faults: InjectedFaults
-    """Committed on every generation that does not ask for its own."""
+    shutdown: Shutdown
+    faults: InjectedFaults | None
+    """The faults of every generation that does not ask for its own."""
 
 
 class EndpointApp:
-    """One generating endpoint."""
+    """The ASGI application of one generating endpoint."""
 
-    def __init__(self, endpoint: Endpoint, house: ServiceContext) -> None:
+    def __init__(self, endpoint: Endpoint, context: ServiceContext) -> None:
         self._endpoint = endpoint
-        self._house = house
+        self._context = context
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        house, options = self._house, self._house.options
+        context, options, endpoint = self._context, self._context.options, self._endpoint
         http = HTTPRequest(scope, receive)
-        conventions = self._endpoint.conventions
-        named = conventions.names_events is not None and conventions.names_events in http.headers
-        key = caller(http.headers, house.keys, key_header=conventions.key_header)
-        request_body.check_head(http)
-        with house.limits.admitted(key), contextlib.suppress(ClientDisconnect):
-            body = await house.ending.unless(
-                lambda: request_body.body_of(http, limit=options.body_limit, within=options.upload_timeout)
+        is_messages = endpoint.name == "messages"
+        # The vendor's SDK of the messages endpoint, which sends this header, needs the `event:` lines.
+        named = is_messages and "anthropic-version" in http.headers
+        # The key comes first: whoever has none learns nothing, and has no body read.
+        key = authenticate(http.headers, context.keys, accept_x_api_key=is_messages)
+        check_head(http)
+        with context.limiter.admit(key), contextlib.suppress(ClientDisconnect):
+            body = await context.shutdown.wait_for(
+                lambda: read_body(http, limit=options.body_limit, timeout=options.upload_timeout)
             )
-            request = await beside(
-                lambda: request_body.parsed(self._endpoint, body, strict=options.strict), size=len(body)
+            size = len(body)
+            request = await run_without_blocking(
+                lambda: parse_request(endpoint, body, strict=options.strict), size=size
             )
-            words = http.headers.get(fault_injection.HEADER)
-            asked = house.faults if words is None else fault_injection.parse_faults(words)
-            dialect = dialect_of(self._endpoint, request, profile=options.profile)
-            opening = self._events(key, request, asked, dialect, size=len(body))
-            async with _attended(receive), aclosing(await opening) as events:
-                await house.ending.unless(asked.before)
+            header = http.headers.get(fault_injection.HEADER)
+            faults = context.faults if header is None else fault_injection.parse_faults(header)
+            dialect = self._choose_dialect(request)
+            opening = self._open_events(key, request, faults, dialect, size=size)
+            async with _cancel_on_disconnect(receive), aclosing(await opening) as events:
+                if faults is not None:
+                    await context.shutdown.wait_for(faults.delay_or_refuse)
                 if request.streams:
-                    writer = dialect.writer(include_usage=request.asks_for_usage, named=named)
-                    await self._stream(writer, events, asked, send)
+                    stream_options = request.stream_options if isinstance(request, WebChatRequest) else None
+                    include_usage = bool(stream_options and stream_options.include_usage)
+                    writer = dialect.writer(include_usage=include_usage, named=named)
+                    await self._send_stream(writer, events, faults, send)
                 else:
-                    await self._whole(dialect, events, asked, send)
+                    await self._send_whole(dialect, events, faults, send)
 
-    async def _events(
-        self, key: str, request: Request, asked: InjectedFaults, dialect: Dialect, *, size: int
+    def _choose_dialect(self, request: Request) -> Dialect:
+        """Return the endpoint's dialect, or the one of the profile that the service runs under."""
+        if self._context.options.profile == "openresponses" and isinstance(request, ResponsesRequest):
+            return OpenResponsesDialect(request)
+        return self._endpoint.dialect
+
+    async def _open_events(
+        self, key: str, request: Request, faults: InjectedFaults | None, dialect: Dialect, *, size: int
     ) -> AsyncGenerator[Event]:
-        """The events of the reply; of a response that is to be stored, kept as they pass."""
-        if request.continues is None and not request.stores_reply:
-            prompt = await beside(lambda: build_prompt(request), size=size)
-            return self._told(prompt, asked, streams=request.streams)
-        store, previous = self._house.store, request.continues
-        earlier = PriorConversation() if previous is None else await store.get_conversation(key, previous)
-        prompt, said = await beside(lambda: (build_prompt(request, earlier), conversation(request)), size=size)
-        events = self._told(prompt, asked, streams=request.streams)
-        if not request.stores_reply:
-            return events
-        known = StoredResponse(previous=previous, earlier=earlier, said=said, system=prompt.system)
-        return kept(store, key, events, dialect, endpoint=self._endpoint, asked=known, streams=request.streams)
+        """Return the events of the reply, stored as they pass where the request asks for it.
 
-    async def _told(self, prompt: GenerationPrompt, asked: InjectedFaults, *, streams: bool) -> AsyncGenerator[Event]:
-        """What the engine says, with the reply's identity; a failure inside a stream becomes the stream's end."""
-        started = False
+        Raises ServiceError 400 if the response that the request continues is unknown.
+        """
+        if not isinstance(request, ResponsesRequest):
+            prompt = await run_without_blocking(lambda: build_prompt(request), size=size)
+            return self._generate(prompt, faults, streams=request.streams)
+        store, previous_id = self._context.store, request.previous_response_id
+        prior = PriorConversation() if previous_id is None else await store.get_conversation(key, previous_id)
+        prompt, turns = await run_without_blocking(
+            lambda: (build_prompt(request, prior), read_turns(request)), size=size
+        )
+        events = self._generate(prompt, faults, streams=request.streams)
+        if not request.store:
+            return events
+        response = StoredResponse(previous_id=previous_id, prior=prior, turns=turns, system=prompt.system)
+        return store_events(store, key, events, dialect, response=response, streams=request.streams)
+
+    async def _generate(
+        self, prompt: GenerationPrompt, faults: InjectedFaults | None, *, streams: bool
+    ) -> AsyncGenerator[Event]:
+        """Yield the engine's events, with the reply's id; a failure inside a stream becomes the stream's end."""
+        has_started = False
         try:
-            async with aclosing(self._house.engine.generate(prompt)) as source:
-                async for event in self._house.ending.until(asked.failing(source)):
+            async with aclosing(self._context.engine.generate(prompt)) as source:
+                events = source if faults is None else faults.fail_events(source)
+                async for event in self._context.shutdown.interrupt_events(events):
                     if type(event) is Started:
-                        started = True
-                        yield Started(self._endpoint.conventions.new_id(), prompt.model, int(time.time()))
+                        has_started = True
+                        yield Started(_create_reply_id(self._endpoint), prompt.model, int(time.time()))
                     else:
                         yield event
         except Exception as error:
-            if not (started and streams):
+            # Before the first event, and for a whole reply, there is still a status to answer with.
+            if not (has_started and streams):
                 raise
             if not isinstance(error, ServiceError):
                 _log.exception("the engine failed inside a stream")
                 error = ServiceError(500, "the engine failed; what was sent so far is incomplete")
-            yield Ended("error", status="failed", fault=error.fault(self._endpoint))
+            yield Ended("error", status="failed", fault=error.to_fault(self._endpoint))
             yield Done()
 
-    async def _stream(self, writer: Writer, events: AsyncGenerator[Event], asked: InjectedFaults, send: Send) -> None:
-        """Send the reply as it comes: one block, one write; the body ends right after the last."""
+    async def _send_stream(
+        self, writer: Writer, events: AsyncGenerator[Event], faults: InjectedFaults | None, send: Send
+    ) -> None:
+        """Send the reply as it comes: one block, one write. The body ends right after the last block."""
+        # Waits for the first event before the status is sent: a refusal by the engine is then an error response.
         first = await anext(events)
         await send({"type": "http.response.start", "status": 200, "headers": [*_STREAM_HEADERS]})
         for block in writer.write(first):
             await send({"type": "http.response.body", "body": block, "more_body": True})
-        with contextlib.suppress(ConnectionCut):
-            async for block in asked.blocks(events, writer):
-                await send({"type": "http.response.body", "body": block, "more_body": True})
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        if faults is None:
+            async for event in events:
+                for block in writer.write(event):
+                    await send({"type": "http.response.body", "body": block, "more_body": True})
+        else:
+            try:
+                async for block in faults.write_blocks(events, writer):
+                    await send({"type": "http.response.body", "body": block, "more_body": True})
+            except ConnectionCut:
+                return  # without an end of the body the server breaks the connection off
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _whole(self, dialect: Dialect, events: AsyncIterator[Event], asked: InjectedFaults, send: Send) -> None:
-        """Send the reply as one JSON object, once it is complete."""
-        folding = ReplyBuilder()
+    async def _send_whole(
+        self, dialect: Dialect, events: AsyncIterator[Event], faults: InjectedFaults | None, send: Send
+    ) -> None:
+        """Send the reply as one JSON object, once it is complete. Raises ServiceError 500 if it failed."""
+        builder = ReplyBuilder()
         async for event in events:
-            folding.add(event)
-        reply = folding.reply()
+            builder.add(event)
+        reply = builder.reply()
         if reply.fault is not None:
             raise ServiceError(500, reply.fault.message, code=reply.fault.code)
         data = lenient_json.encode(dialect.write(reply))
-        sent = asked.whole(data)
-        length = len(data) if asked.cut is not None else len(sent)
+        body = data if faults is None else faults.damage_body(data)
+        is_cut = faults is not None and faults.cut is not None
+        # A cut reply promises its whole length, so that the caller notices what is missing.
+        length = len(data) if is_cut else len(body)
         headers = [(b"content-type", b"application/json"), (b"content-length", str(length).encode())]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": sent, "more_body": asked.cut is not None})
+        await send({"type": "http.response.body", "body": body, "more_body": is_cut})
+
+
+def _create_reply_id(endpoint: Endpoint) -> str:
+    id_ = uuid.uuid4()
+    return f"{_ID_PREFIXES[endpoint.name]}{id_ if endpoint.name in ('chat', 'web') else id_.hex}"
 
 
 @contextlib.asynccontextmanager
-async def _attended(receive: Receive) -> AsyncIterator[None]:
-    """Run what is inside only while the caller stays: it is cancelled when the caller leaves."""
+async def _cancel_on_disconnect(receive: Receive) -> AsyncIterator[None]:
+    """Cancel what runs inside the `with` block when the caller disconnects, so that generation stops."""
     task = asyncio.current_task()
     assert task is not None
 
-    async def watch() -> None:
+    async def wait_for_disconnect() -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
         task.cancel()
 
-    watcher = asyncio.create_task(watch())
+    watcher = asyncio.create_task(wait_for_disconnect())
     try:
         yield
     except asyncio.CancelledError:

@@ -1,4 +1,4 @@
-"""A request that cannot be answered, and the words each endpoint has for it; where it is raised is left to others."""
+"""The service's error responses: `ServiceError`, and how it is written in each endpoint's format."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from famnb.wire import lenient_json
 
 
 class ServiceError(Exception):
-    """Ends a request with an error status; `fault` says it in an endpoint's own words."""
+    """Raised inside the service to answer a request with an error status.
+
+    Not to be confused with `famnb.errors.ServerError`, which the client raises when a server answered 5xx.
+    """
 
     def __init__(
         self,
@@ -31,9 +34,10 @@ class ServiceError(Exception):
         self.headers = dict(headers or {})
         """Headers of the error response, such as `retry-after`."""
 
-    def fault(self, endpoint: Endpoint) -> Fault:
-        """The error as that endpoint names it."""
-        type_ = endpoint.conventions.error_type(self.status)
+    def to_fault(self, endpoint: Endpoint) -> Fault:
+        """Return the error with the type and code that the endpoint has for it."""
+        words = _WORDS[endpoint.name == "messages"]
+        type_ = words.by_status.get(self.status, words.server if self.status >= 500 else words.request)
         return Fault(self.message, type_, self.code or _CODES.get(self.status, type_), self.param)
 
 
@@ -46,23 +50,23 @@ _CODES = {
     429: "rate_limit_exceeded",
     431: "headers_too_large",
 }
-"""The code of a status, where the refusal names none; for other statuses it is the type."""
+"""The code of a status where the error has none of its own; for other statuses the code is the type."""
 
 
 def endpoint_for_path(path: str) -> Endpoint:
-    """The endpoint whose error shape answers at a path; `FALLBACK` for a path that belongs to none."""
+    """Return the endpoint whose error format is used at a path: web chat if the path belongs to none."""
     for endpoint in ENDPOINTS.values():
         if path == endpoint.path or path.startswith(f"{endpoint.path}/"):
             return endpoint
     return FALLBACK
 
 
-def encode_error(path: str, refusal: ServiceError) -> bytes:
-    """The error body for a refusal at a path."""
+def encode_error(path: str, error: ServiceError) -> bytes:
+    """Return the JSON body for an error at a path."""
     endpoint = endpoint_for_path(path)
-    return lenient_json.encode(endpoint.dialect.fault(refusal.fault(endpoint)))
+    return lenient_json.encode(endpoint.dialect.fault(error.to_fault(endpoint)))
 
 
 def new_request_id() -> bytes:
-    """What tells an answer from all others, for the header `x-request-id`."""
+    """Return a fresh value for the header `x-request-id`."""
     return f"req_{uuid.uuid4().hex}".encode()

@@ -1,4 +1,4 @@
-"""Faults on demand, for teaching and for tests: how they are asked for, and how a reply commits them.
+"""Faults on demand, for teaching and for tests: how a request asks for them, and how a reply is made to fail.
 
     x-famnb-fault: status=429     that error instead of an answer
                    delay=2        seconds of silence before anything is sent
@@ -29,7 +29,7 @@ class ConnectionCut(Exception):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class InjectedFaults:
-    """The faults that one reply commits; by default none."""
+    """The faults of one reply. A number of deltas is None, and everything else falsy, where there is no fault."""
 
     status: int | None = None
     delay: float = 0.0
@@ -39,16 +39,17 @@ class InjectedFaults:
     stall: int | None = None
     drip: bool = False
 
-    async def before(self) -> None:
-        """Be late, and refuse, if so asked."""
+    async def delay_or_refuse(self) -> None:
+        """Wait for `delay` seconds, then raise ServiceError if `status` is set."""
         if self.delay:
             await asyncio.sleep(self.delay)
         if self.status is not None:
+            # The statuses with which real services say when to come back.
             headers = {"retry-after": "1"} if self.status in (429, 503, 529) else {}
             raise ServiceError(self.status, f"status {self.status}, as {HEADER} demands", headers=headers)
 
-    async def failing(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
-        """The events, up to a failure after the `error`-th delta."""
+    async def fail_events(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+        """Yield the events; raise ServiceError 500 after `error` deltas."""
         deltas = 0
         async for event in events:
             if type(event) is Delta:
@@ -57,15 +58,15 @@ class InjectedFaults:
                 deltas += 1
             yield event
 
-    async def blocks(self, events: AsyncIterator[Event], writer: Writer) -> AsyncIterator[bytes]:
-        """The blocks of a stream, each to be written by itself; raises Cut where the connection is to break."""
+    async def write_blocks(self, events: AsyncIterator[Event], writer: Writer) -> AsyncIterator[bytes]:
+        """Yield the blocks of a stream, each to be sent by itself. Raises ConnectionCut after `cut` deltas."""
         deltas = 0
         async for event in events:
             for block in writer.write(event):
                 if self.drip:
                     for byte in block:
                         yield bytes((byte,))
-                        await asyncio.sleep(0)
+                        await asyncio.sleep(0)  # a turn of the loop, so that each byte is a write of its own
                 else:
                     yield block
             if type(event) is Delta:
@@ -77,37 +78,37 @@ class InjectedFaults:
                 if deltas == self.stall:
                     await asyncio.Event().wait()
 
-    def whole(self, body: bytes) -> bytes:
-        """The body of a whole reply, or what `cut` and `garbage` leave of it."""
+    def damage_body(self, body: bytes) -> bytes:
+        """Return the body of a whole reply, or its first half where `cut` or `garbage` is set."""
         return body if self.cut is None and self.garbage is None else body[: len(body) // 2]
 
 
-_KINDS = {field.name: field.type for field in dataclasses.fields(InjectedFaults)}
+_FIELD_TYPES = {field.name: field.type for field in dataclasses.fields(InjectedFaults)}
 
 
-def parse_faults(words: str) -> InjectedFaults:
-    """The faults that a header or an option asks for; raises Refusal 400."""
-    given: dict[str, float | int | bool] = {}
-    for word in filter(None, (word.strip() for word in words.split(","))):
-        name, _, value = word.partition("=")
+def parse_faults(text: str) -> InjectedFaults:
+    """Return the faults that a header or an option asks for. Raises ServiceError 400 if one is unknown."""
+    fields: dict[str, float | int | bool] = {}
+    for item in filter(None, (item.strip() for item in text.split(","))):
+        name, _, value = item.partition("=")
         try:
-            match _KINDS.get(name.strip()):
+            match _FIELD_TYPES.get(name.strip()):
                 case "bool" if not value:
-                    given[name] = True
+                    fields[name] = True
                 case "float" if 0 <= float(value) <= 600:
-                    given[name] = float(value)
+                    fields[name] = float(value)
                 case "int | None" if name != "status" and int(value) >= 0:
-                    given[name] = int(value)
+                    fields[name] = int(value)
                 case "int | None" if 400 <= int(value) <= 599:
-                    given[name] = int(value)
+                    fields[name] = int(value)
                 case _:
                     raise ValueError
         except ValueError:
             raise ServiceError(
                 400,
-                f"{HEADER}: {word[:80]!r} is no fault; expected some of status=400…599, delay=SECONDS, error=N, cut=N, "
+                f"{HEADER}: {item[:80]!r} is no fault; expected some of status=400…599, delay=SECONDS, error=N, cut=N, "
                 "garbage=N, stall=N, drip, joined by commas",
                 code="invalid_value",
                 param=HEADER,
             ) from None
-    return InjectedFaults(**given)  # type: ignore[arg-type]  # each value has the type of its own field, which mypy cannot see
+    return InjectedFaults(**fields)  # type: ignore[arg-type]  # mypy cannot see that each value fits its field

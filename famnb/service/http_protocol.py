@@ -1,9 +1,13 @@
-"""One connection of a caller: HTTP as uvicorn speaks it, and what that lacks; what is asked and answered is the app's.
+"""HTTP/1 on one connection: uvicorn's protocol, and what it lacks.
 
-head     at most HEAD_LIMIT bytes are kept of it, and it must have come within `within` seconds
+head     at most HEAD_LIMIT bytes are kept of it, and it must have arrived within `head_timeout` seconds
 errors   HTTP that cannot be read gets the endpoint's own error body, never in the middle of an answer
-1.0      a stream ends with its connection: this version of HTTP knows no chunks
+1.0      a stream ends with its connection: this version of HTTP has no chunks
 upgrade  an offer to speak HTTP/2 or WebSocket is ignored, as HTTP allows, and the request itself answered
+
+uvicorn (0.54) does none of this: it keeps heads of any size for any time, answers unreadable HTTP with plain text, also
+inside a running answer, sends chunks to HTTP/1.0, and loses the body of a request that offers to upgrade. It has no
+documented interface below ASGI, so this builds on `HttpToolsProtocol`; `test_http_protocol.py` lists what it uses.
 """
 
 from __future__ import annotations
@@ -17,165 +21,172 @@ from starlette.types import Message
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from famnb.service.errors import ServiceError, encode_error, new_request_id
-from famnb.service.request_body import HEAD_LIMIT, HEAD_TOO_LARGE, head_too_large
+from famnb.service.request_body import HEAD_LIMIT, HEAD_TOO_LARGE, head_too_large_error
 
-_MOST = 2**20
-"""How many bytes of a head are read at all: so far a key may be too long, and yet be answered as a wrong one."""
-_REST = 1000
-"""How many bytes are left of an address or a header that is too large: enough to say what was wrong with it."""
+_MAX_HEAD = 2**20
+"""How many bytes of a head are read. More than HEAD_LIMIT, so that a key that is too long is a wrong key (401)."""
+_KEPT_OF_LARGE_FIELD = 1000
+"""How many bytes are kept of an address or a header that is too large: enough for an error message to show it."""
 _LINGER_S = 1.0
-"""How long a caller has to read why nothing more is read."""
-_UPGRADE = (b"upgrade", b"http2-settings")
+"""How long a caller has to read an error before the connection is closed."""
+_UPGRADE_HEADERS = (b"upgrade", b"http2-settings")
 """Headers that offer another protocol."""
 
 
 class ServiceProtocol(HttpToolsProtocol):
     """Serves the requests of one connection."""
 
-    within: float = 30.0
-    """Seconds that a caller has for the head of a request, from the connection or its first byte on."""
+    head_timeout: float = 30.0
+    """Seconds that a caller has for the head of a request, from the connection or the end of the last answer on."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.url = b""
-        self._kept = 0
-        """The size of what is kept of the head."""
-        self._unfinished = 0
-        """The size of what came of a head that is not complete."""
-        self._in_head = False
-        self._running: RequestResponseCycle | None = None
-        """The answer under way; uvicorn's `cycle` is the latest request's, which may have to wait for its turn."""
-        self._over = False
-        """Whether nothing is read any more."""
-        self._patience: asyncio.TimerHandle | None = None
+        self.url = b""  # uvicorn sets it with the first request; errors may come before that
+        self._head_size = 0
+        """The bytes of the current head that are kept."""
+        self._unfinished_size = 0
+        """The bytes that arrived of a head that is not complete."""
+        self._is_in_head = False
+        self._current: RequestResponseCycle | None = None
+        """The answer under way; uvicorn's `cycle` is the latest request's, which may be waiting for its turn."""
+        self._ignores_input = False
+        """Whether an error was sent: what arrives after it is dropped."""
+        self._head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
-        self._wait()
+        self._start_head_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._heard()
-        self._leave()
+        self._cancel_head_timer()
+        self._abandon_answer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._over:
+        """Replaces uvicorn's method, which answers errors itself and loses what follows an offer to upgrade."""
+        if self._ignores_input:
             return
+        # uvicorn 0.54's own first step; without it an idle connection's timer would close it inside the next answer.
         self._unset_keepalive_if_required()
         unread = data
         try:
             while unread:
-                unread = self._fed(unread)
+                unread = self._feed_parser(unread)
         except httptools.HttpParserError:
             self.send_400_response("")
             return
-        self._unfinished = self._unfinished + len(data) if self._in_head else 0
-        if self._unfinished > _MOST:
-            self._refuse(head_too_large())
-        elif self._running is None:
-            self._wait()  # while a request is being answered, its caller owes nothing
+        self._unfinished_size = self._unfinished_size + len(data) if self._is_in_head else 0
+        if self._unfinished_size > _MAX_HEAD:
+            self._send_error_and_close(head_too_large_error())
+        elif self._current is None:
+            self._start_head_timer()  # not while a request is being answered: its caller may take any time
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._in_head, self._kept = True, 0
+        self._is_in_head, self._head_size = True, 0
 
     def on_url(self, url: bytes) -> None:
-        super().on_url(url if self._fits(len(url)) else url[:_REST])
+        super().on_url(url if self._reserve_head(len(url)) else url[:_KEPT_OF_LARGE_FIELD])
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        super().on_header(name, value if self._fits(len(name) + len(value)) else value[:_REST])
+        fits = self._reserve_head(len(name) + len(value))
+        super().on_header(name, value if fits else value[:_KEPT_OF_LARGE_FIELD])
 
     def on_headers_complete(self) -> None:
-        self._in_head = False
+        self._is_in_head = False
+        # A request that offers to upgrade comes here again, read anew without the offer.
         if not self.parser.should_upgrade():
-            self._heard()
+            self._cancel_head_timer()
             super().on_headers_complete()
             if not self.pipeline:
-                self._running = self.cycle
+                self._current = self.cycle
             if self.scope["http_version"] == "1.0":
-                _unchunk(self.cycle)
+                _disable_chunks(self.cycle)
 
     def on_message_complete(self) -> None:
         if not self.parser.should_upgrade():
             super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        following = self.pipeline[-1][0] if self.pipeline else None
+        # uvicorn takes the next request off the pipeline and starts it.
+        next_cycle = self.pipeline[-1][0] if self.pipeline else None
         super().on_response_complete()
-        self._running = following
+        self._current = next_cycle
 
-    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's own words are no help
-        """Answer what cannot be read, in place of uvicorn's plain text."""
-        said = "this is no HTTP/1.1 request; check the address (http, not https), the method and the headers"
-        self._refuse(ServiceError(400, said, code="invalid_http"))
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's own message is no help
+        """Answer HTTP that cannot be read, in place of uvicorn's plain text."""
+        message = "this is no HTTP/1.1 request; check the address (http, not https), the method and the headers"
+        self._send_error_and_close(ServiceError(400, message, code="invalid_http"))
 
-    def _fed(self, data: bytes) -> bytes:
-        """Read some bytes; returns those that are to be read once more, without the offer to upgrade."""
+    def _feed_parser(self, data: bytes) -> bytes:
+        """Parse some bytes; returns those to be parsed next, where the request offered to upgrade."""
         try:
             self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade as offered:
+        except httptools.HttpParserUpgrade as upgrade:
             if self.parser.get_method() == b"CONNECT":
                 raise httptools.HttpParserError("this is no proxy") from None
-            return self._plain_head() + data[offered.args[0] :]
+            # The parser stops at the offer: it gets the head again without it, then the bytes after the head.
+            head = self._head_without_upgrade()
+            self.parser = httptools.HttpRequestParser(self)
+            return head + data[upgrade.args[0] :]
         return b""
 
-    def _plain_head(self) -> bytes:
-        """The head that was read, without its offer to upgrade, for a fresh parser."""
+    def _head_without_upgrade(self) -> bytes:
+        """Return the head that was read, without its offer to upgrade."""
         lines = [b"%b %b HTTP/1.1" % (self.parser.get_method(), self.url)]
         for name, value in self.headers:
             if name == b"connection":
                 options = [option.strip().lower() for option in value.split(b",")]
-                lines.append(b"connection: " + b", ".join(each for each in options if each not in _UPGRADE))
-            elif name not in _UPGRADE:
+                lines.append(b"connection: " + b", ".join(opt for opt in options if opt not in _UPGRADE_HEADERS))
+            elif name not in _UPGRADE_HEADERS:
                 lines.append(b"%b: %b" % (name, value))
-        self.parser = httptools.HttpRequestParser(self)
         return b"\r\n".join([*lines, b"", b""])
 
-    def _fits(self, size: int) -> bool:
-        """Whether a piece of the head can be kept whole; where one cannot, the app is told."""
-        if self._kept + size > HEAD_LIMIT:
+    def _reserve_head(self, size: int) -> bool:
+        """Whether a piece of the head can be kept whole; if it cannot, the request is marked as too large."""
+        if self._head_size + size > HEAD_LIMIT:
             self.scope["state"][HEAD_TOO_LARGE] = True
             return False
-        self._kept += size
+        self._head_size += size
         return True
 
-    def _wait(self) -> None:
-        """Give the caller a while for the head; bytes that come one by one do not make it longer."""
-        if self._patience is None:
-            self._patience = self.loop.call_later(self.within, self._give_up)
+    def _start_head_timer(self) -> None:
+        # Never restarted: bytes that come one by one do not make the time longer.
+        if self._head_timer is None:
+            self._head_timer = self.loop.call_later(self.head_timeout, self._on_head_timeout)
 
-    def _heard(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
+    def _cancel_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
 
-    def _give_up(self) -> None:
-        self._patience = None
-        if self._in_head:
-            said = f"the head of the request did not arrive within {self.within:g} s; send it faster"
-            self._refuse(ServiceError(408, said))
+    def _on_head_timeout(self) -> None:
+        self._head_timer = None
+        if self._is_in_head:
+            message = f"the head of the request did not arrive within {self.head_timeout:g} s; send it faster"
+            self._send_error_and_close(ServiceError(408, message))
         else:
             self.transport.close()
 
-    def _leave(self) -> None:
-        """Give up the answer under way, as one whose caller is gone."""
-        if self._running is not None:
-            self._running.disconnected = True
-            self._running.message_event.set()
+    def _abandon_answer(self) -> None:
+        """Have the application see a disconnect; uvicorn tells it to the latest request only."""
+        if self._current is not None:
+            self._current.disconnected = True
+            self._current.message_event.set()
 
-    def _refuse(self, refusal: ServiceError) -> None:
-        """Answer in the shape of the endpoint, as far as the path is known, and close the connection.
+    def _send_error_and_close(self, error: ServiceError) -> None:
+        """Answer in the format of the endpoint, as far as the path is known, and close the connection.
 
-        Where an answer has begun already, it is broken off: this would become a part of it.
+        An answer that has begun is broken off instead: the error would become a part of it.
         """
-        self._over = True
-        begun = self._running is not None and self._running.response_started
-        self._leave()
-        if begun:
+        self._ignores_input = True
+        has_begun = self._current is not None and self._current.response_started
+        self._abandon_answer()
+        if has_begun:
             self.transport.close()
         elif not self.transport.is_closing():
             path = self.url.partition(b"?")[0].decode("latin-1")
-            body = encode_error(path, refusal)
+            body = encode_error(path, error)
             headers = [
                 *self.server_state.default_headers,
                 (b"content-type", b"application/json"),
@@ -183,21 +194,22 @@ class ServiceProtocol(HttpToolsProtocol):
                 (b"connection", b"close"),
                 (b"x-request-id", new_request_id()),
             ]
-            status = f"HTTP/1.1 {refusal.status} {http.HTTPStatus(refusal.status).phrase}".encode()
-            lines = [status, *(b"%b: %b" % header for header in headers), b"", body]
+            status_line = f"HTTP/1.1 {error.status} {http.HTTPStatus(error.status).phrase}".encode()
+            lines = [status_line, *(b"%b: %b" % header for header in headers), b"", body]
             self.transport.write(b"\r\n".join(lines))
-            # Closed at once, with bytes of the caller's unread, the connection would be reset and the answer lost.
+            # Closed at once, with unread bytes of the caller's, the connection would be reset and the answer lost.
             self.transport.write_eof()
             self.loop.call_later(_LINGER_S, self.transport.close)
 
 
-def _unchunk(cycle: RequestResponseCycle) -> None:
-    """Have a response written as it is, each piece as long as it is, where uvicorn would put it into chunks."""
-    write = cycle.send
+def _disable_chunks(cycle: RequestResponseCycle) -> None:
+    """Have a response body written as it is; uvicorn 0.54 would use chunks, which HTTP/1.0 does not have."""
+    send_chunk = cycle.send
 
     async def send(message: Message) -> None:
+        # Without chunks uvicorn wants to know the length beforehand: every piece is exactly as long as it is.
         cycle.expected_content_length = len(message.get("body", b""))
-        await write(message)  # type: ignore[arg-type]  # starlette's words for the same message
+        await send_chunk(message)  # type: ignore[arg-type]  # starlette's type of the same message
 
     cycle.chunked_encoding = False
-    cycle.send = send  # type: ignore[method-assign,assignment]  # the only place where the framing is decided
+    cycle.send = send  # type: ignore[method-assign,assignment]  # the only place where uvicorn decides the framing

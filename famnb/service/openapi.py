@@ -1,4 +1,4 @@
-"""The service's own description, in OpenAPI, drawn from the request models; nothing of it is written twice."""
+"""The OpenAPI document of the service, generated from the request models."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ _STATUSES = {
 
 
 @functools.cache
-def description(endpoints: tuple[Endpoint, ...], *, strict: bool = False) -> dict[str, Any]:
-    """The OpenAPI document of an address that serves these endpoints; unless `strict`, unknown fields are allowed."""
+def openapi_document(endpoints: tuple[Endpoint, ...], *, strict: bool = False) -> dict[str, Any]:
+    """Return the OpenAPI document of an address with these endpoints; unless `strict`, unknown fields are allowed."""
+    # Cached, since pydantic takes tens of milliseconds to generate the schemas.
     models = [(endpoint.request, "validation") for endpoint in endpoints]
     _, schemas = models_json_schema(models, ref_template="#/components/schemas/{model}")  # type: ignore[arg-type]
     return {
         "openapi": "3.1.0",
         "info": {"title": "Text generation API", "version": "1"},
         "components": {
-            "schemas": schemas["$defs"] if strict else _open(schemas["$defs"]),
+            "schemas": schemas["$defs"] if strict else _allow_unknown_fields(schemas["$defs"]),
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{"key": []}],
@@ -34,15 +35,17 @@ def description(endpoints: tuple[Endpoint, ...], *, strict: bool = False) -> dic
     }
 
 
-def _open(schema: Any) -> Any:
-    """A schema without its bans on unknown fields."""
+def _allow_unknown_fields(schema: Any) -> Any:
+    """Return a schema without `additionalProperties: false`."""
     match schema:
         case dict():
             return {
-                key: _open(value) for key, value in schema.items() if (key, value) != ("additionalProperties", False)
+                key: _allow_unknown_fields(value)
+                for key, value in schema.items()
+                if (key, value) != ("additionalProperties", False)
             }
         case list():
-            return [_open(item) for item in schema]
+            return [_allow_unknown_fields(item) for item in schema]
         case _:
             return schema
 
@@ -57,6 +60,6 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
         "requestBody": {"required": True, "content": {"application/json": {"schema": request}}},
         "responses": {
             "200": {"description": "one JSON object, or an event stream when `stream` is true", "content": reply},
-            **{status: {"description": said, "content": failure} for status, said in _STATUSES.items()},
+            **{status: {"description": text, "content": failure} for status, text in _STATUSES.items()},
         },
     }

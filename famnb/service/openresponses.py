@@ -14,13 +14,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from famnb.endpoints import Endpoint
 from famnb.events import Done, Event, Usage
 from famnb.reply import Reply
-from famnb.request import Request, ResponsesRequest
+from famnb.request import ResponsesRequest
 from famnb.request.responses import TextFormat
 from famnb.wire import lenient_json, responses, sse
-from famnb.wire.dialect import Dialect
 from famnb.wire.responses import ResponsesWriter
 
 _DATA = len(b"data: ")
@@ -29,14 +27,7 @@ _DONES = ("response.output_text.done", "response.refusal.done")
 _TEXTS = ("response.output_text.delta", "response.output_text.done")
 
 
-def dialect_of(endpoint: Endpoint, request: Request, *, profile: str) -> Dialect:
-    """How the reply to a request is written under a profile: by the endpoint's own dialect, but for responses."""
-    if profile == "openresponses" and isinstance(request, ResponsesRequest):
-        return OpenResponses(request)
-    return endpoint.dialect
-
-
-class OpenResponses:
+class OpenResponsesDialect:
     """The responses dialect as the profile wants it, for the reply to one request."""
 
     read = staticmethod(responses.read)
@@ -74,7 +65,7 @@ class OpenResponses:
 class Writer:
     """Writes the events of one response as the dialect does, and adds to each."""
 
-    def __init__(self, dialect: OpenResponses) -> None:
+    def __init__(self, dialect: OpenResponsesDialect) -> None:
         self._dialect = dialect
         self._inner = ResponsesWriter(named=False)
         self._usage = Usage()

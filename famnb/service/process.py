@@ -1,4 +1,7 @@
-"""The service beside this process: starts it, knows where it is, ends it; loads nothing of a web server itself."""
+"""Starts and ends the service as a child process: `serve` and the `Server` it returns.
+
+Imports nothing of a web server, so that a notebook that only starts the service stays light.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,9 @@ from famnb.errors import ConnectError
 from famnb.service.settings import Options
 
 SERVICE_URL = "FAMNB_SERVICE_URL"
-"""The environment variable by which `famnb lab` tells its kernels where the service is, and they their children."""
+"""The environment variable with the address of the service, set by `famnb lab` for its kernels and their children."""
 KEY_VARIABLE = "FAMNB_SERVICE_KEY"
-"""The environment variable that carries the keys to the child: never its arguments, which every user can list."""
+"""The environment variable with the keys. Never an argument of the child: every user of the machine can list those."""
 
 
 class Server:
@@ -47,9 +50,9 @@ class Server:
         return self._process.poll() is None
 
     def close(self) -> None:
-        """End the service, its open streams included, and wait until it is gone; calling it again does nothing."""
+        """End the service, its open streams included, and wait for its process; a second call does nothing."""
         atexit.unregister(self.close)
-        _end(self._process)
+        _stop(self._process)
         self._log.close()
 
     def __enter__(self) -> Self:
@@ -65,65 +68,69 @@ class Server:
 
 
 def serve(*, start_timeout: float = 30.0, **options: Any) -> Server:
-    """Start the local service in a child process that ends with this one; raises ConnectError when it cannot.
+    """Start the local service in a child process that ends with this one. Raises ConnectError if it does not start.
 
     `options` are the fields of `famnb.service.settings.Options`, such as `port=0`, `alt_port=None`, `key=None`,
     `seed=0`, `time_scale=1.0`, `strict=False`, `fault=""`; `upstream="http://127.0.0.1:8000"` has a real engine answer,
     whose key the child reads from the environment variable that `upstream_key` names; `store="responses.sqlite"` keeps
     responses in a file, so that conversations go on after a restart.
     """
-    chosen = Options(**options)
-    arguments = {field.name: getattr(chosen, field.name) for field in dataclasses.fields(chosen) if field.name != "key"}
-    log = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the child
+    # Checked here as well as in the child, so that a wrong option raises the exception itself.
+    settings = Options(**options)
+    arguments = {
+        field.name: getattr(settings, field.name) for field in dataclasses.fields(settings) if field.name != "key"
+    }
+    log = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the child; a pipe nobody reads would fill up
     process = spawn(
         [sys.executable, "-m", "famnb.service", msgspec.json.encode(arguments, enc_hook=str).decode()],
-        {KEY_VARIABLE: " ".join(chosen.keys())},
+        {KEY_VARIABLE: " ".join(settings.keys())},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=log,
-        # Of its own session, or an interrupt meant for a notebook cell would end the service as well.
+        # A session of its own: an interrupt meant for a notebook cell reaches the whole process group of the kernel.
         start_new_session=True,
     )
     if isinstance(process, OSError):
         log.close()
         raise ConnectError(f"the local service did not start: {process}")
     assert process.stdout is not None
-    late = threading.Timer(start_timeout, process.kill)
-    late.start()
+    # `readline` has no timeout; it returns once the child is killed.
+    killer = threading.Timer(start_timeout, process.kill)
+    killer.start()
     try:
         line = process.stdout.readline()
     except BaseException:
-        _end(process)
+        _stop(process)
         raise
     finally:
-        late.cancel()
+        killer.cancel()
     try:
-        said = msgspec.json.decode(line)
-        where = {name: said[name] for name in ("url", "alt_url", "key", "pid")}
-        return Server(**where, process=process, log=log)
+        message = msgspec.json.decode(line)
+        fields = {name: message[name] for name in ("url", "alt_url", "key", "pid")}
+        return Server(**fields, process=process, log=log)
     except (msgspec.DecodeError, KeyError, TypeError):
-        raise _not_started(process, log, start_timeout) from None
+        raise _start_error(process, log, start_timeout) from None
 
 
 def announce(server: Server) -> None:
-    """Tell the processes that this one starts, and its own `connect`, where a service is and its key."""
+    """Put the address and the key of a service into the environment, for child processes and this one's `connect`."""
     os.environ.update({SERVICE_URL: server.url, KEY_VARIABLE: server.key})
 
 
 def spawn(command: Sequence[str], variables: Mapping[str, str], **options: Any) -> subprocess.Popen[bytes] | OSError:
-    """A child process with more environment variables, or why there is none.
+    """Start a child process with additional environment variables; returns the OSError if it cannot be started.
 
-    The failure is given back rather than raised: a traceback may show the variables of its frames, and these frames'
-    have the whole environment, keys included.
+    The error is returned rather than raised: a verbose traceback shows the variables of its frames, and these frames
+    hold the whole environment, keys included.
     """
     try:
         return subprocess.Popen(command, env={**os.environ, **variables}, **options)  # noqa: S603 - our own commands
-    except OSError as failure:
-        return failure.with_traceback(None)
+    except OSError as error:
+        return error.with_traceback(None)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a child: it stops at the end of its input; if it does not, it is killed."""
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End a child: it stops at the end of its input, or is killed after three seconds."""
     assert process.stdin is not None
     assert process.stdout is not None
     with contextlib.suppress(OSError):
@@ -136,11 +143,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.stdout.close()
 
 
-def _not_started(process: subprocess.Popen[bytes], log: IO[bytes], start_timeout: float) -> ConnectError:
-    """The error for a child that did not say where it is, with the end of what it said instead."""
-    _end(process)
+def _start_error(process: subprocess.Popen[bytes], log: IO[bytes], start_timeout: float) -> ConnectError:
+    """Return the error for a child that did not write its first line, with the end of its standard error."""
+    _stop(process)
     log.seek(0)
-    said = log.read().decode(errors="replace").strip()[-2000:]
+    output = log.read().decode(errors="replace").strip()[-2000:]
     log.close()
-    reason = said or f"it ended with status {process.returncode} (or took longer than {start_timeout:g} s) in silence"
+    reason = output or f"it ended with status {process.returncode} (or took longer than {start_timeout:g} s) in silence"
     return ConnectError(f"the local service did not start: {reason}")

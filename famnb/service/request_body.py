@@ -1,12 +1,11 @@
-"""From a body's bytes to a valid request, or to a Refusal that names the field; what follows is left to others.
+"""Requests as they arrive: the head's size checked, the body read, decoded and validated.
 
-MERGED: Work on large requests beside the event loop, so that other callers are served meanwhile; what work is the
-caller's.
+    check_head (431) ── read_body (400, 408, 413) ── parse_request (400) ── Request
 
-What takes long with a body of many megabytes is Python code for each message, and that lets the event loop in every
-few milliseconds. Half of the 3.8 s that 550,000 messages took went to the garbage collector, which looked through all
-of the growing request again and again, and held everything up for up to 0.3 s each time; hence `collect_rarely`.
-MERGED: Reading a request: no larger than allowed, no slower than allowed; what it says is left to validation.
+Large bodies are handled in a thread, so that other callers are served meanwhile. What takes long with a body of many
+megabytes is Python code for each message, which lets the event loop in every few milliseconds. Half of the 3.8 s that
+550,000 messages took went to the garbage collector, which looked through all of the growing request again and again,
+and held everything up for up to 0.3 s each time; hence `collect_rarely`.
 """
 
 from __future__ import annotations
@@ -27,42 +26,110 @@ from famnb.request import Request
 from famnb.request.base import expected, where
 from famnb.service.errors import ServiceError
 
-DEEPEST = 100
+HEAD_LIMIT = 65_536
+"""How many bytes of a request's address and headers are kept."""
+HEAD_TOO_LARGE = "head_too_large"
+"""The name in `request.state` under which the HTTP protocol says that part of the head was dropped."""
+MAX_DEPTH = 100
 """How many levels of lists and objects a body may have."""
+LARGE = 256_000
+"""The bytes, or characters, from which a request counts as large; a smaller one takes a few milliseconds at most."""
+_GC_THRESHOLDS = (50_000, 50, 20)
+"""The thresholds of `gc.set_threshold` while the service runs."""
+
+_Result = TypeVar("_Result")
+# One thread: Python code in several would take the interpreter from the event loop for longer, and finish no sooner.
+_executor = ThreadPoolExecutor(1, thread_name_prefix="famnb-large")
 
 
-def parsed(endpoint: Endpoint, body: bytes, *, strict: bool = False) -> Request:
-    """The request that a body holds; unknown fields are ignored unless `strict`. Raises Refusal."""
-    value = _decoded(body)
+def check_head(request: HTTPRequest) -> None:
+    """Raise ServiceError 431 if the request's head was too large to be kept.
+
+    To be called once the key is known to be valid: a wrong key of any length is answered with 401.
+    """
+    if getattr(request.state, HEAD_TOO_LARGE, False):
+        raise head_too_large_error()
+
+
+def head_too_large_error() -> ServiceError:
+    """Return the error for a head beyond the limit."""
+    message = f"the address and headers are larger than {HEAD_LIMIT:,} bytes; send fewer or shorter ones"
+    return ServiceError(431, message, headers={"connection": "close"})
+
+
+async def read_body(request: HTTPRequest, *, limit: int, timeout: float) -> bytes:  # noqa: ASYNC109 - it is reported
+    """Return the whole body.
+
+    Raises ServiceError 400 if it is compressed, 413 beyond `limit` bytes, 408 after `timeout` seconds. What the caller
+    goes on sending after an error is dropped by the server as it comes; a closed connection would lose the answer.
+    """
+    encoding = request.headers.get("content-encoding", "identity")
+    if encoding.lower() != "identity":
+        message = f"content-encoding: expected a body as it is, got one in {encoding[:40]!r}; send plain JSON"
+        raise ServiceError(400, message, code="invalid_json", param="content-encoding")
+    content_length = request.headers.get("content-length", "")
+    # Cut to 20 digits, more than any size has: `int` is slow for long texts, and raises beyond 4,300 digits.
+    if content_length.isdecimal() and int(content_length[:20]) > limit:
+        raise _body_too_large_error(limit)
+    chunks: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(timeout):
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size > limit:  # a chunked body has no content-length
+                    raise _body_too_large_error(limit)
+                chunks.append(chunk)
+    except TimeoutError:
+        raise ServiceError(
+            408,
+            f"the body did not arrive within {timeout:g} s ({size:,} bytes did); send it faster or smaller",
+            headers={"connection": "close"},
+        ) from None
+    return b"".join(chunks)
+
+
+def _body_too_large_error(limit: int) -> ServiceError:
+    return ServiceError(413, f"the body is larger than {limit:,} bytes; send less")
+
+
+def parse_request(endpoint: Endpoint, body: bytes, *, strict: bool = False) -> Request:
+    """Return the request that a body holds; unknown fields are ignored unless `strict`.
+
+    Raises ServiceError 400, which names the field, if the body is not a valid request.
+    """
+    value = _decode_object(body)
     try:
         return endpoint.request.model_validate(value, extra="forbid" if strict else "ignore")
     except pydantic.ValidationError as error:
-        raise _refused(error) from None
+        raise _validation_error(error) from None
 
 
-def _decoded(body: bytes) -> dict[str, Any]:
+def _decode_object(body: bytes) -> dict[str, Any]:
     try:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        said = "the body is empty" if not body.strip() else f"the body is not valid JSON ({error})"
-        raise ServiceError(400, f"{said}; send one JSON object", code="invalid_json") from None
+        problem = "the body is empty" if not body.strip() else f"the body is not valid JSON ({error})"
+        raise ServiceError(400, f"{problem}; send one JSON object", code="invalid_json") from None
     except RecursionError:
-        raise _too_deep() from None
+        raise _too_deep_error() from None
     if not isinstance(value, dict):
-        kind = {type(None): "null", bool: "a boolean", str: "a string", list: "an array"}.get(type(value), "a number")
-        raise ServiceError(400, f"the body is {kind}; send one JSON object", code="invalid_json")
+        type_name = {type(None): "null", bool: "a boolean", str: "a string", list: "an array"}.get(
+            type(value), "a number"
+        )
+        raise ServiceError(400, f"the body is {type_name}; send one JSON object", code="invalid_json")
     # Counting brackets is cheap, and settles it for all but large bodies.
-    if body.count(b"[") + body.count(b"{") > DEEPEST and _deeper(value, DEEPEST):
-        raise _too_deep()
+    if body.count(b"[") + body.count(b"{") > MAX_DEPTH and _is_deeper(value, MAX_DEPTH):
+        raise _too_deep_error()
     return value
 
 
-def _too_deep() -> ServiceError:
-    return ServiceError(400, f"the body is nested more than {DEEPEST} levels deep; flatten it", code="invalid_json")
+def _too_deep_error() -> ServiceError:
+    return ServiceError(400, f"the body is nested more than {MAX_DEPTH} levels deep; flatten it", code="invalid_json")
 
 
-def _deeper(value: dict[str, Any], limit: int) -> bool:
-    """Whether lists and objects are nested more than `limit` levels, without recursion."""
+def _is_deeper(value: dict[str, Any], limit: int) -> bool:
+    """Whether lists and objects are nested more than `limit` levels; level by level, since recursion has a limit."""
     level: list[Any] = [value]
     for _ in range(limit):
         level = [
@@ -76,104 +143,45 @@ def _deeper(value: dict[str, Any], limit: int) -> bool:
     return True
 
 
-def _refused(error: pydantic.ValidationError) -> ServiceError:
-    """The refusal for what is wrong with a body: it names the first field at fault and says all faults."""
-    faults = error.errors(include_url=False)
-    places = [where(fault["loc"]) for fault in faults]
-    said = dict.fromkeys(
-        f"{place or 'the body'}: {expected(fault)}" for place, fault in zip(places, faults, strict=True)
+def _validation_error(error: pydantic.ValidationError) -> ServiceError:
+    """Return the error for a body that is no valid request: `param` is the first wrong field, the message names all."""
+    details = error.errors(include_url=False)
+    fields = [where(detail["loc"]) for detail in details]
+    # A dict keeps the order and drops repetitions: alternatives of one field may report the same problem.
+    problems = list(
+        dict.fromkeys(
+            f"{field or 'the body'}: {expected(detail)}" for field, detail in zip(fields, details, strict=True)
+        )
     )
-    shown = list(said)[:10]
-    more = f"; and {len(said) - len(shown)} more" if len(said) > len(shown) else ""
-    # Places hold the caller's own keys, which may be as long as the body.
-    return ServiceError(400, "; ".join(shown)[:2000] + more, code=_code(faults[0]), param=places[0][:200] or None)
+    more = f"; and {len(problems) - 10} more" if len(problems) > 10 else ""
+    # Cut, since field names include keys of the caller's own, which may be as long as the body.
+    message = "; ".join(problems[:10])[:2000] + more
+    return ServiceError(400, message, code=_error_code(details[0]), param=fields[0][:200] or None)
 
 
-def _code(fault: Any) -> str:
-    if fault["type"] == "missing":
+def _error_code(detail: Any) -> str:
+    if detail["type"] == "missing":
         return "missing_required_parameter"
-    if fault["loc"] == ("model",) and isinstance(fault["input"], str):
+    if detail["loc"] == ("model",) and isinstance(detail["input"], str):
         return "model_not_found"
     return "invalid_value"
 
 
-LARGE = 256_000
-"""Bytes, or characters, from which a request is large; a smaller one takes a few milliseconds at most."""
-_THRESHOLDS = (50_000, 50, 20)
-"""New objects until the collector looks at these, such rounds until it looks at survivors, and those until at all."""
-
-_Made = TypeVar("_Made")
-# One thread: more would take the interpreter from the event loop for longer, and have no more of it among them.
-_worker = ThreadPoolExecutor(1, thread_name_prefix="famnb-large")
-
-
-async def beside(work: Callable[[], _Made], *, size: int) -> _Made:
-    """What some work makes: at once for a small size, else in a thread while the event loop goes on."""
+async def run_without_blocking(work: Callable[[], _Result], *, size: int) -> _Result:
+    """Return what `work()` returns; from a size of `LARGE` on it runs in a thread while the event loop goes on."""
     if size < LARGE:
         return work()
-    return await asyncio.get_running_loop().run_in_executor(_worker, work)
+    return await asyncio.get_running_loop().run_in_executor(_executor, work)
 
 
 @contextlib.contextmanager
 def collect_rarely() -> Iterator[None]:
-    """Have the garbage collector leave alone what is there now, and look at new objects seldom."""
-    usual = gc.get_threshold()
+    """Have the garbage collector ignore what exists now, and look at new objects seldom, inside the `with` block."""
+    thresholds = gc.get_threshold()
     gc.freeze()
-    gc.set_threshold(*_THRESHOLDS)
+    gc.set_threshold(*_GC_THRESHOLDS)
     try:
         yield
     finally:
-        gc.set_threshold(*usual)
+        gc.set_threshold(*thresholds)
         gc.unfreeze()
-
-
-HEAD_LIMIT = 65_536
-"""How many bytes of a request's address and headers are kept."""
-HEAD_TOO_LARGE = "head_too_large"
-"""Where the state of a request says that some of its head was not kept."""
-
-
-def check_head(request: HTTPRequest) -> None:
-    """Raise Refusal 431 for a request whose head is too large to be kept; to be asked once its key is known."""
-    if getattr(request.state, HEAD_TOO_LARGE, False):
-        raise head_too_large()
-
-
-def head_too_large() -> ServiceError:
-    """The answer to a head beyond the limit."""
-    said = f"the address and headers are larger than {HEAD_LIMIT:,} bytes; send fewer or shorter ones"
-    return ServiceError(431, said, headers={"connection": "close"})
-
-
-async def body_of(request: HTTPRequest, *, limit: int, within: float) -> bytes:
-    """The whole body; raises Refusal 400 if it is compressed, 413 beyond `limit` bytes, 408 after `within` seconds.
-
-    What a refused caller goes on sending is dropped by the server as it comes, so that it lives to read the answer.
-    """
-    encoding = request.headers.get("content-encoding", "identity")
-    if encoding.lower() != "identity":
-        said = f"content-encoding: expected a body as it is, got one in {encoding[:40]!r}; send plain JSON"
-        raise ServiceError(400, said, code="invalid_json", param="content-encoding")
-    declared = request.headers.get("content-length", "")
-    if declared.isdecimal() and int(declared[:20]) > limit:
-        raise _too_large(limit)
-    chunks: list[bytes] = []
-    size = 0
-    try:
-        async with asyncio.timeout(within):
-            async for chunk in request.stream():
-                size += len(chunk)
-                if size > limit:
-                    raise _too_large(limit)
-                chunks.append(chunk)
-    except TimeoutError:
-        raise ServiceError(
-            408,
-            f"the body did not arrive within {within:g} s ({size:,} bytes did); send it faster or smaller",
-            headers={"connection": "close"},
-        ) from None
-    return b"".join(chunks)
-
-
-def _too_large(limit: int) -> ServiceError:
-    return ServiceError(413, f"the body is larger than {limit:,} bytes; send less")

@@ -1,4 +1,4 @@
-"""Runs the service in this process: socket, web server, the first line of output, and the ways to end it."""
+"""Runs the service in this process: sockets, the web server, the first line of output, and the ways to stop it."""
 
 from __future__ import annotations
 
@@ -27,51 +27,55 @@ if sys.platform != "win32":
     import resource
 
 _GRACE_S = 1
-"""How long callers have to read the end of their streams, once the service ends."""
-_FILES = (65_536, 10_240)
-"""How many open files to ask for where all that there may be are refused."""
+"""How many seconds callers have to read the end of their streams, once the shutdown begins."""
+_FILE_LIMITS = (65_536, 10_240)
+"""The numbers of open files to ask for, one after the other, where the system refuses its own maximum."""
 
 
 class _WebServer(uvicorn.Server):
     """A web server that says where it is once it accepts connections."""
 
-    def __init__(self, config: uvicorn.Config, line: bytes, *, engine: Engine, store: Store, ending: Shutdown) -> None:
+    def __init__(
+        self, config: uvicorn.Config, first_line: bytes, *, engine: Engine, store: Store, shutdown: Shutdown
+    ) -> None:
         super().__init__(config)
-        self._line = line
+        self._first_line = first_line
         self._engine = engine
         self._store = store
-        self._ending = ending
-        self._warned: asyncio.Task[None] | None = None
+        self._shutdown = shutdown
+        self._warning_task: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept connections, then write the first line."""
         await super().startup(sockets)
-        sys.stdout.buffer.write(self._line + b"\n")
+        sys.stdout.buffer.write(self._first_line + b"\n")
         sys.stdout.buffer.flush()
-        self._warned = asyncio.create_task(self._warn())
+        # Not awaited, for an upstream may take seconds to answer; kept, since a task without a reference may vanish.
+        self._warning_task = asyncio.create_task(self._warn_about_engine())
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End open streams properly, give callers slow to read their time, and close what is open."""
-        self._ending.begin()
+        """End open streams properly, give slow callers time to read, then close the store and the engine."""
+        self._shutdown.begin()
         await super().shutdown(sockets)
         if self.server_state.tasks:
-            # Those still there were cancelled just now; what they have to store, they do before they end.
+            # uvicorn cancelled these just now, without waiting; they still have to store what came of their responses.
             await asyncio.wait(self.server_state.tasks, timeout=_GRACE_S)
         await self._store.aclose()
         await self._engine.aclose()
 
-    async def _warn(self) -> None:
-        """Say on standard error what keeps the engine from answering; it is served all the same."""
+    async def _warn_about_engine(self) -> None:
+        """Write to standard error why the engine cannot answer yet, if so; the service runs all the same."""
         match (await self._engine.state()).get("upstream"):
             case "down":
-                said = "the upstream does not answer yet; calls fail until it does"
+                warning = "the upstream does not answer yet; calls fail until it does"
             case "unauthorized":
-                said = "the upstream refuses the key; say with --upstream-key which variable has the right one"
+                warning = "the upstream refuses the key; say with --upstream-key which variable has the right one"
             case _:
                 return
-        print(f"famnb: {said}", file=sys.stderr, flush=True)  # noqa: T201 - whoever started it reads it
+        print(f"famnb: {warning}", file=sys.stderr, flush=True)  # noqa: T201 - whoever started it reads it
 
-    def end_with_stdin(self) -> None:
-        """Stop once whoever started the service has no more need of it, or is gone."""
+    def stop_at_end_of_stdin(self) -> None:
+        """Stop once standard input ends: whoever started the service has closed it, or has died."""
         with contextlib.suppress(OSError):
             while os.read(0, 4096):
                 pass
@@ -79,41 +83,45 @@ class _WebServer(uvicorn.Server):
 
 
 def run(*, until_eof: bool = False, **options: Any) -> int:
-    """Serve until interrupted, or until the end of standard input; returns the exit status.
+    """Serve until interrupted, with `until_eof` also until the end of standard input; returns the exit status.
 
     `options` are the fields of `famnb.service.settings.Options`. The first line on standard output is one JSON
     object `{"url", "key", "pid", "alt_url"}`, written once connections are accepted; everything else goes to standard
     error. `alt_url` is the `url` unless there is an `alt_port`.
     """
-    chosen = Options(**options)
-    _open_many()
-    keys = chosen.keys() or (new_key(),)
-    wanted = (chosen.port,) if chosen.alt_port is None else (chosen.port, chosen.alt_port)
-    sockets = [_listening(chosen.host, port) for port in wanted]
-    ports = [listening.getsockname()[1] for listening in sockets]
-    url, alt_url = _url(chosen.host, ports[0]), _url(chosen.host, ports[-1])
-    line = {"url": url, "key": keys[0], "pid": os.getpid(), "alt_url": alt_url}
-    engine, store, ending = create_engine(chosen), create_store(chosen), Shutdown()
-    alt_port = None if chosen.alt_port is None else ports[-1]
-    app = create_app(chosen, keys=keys, engine=engine, store=store, ending=ending, alt_port=alt_port)
-    web = _WebServer(
-        _config(app, within=chosen.upload_timeout), msgspec.json.encode(line), engine=engine, store=store, ending=ending
+    settings = Options(**options)
+    _raise_file_limit()
+    keys = settings.keys() or (new_key(),)
+    wanted_ports = (settings.port,) if settings.alt_port is None else (settings.port, settings.alt_port)
+    sockets = [_listen(settings.host, port) for port in wanted_ports]
+    ports = [listener.getsockname()[1] for listener in sockets]
+    url, alt_url = _url(settings.host, ports[0]), _url(settings.host, ports[-1])
+    first_line = {"url": url, "key": keys[0], "pid": os.getpid(), "alt_url": alt_url}
+    engine, store, shutdown = create_engine(settings), create_store(settings), Shutdown()
+    alt_port = None if settings.alt_port is None else ports[-1]
+    app = create_app(settings, keys=keys, engine=engine, store=store, shutdown=shutdown, alt_port=alt_port)
+    server = _WebServer(
+        _uvicorn_config(app, head_timeout=settings.upload_timeout),
+        msgspec.json.encode(first_line),
+        engine=engine,
+        store=store,
+        shutdown=shutdown,
     )
     if until_eof:
-        threading.Thread(target=web.end_with_stdin, name="famnb-stdin", daemon=True).start()
+        threading.Thread(target=server.stop_at_end_of_stdin, name="famnb-stdin", daemon=True).start()
     with contextlib.suppress(KeyboardInterrupt), collect_rarely():
-        web.run(sockets=sockets)
+        server.run(sockets=sockets)
     return 0
 
 
-def _config(app: ASGIApp, *, within: float) -> uvicorn.Config:
-    class Timed(ServiceProtocol):
-        """A connection with the patience that the options say."""
+def _uvicorn_config(app: ASGIApp, *, head_timeout: float) -> uvicorn.Config:
+    class Protocol(ServiceProtocol):
+        """The protocol with the timeout of the options: uvicorn takes a class and makes the objects itself."""
 
-    Timed.within = within
+    Protocol.head_timeout = head_timeout
     return uvicorn.Config(
         app,
-        http=Timed,
+        http=Protocol,
         ws="none",
         lifespan="off",
         log_level="warning",
@@ -127,10 +135,11 @@ def _config(app: ASGIApp, *, within: float) -> uvicorn.Config:
     )
 
 
-def _listening(host: str, port: int) -> socket.socket:
-    """A socket that listens at the host and port; raises ConnectError when it cannot."""
+def _listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens at the host and port. Raises ConnectError if it cannot."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
+        # Room for a thousand callers who connect at once; the system may allow fewer.
         return socket.create_server((host, port), family=family, backlog=2048)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
@@ -139,19 +148,20 @@ def _listening(host: str, port: int) -> socket.socket:
         ) from None
 
 
-def _open_many() -> None:
-    """Have as many files open as the system allows: each caller is one, each call of an upstream another."""
+def _raise_file_limit() -> None:
+    """Allow this process as many open files as the system permits: each caller is one, each upstream call another."""
     if sys.platform == "win32":
         return  # there is no such limit
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    # Some systems say that there is no limit, and refuse it all the same.
-    for wanted in (most, *_FILES):
+    hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    # Some systems report an unlimited maximum and refuse to set it.
+    for limit in (hard_limit, *_FILE_LIMITS):
         with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard_limit))
             return
 
 
 def _url(host: str, port: int) -> str:
-    """Where callers find a service that listens at this host."""
+    """Return the address at which callers reach a service that listens at `host`."""
+    # The addresses that mean "every interface" cannot be called everywhere; the local one can.
     reachable = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104 - nothing binds here
     return f"http://[{reachable}]:{port}" if ":" in reachable else f"http://{reachable}:{port}"

@@ -1,4 +1,4 @@
-"""What the service can be told when it starts, declared once for `run`, `serve` and the command line."""
+"""The options of the service, declared once for `run`, `serve` and the command line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from famnb.errors import CredentialError, InvalidRequest
 from famnb.validation import check_number
 
 PROFILES = ("", "openresponses")
-"""What the service may conform to beyond the document."""
+"""Specifications that the service can follow beyond the API document; empty for none."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,27 +28,27 @@ class Options:
     key: str | Sequence[str] | None = dataclasses.field(default=None, repr=False)
     """The API key that callers must send, or several; a random one when None."""
     seed: int = 0
-    """Another seed gives other answers."""
+    """Of the simulated engine: another seed gives other answers."""
     time_scale: float = 1.0
-    """How slow simulated time runs: 1 is lifelike, 0 does not wait at all."""
+    """The factor of all simulated waits: 1 is lifelike, 0 does not wait at all."""
     upstream: str = ""
     """The address of a server with `POST /v1/chat/completions` that answers in place of the simulated engine."""
     upstream_key: str = dataclasses.field(default="", repr=False)
     """The name of the environment variable that holds the upstream's key; empty for an upstream without one."""
     upstream_model: str | Sequence[str] = ()
-    """The upstream's name of a model, as `ours=theirs`, or alone for all others; one or several."""
+    """The upstream's name of a model: `ours=theirs`, or `theirs` for all other models; one or several."""
     strict: bool = False
     """Whether unknown fields are answered with 400 rather than ignored."""
     profile: str = ""
     """`openresponses` adds to the responses endpoint what the Open Responses specification wants; empty does not."""
     fault: str = ""
-    """A fault to commit on every generation, in the words of the `x-famnb-fault` header."""
+    """Faults of every generation, in the format of the `x-famnb-fault` header."""
     store: Path | str = ""
-    """The file that keeps responses when the service ends, made if there is none; empty keeps them in memory."""
+    """The file that stores responses, created if there is none; empty stores them in memory."""
     requests_per_minute: float | None = None
     """How many requests a key may make each minute; None does not limit."""
     burst: int | None = None
-    """How many of them may come at once; None allows a whole minute's."""
+    """How many of them a key may make at once; None allows a whole minute's."""
     concurrency: int | None = None
     """How many requests of a key may run at the same time; None does not limit."""
     body_limit: int = 20_000_000
@@ -69,6 +69,7 @@ class Options:
             raise InvalidRequest(f"profile: expected one of {', '.join(map(repr, PROFILES))}, got {self.profile!r}")
         if not self.upstream and (self.upstream_key or self.upstream_model):
             raise InvalidRequest("upstream: unset, but its key or model is given; say where the upstream is")
+        # The value is not shown: a key is easily given in place of its variable's name.
         if self.upstream_key and not os.getenv(self.upstream_key):
             raise CredentialError(
                 "upstream_key: expected the name of an environment variable that holds the upstream's key; "
@@ -79,10 +80,10 @@ class Options:
                 raise CredentialError("the service's key must be one word of printable ASCII; it is not shown here")
 
     def keys(self) -> tuple[str, ...]:
-        """The keys given, none if one is to be made up."""
+        """Return the keys given, none if a random one is to be generated."""
         return () if self.key is None else (self.key,) if isinstance(self.key, str) else tuple(self.key)
 
 
 def new_key() -> str:
-    """A fresh random key."""
+    """Return a fresh random key."""
     return f"famnb-{secrets.token_urlsafe(24)}"

@@ -1,4 +1,4 @@
-"""The end of the service: requests that wait for something are told of it, so that what is open can end properly."""
+"""Shutdown of the service: requests that wait for something are interrupted, so that open streams end properly."""
 
 from __future__ import annotations
 
@@ -15,69 +15,71 @@ T = TypeVar("T")
 
 
 @dataclasses.dataclass(slots=True, eq=False)
-class _Wait:
-    """A request that may wait for something."""
+class _Waiter:
+    """A request that may be waiting for something."""
 
     task: asyncio.Task[Any]
-    on: bool = False
-    """Whether it waits now: only then is it interrupted, never while it does something with what it waited for."""
-    told: bool = False
+    is_waiting: bool = False
+    """Only a request that waits is interrupted, never one that handles what it waited for."""
+    is_interrupted: bool = False
 
 
 class Shutdown:
-    """Whether the service is ending; one for all its requests."""
+    """Whether the service is shutting down; one object for all its requests."""
 
     def __init__(self) -> None:
-        self.over = False
-        self._waits: set[_Wait] = set()
+        self.has_begun = False
+        self._waiters: set[_Waiter] = set()
 
     def begin(self) -> None:
-        """Refuse what any request waits for, now and from now on."""
-        self.over = True
-        for wait in self._waits:
-            if wait.on and not wait.told:
-                wait.told = True
-                wait.task.cancel()
+        """Interrupt every request that waits, and every later attempt to wait."""
+        self.has_begun = True
+        for waiter in self._waiters:
+            if waiter.is_waiting and not waiter.is_interrupted:
+                waiter.is_interrupted = True
+                waiter.task.cancel()
 
-    async def until(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
-        """The events; once the service ends, a Refusal 500 in place of the next one."""
-        with self._waiting() as wait, contextlib.suppress(StopAsyncIteration):
-            while not self.over:
-                wait.on = True
+    async def interrupt_events(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+        """Yield the events; once the shutdown begins, raise ServiceError 500 in place of the next one."""
+        with self._register() as waiter, contextlib.suppress(StopAsyncIteration):
+            while not self.has_begun:
+                waiter.is_waiting = True
                 event = await anext(events)
-                wait.on = False
+                waiter.is_waiting = False
                 yield event
-            raise _refusal()
+            raise _shutdown_error()
 
-    async def unless(self, wait_for: Callable[[], Awaitable[T]]) -> T:
-        """What is waited for; raises Refusal 500 if the service ends first."""
-        if self.over:
-            raise _refusal()
-        with self._waiting() as wait:
-            wait.on = True
-            return await wait_for()
+    async def wait_for(self, wait: Callable[[], Awaitable[T]]) -> T:
+        """Return what `wait()` returns. Raises ServiceError 500 if the shutdown begins first."""
+        # `wait` is a function, since a coroutine that is never awaited would be reported as forgotten.
+        if self.has_begun:
+            raise _shutdown_error()
+        with self._register() as waiter:
+            waiter.is_waiting = True
+            return await wait()
 
     @contextlib.contextmanager
-    def _waiting(self) -> Iterator[_Wait]:
-        """The request that runs now as one that can be told of the end."""
+    def _register(self) -> Iterator[_Waiter]:
+        """Make the current task one that `begin` can interrupt, inside the `with` block."""
         task = asyncio.current_task()
         assert task is not None
-        wait = _Wait(task)
-        self._waits.add(wait)
+        waiter = _Waiter(task)
+        self._waiters.add(waiter)
         try:
-            yield wait
+            yield waiter
         except asyncio.CancelledError:
-            # A caller who leaves cancels too, and nobody is there to be told then.
-            if not wait.told or task.cancelling() > 1:
+            # A caller who disconnects cancels the task as well; then nobody is left to read an error.
+            if not waiter.is_interrupted or task.cancelling() > 1:
                 raise
-            raise _refusal() from None
+            raise _shutdown_error() from None
         finally:
-            self._waits.discard(wait)
-            if wait.told:
+            self._waiters.discard(waiter)
+            if waiter.is_interrupted:
+                # This cancellation has been handled; asyncio.timeout and TaskGroup count those that have not.
                 task.uncancel()
 
 
-def _refusal() -> ServiceError:
+def _shutdown_error() -> ServiceError:
     return ServiceError(
         500, "the service is ending; repeat the request once it runs again", headers={"connection": "close"}
     )

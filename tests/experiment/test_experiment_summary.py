@@ -12,7 +12,7 @@ import pytest
 
 import famnb
 from famnb.experiment.summary import summary
-from famnb.service.engines.latency_model import TokenPacer, profile
+from famnb.service.engines.latency_model import TokenPacer, latency_profile
 
 PRO, MINI = "fam-2-5-pro", "fam-2-5-mini"
 
@@ -227,7 +227,7 @@ def waits(model, prompts, *, seed):
     async def replies() -> None:
         rng = random.Random(seed)
         for _ in range(prompts):
-            await TokenPacer(scale=1, rng=rng, clock=lambda: 0.0, sleep=sleep).token(profile(model).ttft)
+            await TokenPacer(scale=1, rng=rng, clock=lambda: 0.0, sleep=sleep).wait(latency_profile(model).ttft)
 
     asyncio.run(replies())
     return slept
@@ -236,7 +236,7 @@ def waits(model, prompts, *, seed):
 def test_intervals_hold_the_truth_over_200_simulated_experiments():
     """Of 95 % intervals, 95 % hold what the simulated engine's latency truly is, within the error of such a count."""
     runs, prompts = 200, 30
-    truth = {name: profile(name).ttft for name in (PRO, MINI)}
+    truth = {name: latency_profile(name).ttft for name in (PRO, MINI)}
     gap = truth[MINI].mean - truth[PRO].mean
     inside = {"pro median": 0, "mini median": 0, "difference": 0}
     for run in range(runs):
@@ -269,7 +269,7 @@ def test_the_medians_of_a_run_over_sockets_are_near_the_simulators_own(connect):
         exp.run(concurrency=4, progress=False)
         table = exp.summary().table
     for model in (PRO, MINI):
-        true = profile(model).ttft
+        true = latency_profile(model).ttft
         # Load makes waits longer, never shorter; of 12 waits, seven below the 10 % quantile do not happen.
         assert table.loc[model, "ttft_s_median"] > scale * true.quantile(0.1)
         assert table.loc[model, "ttft_s_n"] == 12

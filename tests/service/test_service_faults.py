@@ -68,7 +68,7 @@ def test_a_failure_of_a_whole_reply_is_a_500(api: BaseClient, endpoint: str) -> 
     assert said(endpoint, answer.json())["type"] in ("server_error", "api_error")
 
 
-class Broken:
+class FailingEngine:
     """An engine that fails before it says anything."""
 
     name = "broken"
@@ -81,7 +81,7 @@ class Broken:
 @pytest.mark.parametrize("streamed", [True, False])
 def test_a_crash_is_a_500_in_shape_that_ends_the_connection(endpoint: str, streamed: bool) -> None:
     """The body tells nothing of the inside; the caller is told not to use the connection, which the server closes."""
-    app = create_app(Options(), keys=("key",), engine=Broken(), store=MemoryStore(), ending=Shutdown())
+    app = create_app(Options(), keys=("key",), engine=FailingEngine(), store=MemoryStore(), shutdown=Shutdown())
 
     async def answered() -> httpx.Response:
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from famnb.service.engines.sample_json import Unsatisfiable, instance
+from famnb.service.engines.sample_json import Unsatisfiable, sample_value
 
 TREE = {
     "$defs": {
@@ -75,9 +75,9 @@ LINKED = {
 )
 def test_an_instance_satisfies_its_schema(schema: Any) -> None:
     """Checked by an independent validator, formats included, and the same every time."""
-    made = instance(schema)
+    made = sample_value(schema)
     Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(made)
-    assert instance(schema) == made
+    assert sample_value(schema) == made
 
 
 @pytest.mark.parametrize(
@@ -116,21 +116,21 @@ def test_an_instance_satisfies_its_schema(schema: Any) -> None:
 def test_a_schema_that_leaves_no_way_is_refused(schema: Any, reason: str) -> None:
     """The reason names the keyword or the place; even an endless schema is refused at once."""
     with pytest.raises(Unsatisfiable) as refused:
-        instance(schema)
+        sample_value(schema)
     assert reason in str(refused.value)
 
 
 def test_an_enum_in_every_branch_is_compared_as_json_and_at_once() -> None:
     """`1` is `1.0` and not `true`; a hundred thousand choices against as many take no time."""
-    assert instance({"allOf": [{"enum": [True, "a", 1]}, {"enum": [1.0, 2]}]}) == 1
+    assert sample_value({"allOf": [{"enum": [True, "a", 1]}, {"enum": [1.0, 2]}]}) == 1
     many = [{"enum": [f"{name}{n}" for n in range(100_000)] + ["both"]} for name in "ab"]
-    assert instance({"allOf": many}) == "both"
+    assert sample_value({"allOf": many}) == "both"
 
 
 def test_words_fill_the_first_free_texts() -> None:
     """A word from the question goes into the first text without other limits."""
     schema = {"properties": {"city": {"type": "string"}, "country": {"type": "string"}}}
-    assert instance(schema, words=("Paris",)) == {"city": "Paris", "country": "sample country"}
+    assert sample_value(schema, words=("Paris",)) == {"city": "Paris", "country": "sample country"}
 
 
 SCHEMAS = st.recursive(
@@ -167,7 +167,7 @@ SCHEMAS = st.recursive(
 @given(SCHEMAS)
 def test_any_plain_schema_is_satisfied(schema: dict[str, Any]) -> None:
     """Schemas of the common keywords, nested at will, are satisfied."""
-    Draft202012Validator(schema).validate(instance(schema))
+    Draft202012Validator(schema).validate(sample_value(schema))
 
 
 KEYWORDS = [
@@ -197,7 +197,7 @@ NONSENSE = st.recursive(
 def test_nonsense_is_refused_or_answered_never_a_crash(schema: Any) -> None:
     """Whatever stands where a schema should, the outcome is a JSON value or Unsatisfiable."""
     try:
-        made = instance(schema)
+        made = sample_value(schema)
     except Unsatisfiable:
         made = None
     json.dumps(made)

@@ -27,7 +27,7 @@ class Clock:
 def request(limits: RateLimiter, key: str = "key") -> float | None:
     """Make one request; the seconds to wait if it is refused."""
     try:
-        with limits.admitted(key):
+        with limits.admit(key):
             return None
     except ServiceError as refusal:
         return float(refusal.headers["retry-after"])
@@ -89,7 +89,7 @@ def test_each_key_has_its_own_allowance() -> None:
 def test_concurrency_counts_only_what_runs() -> None:
     """A second request is refused while the first runs, and admitted once it ended."""
     limits = RateLimiter(concurrency=1)
-    with limits.admitted("key"):
+    with limits.admit("key"):
         assert request(limits) is not None
     assert request(limits) is None
 

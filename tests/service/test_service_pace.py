@@ -12,7 +12,7 @@ from scipy import stats
 from famnb.endpoints import compose
 from famnb.events import Delta, Usage
 from famnb.request import Request
-from famnb.service.engines.latency_model import OTHER, PROFILES, LogNormal, profile
+from famnb.service.engines.latency_model import OTHER_PROFILE, PROFILES, LogNormal, latency_profile
 from famnb.service.engines.simulated import SimulatedEngine
 from famnb.service.prompt import build_prompt
 
@@ -86,7 +86,7 @@ def follows(draws: np.ndarray, truth: LogNormal) -> bool:
 def test_the_waits_follow_the_profile(endpoint_: str, fields: dict[str, object], effort: str | None) -> None:
     """The first tokens of 2,000 replies, and all gaps after them, are drawn from the distributions that it names."""
     requests = questions(endpoint_, max_tokens=256, **fields)
-    truth = profile(str(fields["model"]), effort, prompt_tokens=read(requests[0]))
+    truth = latency_profile(str(fields["model"]), effort, prompt_tokens=read(requests[0]))
     replies = moments(requests)
     assert follows(np.array([first for first, *_ in replies]), truth.ttft)
     assert follows(np.concatenate([np.diff(reply) for reply in replies[:200]]), truth.gap)
@@ -95,14 +95,14 @@ def test_the_waits_follow_the_profile(endpoint_: str, fields: dict[str, object],
 def test_the_check_would_see_a_wrong_profile() -> None:
     """A median 5 % off, or a spread a tenth off, is not taken for the true one."""
     requests = questions("responses", max_tokens=16)
-    truth = profile("fam-2-5-pro", prompt_tokens=read(requests[0])).ttft
+    truth = latency_profile("fam-2-5-pro", prompt_tokens=read(requests[0])).ttft
     draws = np.array([first for first, *_ in moments(requests)])
     assert follows(draws, truth)
     assert not follows(draws, LogNormal(truth.median * 1.05, truth.sigma))
     assert not follows(draws, LogNormal(truth.median, truth.sigma * 1.1))
 
 
-@pytest.mark.parametrize("known", [*PROFILES.values(), OTHER])
+@pytest.mark.parametrize("known", [*PROFILES.values(), OTHER_PROFILE])
 @pytest.mark.parametrize("name", ["ttft", "gap"])
 def test_a_distribution_knows_its_truths(known: object, name: str) -> None:
     """Median, quantiles and mean are scipy's."""
@@ -116,12 +116,12 @@ def test_a_distribution_knows_its_truths(known: object, name: str) -> None:
 def test_more_effort_means_a_later_first_token() -> None:
     """Each step up waits longer by its reasoning tokens; a small cap leaves less to reason; gaps stay as they are."""
     efforts = [None, "minimal", "low", "medium", "high", "xhigh"]
-    medians = [profile("fam-2-5-pro", effort).ttft.median for effort in efforts]
+    medians = [latency_profile("fam-2-5-pro", effort).ttft.median for effort in efforts]
     assert medians == sorted(set(medians))
-    assert profile("fam-2-5-pro", "none") == profile("fam-2-5-pro")
-    assert profile("fam-2-5-pro", "high", cap=10).ttft.median == pytest.approx(0.45 + 9 * 0.021)
-    assert profile("fam-2-5-pro", "xhigh").gap == profile("fam-2-5-pro").gap
-    assert profile("fam-2-5-pro", prompt_tokens=100_000).ttft.median == pytest.approx(0.45 + 2.0)
+    assert latency_profile("fam-2-5-pro", "none") == latency_profile("fam-2-5-pro")
+    assert latency_profile("fam-2-5-pro", "high", cap=10).ttft.median == pytest.approx(0.45 + 9 * 0.021)
+    assert latency_profile("fam-2-5-pro", "xhigh").gap == latency_profile("fam-2-5-pro").gap
+    assert latency_profile("fam-2-5-pro", prompt_tokens=100_000).ttft.median == pytest.approx(0.45 + 2.0)
 
 
 def test_a_larger_budget_means_a_later_answer() -> None:

@@ -12,7 +12,7 @@ import pytest
 from famnb.endpoints import ENDPOINTS
 from famnb.events import Delta, Done, Ended, Event, Started
 from famnb.service import Server, serve
-from famnb.service.stores.base import StoredResponse, kept
+from famnb.service.stores.base import StoredResponse, store_events
 from famnb.service.stores.memory import MemoryStore
 from famnb.wire import responses
 from tests.support.service_requests import PATHS, BaseClient, minimal, said
@@ -172,14 +172,12 @@ def test_a_response_is_complete_in_the_store_before_its_last_event_goes_out() ->
     """Whoever has read the terminal event can continue the response at once: there is no moment in between."""
     store = MemoryStore()
 
-    async def told() -> AsyncGenerator[Event]:
+    async def events() -> AsyncGenerator[Event]:
         for event in (Started("resp_1", "fam-2-5-pro", 1), Delta((0, 0), "text", "Hi"), Ended("stop"), Done()):
             yield event
 
     async def statuses() -> list[str]:
-        passing = kept(
-            store, "key", told(), responses, endpoint=ENDPOINTS["responses"], asked=StoredResponse(), streams=True
-        )
+        passing = store_events(store, "key", events(), responses, response=StoredResponse(), streams=True)
         return [json.loads(await store.get("key", "resp_1"))["status"] async for _ in passing]
 
     assert asyncio.run(statuses()) == ["in_progress", "in_progress", "in_progress", "completed"]

@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, settings
 
 from famnb.endpoints import ENDPOINTS
 from famnb.service import Server, serve
-from famnb.service.openapi import description
+from famnb.service.openapi import openapi_document
 from tests.support.service_requests import BaseClient
 
 KEY = "the-key-of-this-test"
-schema = schemathesis.openapi.from_dict(description(tuple(ENDPOINTS.values())))
+schema = schemathesis.openapi.from_dict(openapi_document(tuple(ENDPOINTS.values())))
 
 
 @schema.auth()

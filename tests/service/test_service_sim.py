@@ -123,7 +123,7 @@ def test_a_cap_of_one_gives_exactly_one_token(endpoint: str) -> None:
     """One token, and the length reason."""
     found = reply(endpoint, "Why is the sky blue?", max_tokens=1, thinking=100)
     assert (found.usage.output_tokens, found.finish_reason) == (1, "length")
-    assert simulated.count(found.text) == 1
+    assert simulated.count_tokens(found.text) == 1
     assert found.thinking == ""
 
 
@@ -134,11 +134,11 @@ def test_counts_add_up(endpoint: str, thinking: int | None, cap: int) -> None:
     """Output is reasoning and text, within the cap; the total is input and output; deltas are tokens."""
     found = reply(endpoint, "Tell me 80 words.", thinking=thinking, max_tokens=cap)
     usage = found.usage
-    assert usage.output_tokens == (usage.reasoning_tokens or 0) + simulated.count(found.text) <= cap
+    assert usage.output_tokens == (usage.reasoning_tokens or 0) + simulated.count_tokens(found.text) <= cap
     assert usage.total_tokens == (usage.input_tokens or 0) + usage.output_tokens
     assert (found.finish_reason == "length") == (usage.output_tokens == cap)
     assert bool(usage.reasoning_tokens) == (thinking is not None)
-    shown = simulated.count(found.thinking)
+    shown = simulated.count_tokens(found.thinking)
     assert shown == (usage.reasoning_tokens if endpoint == "messages" else 0)
     if thinking is not None:
         assert (usage.reasoning_tokens or 0) <= thinking or endpoint != "messages"
@@ -268,4 +268,4 @@ def test_what_a_prompt_costs() -> None:
 def test_a_prompt_too_large_for_one_turn_of_the_loop_is_counted_all_the_same() -> None:
     """Counting in a thread gives what counting in place gives."""
     found = reply("web", "word " * 50_000, max_tokens=1)
-    assert found.usage.input_tokens == simulated.count("word " * 50_000) + 4
+    assert found.usage.input_tokens == simulated.count_tokens("word " * 50_000) + 4

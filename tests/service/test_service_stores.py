@@ -31,13 +31,15 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture(params=["memory", "file"])
 def make(request: pytest.FixtureRequest, file: Path) -> Callable[[int], Store]:
     """Makes a store of either kind that holds so many responses a key."""
-    return lambda most: MemoryStore(most=most) if request.param == "memory" else SqliteStore(file, most=most)
+    return lambda most: (
+        MemoryStore(max_responses=most) if request.param == "memory" else SqliteStore(file, max_responses=most)
+    )
 
 
 def response(id_: str, **fields: object) -> StoredResponse:
     """A finished response to one turn."""
     return StoredResponse(
-        id=id_, status="completed", body=json.dumps({"id": id_}).encode(), said=(PromptTurn("user", id_),), **fields
+        id=id_, status="completed", body=json.dumps({"id": id_}).encode(), turns=(PromptTurn("user", id_),), **fields
     )
 
 
@@ -48,7 +50,7 @@ def test_the_oldest_response_of_a_key_makes_room(make: Callable[[int], Store]) -
         await store.add("other", response("a"))
         before = PriorConversation()
         for previous, id_ in ((None, "a"), ("a", "b"), ("b", "c"), ("c", "d")):
-            await store.add("key", response(id_, previous=previous, earlier=before))
+            await store.add("key", response(id_, previous_id=previous, prior=before))
             before = await store.get_conversation("key", id_)
         there = []
         for key, id_ in (("key", "a"), ("key", "b"), ("key", "c"), ("key", "d"), ("other", "a")):
@@ -73,12 +75,12 @@ def test_a_response_whose_predecessor_is_deleted_while_it_runs_keeps_the_convers
         await store.add("key", response("a"))
         earlier = await store.get_conversation("key", "a")
         await store.delete("key", "a")
-        await store.add("key", response("b", previous="a", earlier=earlier))
+        await store.add("key", response("b", previous_id="a", prior=earlier))
         for id_ in ("c", "d"):
-            await store.add("key", StoredResponse(id=id_, previous="b"))
+            await store.add("key", StoredResponse(id=id_, previous_id="b"))
         await store.delete("key", "d")
         for id_ in ("c", "d"):
-            await store.end("key", response(id_, previous="b", earlier=await store.get_conversation("key", "b")))
+            await store.finish("key", response(id_, previous_id="b", prior=await store.get_conversation("key", "b")))
         with pytest.raises(ServiceError, match="no response 'd'"):
             await store.get("key", "d")
         try:

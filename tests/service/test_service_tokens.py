@@ -18,11 +18,11 @@ from famnb.service.engines.latency_model import PROFILES, TokenPacer
 def test_the_pieces_are_the_text_however_it_is_cut(chunks: list[str]) -> None:
     """Nothing is lost or added, no piece is empty, and their number is the count of the whole text."""
     text = "".join(chunks)
-    found = list(simulated.pieces(chunks))
+    found = list(simulated.split_tokens(chunks))
     assert "".join(found) == text
     assert all(found)
-    assert found == list(simulated.pieces([text]))
-    assert len(found) == simulated.count(text)
+    assert found == list(simulated.split_tokens([text]))
+    assert len(found) == simulated.count_tokens(text)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_the_pieces_are_the_text_however_it_is_cut(chunks: list[str]) -> None:
 )
 def test_a_piece_is_a_short_word_or_less(text: str, pieces: list[str]) -> None:
     """About as a real tokenizer cuts."""
-    assert list(simulated.pieces([text])) == pieces
+    assert list(simulated.split_tokens([text])) == pieces
 
 
 def waits(model: str, scale: float, count: int = 400) -> list[float]:
@@ -52,9 +52,9 @@ def waits(model: str, scale: float, count: int = 400) -> list[float]:
 
     async def speak() -> None:
         pace = TokenPacer(scale=scale, rng=random.Random(1), clock=lambda: now[0], sleep=sleep)
-        await pace.token(PROFILES[model].ttft)
+        await pace.wait(PROFILES[model].ttft)
         for _ in range(count):
-            await pace.token(PROFILES[model].gap)
+            await pace.wait(PROFILES[model].gap)
 
     asyncio.run(speak())
     return slept
@@ -94,7 +94,7 @@ def test_being_late_once_does_not_slow_what_follows() -> None:
     async def speak() -> None:
         pace = TokenPacer(scale=1, rng=random.Random(1), clock=lambda: now[0], sleep=sleep)
         for _ in range(10):
-            await pace.token(PROFILES["fam-mini"].gap)
+            await pace.wait(PROFILES["fam-mini"].gap)
 
     asyncio.run(speak())
     assert slept[1:] == [0.0] * 9

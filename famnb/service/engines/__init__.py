@@ -1,1 +1,1 @@
-"""What answers: engines turn a neutral prompt into events; everything about HTTP and endpoints is the app's."""
+"""Engines, which turn a neutral prompt into the events of a reply: simulated, or by an upstream server."""

@@ -1,4 +1,4 @@
-"""What an engine is: what the app asks of whatever generates the text."""
+"""What an engine is: whatever generates the events of a reply to a prompt."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from famnb.service.prompt import GenerationPrompt
 
 
 class Engine(Protocol):
-    """Answers prompts, knowing nothing of endpoints."""
+    """Generates replies to prompts, knowing nothing of endpoints."""
 
     name: str
-    """What `x-famnb-engine` says on every answer: `sim`, `upstream`."""
+    """The value of the header `x-famnb-engine` on every response: `sim`, `upstream`."""
 
     def generate(self, prompt: GenerationPrompt, /) -> AsyncGenerator[Event]:
-        """The events of one reply, from a `Started` once the prompt is accepted to `Ended`, `Usage`, `Done`.
+        """Yield the events of one reply, from a `Started` once the prompt is accepted to `Ended`, `Usage`, `Done`.
 
-        A Refusal raised before `Started` becomes the error response; any exception after it, the stream's failure.
-        Thinking is said only when the prompt shows it. The app fills in the reply's id.
+        A ServiceError raised before `Started` becomes the error response; any exception after it, the stream's
+        failure. Thinking is yielded only if `prompt.thinking` is set. The reply's id is filled in by the caller.
         """
 
     async def state(self) -> dict[str, Any]:
-        """What `/health` says of the engine beside its name; nothing secret."""
+        """Return what `/health` reports of the engine beside its name; nothing secret, for it needs no key."""
 
     async def aclose(self) -> None:
-        """Let go of what the engine holds, once the service ends."""
+        """Close what the engine holds, once the service has shut down."""

@@ -1,11 +1,12 @@
-"""How fast the simulated engine speaks: log-normal waits per model, whose true values can be asked for.
+"""The latency of the simulated engine: log-normal waits per model, whose true distribution can be asked for.
 
     reply    first token: LogNormal(median, sigma)           each next token: LogNormal(median, sigma), independently
     median   the model's + 20 µs a token of the prompt       the model's
              + its gap for each token of hidden reasoning
 
-All in seconds at `time_scale` 1, which multiplies them. Thinking that is shown comes token by token like the answer,
-which therefore comes later the larger the budget. `profile(model, effort).ttft.quantile(0.95)` is a true percentile.
+All in seconds at `time_scale` 1, which multiplies them. Thinking that is part of the reply comes token by token like
+the answer, which therefore comes later the larger the budget. `latency_profile(model, effort).ttft.quantile(0.95)` is a
+true percentile, against which measured ones can be tested.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from types import MappingProxyType
 EFFORT_TOKENS: Mapping[str, int] = MappingProxyType(
     {"minimal": 16, "low": 48, "medium": 112, "high": 224, "xhigh": 448}
 )
-"""The reasoning tokens typical of each effort, for which the first token waits; `none` has none."""
+"""The typical number of reasoning tokens of each effort, for which the first token waits; `none` has none."""
 PROMPT_TOKEN_S = 0.00002
-"""What each token of the prompt adds to the median of the first token, in seconds."""
+"""The seconds that each token of the prompt adds to the median of the first token."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,11 +42,11 @@ class LogNormal:
         return self.median * math.exp(self.sigma**2 / 2)
 
     def quantile(self, p: float) -> float:
-        """The value that a share `p` of all draws stays below; raises StatisticsError unless 0 < p < 1."""
+        """Return the value that a share `p` of all samples is below. Raises StatisticsError unless 0 < p < 1."""
         return self.median * math.exp(self.sigma * NormalDist().inv_cdf(p))
 
-    def drawn(self, rng: random.Random) -> float:
-        """One value."""
+    def sample(self, rng: random.Random) -> float:
+        """Return one random value."""
         return rng.lognormvariate(math.log(self.median), self.sigma)
 
 
@@ -66,26 +67,28 @@ PROFILES: Mapping[str, LatencyProfile] = MappingProxyType(
         "fam-mini": LatencyProfile(LogNormal(0.30, 0.30), LogNormal(0.015, 0.45)),
     }
 )
-"""Of an empty prompt without reasoning."""
-OTHER = LatencyProfile(LogNormal(0.35, 0.30), LogNormal(0.018, 0.45))
-"""For provider-prefixed models."""
+"""The latency of each model for an empty prompt without reasoning."""
+OTHER_PROFILE = LatencyProfile(LogNormal(0.35, 0.30), LogNormal(0.018, 0.45))
+"""The same for provider-prefixed models."""
 
 
-def profile(model: str, effort: str | None = None, *, prompt_tokens: int = 0, cap: int | None = None) -> LatencyProfile:
-    """The true latency of a model's replies at an effort of hidden reasoning.
+def latency_profile(
+    model: str, effort: str | None = None, *, prompt_tokens: int = 0, cap: int | None = None
+) -> LatencyProfile:
+    """Return the true latency of a model's replies at an effort of hidden reasoning.
 
     `prompt_tokens` are those that usage reports as input, `cap` is the request's limit of generated tokens: one below
     the effort's typical tokens shortens the reasoning.
     """
-    plain = PROFILES.get(model, OTHER)
+    base = PROFILES.get(model, OTHER_PROFILE)
     reasoning = EFFORT_TOKENS.get(effort or "none", 0)
     reasoning = reasoning if cap is None else min(reasoning, cap - 1)
-    median = plain.ttft.median + PROMPT_TOKEN_S * prompt_tokens + plain.gap.median * reasoning
-    return LatencyProfile(LogNormal(median, plain.ttft.sigma), plain.gap)
+    median = base.ttft.median + PROMPT_TOKEN_S * prompt_tokens + base.gap.median * reasoning
+    return LatencyProfile(LogNormal(median, base.ttft.sigma), base.gap)
 
 
 class TokenPacer:
-    """The waits of one reply; they follow a timetable, so that being late once does not slow what follows."""
+    """The waits of one reply. They follow a timetable, so that being late once does not delay what follows."""
 
     def __init__(
         self,
@@ -96,14 +99,15 @@ class TokenPacer:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         since: float | None = None,
     ) -> None:
-        """The timetable begins at `since` by the clock, or now."""
+        """`scale` multiplies every wait; the timetable begins at `since` by the clock, by default now."""
         self._scale = scale
         self._rng = rng
         self._clock = clock
         self._sleep = sleep
         self._due = clock() if since is None else since
 
-    async def token(self, wait: LogNormal) -> None:
-        """Wait for the next token; the loop gets a turn in any case, so that each event is written by itself."""
-        self._due += wait.drawn(self._rng) * self._scale
+    async def wait(self, distribution: LogNormal) -> None:
+        """Wait for the next token."""
+        self._due += distribution.sample(self._rng) * self._scale
+        # Even without a wait the event loop gets a turn, so that each event is written by itself.
         await self._sleep(max(self._due - self._clock(), 0.0) if self._scale else 0.0)

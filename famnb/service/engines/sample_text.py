@@ -1,4 +1,8 @@
-"""What the simulated engine says: Markdown about the request itself, in chunks; tokens and time are not its matter."""
+"""The texts of the simulated engine, in chunks: answers in Markdown about the request itself, and thoughts.
+
+An answer is one of: a count ("count to 500"), a text of a given length ("write 200 words"), one sentence, or a page
+that describes how the request was understood.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +15,18 @@ from famnb.formatting import format_count
 from famnb.request.neutral import PromptTurn
 from famnb.service.prompt import GenerationPrompt
 
-LONGEST = 100_000
-"""The most words, lines or numbers that are written on demand."""
-_HEARD = 4_000
-"""Characters at each end of a question in which a demand is looked for: what is longer quotes a document."""
+MAX_AMOUNT = 100_000
+"""The maximum of words, lines or numbers that are written on demand."""
+_SEARCHED = 4_000
+"""The characters at each end of a question in which a demand is searched: longer questions quote a document."""
 
-_COUNT = re.compile(r"\bcount\b[^.?!\n]{0,30}?\bto\s+(\d[\d,]*)", re.IGNORECASE)
-_WRITE = re.compile(
+_COUNT_DEMAND = re.compile(r"\bcount\b[^.?!\n]{0,30}?\bto\s+(\d[\d,]*)", re.IGNORECASE)
+_LENGTH_DEMAND = re.compile(
     r"\b(?:write|give|generate|produce|print|output|tell|say|in)\b[^.?!\n]{0,40}?"
     r"\b(\d[\d,]*)[\s-]+(word|line|sentence|paragraph)s?\b",
     re.IGNORECASE,
 )
-_BRIEF = re.compile(r"\b(?:one|a single|1)[\s-](?:sentence|line)\b|\bbriefly\b|\bin short\b", re.IGNORECASE)
+_BRIEF_DEMAND = re.compile(r"\b(?:one|a single|1)[\s-](?:sentence|line)\b|\bbriefly\b|\bin short\b", re.IGNORECASE)
 
 _TITLES = (
     "A simulated answer",
@@ -35,7 +39,7 @@ _OPENINGS = (
     "No model wrote this. The local service answers with a **simulated** text that says what it was asked.",
     "You are reading the **simulated** engine of the local service. It answers no question, but shows what arrived.",
 )
-_BRIEFLY = (
+_BRIEF_ANSWERS = (
     "This is a simulated answer: no language model was asked.",
     "The simulated engine greets you; no language model was asked.",
     "A simulated engine wrote this sentence in place of a model.",
@@ -90,60 +94,62 @@ _THOUGHTS = (
 
 
 def answer(prompt: GenerationPrompt, *, prompt_tokens: int, rng: random.Random) -> Iterator[str]:
-    """The visible answer: as long as the prompt demands, else a page about the request."""
-    asked = _last(prompt, "user")
-    asked = asked if len(asked) <= 2 * _HEARD else f"{asked[:_HEARD]}\n{asked[-_HEARD:]}"
-    if found := _COUNT.search(asked):
-        return _counting(_amount(found[1]))
-    if found := _WRITE.search(asked):
-        return _on_demand(_amount(found[1]), found[2].lower(), rng)
-    if prompt.verbosity == "low" or _BRIEF.search(asked):
-        return iter((rng.choice(_BRIEFLY),))
+    """Return the visible answer: as long as the prompt demands, else a page about the request."""
+    question = _last_text(prompt, "user")
+    if len(question) > 2 * _SEARCHED:
+        question = f"{question[:_SEARCHED]}\n{question[-_SEARCHED:]}"
+    if match := _COUNT_DEMAND.search(question):
+        return _count_to(_parse_amount(match[1]))
+    if match := _LENGTH_DEMAND.search(question):
+        return _text_of_length(_parse_amount(match[1]), match[2].lower(), rng)
+    if prompt.verbosity == "low" or _BRIEF_DEMAND.search(question):
+        return iter((rng.choice(_BRIEF_ANSWERS),))
     return _page(prompt, prompt_tokens, rng)
 
 
 def thoughts(prompt: GenerationPrompt, *, rng: random.Random) -> Iterator[str]:
-    """Thinking without end, to be cut where the budget ends."""
-    asked = _last(prompt, "user")
-    if asked:
-        yield f"The user asks: “{shortened(asked, 80)}” "
-    for sentence in _shuffled(_THOUGHTS, rng):
+    """Yield thoughts without end, to be cut where the budget ends."""
+    question = _last_text(prompt, "user")
+    if question:
+        yield f"The user asks: “{shorten(question, 80)}” "
+    for sentence in _shuffle_forever(_THOUGHTS, rng):
         yield f"{sentence} "
 
 
-def shortened(text: str, limit: int) -> str:
-    """A text as one line of at most `limit` characters."""
+def shorten(text: str, limit: int) -> str:
+    """Return a text as one line of at most `limit` characters."""
     line = " ".join(text[: 8 * limit].split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
-def _last(prompt: GenerationPrompt, role: str) -> str:
+def _last_text(prompt: GenerationPrompt, role: str) -> str:
     return next((turn.text for turn in reversed(prompt.turns) if turn.role == role), "")
 
 
-def _amount(digits: str) -> int:
-    return min(int(digits.replace(",", "")[:9] or 0), LONGEST)
+def _parse_amount(digits: str) -> int:
+    # Nine digits are beyond the maximum anyway, and `int` raises for more than 4,300.
+    return min(int(digits.replace(",", "")[:9] or 0), MAX_AMOUNT)
 
 
-def _shuffled(choices: tuple[str, ...], rng: random.Random) -> Iterator[str]:
-    """The choices for ever, in a new order each time round."""
+def _shuffle_forever(choices: tuple[str, ...], rng: random.Random) -> Iterator[str]:
+    """Yield the choices again and again, in a new order each time."""
     while True:
         yield from rng.sample(choices, len(choices))
 
 
-def _counting(end: int) -> Iterator[str]:
+def _count_to(end: int) -> Iterator[str]:
     for number in range(1, end + 1):
         yield str(number) if number == end else f"{number},\n" if number % 10 == 0 else f"{number}, "
 
 
-def _on_demand(amount: int, unit: str, rng: random.Random) -> Iterator[str]:
-    sentences = itertools.chain([_DISCLOSURE], _shuffled(_SENTENCES, rng))
+def _text_of_length(amount: int, unit: str, rng: random.Random) -> Iterator[str]:
+    sentences = itertools.chain([_DISCLOSURE], _shuffle_forever(_SENTENCES, rng))
     match unit:
         case "word":
             words = itertools.chain.from_iterable(sentence.split() for sentence in sentences)
-            return (word if place == 0 else f" {word}" for place, word in enumerate(itertools.islice(words, amount)))
+            return (word if index == 0 else f" {word}" for index, word in enumerate(itertools.islice(words, amount)))
         case "line":
-            return (f"{place}. {next(sentences)}\n" for place in range(1, amount + 1))
+            return (f"{number}. {next(sentences)}\n" for number in range(1, amount + 1))
         case "sentence":
             return (f"{next(sentences)} " for _ in range(amount))
         case _:
@@ -152,48 +158,49 @@ def _on_demand(amount: int, unit: str, rng: random.Random) -> Iterator[str]:
 
 def _page(prompt: GenerationPrompt, prompt_tokens: int, rng: random.Random) -> Iterator[str]:
     yield f"## {rng.choice(_TITLES)}\n\n{rng.choice(_OPENINGS)}\n\n"
-    if asked := _last(prompt, "user"):
-        yield f"> {shortened(asked, 160)}\n\n"
-    yield from _remembered(prompt.turns)
+    if question := _last_text(prompt, "user"):
+        yield f"> {shorten(question, 160)}\n\n"
+    yield from _earlier_turns(prompt.turns)
     yield "| Fact | Value |\n|:--|:--|\n"
     for name, value in _facts(prompt, prompt_tokens):
-        yield f"| {name} | {value.replace('|', chr(92) + '|')} |\n"
-    count = 5 if prompt.verbosity == "high" else 3
+        yield f"| {name} | {value.replace('|', chr(92) + '|')} |\n"  # chr(92): Python 3.11 has no \ inside an f-string
+    point_count = 5 if prompt.verbosity == "high" else 3
     yield "\n### About this stream\n\n"
-    for point in rng.sample(_POINTS, count):
+    for point in rng.sample(_POINTS, point_count):
         yield f"- {point}\n"
     language, code = rng.choice(_SNIPPETS)
     yield f"\n```{language}\n{code}\n```\n\n{rng.choice(_CLOSINGS)}"
 
 
-def _remembered(turns: tuple[PromptTurn, ...]) -> Iterator[str]:
-    """What came before the last question, so that a conversation shows that it is one."""
+def _earlier_turns(turns: tuple[PromptTurn, ...]) -> Iterator[str]:
+    """Yield what came before the last question, so that a conversation shows that it is one."""
     if turns and turns[-1].role == "tool":
-        yield f"The tool returned: {shortened(turns[-1].text, 160)}\n\n"
-    said = [turn.text for turn in turns if turn.role == "user"][:-1]
-    if said:
+        yield f"The tool returned: {shorten(turns[-1].text, 160)}\n\n"
+    texts = [turn.text for turn in turns if turn.role == "user"][:-1]
+    if texts:
         yield "### Earlier you said\n\n"
-        for number, text in enumerate(said[-5:], start=len(said) - len(said[-5:]) + 1):
-            yield f"{number}. “{shortened(text, 80)}”\n"
+        for number, text in enumerate(texts[-5:], start=len(texts) - len(texts[-5:]) + 1):
+            yield f"{number}. “{shorten(text, 80)}”\n"
         yield "\n"
 
 
 def _facts(prompt: GenerationPrompt, prompt_tokens: int) -> Iterator[tuple[str, str]]:
-    """How the request was understood, in words that are the same on every endpoint."""
+    """Yield names and values of how the request was understood, the same on every endpoint."""
 
-    def asked(name: str, value: float | None) -> str:
-        return "default" if name not in prompt.asked or value is None else f"{value:,}"
+    def format_setting(name: str, value: float | None) -> str:
+        # The endpoints' defaults differ, the answers must not.
+        return "default" if name not in prompt.explicit or value is None else f"{value:,}"
 
     yield "Model", f"`{prompt.model}`"
-    yield "Prompt", f"{prompt_tokens:,} tokens, {format_count(len(prompt.turns), 'turn')}"
-    yield "System text", f"“{shortened(prompt.system, 60)}”" if prompt.system else "none"
-    yield "Token cap", asked("cap", prompt.cap)
-    yield "Temperature", asked("temperature", prompt.temperature)
-    if "top_p" in prompt.asked:
-        yield "Top p", asked("top_p", prompt.top_p)
+    yield "Prompt", f"{prompt_tokens:,} tokens, {_plural(len(prompt.turns), 'turn')}"
+    yield "System text", f"“{shorten(prompt.system, 60)}”" if prompt.system else "none"
+    yield "Token cap", format_setting("cap", prompt.cap)
+    yield "Temperature", format_setting("temperature", prompt.temperature)
+    if "top_p" in prompt.explicit:
+        yield "Top p", format_setting("top_p", prompt.top_p)
     yield "Thinking", _thinking(prompt)
-    if images := sum(len(turn.images) for turn in prompt.turns):
-        yield "Images", f"{images}, counted but not opened"
+    if image_count := sum(len(turn.images) for turn in prompt.turns):
+        yield "Images", f"{image_count}, counted but not opened"
     if prompt.tools:
         yield "Tools", ", ".join(f"`{tool.name}`" for tool in prompt.tools)
 

@@ -1,10 +1,9 @@
-"""What the simulated engine says: the blocks and counts of a reply, before `sim` speaks it at its pace.
+"""The simulated engine: deterministic replies that say how the request was understood, at a lifelike pace.
 
-MERGED: Text as token pieces: the simulated engine's own tokenizer, so that what it counts is exactly what it sends.
-MERGED: The simulated engine: deterministic answers that say how the request was understood, at a lifelike pace.
+prompt ── plan_reply: tokens counted, blocks chosen ── generate: one piece, one event, at the pace of latency_model
 
-thinking or reasoning ── text │ JSON │ tool calls
-└ every piece is one token; all of them count towards the cap
+reply    thinking or reasoning ── text │ JSON │ tool calls
+         └ every piece is one token; all of them count towards the cap
 """
 
 from __future__ import annotations
@@ -25,44 +24,23 @@ from famnb.request.neutral import PromptTurn
 from famnb.request.types import MINI_CONTEXT_TOKENS, MINI_MODELS
 from famnb.request.web import Function
 from famnb.service.engines import sample_text
-from famnb.service.engines.latency_model import EFFORT_TOKENS, TokenPacer, profile
-from famnb.service.engines.sample_json import Unsatisfiable, instance
+from famnb.service.engines.latency_model import EFFORT_TOKENS, TokenPacer, latency_profile
+from famnb.service.engines.sample_json import Unsatisfiable, sample_value
 from famnb.service.errors import ServiceError
-from famnb.service.prompt import GenerationPrompt
-from famnb.service.request_body import LARGE, beside
-
-PIECE = re.compile(
-    r"[\u2e80-\u9fff\uac00-\ud7af]"  # scripts written without spaces: a character each
-    r"| ?[^\W\d_]{1,8}| ?\d{1,3}| ?[^\w\s]{1,3}"
-    r"|\n+|\s{1,8}|.",
-    re.DOTALL,
-)
-"""One token: about four characters of English, with the space before it."""
-
-
-def pieces(chunks: Iterable[str]) -> Iterator[str]:
-    """The tokens of a text that comes in chunks, as they come; they do not depend on where it was cut."""
-    held = ""
-    for chunk in chunks:
-        # The next chunk may go on with the last token; all others are final.
-        *final, held = PIECE.findall(held + chunk) or [""]
-        yield from final
-    if held:
-        yield held
-
-
-def count(text: str) -> int:
-    """How many tokens a text has; never builds the list, since a body may hold megabytes."""
-    return sum(1 for _ in PIECE.finditer(text))
-
+from famnb.service.prompt import GenerationPrompt, PromptTurn
+from famnb.service.request_body import LARGE, run_without_blocking
 
 TURN_TOKENS = 4
-"""What each message costs beside its text."""
+"""The tokens that each message counts beside its text."""
 IMAGE_TOKENS = 256
-"""What each image counts as; it is never opened."""
-_LONGEST_THOUGHT = 20_000
-"""The most thinking tokens that are typical, however large the budget."""
-_VERBS = {
+"""The tokens that each image counts; it is never opened."""
+_MAX_THINKING = 20_000
+"""The maximum of thinking tokens, however large the budget."""
+_TURN_SIZE = 30
+"""What a turn adds to the size of a prompt beside its text, in characters that take as long to count."""
+_MAX_REMEMBERED = 10_000
+"""The number of different requests whose repetitions are counted."""
+_GENERIC_WORDS = {
     "get",
     "set",
     "find",
@@ -82,156 +60,11 @@ _VERBS = {
 """Words of a tool's name that do not show that a prompt asks for it."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class PlannedBlock:
-    """A block of the answer before it is spoken."""
-
-    at: tuple[int, int]
-    kind: str
-    pieces: Iterator[str]
-    id: str = ""
-    name: str = ""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class ReplyPlan:
-    """A reply before it is spoken."""
-
-    read: int
-    """The prompt's tokens."""
-    cached: int
-    """How many of them an earlier response had shown the engine already."""
-    reasoning: int
-    """Tokens thought before the answer, shown or not."""
-    blocks: list[PlannedBlock]
-    identity: bytes
-    """The same for the same model, request and seed."""
-
-
-def plan_reply(prompt: GenerationPrompt, *, seed: int) -> ReplyPlan:
-    """The whole reply; raises Refusal beyond the context window, and where a schema leaves no way to answer."""
-    read, cached = _read(prompt)
-    # The answer's variety follows from what is the same on every endpoint, whatever its defaults are.
-    turns = [(turn.role, turn.words, turn.images) for turn in prompt.turns]
-    content = repr([seed, prompt.system, turns, prompt.verbosity, prompt.form.schema])
-    digest = hashlib.sha256(content.encode()).hexdigest()
-    blocks = list(_said(prompt, read, seeded(f"{digest} answer")))
-    reasoning = min(_reasoning(prompt, seeded(f"{digest} reasoning")), prompt.cap - 1)
-    if reasoning and prompt.thinking is not None:
-        thoughts = pieces(sample_text.thoughts(prompt, rng=seeded(f"{digest} thoughts")))
-        blocks.insert(0, PlannedBlock((0, 0), "thinking", itertools.islice(thoughts, reasoning)))
-    own = (prompt.model, prompt.cap, prompt.effort, prompt.thinking, prompt.temperature, prompt.top_p)
-    identity = hashlib.blake2b(repr((digest, own, prompt.tools)).encode(), digest_size=16).digest()
-    return ReplyPlan(read, cached, reasoning, blocks, identity)
-
-
-def _read(prompt: GenerationPrompt) -> tuple[int, int]:
-    """The prompt's tokens and how many of them are cached; raises Refusal beyond the model's context window."""
-    read, cached = counted(prompt)
-    if prompt.model in MINI_MODELS and read > MINI_CONTEXT_TOKENS:
-        raise ServiceError(
-            400,
-            f"the prompt has {read:,} tokens, and {prompt.model} reads at most {MINI_CONTEXT_TOKENS:,}; shorten it",
-            code="context_length_exceeded",
-            param=prompt.prompt_field,
-        )
-    return read, cached
-
-
-def counted(prompt: GenerationPrompt) -> tuple[int, int]:
-    """The tokens of a prompt, and how many of them an earlier response had shown the engine already."""
-
-    def cost(turns: Iterable[PromptTurn]) -> int:
-        return sum(count(turn.words) + TURN_TOKENS + IMAGE_TOKENS * len(turn.images) for turn in turns)
-
-    system = count(prompt.system) + TURN_TOKENS if prompt.system else 0
-    tools = sum(count(tool.model_dump_json(exclude_unset=True)) + TURN_TOKENS for tool in prompt.tools)
-    known = cost(prompt.turns[: prompt.repeated])
-    return system + tools + known + cost(prompt.turns[prompt.repeated :]), system + known if known else 0
-
-
-def _reasoning(prompt: GenerationPrompt, rng: random.Random) -> int:
-    """How many tokens are thought before the answer, shown or not."""
-    varied = rng.uniform(0.8, 1.2)
-    if prompt.thinking is not None:
-        return min(prompt.thinking, int(varied * min(40 + prompt.thinking // 12, _LONGEST_THOUGHT)))
-    return int(varied * EFFORT_TOKENS.get(prompt.effort or "none", 0))
-
-
-def _said(prompt: GenerationPrompt, read: int, rng: random.Random) -> Iterator[PlannedBlock]:
-    """The blocks of the answer; raises Refusal when a schema leaves no way to answer."""
-    called = _called(prompt)
-    words = tuple(re.findall(r"(?<=\s)[A-Z][a-z]+", prompt.turns[-1].text)) if called and prompt.turns else ()
-    for index, tool in enumerate(called):
-        arguments = json.dumps(_arguments(tool, words), ensure_ascii=False)
-        id_ = f"call_{rng.getrandbits(96):024x}"
-        yield PlannedBlock((1, index), "tool_call", pieces([arguments]), id_, tool.name)
-    if called:
-        return
-    if prompt.form.schema is not None:
-        answer: Iterable[str] = [_pretty(_instance(prompt.form.schema, prompt.form.at))]
-    elif prompt.form.json:
-        facts = {"simulated": True, "model": prompt.model, "prompt_tokens": read, "turns": len(prompt.turns)}
-        answer = [_pretty(facts)]
-    else:
-        answer = sample_text.answer(prompt, prompt_tokens=read, rng=rng)
-    yield PlannedBlock((0, int(prompt.thinking is not None)), "text", pieces(answer))
-
-
-def _called(prompt: GenerationPrompt) -> list[Function]:
-    """The tools that the answer calls: those it must, else those that the last question clearly asks for."""
-    if prompt.forced_tool:
-        return [tool for tool in prompt.tools if tool.name == prompt.forced_tool][:1]
-    last = prompt.turns[-1] if prompt.turns else PromptTurn("system", "")
-    if not prompt.tools or prompt.tool_choice == "none" or (last.role != "user" and prompt.tool_choice == "auto"):
-        return []
-    words = set(re.findall(r"\w+", last.text.lower()))
-    asked = [tool for tool in prompt.tools if _asked_for(tool.name.lower(), words)]
-    return asked if asked or prompt.tool_choice == "auto" else list(prompt.tools[:1])
-
-
-def _asked_for(name: str, words: set[str]) -> bool:
-    """Whether a tool is called by its name, or by all the telling words of its name."""
-    telling = {word for word in re.split(r"[_-]+", name) if word} - _VERBS
-    return name in words or (bool(telling) and telling <= words)
-
-
-def _arguments(tool: Function, words: tuple[str, ...]) -> Any:
-    """Arguments for a tool, as near to its schema as can be: like a model's, they are not certain to satisfy it."""
-    try:
-        return instance({"type": "object", **(tool.parameters or {})}, words=words, nearly=True)
-    except Unsatisfiable:
-        return {}
-
-
-def _instance(schema: dict[str, Any], at: str) -> Any:
-    """A value for a schema of the request; raises Refusal, naming the place, when none can be made."""
-    try:
-        return instance(schema)
-    except Unsatisfiable as error:
-        raise ServiceError(400, f"{at}: {error}", code="invalid_value", param=at) from None
-
-
-def _pretty(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)
-
-
-def seeded(seed: int | str) -> random.Random:
-    """A source of chance that repeats itself."""
-    return random.Random(seed)  # noqa: S311 - to repeat itself is its purpose; nothing secret comes of it
-
-
-_REMEMBERED = 10_000
-"""Of how many requests it is known how often each came."""
-_TURN_SIZE = 30
-"""What a turn adds to the size of a prompt beside its text, in characters that take as long to count."""
-
-
 class SimulatedEngine:
     """Answers without a model; the same model, prompt and seed give the same answer.
 
-    So do they give the same waits, the second time others than the first, and so on: repeats of one request would else
-    have no spread. What else is asked meanwhile changes nothing.
+    The waits repeat as well: the same request gets the same ones in a new service, but others the second time than the
+    first, and so on. Repeats of one request would else have no spread. Other requests in between change nothing.
     """
 
     name = "sim"
@@ -244,48 +77,54 @@ class SimulatedEngine:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
+        """`time_scale` multiplies every wait; `clock` and `sleep` are in seconds."""
         self._seed = seed
         self._scale = time_scale
         self._clock = clock
         self._sleep = sleep
-        self._times: dict[bytes, int] = {}
+        self._repetitions: dict[bytes, int] = {}
+        """How often each request came, the most recent last."""
 
     async def generate(self, prompt: GenerationPrompt, /) -> AsyncGenerator[Event]:
         arrived = self._clock()
-        plan = await beside(lambda: plan_reply(prompt, seed=self._seed), size=_size(prompt))
-        blocks, reasoning = plan.blocks, plan.reasoning
-        shown = blocks[0].kind == "thinking"
-        latency = profile(prompt.model, None if shown else prompt.effort, prompt_tokens=plan.read, cap=prompt.cap)
-        pace = TokenPacer(since=arrived, scale=self._scale, rng=self._luck(plan), clock=self._clock, sleep=self._sleep)
+        plan = await run_without_blocking(lambda: plan_reply(prompt, seed=self._seed), size=_estimate_size(prompt))
+        blocks = plan.blocks
+        shows_thinking = blocks[0].kind == "thinking"
+        # Thinking that is shown takes its time token by token, hidden reasoning before the first token.
+        hidden_effort = None if shows_thinking else prompt.effort
+        latency = latency_profile(prompt.model, hidden_effort, prompt_tokens=plan.prompt_tokens, cap=prompt.cap)
+        pacer = TokenPacer(
+            since=arrived, scale=self._scale, rng=self._latency_rng(plan), clock=self._clock, sleep=self._sleep
+        )
         yield Started(model=prompt.model)
-        spent = 0 if shown else reasoning
-        waited = True
-        await pace.token(latency.ttft)
-        finish = "tool_calls" if blocks[-1].kind == "tool_call" else "stop"
+        spent = 0 if shows_thinking else plan.reasoning_tokens
+        is_first_token = True
+        await pacer.wait(latency.ttft)
+        finish_reason = "tool_calls" if blocks[-1].kind == "tool_call" else "stop"
         for block in blocks:
-            began = self._clock()
+            opened_at = self._clock()
             yield Opened(block.at, block.kind, block.id, block.name)
             for piece in block.pieces:
                 if spent == prompt.cap:
-                    finish = "length"
+                    finish_reason = "length"
                     break
-                if not waited:
-                    await pace.token(latency.gap)
-                waited = False
+                if not is_first_token:
+                    await pacer.wait(latency.gap)
+                is_first_token = False
                 spent += 1
                 yield Delta(block.at, block.kind, piece)
-            thought_s = self._clock() - began
-            yield Closed(block.at, latency_ms=round(thought_s * 1000) if block.kind == "thinking" else None)
-            if finish == "length":
+            duration = self._clock() - opened_at
+            yield Closed(block.at, latency_ms=round(duration * 1000) if block.kind == "thinking" else None)
+            if finish_reason == "length":
                 break
-        yield Ended(finish)
+        yield Ended(finish_reason)
         yield Usage(
-            input_tokens=plan.read,
+            input_tokens=plan.prompt_tokens,
             output_tokens=spent,
-            reasoning_tokens=reasoning,
-            cached_tokens=plan.cached,
+            reasoning_tokens=plan.reasoning_tokens,
+            cached_tokens=plan.cached_tokens,
             cache_write_tokens=0,
-            total_tokens=plan.read + spent,
+            total_tokens=plan.prompt_tokens + spent,
         )
         yield Done()
 
@@ -295,16 +134,183 @@ class SimulatedEngine:
     async def aclose(self) -> None:
         pass
 
-    def _luck(self, plan: ReplyPlan) -> random.Random:
-        """What the waits of a reply are drawn from: the request, and how often it came before."""
-        times = self._times.pop(plan.identity, 0) + 1
-        self._times[plan.identity] = times
-        if len(self._times) > _REMEMBERED:
-            del self._times[next(iter(self._times))]
-        return seeded(f"{plan.identity.hex()} {times}")
+    def _latency_rng(self, plan: ReplyPlan) -> random.Random:
+        """Return the random numbers for a reply's waits: they depend on the request and how often it came before."""
+        repetition = self._repetitions.pop(plan.identity, 0) + 1
+        self._repetitions[plan.identity] = repetition
+        if len(self._repetitions) > _MAX_REMEMBERED:
+            del self._repetitions[next(iter(self._repetitions))]
+        return create_rng(f"{plan.identity.hex()} {repetition}")
 
 
-def _size(prompt: GenerationPrompt) -> int:
-    """About how many characters a prompt has, a turn counting as some; not looked at one by one where they are many."""
-    turns = len(prompt.turns) * _TURN_SIZE
-    return turns if turns > LARGE else turns + len(prompt.system) + sum(len(turn.text) for turn in prompt.turns)
+def _estimate_size(prompt: GenerationPrompt) -> int:
+    """Return about how many characters a prompt has, a turn counting as some."""
+    size = len(prompt.turns) * _TURN_SIZE
+    # Where the turns alone are many, their texts are not looked at: that would take long in itself.
+    return size if size > LARGE else size + len(prompt.system) + sum(len(turn.text) for turn in prompt.turns)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PlannedBlock:
+    """A block of a reply before it is streamed."""
+
+    at: tuple[int, int]
+    kind: str
+    pieces: Iterator[str]
+    """The tokens of its text."""
+    id: str = ""
+    name: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReplyPlan:
+    """A reply before it is streamed."""
+
+    prompt_tokens: int
+    cached_tokens: int
+    """How many of the prompt's tokens an earlier response had shown the engine already."""
+    reasoning_tokens: int
+    """Tokens of thinking before the answer, whether part of the reply or not."""
+    blocks: list[PlannedBlock]
+    identity: bytes
+    """The same for the same model, request and seed."""
+
+
+def plan_reply(prompt: GenerationPrompt, *, seed: int) -> ReplyPlan:
+    """Return the whole reply to a prompt.
+
+    Raises ServiceError 400 beyond the model's context window, and if no answer can satisfy the request's schema.
+    """
+    prompt_tokens, cached_tokens = count_prompt_tokens(prompt)
+    if prompt.model in MINI_MODELS and prompt_tokens > MINI_CONTEXT_TOKENS:
+        raise ServiceError(
+            400,
+            f"the prompt has {prompt_tokens:,} tokens, and {prompt.model} reads at most {MINI_CONTEXT_TOKENS:,}; "
+            "shorten it",
+            code="context_length_exceeded",
+            param="messages",
+        )
+    # The answer's variety follows from what is the same on every endpoint, whatever its defaults are.
+    turns = [(turn.role, turn.full_text, turn.images) for turn in prompt.turns]
+    content = repr([seed, prompt.system, turns, prompt.verbosity, prompt.answer_format.schema])
+    digest = hashlib.sha256(content.encode()).hexdigest()
+    blocks = list(_plan_answer(prompt, prompt_tokens, create_rng(f"{digest} answer")))
+    reasoning_tokens = min(_count_reasoning(prompt, create_rng(f"{digest} reasoning")), prompt.cap - 1)
+    if reasoning_tokens and prompt.thinking is not None:
+        thoughts = split_tokens(sample_text.thoughts(prompt, rng=create_rng(f"{digest} thoughts")))
+        blocks.insert(0, PlannedBlock((0, 0), "thinking", itertools.islice(thoughts, reasoning_tokens)))
+    settings = (prompt.model, prompt.cap, prompt.effort, prompt.thinking, prompt.temperature, prompt.top_p)
+    identity = hashlib.blake2b(repr((digest, settings, prompt.tools)).encode(), digest_size=16).digest()
+    return ReplyPlan(prompt_tokens, cached_tokens, reasoning_tokens, blocks, identity)
+
+
+def _count_reasoning(prompt: GenerationPrompt, rng: random.Random) -> int:
+    """Return how many tokens are thought before the answer, whether part of the reply or not."""
+    variation = rng.uniform(0.8, 1.2)
+    if prompt.thinking is not None:
+        # A small budget is used up, of a large one about a twelfth.
+        return min(prompt.thinking, int(variation * min(40 + prompt.thinking // 12, _MAX_THINKING)))
+    return int(variation * EFFORT_TOKENS.get(prompt.effort or "none", 0))
+
+
+def _plan_answer(prompt: GenerationPrompt, prompt_tokens: int, rng: random.Random) -> Iterator[PlannedBlock]:
+    """Yield the blocks of the answer. Raises ServiceError 400 if none can satisfy the request's schema."""
+    tools = _choose_tools(prompt)
+    # Names in the question become arguments: a weather tool is called with the city that was asked about.
+    names = tuple(re.findall(r"(?<=\s)[A-Z][a-z]+", prompt.turns[-1].text)) if tools and prompt.turns else ()
+    for index, tool in enumerate(tools):
+        arguments = json.dumps(_sample_arguments(tool, names), ensure_ascii=False)
+        id_ = f"call_{rng.getrandbits(96):024x}"
+        yield PlannedBlock((1, index), "tool_call", split_tokens([arguments]), id_, tool.name)
+    if tools:
+        return
+    if prompt.answer_format.schema is not None:
+        answer: Iterable[str] = [_indent_json(_sample_answer(prompt.answer_format.schema, prompt.answer_format.field))]
+    elif prompt.answer_format.json:
+        facts = {"simulated": True, "model": prompt.model, "prompt_tokens": prompt_tokens, "turns": len(prompt.turns)}
+        answer = [_indent_json(facts)]
+    else:
+        answer = sample_text.answer(prompt, prompt_tokens=prompt_tokens, rng=rng)
+    yield PlannedBlock((0, int(prompt.thinking is not None)), "text", split_tokens(answer))
+
+
+def _choose_tools(prompt: GenerationPrompt) -> list[Function]:
+    """Return the tools that the answer calls: those it must, else those that the last question clearly asks for."""
+    if prompt.forced_tool:
+        return [tool for tool in prompt.tools if tool.name == prompt.forced_tool][:1]
+    last = prompt.turns[-1] if prompt.turns else PromptTurn("system", "")
+    # After a tool's result the answer is a text, else the same call would be made for ever.
+    if not prompt.tools or prompt.tool_choice == "none" or (last.role != "user" and prompt.tool_choice == "auto"):
+        return []
+    words = set(re.findall(r"\w+", last.text.lower()))
+    requested = [tool for tool in prompt.tools if _is_requested(tool.name.lower(), words)]
+    return requested if requested or prompt.tool_choice == "auto" else list(prompt.tools[:1])
+
+
+def _is_requested(name: str, words: set[str]) -> bool:
+    """Whether a question with these words names a tool, or has every specific word of its name."""
+    specific = {word for word in re.split(r"[_-]+", name) if word} - _GENERIC_WORDS
+    return name in words or (bool(specific) and specific <= words)
+
+
+def _sample_arguments(tool: Function, words: tuple[str, ...]) -> Any:
+    """Return arguments as near to a tool's schema as can be: like a model's, they may not satisfy it."""
+    try:
+        return sample_value({"type": "object", **(tool.parameters or {})}, words=words, approximate=True)
+    except Unsatisfiable:
+        return {}
+
+
+def _sample_answer(schema: dict[str, Any], field: str) -> Any:
+    """Return a value for the request's schema. Raises ServiceError 400, naming the field, if none can be made."""
+    try:
+        return sample_value(schema)
+    except Unsatisfiable as error:
+        raise ServiceError(400, f"{field}: {error}", code="invalid_value", param=field) from None
+
+
+def _indent_json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+TOKEN = re.compile(
+    r"[\u2e80-\u9fff\uac00-\ud7af]"  # scripts written without spaces: a character each
+    r"| ?[^\W\d_]{1,8}| ?\d{1,3}| ?[^\w\s]{1,3}"
+    r"|\n+|\s{1,8}|.",
+    re.DOTALL,
+)
+"""One token: about four characters of English, with the space before it."""
+
+
+def split_tokens(chunks: Iterable[str]) -> Iterator[str]:
+    """Yield the tokens of a text that comes in chunks, as they come; they do not depend on where it was cut."""
+    rest = ""
+    for chunk in chunks:
+        # The next chunk may go on with the last token; all others are final.
+        *final, rest = TOKEN.findall(rest + chunk) or [""]
+        yield from final
+    if rest:
+        yield rest
+
+
+def count_tokens(text: str) -> int:
+    """Return how many tokens a text has; never builds the list, since a body may hold megabytes."""
+    return sum(1 for _ in TOKEN.finditer(text))
+
+
+def count_prompt_tokens(prompt: GenerationPrompt) -> tuple[int, int]:
+    """Return the tokens of a prompt, and how many of them an earlier response had shown the engine already."""
+
+    def count_turns(turns: Iterable[PromptTurn]) -> int:
+        return sum(count_tokens(turn.full_text) + TURN_TOKENS + IMAGE_TOKENS * len(turn.images) for turn in turns)
+
+    system = count_tokens(prompt.system) + TURN_TOKENS if prompt.system else 0
+    tools = sum(count_tokens(tool.model_dump_json(exclude_unset=True)) + TURN_TOKENS for tool in prompt.tools)
+    seen = count_turns(prompt.turns[: prompt.seen_turns])
+    new = count_turns(prompt.turns[prompt.seen_turns :])
+    return system + tools + seen + new, system + seen if seen else 0
+
+
+def create_rng(seed: int | str) -> random.Random:
+    """Return random numbers that repeat for the same seed."""
+    return random.Random(seed)  # noqa: S311 - repetition is the purpose, and nothing secret depends on it

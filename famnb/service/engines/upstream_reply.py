@@ -1,4 +1,4 @@
-"""What an upstream says, as the caller is told it: thinking only where it was asked for, an end only with proof."""
+"""Translates the events of an upstream's reply into those of the service's own: see `ReplyTranslator`."""
 
 from __future__ import annotations
 
@@ -11,26 +11,30 @@ from famnb.events import Address, Closed, Delta, Done, Ended, Event, Opened, Sta
 from famnb.reply import ReplyBuilder
 from famnb.service.prompt import GenerationPrompt
 
-_TOLD = frozenset({"text", "refusal", "tool_call"})
-"""The kinds of block that every endpoint has a place for."""
-_FINISH = {"length", "content_filter", "tool_calls", "stop_sequence"}
-_FAILED = {"abort", "error", "cancelled"}
-"""Finish reasons that say that the answer is not finished."""
+_PASSED = frozenset({"text", "refusal", "tool_call"})
+"""The kinds of block that every endpoint can write."""
+_FINISH_REASONS = {"length", "content_filter", "tool_calls", "stop_sequence"}
+_FAILURE_REASONS = {"abort", "error", "cancelled"}
+"""Finish reasons with which some servers report a failure."""
 
 
 class ReplyTranslator:
-    """Tells one reply on; the clock, in seconds, measures how long a streamed thinking block took."""
+    """Translates the events of one reply.
+
+    Thinking passes only if the prompt asks for it, an end only with a finish reason; tool calls get ids where they have
+    none. The clock, in seconds, measures how long a streamed thinking block took.
+    """
 
     def __init__(self, prompt: GenerationPrompt, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._kinds = _TOLD if prompt.thinking is None else _TOLD | {"thinking"}
+        self._kinds = _PASSED if prompt.thinking is None else _PASSED | {"thinking"}
         self._clock = clock
-        self._begun = False
+        self._has_started = False
         self._withheld: set[Address] = set()
-        self._thinking: dict[Address, float] = {}
-        self._calls: set[Address] = set()
+        self._thinking_since: dict[Address, float] = {}
+        self._tool_calls: set[Address] = set()
 
-    def told(self, events: Iterable[Event], *, streamed: bool) -> Iterator[Event]:
-        """The content among these events, begun by a `Started`; what ends the reply is left to `ending`."""
+    def translate(self, events: Iterable[Event], *, streamed: bool) -> Iterator[Event]:
+        """Yield the content among these events, a `Started` before the first; the end follows from `translate_end`."""
         for event in events:
             match event:
                 case Started():
@@ -40,49 +44,52 @@ class ReplyTranslator:
                 case Delta():
                     yield from self._start()
                     if streamed and event.kind == "thinking":
-                        self._thinking.setdefault(event.at, self._clock())
+                        self._thinking_since.setdefault(event.at, self._clock())
                     yield event
                 case Opened():
                     yield from self._start()
-                    yield self._opened(event)
+                    yield self._with_id(event)
                 case Closed() if event.at not in self._withheld:
                     yield from self._start()
-                    began = self._thinking.get(event.at)
-                    yield (
-                        event if began is None else Closed(event.at, event.text, round((self._clock() - began) * 1000))
-                    )
+                    since = self._thinking_since.get(event.at)
+                    if since is None:
+                        yield event
+                    else:
+                        yield Closed(event.at, event.text, round((self._clock() - since) * 1000))
                 case _:
                     pass
 
-    def ending(self, folding: ReplyBuilder) -> Iterator[Event]:
-        """The end of the reply: its reason and its usage, as far as the upstream said it.
+    def translate_end(self, builder: ReplyBuilder) -> Iterator[Event]:
+        """Yield the end of the reply: its finish reason and its usage, as far as the upstream reported it.
 
-        Raises StreamInterrupted without a finish reason, StreamError where the reason is a failure.
+        Raises StreamInterrupted if there is no finish reason, StreamError if the reason is a failure.
         """
-        ended = folding.ended
+        ended = builder.ended
         if ended is None:
             # A terminator proves nothing: some servers send it when they drop an answer for the next request.
             raise StreamInterrupted("the upstream ended its answer without a finish reason")
         reason = ended.finish_reason or "stop"
-        if reason in _FAILED:
+        if reason in _FAILURE_REASONS:
             raise StreamError(f"the upstream gave up ({reason})")
-        if self._calls and reason not in _FINISH:
+        # Some servers end a reply with tool calls with `stop`.
+        if self._tool_calls and reason not in _FINISH_REASONS:
             reason = "tool_calls"
         yield from self._start()
-        yield Ended(reason if reason in _FINISH else "stop", stop_sequence=ended.stop_sequence)
-        if folding.usage != Usage():
-            yield folding.usage.with_total()
+        yield Ended(reason if reason in _FINISH_REASONS else "stop", stop_sequence=ended.stop_sequence)
+        if builder.usage != Usage():
+            yield builder.usage.with_total()
         yield Done()
 
     def _start(self) -> Iterator[Event]:
-        if not self._begun:
-            self._begun = True
+        if not self._has_started:
+            self._has_started = True
             yield Started()
 
-    def _opened(self, event: Opened) -> Opened:
-        """A block as it opens; a tool call gets one id for good, since its result will refer to it."""
+    def _with_id(self, event: Opened) -> Opened:
+        """Return the event; a tool call without an id gets one, since its result will refer to it."""
         if event.kind != "tool_call":
             return event
-        known = event.at in self._calls
-        self._calls.add(event.at)
-        return Opened(event.at, event.kind, "" if known else event.id or f"call_{uuid.uuid4().hex}", event.name)
+        is_known = event.at in self._tool_calls
+        self._tool_calls.add(event.at)
+        # A call that is opened again keeps its first id.
+        return Opened(event.at, event.kind, "" if is_known else event.id or f"call_{uuid.uuid4().hex}", event.name)

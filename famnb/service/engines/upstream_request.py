@@ -1,9 +1,10 @@
-"""What an upstream is asked: the neutral prompt in the field's chat dialect, and what of it can be left out.
+"""The request to an upstream: a prompt as a chat completion, and which of its fields can be left out.
 
     required      model, messages, stream, tools, tool_choice, what the caller set
     dispensable   stream_options, reasoning_effort, chat_template_kwargs, verbosity, sampling that the caller left open
     in two ways   max_tokens or max_completion_tokens; a schema as json_schema or beside json_object
-Servers refuse what they do not know; a dispensable field is then left out, a field with two ways said in the other.
+Servers refuse fields that they do not know. A dispensable field is then left out, one of the last kind sent in the
+other way.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from famnb.request.types import PRO_MODELS
 from famnb.service.prompt import GenerationPrompt
 
 RefusedField: TypeAlias = tuple[str, str]
-"""A field that an upstream refused, with its value: another value of it may be welcome."""
+"""A field that an upstream refused, and its value: it may accept the field with another value."""
 _CAP, _OTHER_CAP = "max_tokens", "max_completion_tokens"
-"""The field that holds the cap, and what servers that refuse it want instead."""
-_FORM = "response_format"
+"""The field of the token limit, and the one that servers which refuse it take instead."""
+_FORMAT = "response_format"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -32,22 +33,24 @@ class UpstreamRequest:
 
     body: dict[str, Any]
     dispensable: frozenset[str]
-    """The fields of it that may be left out, or said in another way, where the upstream refuses them."""
+    """The fields of it that may be left out, or sent in another way, if the upstream refuses them."""
 
-    def refused(self, error: APIStatusError) -> set[RefusedField]:
-        """The dispensable fields that an error names; none where it is about something else."""
-        if not invalid(error):
+    def find_refused_fields(self, error: APIStatusError) -> set[RefusedField]:
+        """Return the dispensable fields that an error names; none if it is about something else."""
+        if not is_invalid_request(error):
             return set()
-        # What stands after this word names the fields that would have been welcome.
-        words = f"{error.param or ''} {re.split(r'expected', str(error))[0]}"
-        named = {name for name in self.dispensable if re.search(rf"(?<!\w){name}(?!\w)", words)}
-        if "json_schema" not in words or "invalid schema" in words.lower():
-            named.discard(_FORM)  # the schema itself may be at fault, which the caller should hear
-        return {_mark(name, self.body[name]) for name in named}
+        # What follows "expected" in a message names fields that would have been accepted.
+        message = f"{error.param or ''} {re.split(r'expected', str(error))[0]}"
+        names = {name for name in self.dispensable if re.search(rf"(?<!\w){name}(?!\w)", message)}
+        if "json_schema" not in message or "invalid schema" in message.lower():
+            names.discard(_FORMAT)  # the schema itself may be wrong, which the caller should be told
+        return {_mark(name, self.body[name]) for name in names}
 
 
-def asking(prompt: GenerationPrompt, *, model: str, refused: Set[RefusedField] = frozenset()) -> UpstreamRequest:
-    """The chat completion that an upstream is asked for, by its own name of the model and without what it refused."""
+def build_upstream_request(
+    prompt: GenerationPrompt, *, model: str, refused: Set[RefusedField] = frozenset()
+) -> UpstreamRequest:
+    """Return the request for a prompt; `model` is the upstream's name, `refused` what it is known to refuse."""
     # Only a stream tells how long thinking took, which a shown thinking block says.
     stream = prompt.streams or prompt.thinking is not None
     body = {"model": model, "messages": _messages(prompt), "stream": stream, **_tools(prompt)}
@@ -55,30 +58,31 @@ def asking(prompt: GenerationPrompt, *, model: str, refused: Set[RefusedField] =
     for name in ("temperature", "top_p"):
         value = getattr(prompt, name)
         if value is not None:
-            (body if name in prompt.asked else dispensable)[name] = value
+            (body if name in prompt.explicit else dispensable)[name] = value
     if stream:
         dispensable["stream_options"] = {"include_usage": True}
-    if "cap" in prompt.asked or prompt.model in PRO_MODELS:
+    if "cap" in prompt.explicit or prompt.model in PRO_MODELS:
         # The other models have no documented default: the upstream's own is in force, as far as its context reaches.
         dispensable[_CAP] = prompt.cap
         if _mark(_CAP, prompt.cap) in refused:
             body[_OTHER_CAP] = prompt.cap
-    if prompt.form.schema is not None:
-        dispensable[_FORM] = _schema(prompt.form, prompt.form.schema)
-        if _mark(_FORM, dispensable[_FORM]) in refused:
-            body[_FORM] = {"type": "json_object", "schema": prompt.form.schema}
-    elif prompt.form.json:
-        body[_FORM] = {"type": "json_object"}
-    kept = {name: value for name, value in dispensable.items() if _mark(name, value) not in refused}
-    return UpstreamRequest({**body, **kept}, frozenset(kept))
+    if prompt.answer_format.schema is not None:
+        dispensable[_FORMAT] = _json_schema(prompt.answer_format, prompt.answer_format.schema)
+        if _mark(_FORMAT, dispensable[_FORMAT]) in refused:
+            body[_FORMAT] = {"type": "json_object", "schema": prompt.answer_format.schema}
+    elif prompt.answer_format.json:
+        body[_FORMAT] = {"type": "json_object"}
+    accepted = {name: value for name, value in dispensable.items() if _mark(name, value) not in refused}
+    return UpstreamRequest({**body, **accepted}, frozenset(accepted))
 
 
-def invalid(error: APIStatusError) -> bool:
-    """Whether an upstream means that the request is at fault; some say so with a status that blames themselves."""
+def is_invalid_request(error: APIStatusError) -> bool:
+    """Whether an error means that the request is invalid; some servers say so in a message with status 500."""
     return error.status in (400, 413, 422) or "validation error" in str(error)
 
 
 def _mark(name: str, value: Any) -> RefusedField:
+    """Return a field as it is remembered: a refused token limit is refused whatever its value."""
     match name, value:
         case ("max_tokens", _):
             return name, ""
@@ -89,12 +93,12 @@ def _mark(name: str, value: Any) -> RefusedField:
 
 
 def _hints(prompt: GenerationPrompt) -> dict[str, Any]:
-    """How much to think and to say, in the words that servers have for it."""
+    """Return how much to think and to write, in the fields that servers have for it."""
     hints: dict[str, Any] = {}
     effort = prompt.effort if prompt.thinking is None else Reasoning.for_budget(prompt.thinking).effort
     if effort is not None:
         hints["reasoning_effort"] = effort
-        # Templates of models that can think or not are told so apart from the effort.
+        # The chat templates of models with optional thinking (Qwen3 and others) switch it by a field of their own.
         hints["chat_template_kwargs"] = {"enable_thinking": effort != "none"}
     if prompt.verbosity is not None:
         hints["verbosity"] = prompt.verbosity
@@ -109,15 +113,15 @@ def _messages(prompt: GenerationPrompt) -> list[dict[str, Any]]:
 def _message(turn: PromptTurn) -> dict[str, Any]:
     message: dict[str, Any] = {"role": turn.role, "content": turn.text}
     if turn.images:
-        shown = [{"type": "image_url", "image_url": {"url": url}} for url in turn.images]
-        message["content"] = [*([{"type": "text", "text": turn.text}] if turn.text else []), *shown]
-    if turn.calls:
+        image_parts = [{"type": "image_url", "image_url": {"url": url}} for url in turn.images]
+        message["content"] = [*([{"type": "text", "text": turn.text}] if turn.text else []), *image_parts]
+    if turn.tool_calls:
         message["tool_calls"] = [
             {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments or "{}"}}
-            for call in turn.calls
+            for call in turn.tool_calls
         ]
-    if turn.answers:
-        message["tool_call_id"] = turn.answers
+    if turn.tool_call_id:
+        message["tool_call_id"] = turn.tool_call_id
     return message
 
 
@@ -126,17 +130,17 @@ def _tools(prompt: GenerationPrompt) -> dict[str, Any]:
         return {}
     functions = [tool.model_dump(mode="json", exclude_unset=True) for tool in prompt.tools]
     fields: dict[str, Any] = {"tools": [{"type": "function", "function": function} for function in functions]}
-    # More servers understand a tool that is named than one that is only required.
-    sole = prompt.tools[0].name if prompt.tool_choice == "required" and len(prompt.tools) == 1 else None
-    if named := prompt.forced_tool or sole:
-        fields["tool_choice"] = {"type": "function", "function": {"name": named}}
+    # More servers understand a tool that is named than `required`.
+    only_tool = prompt.tools[0].name if prompt.tool_choice == "required" and len(prompt.tools) == 1 else None
+    if name := prompt.forced_tool or only_tool:
+        fields["tool_choice"] = {"type": "function", "function": {"name": name}}
     elif prompt.tool_choice != "auto":
         fields["tool_choice"] = prompt.tool_choice
     return fields
 
 
-def _schema(form: AnswerFormat, schema: dict[str, Any]) -> dict[str, Any]:
-    named: dict[str, Any] = {"name": form.name or "answer", "schema": schema}
-    if form.strict is not None:
-        named["strict"] = form.strict
-    return {"type": "json_schema", "json_schema": named}
+def _json_schema(answer_format: AnswerFormat, schema: dict[str, Any]) -> dict[str, Any]:
+    fields: dict[str, Any] = {"name": answer_format.name or "answer", "schema": schema}
+    if answer_format.strict is not None:
+        fields["strict"] = answer_format.strict
+    return {"type": "json_schema", "json_schema": fields}

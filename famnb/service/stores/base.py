@@ -1,6 +1,7 @@
-"""What a store of responses is, and the words for what it does not have; where it keeps them is left to each.
+"""What a store of responses is (`Store`), what it stores, and how a response is stored while its events pass.
 
-MERGED: How a response gets into a store while its events pass; what a store does with it is left to `store`.
+Started ── add(in_progress) ── events … ── Done ── finish        a stream; the id is known to the caller from the start
+Started ── events … ── Done ── add                               a whole reply
 """
 
 from __future__ import annotations
@@ -19,71 +20,72 @@ from famnb.service.prompt import PriorConversation
 from famnb.wire import lenient_json
 from famnb.wire.dialect import Dialect
 
-MOST = 10_000
-"""How many responses a key may have stored; the oldest is forgotten first."""
+MAX_RESPONSES = 10_000
+"""How many responses a key may have stored; beyond that the oldest is deleted."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class StoredResponse:
-    """A response as far as it came, and what it takes to continue it."""
+    """A response as far as it came, and what is needed to continue it."""
 
     id: str = ""
     status: str = "in_progress"
     body: bytes = b""
-    """The response object, encoded as a whole reply has it."""
-    previous: str | None = None
+    """The response object as JSON, as a whole reply has it."""
+    previous_id: str | None = None
     """The id of the response that it continues."""
-    earlier: PriorConversation = dataclasses.field(default_factory=PriorConversation)
-    """The conversation up to that one."""
-    said: tuple[PromptTurn, ...] = ()
-    """The turns it added: the request's own, then the answer."""
+    prior: PriorConversation = dataclasses.field(default_factory=PriorConversation)
+    """The conversation up to that response."""
+    turns: tuple[PromptTurn, ...] = ()
+    """The turns it added: those of the request, then the answer."""
     system: str = ""
     """The system text under which the engine saw all of them."""
 
     @property
     def is_continuable(self) -> bool:
-        """Whether a request may go on from here: not while it runs, nor once it failed or was cancelled."""
+        """Whether a request may continue it: not while it runs, nor after it failed or was cancelled."""
         return self.status in ("completed", "incomplete")
 
     @property
     def conversation(self) -> PriorConversation:
         """The conversation up to and including this response."""
-        return PriorConversation((*self.earlier.turns, *self.said), self.system)
+        return PriorConversation((*self.prior.turns, *self.turns), self.system)
 
 
 class Store(Protocol):
-    """The responses of every key, each key's own; a conversation goes on by `previous_response_id`, and branches.
+    """The responses of each API key; conversations continue by `previous_response_id`, and may branch.
 
-    What `add`, `end` and `delete` were told is kept, as surely as the store keeps anything, once they return; when it
-    cannot be, they raise Refusal 500.
+    What `add`, `finish` and `delete` change is as durable as the store is once they return; if it cannot be, they raise
+    ServiceError 500.
     """
 
-    async def add(self, key: str, stored: StoredResponse, /) -> None:
-        """Keep a response that is new, finished or still running."""
+    async def add(self, key: str, response: StoredResponse, /) -> None:
+        """Store a new response, finished or still running."""
 
-    async def end(self, key: str, stored: StoredResponse, /) -> None:
-        """Keep what became of a response that was added while it ran; one deleted meanwhile stays deleted."""
+    async def finish(self, key: str, response: StoredResponse, /) -> None:
+        """Store the end of a response that was added while it ran; one deleted meanwhile stays deleted."""
 
     async def get(self, key: str, id_: str, /) -> bytes:
-        """The response object, encoded; raises Refusal 404."""
+        """Return the response object as JSON. Raises ServiceError 404."""
 
     async def delete(self, key: str, id_: str, /) -> None:
-        """Forget a response; what continues it already goes on. Raises Refusal 404."""
+        """Delete a response; those that continue it stay as they are. Raises ServiceError 404."""
 
     async def get_conversation(self, key: str, id_: str, /) -> PriorConversation:
-        """The conversation that a request with this `previous_response_id` continues; raises Refusal 400."""
+        """Return the conversation up to and including a response. Raises ServiceError 400 if it cannot be continued."""
 
     async def aclose(self) -> None:
-        """Finish what was begun, and let go of what the store holds."""
+        """Finish pending changes and close the store."""
 
 
-def unknown(id_: str) -> ServiceError:
-    """The answer to whoever retrieves or deletes what a key does not have."""
+def not_found_error(id_: str) -> ServiceError:
+    """Return the error for retrieving or deleting a response that a key does not have."""
+    # The id is the caller's own, of any length.
     return ServiceError(404, f"no response {id_[:80]!r} is stored for this key", code="response_not_found")
 
 
 def not_continuable_error(id_: str, status: str | None) -> ServiceError:
-    """The answer to whoever continues a response that has this status, or is not stored at all."""
+    """Return the error for continuing a response with this status; None for one that is not stored."""
     reason = "is not stored for this key" if status is None else f"cannot be continued: it is {status}"
     return ServiceError(
         400,
@@ -93,61 +95,64 @@ def not_continuable_error(id_: str, status: str | None) -> ServiceError:
     )
 
 
-async def kept(
+async def store_events(
     store: Store,
     key: str,
     events: AsyncGenerator[Event],
     dialect: Dialect,
     *,
-    endpoint: Endpoint,
-    asked: StoredResponse,
+    response: StoredResponse,
     streams: bool,
 ) -> AsyncGenerator[Event]:
-    """The events as they are, while the response they make is stored, as far as it came.
+    """Yield the events unchanged while the response that they make is stored.
 
-    `asked` is what is known before: what the request continues, and the turns it adds. The store has the response
-    before a caller learns its id, and all of it before the last event goes out, so that whoever reads that can continue
-    it, also after a crash. A response that cannot be stored fails: its last event would promise what is not so.
+    `response` holds what is known beforehand: what the request continues, and the turns it adds. The store has the
+    response before the caller learns its id, and all of it before the last event is sent, so that whoever reads that
+    event can continue it, also after a crash. If it cannot be stored, the response fails: its last event would promise
+    something untrue.
     """
-    folding = ReplyBuilder()
-    begun = over = False
-    unfinished: Status = "cancelled"
+    builder = ReplyBuilder()
+    is_added = is_finished = False
+    early_status: Status = "cancelled"
     try:
         async for event in events:
-            folding.add(event)
+            builder.add(event)
             if type(event) is Started and streams:
-                # Nobody learns the id of a whole reply before it is complete.
-                begun = True
-                await store.add(key, _begun(asked, event, dialect))
+                # Only for streams: the id of a whole reply is unknown to its caller before it is complete.
+                is_added = True
+                await store.add(key, _running_response(response, event, dialect))
             elif type(event) is Done:
-                over = True
-                complete = _ended(asked, folding.reply(), dialect)
+                is_finished = True
+                final = _final_response(response, builder.reply(), dialect)
                 try:
-                    await (store.end(key, complete) if begun else store.add(key, complete))
-                except ServiceError as refusal:
-                    yield Ended("error", status="failed", fault=refusal.fault(endpoint))
+                    await (store.finish(key, final) if is_added else store.add(key, final))
+                except ServiceError as error:
+                    yield Ended("error", status="failed", fault=error.to_fault(ENDPOINTS["responses"]))
             yield event
     except Exception:
-        unfinished = "failed"
+        early_status = "failed"
         raise
     finally:
-        if begun and not over:
-            reply = folding.reply()
-            broken = dataclasses.replace(reply, status=unfinished) if reply.status == "running" else reply
-            # Nobody waits for it any more, and a store reads what it has not heard the end of as failed.
+        if is_added and not is_finished:
+            reply = builder.reply()
+            partial = dataclasses.replace(reply, status=early_status) if reply.status == "running" else reply
+            # Nobody waits for it any more, and a store reads a response without an end as failed.
             with contextlib.suppress(ServiceError):
-                await store.end(key, _ended(asked, broken, dialect))
+                await store.finish(key, _final_response(response, partial, dialect))
         await events.aclose()
 
 
-def _begun(asked: StoredResponse, started: Started, dialect: Dialect) -> StoredResponse:
-    """A response of which only the identity is known."""
+def _running_response(response: StoredResponse, started: Started, dialect: Dialect) -> StoredResponse:
+    """Return a response of which only the id, the model and the time are known."""
     empty = dialect.write(Reply(id=started.id, model=started.model, created=started.created))
-    return dataclasses.replace(asked, id=started.id, body=lenient_json.encode({**empty, "status": "in_progress"}))
+    body = lenient_json.encode({**empty, "status": "in_progress"})
+    return dataclasses.replace(response, id=started.id, body=body)
 
 
-def _ended(asked: StoredResponse, reply: Reply, dialect: Dialect) -> StoredResponse:
-    """A response that will not change any more."""
+def _final_response(response: StoredResponse, reply: Reply, dialect: Dialect) -> StoredResponse:
+    """Return a response that will not change any more."""
     body = dialect.write(reply)
-    said = (*asked.said, PromptTurn("assistant", reply.text))
-    return dataclasses.replace(asked, id=reply.id, status=body["status"], body=lenient_json.encode(body), said=said)
+    turns = (*response.turns, PromptTurn("assistant", reply.text))
+    return dataclasses.replace(
+        response, id=reply.id, status=body["status"], body=lenient_json.encode(body), turns=turns
+    )

@@ -1,44 +1,45 @@
-"""Responses kept in memory, as long as the service runs."""
+"""Responses stored in memory, for as long as the service runs."""
 
 from __future__ import annotations
 
 from famnb.service.prompt import PriorConversation
-from famnb.service.stores.base import MOST, StoredResponse, not_continuable_error, unknown
+from famnb.service.stores.base import MAX_RESPONSES, StoredResponse, not_continuable_error, not_found_error
 
 
 class MemoryStore:
     """A store without a file."""
 
-    def __init__(self, *, most: int = MOST) -> None:
-        self._most = most
-        self._shelves: dict[str, dict[str, StoredResponse]] = {}
+    def __init__(self, *, max_responses: int = MAX_RESPONSES) -> None:
+        self._max_responses = max_responses
+        self._by_key: dict[str, dict[str, StoredResponse]] = {}
+        """For each API key its responses by id, oldest first."""
 
-    async def add(self, key: str, stored: StoredResponse, /) -> None:
-        shelf = self._shelves.setdefault(key, {})
-        shelf[stored.id] = stored
-        if len(shelf) > self._most:
-            del shelf[next(iter(shelf))]
+    async def add(self, key: str, response: StoredResponse, /) -> None:
+        responses = self._by_key.setdefault(key, {})
+        responses[response.id] = response
+        if len(responses) > self._max_responses:
+            del responses[next(iter(responses))]
 
-    async def end(self, key: str, stored: StoredResponse, /) -> None:
-        shelf = self._shelves.get(key, {})
-        if stored.id in shelf:
-            shelf[stored.id] = stored
+    async def finish(self, key: str, response: StoredResponse, /) -> None:
+        responses = self._by_key.get(key, {})
+        if response.id in responses:
+            responses[response.id] = response
 
     async def get(self, key: str, id_: str, /) -> bytes:
-        found = self._shelves.get(key, {}).get(id_)
-        if found is None:
-            raise unknown(id_)
-        return found.body
+        response = self._by_key.get(key, {}).get(id_)
+        if response is None:
+            raise not_found_error(id_)
+        return response.body
 
     async def delete(self, key: str, id_: str, /) -> None:
-        if self._shelves.get(key, {}).pop(id_, None) is None:
-            raise unknown(id_)
+        if self._by_key.get(key, {}).pop(id_, None) is None:
+            raise not_found_error(id_)
 
     async def get_conversation(self, key: str, id_: str, /) -> PriorConversation:
-        found = self._shelves.get(key, {}).get(id_)
-        if found is None or not found.is_continuable:
-            raise not_continuable_error(id_, None if found is None else found.status)
-        return found.conversation
+        response = self._by_key.get(key, {}).get(id_)
+        if response is None or not response.is_continuable:
+            raise not_continuable_error(id_, None if response is None else response.status)
+        return response.conversation
 
     async def aclose(self) -> None:
         pass
