@@ -133,7 +133,7 @@ class ChatRequest(Request):
             temperature=self.temperature,
             top_p=self.top_p,
             effort=effort_of(self.reasoning),
-            form=answer_format(self.response_format),
+            answer_format=answer_format(self.response_format),
         )
 
     @property

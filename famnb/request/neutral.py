@@ -24,38 +24,42 @@ class PromptToolCall(msgspec.Struct, frozen=True):
 
 
 class PromptTurn(msgspec.Struct, frozen=True):
-    """One message of the conversation; a struct, because a body may hold half a million."""
+    """One message of the conversation.
+
+    A msgspec struct rather than a dataclass: a body may hold half a million messages, and structs are made faster.
+    """
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     text: str
     """The text of the message, tool calls apart."""
     images: tuple[str, ...] = ()
     """Addresses of images; never opened."""
-    calls: tuple[PromptToolCall, ...] = ()
+    # These two have other names in JSON, which the files of `famnb.service.stores.sqlite` hold.
+    tool_calls: tuple[PromptToolCall, ...] = msgspec.field(default=(), name="calls")
     """The tool calls of an assistant's turn."""
-    answers: str = ""
+    tool_call_id: str = msgspec.field(default="", name="answers")
     """The id of the call whose result a tool's turn is."""
 
     @property
-    def words(self) -> str:
+    def full_text(self) -> str:
         """The text, followed by the tool calls as `name(arguments)`, a line each."""
-        calls = [f"{call.name}({call.arguments})" for call in self.calls]
+        calls = [f"{call.name}({call.arguments})" for call in self.tool_calls]
         return "\n".join(filter(None, [self.text, *calls])) if calls else self.text
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AnswerFormat:
-    """The form that the answer must have."""
+    """The format that the answer must have."""
 
     json: bool = False
     schema: dict[str, Any] | None = None
     """The JSON Schema that the answer must satisfy; None for any JSON."""
-    at: str = ""
-    """The request field that holds the schema, for an error that names it."""
+    field: str = ""
+    """The request field that holds the schema, for error messages."""
     name: str = ""
-    """What the schema is called; empty when the request does not say."""
+    """The name of the schema; empty if the request gives none."""
     strict: bool | None = None
-    """Whether the schema must be followed exactly, where the request says."""
+    """Whether the schema must be followed exactly; None if the request does not say."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +79,7 @@ class GenerationSettings:
     tool_choice: Literal["none", "auto", "required"] = "auto"
     forced_tool: str | None = None
     """The name of the one tool that must be called."""
-    form: AnswerFormat = AnswerFormat()
+    answer_format: AnswerFormat = AnswerFormat()
     verbosity: str | None = None
     """`low`, `medium` or `high`, where asked for."""
 

@@ -154,7 +154,7 @@ class ResponsesRequest(Request):
             temperature=self.temperature,
             top_p=self.top_p,
             effort=effort_of(self.reasoning),
-            form=_answer_format(self.text.format if self.text else None),
+            answer_format=_answer_format(self.text.format if self.text else None),
             verbosity=self.text.verbosity if self.text else None,
         )
 

@@ -170,7 +170,7 @@ class WebChatRequest(Request):
             tools=tuple(tool.function for tool in self.tools or ()),
             tool_choice="required" if isinstance(choice, NamedTool) else choice,
             forced_tool=choice.function.name if isinstance(choice, NamedTool) else None,
-            form=answer_format(self.response_format),
+            answer_format=answer_format(self.response_format),
         )
 
     @property

@@ -97,9 +97,11 @@ def create_app(
 def _create_address(context: ServiceContext, endpoints: tuple[Endpoint, ...]) -> ASGIApp:
     """Return the application of one address: these endpoints, and what every address serves."""
     routes = [Route(endpoint.path, EndpointApp(endpoint, context), methods=["POST"]) for endpoint in endpoints]
-    if ENDPOINTS["responses"] in endpoints:
-        handler = functools.partial(_handle_stored_response, context)
-        routes.append(Route("/v1/responses/{id}", handler, methods=["GET", "DELETE"]))
+    routes += [
+        Route(f"{endpoint.path}/{{id}}", functools.partial(_handle_stored_response, context), methods=["GET", "DELETE"])
+        for endpoint in endpoints
+        if endpoint.traits.stores_replies
+    ]
     routes += [
         Route("/openapi.json", functools.partial(_get_openapi, context, endpoints), methods=["GET"]),
         Route("/health", functools.partial(_get_health, context), methods=["GET"]),

@@ -16,14 +16,14 @@ _ROUNDING = 1e-6
 """How far below 1, in requests, an allowance still counts as one: sums of seconds are rounded."""
 
 
-def authenticate(headers: Headers, keys: Sequence[str], *, accept_x_api_key: bool = False) -> str:
+def authenticate(headers: Headers, keys: Sequence[str], *, key_header: str | None = None) -> str:
     """Return the key that a request carries. Raises ServiceError 401 unless it is one of `keys`.
 
-    `accept_x_api_key` also reads the header `x-api-key`, if there is no `Authorization`.
+    `key_header` is another header that may hold the key, if there is no `Authorization`.
     """
     values = headers.getlist("authorization")
-    if not values and accept_x_api_key:
-        values = [f"Bearer {key}" for key in headers.getlist("x-api-key")]
+    if not values and key_header is not None:
+        values = [f"Bearer {key}" for key in headers.getlist(key_header)]
     if not values:
         raise _unauthorized("no API key: send the header `Authorization: Bearer <API_KEY>`")
     if len(values) > 1:

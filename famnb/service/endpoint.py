@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 from famnb.endpoints import Endpoint
 from famnb.events import Done, Ended, Event, Started
 from famnb.reply import ReplyBuilder
-from famnb.request import Request, ResponsesRequest, WebChatRequest
+from famnb.request import Request, ResponsesRequest
 from famnb.service import fault_injection
 from famnb.service.auth import RateLimiter, authenticate
 from famnb.service.engines.base import Engine
@@ -63,11 +63,11 @@ class EndpointApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         context, options, endpoint = self._context, self._context.options, self._endpoint
         http = HTTPRequest(scope, receive)
-        is_messages = endpoint.name == "messages"
-        # The vendor's SDK of the messages endpoint, which sends this header, needs the `event:` lines.
-        named = is_messages and "anthropic-version" in http.headers
+        conventions = endpoint.conventions
+        # By a header of its own the vendor's SDK shows itself, which needs the `event:` lines.
+        named = conventions.names_events is not None and conventions.names_events in http.headers
         # The key comes first: whoever has none learns nothing, and has no body read.
-        key = authenticate(http.headers, context.keys, accept_x_api_key=is_messages)
+        key = authenticate(http.headers, context.keys, key_header=conventions.key_header)
         check_head(http)
         with context.limiter.admit(key), contextlib.suppress(ClientDisconnect):
             body = await context.shutdown.wait_for(
@@ -85,9 +85,7 @@ class EndpointApp:
                 if faults is not None:
                     await context.shutdown.wait_for(faults.delay_or_refuse)
                 if request.streams:
-                    stream_options = request.stream_options if isinstance(request, WebChatRequest) else None
-                    include_usage = bool(stream_options and stream_options.include_usage)
-                    writer = dialect.writer(include_usage=include_usage, named=named)
+                    writer = dialect.writer(include_usage=request.asks_for_usage, named=named)
                     await self._send_stream(writer, events, faults, send)
                 else:
                     await self._send_whole(dialect, events, faults, send)
@@ -105,19 +103,21 @@ class EndpointApp:
 
         Raises ServiceError 400 if the response that the request continues is unknown.
         """
-        if not isinstance(request, ResponsesRequest):
+        if request.continues is None and not request.stores_reply:
             prompt = await run_without_blocking(lambda: build_prompt(request), size=size)
             return self._generate(prompt, faults, streams=request.streams)
-        store, previous_id = self._context.store, request.previous_response_id
+        store, previous_id = self._context.store, request.continues
         prior = PriorConversation() if previous_id is None else await store.get_conversation(key, previous_id)
         prompt, turns = await run_without_blocking(
             lambda: (build_prompt(request, prior), read_turns(request)), size=size
         )
         events = self._generate(prompt, faults, streams=request.streams)
-        if not request.store:
+        if not request.stores_reply:
             return events
         response = StoredResponse(previous_id=previous_id, prior=prior, turns=turns, system=prompt.system)
-        return store_events(store, key, events, dialect, response=response, streams=request.streams)
+        return store_events(
+            store, key, events, dialect, endpoint=self._endpoint, response=response, streams=request.streams
+        )
 
     async def _generate(
         self, prompt: GenerationPrompt, faults: InjectedFaults | None, *, streams: bool
@@ -130,7 +130,7 @@ class EndpointApp:
                 async for event in self._context.shutdown.interrupt_events(events):
                     if type(event) is Started:
                         has_started = True
-                        yield Started(_create_reply_id(self._endpoint), prompt.model, int(time.time()))
+                        yield Started(self._endpoint.conventions.new_id(), prompt.model, int(time.time()))
                     else:
                         yield event
         except Exception as error:
@@ -182,11 +182,6 @@ class EndpointApp:
         headers = [(b"content-type", b"application/json"), (b"content-length", str(length).encode())]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body, "more_body": is_cut})
-
-
-def _create_reply_id(endpoint: Endpoint) -> str:
-    id_ = uuid.uuid4()
-    return f"{_ID_PREFIXES[endpoint.name]}{id_ if endpoint.name in ('chat', 'web') else id_.hex}"
 
 
 @contextlib.asynccontextmanager

@@ -36,8 +36,7 @@ class ServiceError(Exception):
 
     def to_fault(self, endpoint: Endpoint) -> Fault:
         """Return the error with the type and code that the endpoint has for it."""
-        words = _WORDS[endpoint.name == "messages"]
-        type_ = words.by_status.get(self.status, words.server if self.status >= 500 else words.request)
+        type_ = endpoint.conventions.error_type(self.status)
         return Fault(self.message, type_, self.code or _CODES.get(self.status, type_), self.param)
 
 
@@ -54,7 +53,7 @@ _CODES = {
 
 
 def endpoint_for_path(path: str) -> Endpoint:
-    """Return the endpoint whose error format is used at a path: web chat if the path belongs to none."""
+    """Return the endpoint whose error format is used at a path: `FALLBACK` if the path belongs to none."""
     for endpoint in ENDPOINTS.values():
         if path == endpoint.path or path.startswith(f"{endpoint.path}/"):
             return endpoint

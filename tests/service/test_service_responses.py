@@ -177,7 +177,15 @@ def test_a_response_is_complete_in_the_store_before_its_last_event_goes_out() ->
             yield event
 
     async def statuses() -> list[str]:
-        passing = store_events(store, "key", events(), responses, response=StoredResponse(), streams=True)
+        passing = store_events(
+            store,
+            "key",
+            events(),
+            responses,
+            endpoint=ENDPOINTS["responses"],
+            response=StoredResponse(),
+            streams=True,
+        )
         return [json.loads(await store.get("key", "resp_1"))["status"] async for _ in passing]
 
     assert asyncio.run(statuses()) == ["in_progress", "in_progress", "in_progress", "completed"]

@@ -243,7 +243,7 @@ def test_a_thousand_requests_at_once_have_a_thousand_ids(server: Server) -> None
 
     async def ids() -> list[str]:
         headers = {"authorization": f"Bearer {server.key}"}
-        limits = httpx.RateLimiter(max_connections=None)
+        limits = httpx.Limits(max_connections=None)
         async with HttpxAiohttpClient(base_url=server.url, headers=headers, limits=limits, timeout=60) as client:
             bodies = [minimal("responses", "one line", stream=bool(number % 2)) for number in range(1000)]
             answers = await asyncio.gather(*(client.post(PATHS["responses"], json=body) for body in bodies))

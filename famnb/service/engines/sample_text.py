@@ -192,7 +192,7 @@ def _facts(prompt: GenerationPrompt, prompt_tokens: int) -> Iterator[tuple[str, 
         return "default" if name not in prompt.explicit or value is None else f"{value:,}"
 
     yield "Model", f"`{prompt.model}`"
-    yield "Prompt", f"{prompt_tokens:,} tokens, {_plural(len(prompt.turns), 'turn')}"
+    yield "Prompt", f"{prompt_tokens:,} tokens, {format_count(len(prompt.turns), 'turn')}"
     yield "System text", f"“{shorten(prompt.system, 60)}”" if prompt.system else "none"
     yield "Token cap", format_setting("cap", prompt.cap)
     yield "Temperature", format_setting("temperature", prompt.temperature)

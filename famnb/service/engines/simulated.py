@@ -27,7 +27,7 @@ from famnb.service.engines import sample_text
 from famnb.service.engines.latency_model import EFFORT_TOKENS, TokenPacer, latency_profile
 from famnb.service.engines.sample_json import Unsatisfiable, sample_value
 from famnb.service.errors import ServiceError
-from famnb.service.prompt import GenerationPrompt, PromptTurn
+from famnb.service.prompt import GenerationPrompt
 from famnb.service.request_body import LARGE, run_without_blocking
 
 TURN_TOKENS = 4
@@ -188,7 +188,7 @@ def plan_reply(prompt: GenerationPrompt, *, seed: int) -> ReplyPlan:
             f"the prompt has {prompt_tokens:,} tokens, and {prompt.model} reads at most {MINI_CONTEXT_TOKENS:,}; "
             "shorten it",
             code="context_length_exceeded",
-            param="messages",
+            param=prompt.prompt_field,
         )
     # The answer's variety follows from what is the same on every endpoint, whatever its defaults are.
     turns = [(turn.role, turn.full_text, turn.images) for turn in prompt.turns]

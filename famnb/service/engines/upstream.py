@@ -61,7 +61,6 @@ _PROBE_TIMEOUT_S = 2.0
 """How many seconds the upstream may take to list its models."""
 _STATE_VALID_S = 1.0
 """For how many seconds its state is not asked for again: anyone may call `/health`, as often as they like."""
-_CHAT = ENDPOINTS["chat"]
 _MODELS = tuple(dict.fromkeys(model for endpoint in ENDPOINTS.values() for model in endpoint.models))
 
 
@@ -109,7 +108,7 @@ class UpstreamEngine:
         await self._transport.aclose()
 
     @contextlib.asynccontextmanager
-    async def _open_answer(self, prompt: GenerationPrompt) -> AsyncIterator[tuple[Answer, UpstreamRequest]]:
+    async def _open_answer(self, prompt: GenerationPrompt) -> AsyncIterator[tuple[Response, UpstreamRequest]]:
         """Open the answer to a request, sent again without the fields that the upstream refuses.
 
         Raises APIStatusError if it refuses more than that.
@@ -134,9 +133,9 @@ class UpstreamEngine:
             refused |= more
 
     @contextlib.asynccontextmanager
-    async def _send(self, body: bytes, *, streams: bool) -> AsyncIterator[Answer]:
+    async def _send(self, body: bytes, *, streams: bool) -> AsyncIterator[Response]:
         """Open the answer to a body, which is sent once more if a kept connection turns out to be closing."""
-        url, began = self._base + _CHAT.path, time.monotonic()
+        url, began = self._base + UPSTREAM.path, time.monotonic()
         async with contextlib.AsyncExitStack() as stack:
             try:
                 answer = await stack.enter_async_context(self._transport.send(url, body, streams=streams))
@@ -147,13 +146,13 @@ class UpstreamEngine:
             yield answer
 
     async def _read_events(
-        self, prompt: GenerationPrompt, answer: Answer, request: UpstreamRequest
+        self, prompt: GenerationPrompt, answer: Response, request: UpstreamRequest
     ) -> AsyncGenerator[Event]:
         """Yield the events of an answer, up to its end. Raises FamnbError if there is no proof of one."""
         # Some servers answer a request for a stream with one JSON object.
         streams = request.body["stream"] and not answer.content_type.endswith("json")
         reader = ResponseReader(
-            _CHAT,
+            UPSTREAM,
             streamed=streams or answer.content_type == "text/event-stream",
             mask=self._credential.masked_bytes if self._credential else bytes,
         )

@@ -101,6 +101,7 @@ async def store_events(
     events: AsyncGenerator[Event],
     dialect: Dialect,
     *,
+    endpoint: Endpoint,
     response: StoredResponse,
     streams: bool,
 ) -> AsyncGenerator[Event]:
@@ -127,7 +128,7 @@ async def store_events(
                 try:
                     await (store.finish(key, final) if is_added else store.add(key, final))
                 except ServiceError as error:
-                    yield Ended("error", status="failed", fault=error.to_fault(ENDPOINTS["responses"]))
+                    yield Ended("error", status="failed", fault=error.to_fault(endpoint))
             yield event
     except Exception:
         early_status = "failed"

@@ -30,7 +30,7 @@ import msgspec
 from famnb.errors import InvalidRequest
 from famnb.request.neutral import PromptTurn
 from famnb.service.errors import ServiceError
-from famnb.service.prompt import PriorConversation, PromptTurn
+from famnb.service.prompt import PriorConversation
 from famnb.service.stores.base import MAX_RESPONSES, StoredResponse, not_continuable_error, not_found_error
 from famnb.wire import lenient_json
 
