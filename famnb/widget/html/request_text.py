@@ -25,10 +25,10 @@ def message_texts(request: Request | None) -> list[MessageText]:
 
 def wants_json(request: Request | None) -> bool:
     """Whether a request asks for an answer in JSON."""
-    return isinstance(request, Request) and request.settings().form.json
+    return isinstance(request, Request) and request.settings().answer_format.json
 
 
 def _message_text(turn: PromptTurn) -> MessageText:
     lines = [turn.text, *(f"[image: {address[:80]}]" for address in turn.images)]
-    lines += [f"[calls {call.name}({call.arguments})]" for call in turn.calls]
+    lines += [f"[calls {call.name}({call.arguments})]" for call in turn.tool_calls]
     return MessageText(turn.role, "\n".join(line for line in lines if line))
