@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from famnb import plot
-from famnb.plot.ecdf import POINTS, steps
-from famnb.plot.pareto import front
-from famnb.plot.throughput import brought
+from famnb.plot.ecdf import MAX_STEPS, ecdf_steps
+from famnb.plot.pareto import find_front
+from famnb.plot.throughput import amount_by
 from tests.support.exchanges import exchange, spoken
 from tests.support.plot_frames import events, many
 
@@ -207,13 +207,13 @@ def test_a_dark_style_gives_dark_figures() -> None:
 
 
 def test_a_thinned_distribution_is_off_by_less_than_a_pixel() -> None:
-    """Of 100,000 values, no share is wrong by more than 1 / POINTS, and the ends are exact."""
+    """Of 100,000 values, no share is wrong by more than 1 / MAX_STEPS, and the ends are exact."""
     values = np.sort(np.random.default_rng(5).lognormal(0, 2, 100_000))
-    x, shares = steps(values)
-    assert len(x) < POINTS + 200
+    x, shares = ecdf_steps(values)
+    assert len(x) < MAX_STEPS + 200
     drawn = np.concatenate([[0.0], shares])[np.searchsorted(x, values, side="right")]
     true = np.searchsorted(values, values, side="right") / len(values)
-    assert np.abs(drawn - true).max() <= 1 / POINTS + 1e-12
+    assert np.abs(drawn - true).max() <= 1 / MAX_STEPS + 1e-12
     assert (x[:50] == values[:50]).all()
     assert (x[-50:] == values[-50:]).all()
 
@@ -249,7 +249,7 @@ def test_tokens_of_a_bar_add_up_to_input_and_output() -> None:
 def test_throughput_loses_no_token() -> None:
     """Ten tokens in one second, ten in the next two, five at once: the area is 25, and each second has its share."""
     rows = pd.DataFrame({"begin": [0.0, 1.0, 2.5], "end": [1.0, 3.0, 2.5], "amount": [10.0, 10.0, 5.0]})
-    assert np.diff(brought(rows, np.array([0.0, 1, 2, 3]))).tolist() == [10, 5, 10]
+    assert np.diff(amount_by(np.array([0.0, 1, 2, 3]), rows)).tolist() == [10, 5, 10]
 
 
 def test_throughput_is_drawn_as_tokens_a_second() -> None:
@@ -262,7 +262,7 @@ def test_throughput_is_drawn_as_tokens_a_second() -> None:
 
 def test_the_front_is_what_nobody_beats() -> None:
     """A tie beats nobody; being worse in all ways is being beaten."""
-    assert front(np.array([[1, 3], [2, 2], [3, 1], [3, 3], [1, 3]])).tolist() == [True, True, True, False, True]
+    assert find_front(np.array([[1, 3], [2, 2], [3, 1], [3, 3], [1, 3]])).tolist() == [True, True, True, False, True]
 
 
 def test_a_pareto_point_stands_at_mean_cost_and_median_latency() -> None:

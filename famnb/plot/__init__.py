@@ -1,4 +1,8 @@
-"""Frame in, figure out: matplotlib figures that show themselves in a notebook, or draw into the caller's axes."""
+"""Figures of calls: a frame goes in, a matplotlib figure comes out that shows itself in a notebook.
+
+Each figure is in the module of its name. It prepares its rows, opens a `facets.Chart`, and draws on each
+`canvas.Canvas` that the chart gives it: one, or one for each panel.
+"""
 
 from famnb.plot.compare import compare
 from famnb.plot.cost import cost

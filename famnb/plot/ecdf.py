@@ -11,53 +11,55 @@ from matplotlib.ticker import FuncFormatter, LogLocator, PercentFormatter
 
 from famnb.plot.canvas import Canvas
 
-FEW = 12
-"""Up to so many values each is shown as a dot."""
-WIDE = 30.0
+MAX_DOTS = 12
+"""Up to so many values, each is shown as a dot."""
+LOG_RATIO = 30.0
 """From this ratio of largest to smallest value on, the axis is logarithmic."""
 TICK_IN = 0.5
-"""Room for a tick of a logarithmic axis."""
-POINTS, ENDS = 2_000, 50
-"""More values than this are drawn as so many steps evenly spaced in rank, the smallest and largest ones all."""
+"""Room for a tick of a logarithmic axis, in inches."""
+MAX_STEPS = 2_000
+"""More values than this are drawn as so many steps evenly spaced in rank: more than the figure has pixels."""
+EXACT_ENDS = 50
+"""The smallest and the largest values, all drawn: there single values matter."""
 
 
-def steps(values: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Ascending values and the share of values up to each; of many, those at even ranks.
+def ecdf_steps(values: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return ascending values and the share of values up to each; of many, those at even ranks.
 
-    No share is off by more than 1 / POINTS anywhere, and the ends, where single values matter, are exact.
+    No share is off by more than 1 / MAX_STEPS anywhere, and the ends are exact.
     """
     n = len(values)
     ranks = np.arange(1, n + 1)
-    if n > POINTS:
-        even = np.ceil(np.linspace(1, n, POINTS + 1)).astype(int)
-        ranks = np.unique(np.concatenate([ranks[:ENDS], even, ranks[-ENDS:]]))
+    if n > MAX_STEPS:
+        even = np.ceil(np.linspace(1, n, MAX_STEPS + 1)).astype(int)
+        ranks = np.unique(np.concatenate([ranks[:EXACT_ENDS], even, ranks[-EXACT_ENDS:]]))
     return values[ranks - 1], ranks / n
 
 
-def curve(sheet: Canvas, place: int, values: np.ndarray[Any, Any]) -> Line2D:
-    """Draw the share of ascending values up to each x; returns the line for a legend."""
-    line = sheet.ink.line(place)
-    handle = Line2D([], [], linewidth=2, **line)
+def draw_ecdf(canvas: Canvas, group: int, values: np.ndarray[Any, Any]) -> Line2D:
+    """Draw the share of ascending values up to each x in the style of a group; returns a line for the legend."""
+    style = canvas.palette.line_style(group)
+    handle = Line2D([], [], linewidth=2, **style)
     if not len(values):
         return handle
-    x, shares = steps(values)
-    sheet.axes.step(np.concatenate([x[:1], x]), np.concatenate([[0.0], shares]), where="post", linewidth=1.8, **line)
-    if len(values) <= FEW:
-        sheet.axes.plot(values, shares, marker="o", markersize=4, linestyle="none", color=line["color"])
+    x, shares = ecdf_steps(values)
+    canvas.axes.step(np.concatenate([x[:1], x]), np.concatenate([[0.0], shares]), where="post", linewidth=1.8, **style)
+    if len(values) <= MAX_DOTS:
+        canvas.axes.plot(values, shares, marker="o", markersize=4, linestyle="none", color=style["color"])
     return handle
 
 
-def percents(sheet: Canvas, values: np.ndarray[Any, Any]) -> None:
-    """Shares upwards; across a scale that fits all values, logarithmic where they differ much."""
-    axes = sheet.axes
+def set_ecdf_axes(canvas: Canvas, values: np.ndarray[Any, Any]) -> None:
+    """Set percent upwards; across a scale that fits all values, logarithmic where they differ much."""
+    axes = canvas.axes
     axes.set_ylim(0, 1.03)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     low, high = values.min(), values.max()
-    if low > 0 and high / low >= WIDE:
+    if low > 0 and high / low >= LOG_RATIO:
         axes.set_xscale("log")
         decades = math.log10(high / low)
-        room = sheet.across_in if sheet.own else axes.get_window_extent().width / sheet.figure.dpi
-        if decades * 3 * TICK_IN < room:  # powers of ten alone may be no more than one
+        width_in = canvas.width_in if canvas.is_own else axes.get_window_extent().width / canvas.figure.dpi
+        if decades * 3 * TICK_IN < width_in:  # powers of ten alone may be no more than one
             axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.xaxis.set_minor_formatter("")

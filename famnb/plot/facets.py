@@ -1,11 +1,15 @@
-"""A picture on one axes, or as small multiples of one column; what it shows is left to the plot that describes it."""
+"""A chart on one axes, or as small multiples: a panel for each value of a column.
+
+chart = Chart(title=…, …) ── for canvas, part in chart.panels(rows): draw; chart.add_legend(…) ── chart.finish()
+                         └── nothing to draw ── chart.finish_empty(why)
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import matplotlib.figure
@@ -14,19 +18,20 @@ import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
-from famnb.formatting import format_count
-from famnb.plot.canvas import WIDTH_IN, Canvas
+from famnb.plot.canvas import FIGURE_WIDTH_IN, NOTE_CHARS, Canvas
 from famnb.plot.figure import Figure
-from famnb.plot.grouping import grouped
-from famnb.plot.labels import short
-from famnb.plot.palette import PLAIN, ink_of_style
+from famnb.plot.grouping import group_rows
+from famnb.plot.labels import shorten
+from famnb.plot.palette import PLAIN_TEXT, Palette, palette_of_style
 
-PANEL_IN = 1.9
-"""How high a small multiple is."""
+PANEL_HEIGHT_IN = 1.9
+"""The least height of a panel."""
+COLUMNS = {1: 1, 2: 2, 4: 2}
+"""Panels beside each other for a number of panels; 3 for all others."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Key:
+class LegendEntry:
     """One line of the legend: how a group is drawn, its name, and facts about it."""
 
     handle: Artist
@@ -34,128 +39,148 @@ class Key:
     facts: Sequence[str] = ()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Drawn:
-    """What was drawn on a sheet."""
+class Chart:
+    """A figure being drawn, on the caller's axes, on our own, or on a panel for each value of a column."""
 
-    keys: Sequence[Key]
-    facts: str = ""
-    """The line under the title."""
+    def __init__(
+        self,
+        *,
+        title: str,
+        x: str = "",
+        y: str = "",
+        notes: Sequence[str] = (),
+        facet: tuple[str, pd.Series[Any]] | None = None,
+        ax: Axes | None = None,
+        height_in: float = 3.6,
+    ) -> None:
+        """`facet` is the name of a column and its value for each row. Raises ValueError for both `facet` and `ax`."""
+        if facet is not None and ax is not None:
+            raise ValueError("facet: several panels do not fit into one axes; give either `facet` or `ax`")
+        self.title, self.x, self.y, self.notes = title, x, y, notes
+        self._facet, self._ax, self._height_in = facet, ax, height_in
+        self._canvases: list[Canvas] = []
+        self._names: list[str] = []
+        """The values of the column that panels are for."""
+        self._entries: list[LegendEntry] = []
+        self._subtitle = ""
 
+    def panels(self, rows: pd.DataFrame) -> Iterator[tuple[Canvas, pd.DataFrame]]:
+        """Yield each canvas to draw on with the rows that belong there, perhaps none."""
+        if self._facet is None:
+            self._canvases = [Canvas.create(self._ax, height_in=self._height_in)]
+            yield self._canvases[0], rows
+            return
+        codes, self._names = group_rows(self._facet[1])
+        self._canvases = self._create_panels(len(self._names))
+        for index, canvas in enumerate(self._canvases):
+            part = rows[codes == index]
+            limits = canvas.axes.get_xlim(), canvas.axes.get_ylim()
+            yield canvas, part
+            if index:
+                _widen_limits(canvas.axes, *limits)
+            title = f"{shorten(self._names[index], 74 // self._columns)} (n={len(part):,})"
+            canvas.axes.set_title(title, loc="left", fontsize=9, color=canvas.palette.strong, **PLAIN_TEXT)
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Picture:
-    """A kind of picture of some rows."""
+    def add_legend(self, entries: Sequence[LegendEntry], subtitle: str = "") -> None:
+        """Add the entries of the canvas just drawn; those of panels are merged by name and lose their facts."""
+        self._subtitle = subtitle
+        if self._facet is None:
+            self._entries = list(entries)
+            return
+        names = {entry.name for entry in self._entries}
+        self._entries += [LegendEntry(entry.handle, entry.name) for entry in entries if entry.name not in names]
 
-    title: str
-    x: str
-    y: str
-    draw: Callable[[Canvas, pd.DataFrame], Drawn]
-    """Draws some of the rows, and can do so for none of them."""
-    why_empty: str = ""
-    """Why there is nothing to draw, a sentence; empty where there is something."""
-    notes: Sequence[str] = ()
-    height_in: float = 3.6
+    def finish(self) -> matplotlib.figure.Figure:
+        """Add title, labels, legend and notes around what was drawn, and return the figure."""
+        if self._facet is not None:
+            return self._finish_panels(self._facet[0])
+        [canvas] = self._canvases
+        rows = [[shorten(entry.name), *entry.facts] for entry in self._entries]
+        canvas.set_titles(title=self.title, subtitle=self._subtitle, x=self.x, y=self.y)
+        canvas.add_legend([entry.handle for entry in self._entries], rows, self.notes)
+        legend = "; ".join(", ".join(row) for row in rows)
+        return canvas.finish(f"{self.title}: {'; '.join(part for part in (self._subtitle, legend) if part)}")
 
+    def finish_empty(self, reason: str) -> matplotlib.figure.Figure:
+        """Return a figure that says, in a sentence, why there is nothing to draw."""
+        canvas = Canvas.create(self._ax, height_in=self._height_in)
+        canvas.set_titles(title=self.title)
+        canvas.show_message(reason)
+        return canvas.finish(f"{self.title}: {reason}")
 
-def show(
-    picture: Picture, rows: pd.DataFrame, *, facet: tuple[str, pd.Series[Any]] | None, ax: Axes | None
-) -> matplotlib.figure.Figure:
-    """Draw on the caller's axes, on our own, or on one for each value of a column; ValueError for both."""
-    if facet is not None and ax is not None:
-        raise ValueError("facet: several panels do not fit into one axes; give either `facet` or `ax`")
-    if facet is not None and not picture.why_empty:
-        return _multiples(picture, rows, *facet)
-    sheet = Canvas.of(ax, height_in=picture.height_in)
-    if picture.why_empty:
-        sheet.words(title=picture.title)
-        sheet.empty(picture.why_empty)
-        return sheet.done(f"{picture.title}: {picture.why_empty}")
-    drawn = picture.draw(sheet, rows)
-    sheet.words(title=picture.title, subtitle=drawn.facts, x=picture.x, y=picture.y)
-    told = [[short(key.name), *key.facts] for key in drawn.keys]
-    sheet.foot([key.handle for key in drawn.keys], told, picture.notes)
-    said = "; ".join(", ".join(row) for row in told)
-    return sheet.done(f"{picture.title}: {'; '.join(part for part in (drawn.facts, said) if part)}")
+    @property
+    def _columns(self) -> int:
+        """Panels beside each other."""
+        return COLUMNS.get(len(self._names), 3)
 
+    def _create_panels(self, count: int) -> list[Canvas]:
+        """Create a figure with so many canvases that share their axes."""
+        rows, palette = math.ceil(count / self._columns), palette_of_style()
+        height_in = max(PANEL_HEIGHT_IN, self._height_in * 0.55)
+        figure = Figure(palette=palette, figsize=(FIGURE_WIDTH_IN, height_in * rows + 0.9))
+        grid = figure.subplots(rows, self._columns, squeeze=False, sharex=True, sharey=True).ravel()
+        for axes in grid[count:]:
+            axes.set_visible(False)
+        width_in = FIGURE_WIDTH_IN * 0.85 / self._columns
+        canvases = [
+            Canvas(figure, axes, palette, is_own=True, width_in=width_in, is_panel=True) for axes in grid[:count]
+        ]
+        for canvas in canvases:
+            canvas.style_axes()
+        return canvases
 
-def _multiples(picture: Picture, rows: pd.DataFrame, column: str, values: pd.Series[Any]) -> matplotlib.figure.Figure:
-    codes, names = grouped(values)
-    across = {1: 1, 2: 2, 4: 2}.get(len(names), 3)
-    down = math.ceil(len(names) / across)
-    ink = ink_of_style()
-    height = max(PANEL_IN, picture.height_in * 0.55)
-    figure = Figure(ink=ink, figsize=(WIDTH_IN, height * down + 0.9))
-    grid = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True).ravel()
-    keys: dict[str, Key] = {}
-    for place, (name, axes) in enumerate(zip(names, grid, strict=False)):
-        sheet = Canvas(figure, axes, ink, own=True, across_in=WIDTH_IN * 0.85 / across, panel=True)
-        sheet.dress()
-        part = rows[codes == place]
-        limits = axes.get_xlim(), axes.get_ylim()
-        drawn = picture.draw(sheet, part)
-        if place:
-            _widen(axes, *limits)
-        keys |= {key.name: Key(key.handle, key.name) for key in drawn.keys}
-        axes.set_title(
-            f"{short(name, 74 // across)} (n={len(part):,})", loc="left", fontsize=9, color=ink.strong, **PLAIN
+    def _finish_panels(self, column: str) -> matplotlib.figure.Figure:
+        """Add title, axis labels, one legend and the notes around all panels."""
+        figure, palette = self._canvases[0].figure, self._canvases[0].palette
+        assert isinstance(figure, Figure)
+        # The lowest panel of each column has ticks, also where the row under it is not full.
+        for canvas in self._canvases[max(len(self._canvases) - self._columns, 0) :]:
+            canvas.axes.tick_params(labelbottom=True)
+        title: dict[str, Any] = {"x": 0.02, "ha": "left", "fontsize": 11.5, "fontweight": "bold", **PLAIN_TEXT}
+        figure.suptitle(f"{self.title}, for each {column}", color=palette.strong, **title)
+        self._add_shared_labels(figure, palette)
+        names = f"{', '.join(self._names)}; {', '.join(entry.name for entry in self._entries)}"
+        figure.alt = f"{self.title}, for each {column}: {names}"
+        return figure
+
+    def _add_shared_labels(self, figure: Figure, palette: Palette) -> None:
+        """Add axis labels, legend and notes of all panels, in room made under them."""
+        entries = self._entries
+        lines = [line for note in self.notes for line in textwrap.wrap(note, NOTE_CHARS)]
+        label: dict[str, Any] = {"fontsize": 9, "color": palette.soft, **PLAIN_TEXT}
+        figure.supylabel(self.y, **label)
+        longest = max((len(shorten(entry.name)) for entry in entries), default=1)
+        columns = int(np.clip(112 // (longest + 8), 1, 4))
+        rows = math.ceil(len(entries) / columns)
+        width, height = figure.get_size_inches()
+        under = 0.42 + 0.19 * rows + 0.17 * len(lines)
+        height += under - 0.4
+        figure.set_size_inches(width, height)
+        layout: Any = figure.get_layout_engine()
+        layout.set(rect=(0, under / height, 1, 1 - under / height))
+        figure.text(0.53, (under - 0.02) / height, self.x, ha="center", va="center", **label)
+        if lines:
+            figure.text(0.02, 0.1 / height, "\n".join(lines), va="bottom", linespacing=1.4, **label | {"fontsize": 8})
+        legend = figure.legend(
+            [entry.handle for entry in entries],
+            [shorten(entry.name) for entry in entries],
+            loc="upper left",
+            bbox_to_anchor=(0.01, (under - 0.1) / height),
+            ncols=columns,
+            frameon=False,
+            fontsize=8.5,
+            labelcolor=palette.strong,
         )
-    for axes in grid[len(names) :]:
-        axes.set_visible(False)
-    for axes in grid[max(len(names) - across, 0) : len(names)]:
-        axes.tick_params(labelbottom=True)
-    _around(figure, picture, list(keys.values()), column, ink.strong, ink.soft)
-    figure.alt = f"{picture.title}, for each {column}: {', '.join(names)}; {', '.join(keys)}"
-    return figure
+        for text in legend.get_texts():
+            text.set(**PLAIN_TEXT)
+        # The layout engine would make the panels smaller for it a second time.
+        legend.set_in_layout(False)
 
 
-def _widen(axes: Axes, x: tuple[float, float], y: tuple[float, float]) -> None:
-    """Panels share their limits; the last must not shrink what the others need."""
+def _widen_limits(axes: Axes, x: tuple[float, float], y: tuple[float, float]) -> None:
+    """Keep the limits that earlier panels need: panels share them, and the last sets its own."""
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     axes.set_xlim(min(x[0], left), max(x[1], right))
+    # An axis that runs downwards, such as that of `compare`, is the same in all panels.
     if low < high:
         axes.set_ylim(min(y[0], low), max(y[1], high))
-
-
-def _around(figure: Figure, picture: Picture, keys: Sequence[Key], column: str, strong: str, soft: str) -> None:
-    """Title, axis labels, one legend and the notes, around all panels."""
-    title: dict[str, Any] = {"x": 0.02, "ha": "left", "fontsize": 11.5, "fontweight": "bold", **PLAIN}
-    figure.suptitle(f"{picture.title}, for each {column}", color=strong, **title)
-    lines = [line for note in picture.notes for line in textwrap.wrap(note, 118)]
-    label: dict[str, Any] = {"fontsize": 9, "color": soft, **PLAIN}
-    figure.supylabel(picture.y, **label)
-    longest = max((len(short(key.name)) for key in keys), default=1)
-    columns = int(np.clip(112 // (longest + 8), 1, 4))
-    rows = math.ceil(len(keys) / columns)
-    width, height = figure.get_size_inches()
-    under = 0.42 + 0.19 * rows + 0.17 * len(lines)
-    height += under - 0.4
-    figure.set_size_inches(width, height)
-    layout: Any = figure.get_layout_engine()
-    layout.set(rect=(0, under / height, 1, 1 - under / height))
-    figure.text(0.53, (under - 0.02) / height, picture.x, ha="center", va="center", **label)
-    if lines:
-        figure.text(0.02, 0.1 / height, "\n".join(lines), va="bottom", linespacing=1.4, **label | {"fontsize": 8})
-    legend = figure.legend(
-        [key.handle for key in keys],
-        [short(key.name) for key in keys],
-        loc="upper left",
-        bbox_to_anchor=(0.01, (under - 0.1) / height),
-        ncols=columns,
-        frameon=False,
-        fontsize=8.5,
-        labelcolor=strong,
-    )
-    for words in legend.get_texts():
-        words.set(**PLAIN)
-    legend.set_in_layout(False)
-
-
-def no_rows(frame: pd.DataFrame, what: str) -> str:
-    """Why nothing can be drawn of these rows, a sentence."""
-    why = (
-        f"none of these {format_count(len(frame), 'call')} has {what}"
-        if len(frame)
-        else "there are no calls in this frame"
-    )
-    return f"Nothing to draw: {why}."

@@ -1,4 +1,4 @@
-"""A matplotlib figure that shows itself in a notebook; what is drawn on it is left to others."""
+"""A matplotlib figure that shows itself in a notebook."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from matplotlib.patches import FancyBboxPatch
 from famnb.plot.palette import LIGHT, Palette
 
 DPI = 100
-SHARPNESS = 2
+PIXEL_RATIO = 2
 """Pixels of the image per pixel of the page, for screens of high density."""
-CORNER_IN = 0.09
+CORNER_RADIUS_IN = 0.09
 
 
 class Figure(matplotlib.figure.Figure):
@@ -24,16 +24,16 @@ class Figure(matplotlib.figure.Figure):
     alt = ""
     """What the figure shows, in words, for those who cannot see it."""
 
-    def __init__(self, *, ink: Palette = LIGHT, **options: Any) -> None:
+    def __init__(self, *, palette: Palette = LIGHT, **options: Any) -> None:
         layout = ConstrainedLayoutEngine(w_pad=0.16, h_pad=0.16)
-        super().__init__(dpi=DPI, layout=layout, facecolor=ink.ground, edgecolor="none", **options)
+        super().__init__(dpi=DPI, layout=layout, facecolor=palette.ground, edgecolor="none", **options)
         self._card = FancyBboxPatch(
             (0, 0),
             1,
             1,
-            boxstyle=f"round,pad=0,rounding_size={CORNER_IN}",
+            boxstyle=f"round,pad=0,rounding_size={CORNER_RADIUS_IN}",
             transform=self.dpi_scale_trans,
-            edgecolor=ink.faint,
+            edgecolor=palette.faint,
             linewidth=0.8,
             zorder=-10,
             visible=False,
@@ -42,7 +42,8 @@ class Figure(matplotlib.figure.Figure):
         self.add_artist(self._card)
 
     def draw(self, renderer: RendererBase) -> None:
-        """Draw, the card under everything fitted to the size the figure has now."""
+        """Draw, with the card under everything fitted to the size the figure has now."""
+        # The legend makes a figure higher after the card was made.
         width, height = self.get_size_inches()
         edge = 0.01
         self._card.set_bounds(edge, edge, width - 2 * edge, height - 2 * edge)
@@ -54,12 +55,13 @@ class Figure(matplotlib.figure.Figure):
         return {"image/png": self._png(), "text/plain": repr(self)}, {"image/png": size}
 
     def _png(self) -> bytes:
-        """The figure as a sharp image: a card with round corners, nothing around it, on light and dark pages alike."""
+        """A PNG image: a card with round corners, nothing around it, on light and dark pages alike."""
         buffer = io.BytesIO()
         self._card.set(visible=True, facecolor=self.get_facecolor())
         try:
-            self.savefig(buffer, format="png", dpi=self.dpi * SHARPNESS, facecolor="none")
+            self.savefig(buffer, format="png", dpi=self.dpi * PIXEL_RATIO, facecolor="none")
         finally:
+            # The card is for the page only: a figure that the user saves is an ordinary rectangle.
             self._card.set_visible(False)
         return buffer.getvalue()
 

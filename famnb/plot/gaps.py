@@ -1,4 +1,4 @@
-"""How evenly streams arrive: the gaps between reads that brought content."""
+"""`famnb.plot.gaps`: how evenly streams arrive, by the gaps between reads that brought content."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from famnb import stats
 from famnb.formatting import format_count, format_duration
 from famnb.frame.deltas import Which, deltas
 from famnb.plot.canvas import Canvas
-from famnb.plot.ecdf import curve, percents
-from famnb.plot.facets import Drawn, Key, Picture, show
-from famnb.plot.grouping import grouped, need, numbers
-from famnb.plot.labels import simulated
+from famnb.plot.ecdf import draw_ecdf, set_ecdf_axes
+from famnb.plot.facets import Chart, LegendEntry
+from famnb.plot.grouping import group_rows, numeric_column, require_columns
+from famnb.plot.labels import simulation_note
 
-MARKS = ((0.5, "o", "○ median"), (0.95, "D", "◇ p95"), (0.99, "s", "□ p99"))
+PERCENTILE_MARKS = ((0.5, "o", "○ median"), (0.95, "D", "◇ p95"), (0.99, "s", "□ p99"))
+"""The percentiles marked, each where n values carry it."""
 
 
 def gaps(
@@ -31,57 +32,68 @@ def gaps(
     two reads from the socket that brought content, so a gap is per chunk, not per token; y: share of the gaps. A gap
     belongs to what came after it. Percentiles stand where n carries them. Whole replies have no gaps.
     """
-    table = _events(which, by, facet)
-    need(table, "call_id", "batch", "t_s", "chars", by, facet)
-    found = _gaps(table)
-    codes, names = grouped(found[by])
-    rows = pd.DataFrame({"group": codes, "value": found["gap_s"].to_numpy() * 1e3})
-    why = "" if len(rows) else "Nothing to draw: no stream here has two reads that brought content."
-    spans = format_count(len(rows), "gap")
-
-    def draw(sheet: Canvas, part: pd.DataFrame) -> Drawn:
-        keys = []
-        for place, name in enumerate(names):
-            values = np.sort(part["value"].to_numpy()[(part["group"] == place).to_numpy()])
-            handle = curve(sheet, place, values)
-            marks = [
-                (mark, float(np.quantile(values, mark[0]))) for mark in MARKS if stats.carries(len(values), mark[0])
-            ]
-            for (p, marker, _), at in marks:
-                style: dict[str, Any] = {"markeredgecolor": handle.get_color(), "markerfacecolor": sheet.ink.ground}
-                sheet.axes.plot([at], [p], marker=marker, markersize=7, markeredgewidth=1.8, zorder=5, **style)
-            facts = [f"{mark[2]} {format_duration(at / 1e3, ms_below=1)}" for mark, at in marks]
-            keys.append(Key(handle, name) if sheet.panel else Key(handle, f"{name} (n={len(values):,} gaps)", facts))
-        percents(sheet, rows["value"].to_numpy())
-        calls = found.loc[part.index, "call_id"].nunique(dropna=False) if not sheet.panel else 0
-        return Drawn(keys, f"{spans} in {format_count(calls, 'stream')}")
-
-    x = "gap between reads that brought content (ms)"
-    picture = Picture(f"Inter-chunk gaps by {by}", x, "share of gaps", draw, why, simulated(table))
-    return show(picture, rows, facet=(facet, found[facet]) if facet else None, ax=ax)
+    events = _events_of(which, by, facet)
+    require_columns(events, "call_id", "batch", "t_s", "chars", by, facet)
+    table = _gap_table(events)
+    codes, groups = group_rows(table[by])
+    rows = pd.DataFrame({"group": codes, "value": table["gap_s"].to_numpy() * 1e3})
+    chart = Chart(
+        title=f"Inter-chunk gaps by {by}",
+        x="gap between reads that brought content (ms)",
+        y="share of gaps",
+        notes=simulation_note(events),
+        facet=(facet, table[facet]) if facet else None,
+        ax=ax,
+    )
+    if rows.empty:
+        return chart.finish_empty("Nothing to draw: no stream here has two reads that brought content.")
+    for canvas, part in chart.panels(rows):
+        entries = [
+            _draw_gaps(canvas, index, group, np.sort(part["value"].to_numpy()[(part["group"] == index).to_numpy()]))
+            for index, group in enumerate(groups)
+        ]
+        set_ecdf_axes(canvas, rows["value"].to_numpy())
+        streams = table.loc[part.index, "call_id"].nunique(dropna=False)
+        chart.add_legend(entries, f"{format_count(len(rows), 'gap')} in {format_count(streams, 'stream')}")
+    return chart.finish()
 
 
-def _events(which: Which, by: str, facet: str | None) -> pd.DataFrame:
-    """The frame of events meant, with the columns of the frame of calls that it came from."""
-    if isinstance(which, pd.DataFrame):
-        if "t_s" in which or "call_id" not in which:
-            return which
-        table = deltas(which)
-        need(table.join(which.iloc[:0], rsuffix="_call"), by, facet)
-        wanted = [name for name in {by, facet, "simulated"} if name in which and name not in table]
-        return table.merge(which[["call_id", *wanted]], on="call_id", how="left")
-    return deltas(which)
+def _draw_gaps(canvas: Canvas, index: int, group: str, values: np.ndarray[Any, Any]) -> LegendEntry:
+    """Draw a group's line and its percentiles; returns its line of the legend."""
+    handle = draw_ecdf(canvas, index, values)
+    facts = []
+    for p, marker, name in PERCENTILE_MARKS:
+        if not stats.carries(len(values), p):
+            continue
+        gap_ms = float(np.quantile(values, p))
+        style: dict[str, Any] = {"markeredgecolor": handle.get_color(), "markerfacecolor": canvas.palette.ground}
+        canvas.axes.plot([gap_ms], [p], marker=marker, markersize=7, markeredgewidth=1.8, zorder=5, **style)
+        facts.append(f"{name} {format_duration(gap_ms / 1e3, ms_below=1)}")
+    name = group if canvas.is_panel else f"{group} (n={len(values):,} gaps)"
+    return LegendEntry(handle, name, facts)
 
 
-def _gaps(table: pd.DataFrame) -> pd.DataFrame:
+def _events_of(which: Which, by: str, facet: str | None) -> pd.DataFrame:
+    """The frame of events, with the columns wanted of the frame of calls that it came from."""
+    if not isinstance(which, pd.DataFrame):
+        return deltas(which)
+    if "t_s" in which or "call_id" not in which:
+        return which
+    events = deltas(which)
+    require_columns(events.join(which.iloc[:0], rsuffix="_call"), by, facet)
+    wanted = [name for name in {by, facet, "simulated"} if name in which and name not in events]
+    return events.merge(which[["call_id", *wanted]], on="call_id", how="left")
+
+
+def _gap_table(events: pd.DataFrame) -> pd.DataFrame:
     """One row a gap, `gap_s`, with the columns of the event that ended it."""
-    brought = table[numbers(table, "chars", "expected characters") > 0]
-    call = pd.factorize(brought["call_id"], use_na_sentinel=False)[0]
-    batch, time = (numbers(brought, name, "expected numbers") for name in ("batch", "t_s"))
-    new = np.ones(len(brought), dtype=bool)
-    new[1:] = (call[1:] != call[:-1]) | (batch[1:] != batch[:-1])
-    reads, call, time = brought[new].reset_index(drop=True), call[new], time[new]
+    content = events[numeric_column(events, "chars", "expected characters") > 0]
+    call = pd.factorize(content["call_id"], use_na_sentinel=False)[0]
+    batch, time = (numeric_column(content, name, "expected numbers") for name in ("batch", "t_s"))
+    # Events of one batch came in one read, so there is no gap between them.
+    is_new_read = np.ones(len(content), dtype=bool)
+    is_new_read[1:] = (call[1:] != call[:-1]) | (batch[1:] != batch[:-1])
+    reads, call, time = content[is_new_read].reset_index(drop=True), call[is_new_read], time[is_new_read]
     gap = np.full(len(reads), np.nan)
     gap[1:] = np.where(call[1:] == call[:-1], np.diff(time), np.nan)
-    found = reads.assign(gap_s=gap)
-    return found.dropna(subset=["gap_s"]).reset_index(drop=True)
+    return reads.assign(gap_s=gap).dropna(subset=["gap_s"]).reset_index(drop=True)

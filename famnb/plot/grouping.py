@@ -1,4 +1,4 @@
-"""Which calls belong together: the values of a column, the rarest of many taken together."""
+"""Columns of a frame as figures need them: present, as numbers, as times, and as a few groups."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-MOST = 12
-"""So many groups are told apart; of more, the rarest become one."""
-NONE = "(none)"
+MAX_GROUPS = 12
+"""Groups that are told apart; of more, the smallest become one."""
+NO_VALUE = "(none)"
+"""The name of the group of rows without a value."""
 
 
-def need(frame: pd.DataFrame, *columns: str | None) -> None:
-    """Raise KeyError naming the first column that the frame does not have."""
+def require_columns(frame: pd.DataFrame, *columns: str | None) -> None:
+    """Raise KeyError naming the first of the columns that the frame does not have; None is none."""
     for column in columns:
         if column is not None and column not in frame.columns:
             raise KeyError(f"the frame has no column {column!r}; it has {', '.join(map(str, frame.columns))}")
 
 
-def numbers(frame: pd.DataFrame, column: str, expected: str) -> np.ndarray[Any, Any]:
-    """A column as floats, NaN where missing; ValueError where it holds something else."""
+def numeric_column(frame: pd.DataFrame, column: str, expected: str) -> np.ndarray[Any, Any]:
+    """Return a column as floats, NaN where missing. Raises ValueError, saying what was expected, for anything else."""
     try:
         values: np.ndarray[Any, Any] = frame[column].to_numpy(dtype=float, na_value=np.nan)
     except (TypeError, ValueError):
@@ -30,12 +31,16 @@ def numbers(frame: pd.DataFrame, column: str, expected: str) -> np.ndarray[Any, 
     return values
 
 
-def moments(frame: pd.DataFrame, column: str = "started_at") -> pd.Series[Any]:
-    """A column as times in its own zone, read where it is text as in a CSV file; ValueError where it holds no times."""
+def time_column(frame: pd.DataFrame, column: str = "started_at") -> pd.Series[Any]:
+    """Return a column as times in its own zone. Text is read as ISO 8601, as in a CSV file, in UTC.
+
+    Raises ValueError if the column holds no times.
+    """
     values = frame[column]
     if pd.api.types.is_datetime64_any_dtype(values.dtype):
         return values
     try:
+        # pandas would take numbers for nanoseconds since 1970 and draw everything at one moment.
         if pd.api.types.is_numeric_dtype(values.dtype) and len(values):
             raise TypeError
         return pd.to_datetime(values, utc=True, format="ISO8601")
@@ -43,19 +48,19 @@ def moments(frame: pd.DataFrame, column: str = "started_at") -> pd.Series[Any]:
         raise ValueError(f"the column {column!r} holds no times; expected datetimes, or text in ISO 8601") from None
 
 
-def grouped(values: pd.Series[Any]) -> tuple[np.ndarray[Any, Any], list[str]]:
-    """Each row's group as a number, and the groups' names in order; the rarest beyond MOST are the last group."""
-    codes, found = pd.factorize(values)
-    names = np.array([str(value) for value in found] + [NONE], dtype=object)
+def group_rows(values: pd.Series[Any]) -> tuple[np.ndarray[Any, Any], list[str]]:
+    """Return each row's group as an index, and the groups' names in order; the smallest beyond MAX_GROUPS are one."""
+    codes, uniques = pd.factorize(values)
+    names = np.array([str(value) for value in uniques] + [NO_VALUE], dtype=object)
     codes = np.where(codes < 0, len(names) - 1, codes)
     sizes = np.bincount(codes, minlength=len(names))
     present = [code for code in range(len(names)) if sizes[code]]
-    kept, rest = present, list[int]()
-    if len(present) > MOST:
-        ranked = sorted(present, key=lambda code: -int(sizes[code]))
-        kept, rest = ranked[: MOST - 1], ranked[MOST - 1 :]
-    kept = sorted(kept, key=lambda code: names[code])
-    place = np.full(len(names), len(kept))
-    place[kept] = np.arange(len(kept))
-    labels = [str(names[code]) for code in kept]
-    return place[codes], [*labels, f"{len(rest)} others"] if rest else labels
+    shown, others = present, list[int]()
+    if len(present) > MAX_GROUPS:
+        by_size = sorted(present, key=lambda code: -int(sizes[code]))
+        shown, others = by_size[: MAX_GROUPS - 1], by_size[MAX_GROUPS - 1 :]
+    shown = sorted(shown, key=lambda code: names[code])
+    index = np.full(len(names), len(shown))
+    index[shown] = np.arange(len(shown))
+    labels = [str(names[code]) for code in shown]
+    return index[codes], [*labels, f"{len(others)} others"] if others else labels

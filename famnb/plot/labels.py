@@ -1,4 +1,4 @@
-"""Names, durations, amounts and footnotes as figures say them."""
+"""Names of columns, values in their units, and footnotes as figures show them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from famnb.formatting import format_count, format_duration, format_number, forma
 from famnb.frame.columns import CALLS
 from famnb.stats import Interval
 
-NAMES = {
+COLUMN_NAMES = {
     "ttfb_s": "time to response headers",
     "ttft_s": "time to first token",
     "ttfa_s": "time to first answer text",
@@ -25,25 +25,26 @@ NAMES = {
     "output_tokens": "output tokens",
     "score_votes": "share of votes won",
 }
+# `itl_s` is in a frame only where `definition=` asks for it, so it is no declared column.
 UNITS = {column.name: column.unit for column in CALLS} | {"itl_s": "s"}
 
 
-def called(column: str) -> str:
-    """What a column is called."""
-    return NAMES.get(column) or (f"score {column[6:]}" if column.startswith("score_") else column)
+def column_name(column: str) -> str:
+    """The name of a column in words: "time to first token" for `ttft_s`; a column without one is called as it is."""
+    return COLUMN_NAMES.get(column) or (f"score {column[6:]}" if column.startswith("score_") else column)
 
 
-def short(words: str, limit: int = 44) -> str:
-    """Words for a legend: the middle of a long one left out, since names differ at their ends."""
-    if len(words) <= limit:
-        return words
-    head = limit // 2
-    return f"{words[:head]}…{words[head + 1 - limit :]}"
+def axis_label(column: str, largest: float) -> tuple[str, float]:
+    """The label of a column's axis, and the factor from the column's unit to the axis': below a second, that is ms."""
+    name, unit = column_name(column), UNITS.get(column, "")
+    if unit in ("s", "s/token") and largest < 1:
+        return f"{name} (m{unit})", 1e3
+    return (f"{name} ({unit})" if unit not in ("", "tokens", "tokens/s") else name), 1.0
 
 
-def measured(metric: str, value: float) -> str:
-    """A value of a column, in its unit."""
-    match UNITS.get(metric, ""):
+def format_metric(column: str, value: float) -> str:
+    """A value of a column, in its unit; below a second in milliseconds, as on the axis."""
+    match UNITS.get(column, ""):
         case "s":
             return format_duration(value, ms_below=1)
         case "s/token":
@@ -56,35 +57,42 @@ def measured(metric: str, value: float) -> str:
             return format_number(value)
 
 
-def axis(metric: str, largest: float) -> tuple[str, float]:
-    """What the axis of a column says, and the factor from the column's unit to the axis'."""
-    name, unit = called(metric), UNITS.get(metric, "")
-    if unit in ("s", "s/token") and largest < 1:
-        return f"{name} (m{unit})", 1e3
-    return (f"{name} ({unit})" if unit not in ("", "tokens", "tokens/s") else name), 1.0
-
-
-def with_interval(metric: str, found: Interval) -> str:
-    """A value and, where n carries one, its interval."""
-    value = measured(metric, found.value)
-    if not found.known:
+def format_metric_interval(column: str, interval: Interval) -> str:
+    """A value of a column and, where n carries one, its interval, the unit once: `2.00 s (1.50 to 2.50)`."""
+    value = format_metric(column, interval.value)
+    if not interval.known:
         return value
-    low, high = measured(metric, found.low), measured(metric, found.high)
+    low, high = format_metric(column, interval.low), format_metric(column, interval.high)
     unit = value.rpartition(" ")[2]
-    if unit and all(words.endswith(f" {unit}") for words in (value, low, high)):
+    if unit and all(text.endswith(f" {unit}") for text in (value, low, high)):
         low, high = low.removesuffix(f" {unit}"), high.removesuffix(f" {unit}")
     return f"{value} ({low.removeprefix('$')} to {high.removeprefix('$')})"
 
 
-def capital(words: str) -> str:
-    """The same with a capital letter at the front."""
-    return words[:1].upper() + words[1:]
+def shorten(text: str, limit: int = 44) -> str:
+    """Cut a text for a legend in its middle: names of models differ at their ends."""
+    if len(text) <= limit:
+        return text
+    head = limit // 2
+    return f"{text[:head]}…{text[head + 1 - limit :]}"
 
 
-def simulated(frame: pd.DataFrame) -> list[str]:
-    """The footnote that says which of these calls were answered by a simulated engine."""
-    made_up = int(frame["simulated"].fillna(False).sum()) if "simulated" in frame else 0
-    if not made_up:
+def capitalize(text: str) -> str:
+    """The text with a capital first letter, the others as they are."""
+    return text[:1].upper() + text[1:]
+
+
+def simulation_note(frame: pd.DataFrame) -> list[str]:
+    """The footnote that says how many of these calls a simulated engine answered; empty if none."""
+    simulated = int(frame["simulated"].fillna(False).sum()) if "simulated" in frame else 0
+    if not simulated:
         return []
-    which = "all calls were" if made_up == len(frame) else f"{made_up:,} of {len(frame):,} calls were"
+    which = "all calls were" if simulated == len(frame) else f"{simulated:,} of {len(frame):,} calls were"
     return [f"Simulated: {which} answered by a simulated engine; timings and texts are made up."]
+
+
+def no_rows_reason(frame: pd.DataFrame, needed: str) -> str:
+    """Why nothing can be drawn of a frame none of whose rows has what is needed, as a sentence."""
+    calls = format_count(len(frame), "call")
+    reason = f"none of these {calls} has {needed}" if len(frame) else "there are no calls in this frame"
+    return f"Nothing to draw: {reason}."

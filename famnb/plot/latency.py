@@ -1,4 +1,4 @@
-"""How a latency is distributed: one rising line a group, with its median and 95th percentile where n carries them."""
+"""`famnb.plot.latency`: how a latency is distributed, one rising line a group, or hour by hour."""
 
 from __future__ import annotations
 
@@ -11,13 +11,22 @@ from matplotlib.axes import Axes
 
 from famnb import stats
 from famnb.plot.canvas import Canvas
-from famnb.plot.ecdf import curve, percents
-from famnb.plot.facets import Drawn, Key, Picture, no_rows, show
-from famnb.plot.grouping import grouped, moments, need, numbers
-from famnb.plot.labels import NAMES, axis, called, capital, measured, simulated, with_interval
+from famnb.plot.ecdf import draw_ecdf, set_ecdf_axes
+from famnb.plot.facets import Chart, LegendEntry
+from famnb.plot.grouping import group_rows, numeric_column, require_columns, time_column
+from famnb.plot.labels import (
+    COLUMN_NAMES,
+    axis_label,
+    capitalize,
+    column_name,
+    format_metric,
+    format_metric_interval,
+    no_rows_reason,
+    simulation_note,
+)
 
-MARKS = ((0.5, "o", "○ median"), (0.95, "D", "◇ p95"))
-"""The percentiles marked: each needs 1 / (1 - p) values."""
+PERCENTILE_MARKS = ((0.5, "o", "○ median"), (0.95, "D", "◇ p95"))
+"""The percentiles marked, each where n values carry it: n >= 1 / (1 - p)."""
 
 
 def latency(
@@ -37,104 +46,117 @@ def latency(
     each hour's median and 95th percentile. `facet` draws a panel for each value of a column; `ax` draws into that axes.
     KeyError for a column that is not there, ValueError for a metric that is no number.
     """
-    need(frame, by, metric, facet, "started_at" if over else None)
+    require_columns(frame, by, metric, facet, "started_at" if over else None)
     if over not in (None, "hour"):
         raise ValueError(f"over: expected 'hour' or None, got {over!r}")
-    values = numbers(frame, metric, f"latencies are {', '.join(NAMES)}")
-    codes, names = grouped(frame[by])
+    values = numeric_column(frame, metric, f"latencies are {', '.join(COLUMN_NAMES)}")
+    codes, groups = group_rows(frame[by])
     rows = pd.DataFrame({"group": codes, "value": values})
     known = values[~np.isnan(values)]
-    name = called(metric)
-    label, scale = axis(metric, float(known.max()) if len(known) else 0)
-    title = f"{capital(name)} by {by}"
-    notes = [*_missing(values, name), *simulated(frame)]
-    why = "" if len(known) else no_rows(frame, f"a {name}")
-    parts = facet and (facet, frame[facet].reset_index(drop=True))
-
-    def shares(sheet: Canvas, part: pd.DataFrame) -> Drawn:
-        keys = []
-        for place, group in enumerate(names):
-            found = np.sort(part["value"].to_numpy()[(part["group"] == place).to_numpy()])
-            found = found[: len(found) - int(np.isnan(found).sum())]
-            marks = [(mark, stats.percentile(found, mark[0])) for mark in MARKS if stats.carries(len(found), mark[0])]
-            keys.append(_key(sheet, place, group, found, metric, marks, scale))
-        percents(sheet, known * scale)
-        return Drawn(keys)
-
-    if over is None:
-        return show(Picture(title, label, "share of calls", shares, why, notes), rows, facet=parts or None, ax=ax)
-    started = moments(frame)
-    rows["hour"] = started.dt.hour.to_numpy()
-    zone = f"hour of the day ({started.dt.tz or 'no time zone'}) in which the call started"
-
-    def hours(sheet: Canvas, part: pd.DataFrame) -> Drawn:
-        keys = [
-            _hourly(sheet, place, len(names), group, part[part["group"] == place].dropna(), metric, scale)
-            for place, group in enumerate(names)
-        ]
-        sheet.axes.set_xticks(range(0, 25, 3))
-        sheet.axes.set_xlim(-0.3, 24)
-        sheet.axes.set_ylim(bottom=0)
-        return Drawn(keys, "○ median and its interval · ◇ p95, where 20 calls or more carry it")
-
-    return show(Picture(f"{title} and hour", zone, label, hours, why, notes), rows, facet=parts or None, ax=ax)
+    name = column_name(metric)
+    label, scale = axis_label(metric, float(known.max()) if len(known) else 0)
+    title, x, y = f"{capitalize(name)} by {by}", label, "share of calls"
+    if over == "hour":
+        started = time_column(frame)
+        rows["hour"] = started.dt.hour.to_numpy()
+        zone = started.dt.tz or "no time zone"
+        title, x, y = f"{title} and hour", f"hour of the day ({zone}) in which the call started", label
+    notes = [*_missing_note(values, name), *simulation_note(frame)]
+    parts = (facet, frame[facet].reset_index(drop=True)) if facet else None
+    chart = Chart(title=title, x=x, y=y, notes=notes, facet=parts, ax=ax)
+    if not len(known):
+        return chart.finish_empty(no_rows_reason(frame, f"a {name}"))
+    for canvas, part in chart.panels(rows):
+        if over == "hour":
+            entries = [
+                _draw_hours(canvas, index, len(groups), group, part[part["group"] == index].dropna(), metric, scale)
+                for index, group in enumerate(groups)
+            ]
+            _set_hour_axes(canvas)
+            chart.add_legend(entries, "○ median and its interval · ◇ p95, where 20 calls or more carry it")
+        else:
+            entries = [
+                _draw_distribution(canvas, index, group, _ascending_values(part, index), metric, scale)
+                for index, group in enumerate(groups)
+            ]
+            set_ecdf_axes(canvas, known * scale)
+            chart.add_legend(entries)
+    return chart.finish()
 
 
-def _key(
-    sheet: Canvas,
-    place: int,
-    group: str,
-    values: np.ndarray[Any, Any],
-    metric: str,
-    marks: list[tuple[tuple[float, str, str], stats.Interval]],
-    scale: float,
-) -> Key:
-    """Draw a group's line and its percentiles; its line of the legend."""
-    handle = curve(sheet, place, values * scale)
-    colour = handle.get_color()
-    for (p, marker, _), found in marks:
-        at, low, high = found.value * scale, found.low * scale, found.high * scale
-        if found.known:
-            sheet.axes.plot([low, high], [p, p], color=colour, linewidth=5, alpha=0.3, solid_capstyle="butt", zorder=4)
-        sheet.axes.plot([at], [p], marker=marker, zorder=5, clip_on=False, **_hollow(sheet, colour))
-    facts = [f"{mark[2]} {with_interval(metric, found)}" for mark, found in marks]
-    alone = [measured(metric, float(values[0]))] if len(values) == 1 else facts
-    return Key(handle, _named(sheet, group, len(values)), alone)
+def _ascending_values(rows: pd.DataFrame, group: int) -> np.ndarray[Any, Any]:
+    values = np.sort(rows["value"].to_numpy()[(rows["group"] == group).to_numpy()])
+    # NaN is sorted to the end.
+    return values[: len(values) - int(np.isnan(values).sum())]
 
 
-def _hourly(sheet: Canvas, place: int, groups: int, group: str, rows: pd.DataFrame, metric: str, scale: float) -> Key:
-    """Draw a group's median and 95th percentile of each hour, moved a little so that groups do not hide each other."""
-    line = sheet.ink.line(place)
-    (handle,) = sheet.axes.plot([], [], marker="o", markersize=4, linewidth=1.4, **line)
-    middles: list[tuple[float, float]] = []
+def _draw_distribution(
+    canvas: Canvas, index: int, group: str, values: np.ndarray[Any, Any], metric: str, scale: float
+) -> LegendEntry:
+    """Draw a group's line and its percentiles; returns its line of the legend."""
+    handle = draw_ecdf(canvas, index, values * scale)
+    colour, facts = handle.get_color(), []
+    for p, marker, name in PERCENTILE_MARKS:
+        if not stats.carries(len(values), p):
+            continue
+        interval = stats.percentile(values, p)
+        if interval.known:
+            ends = [interval.low * scale, interval.high * scale]
+            canvas.axes.plot(ends, [p, p], color=colour, linewidth=5, alpha=0.3, solid_capstyle="butt", zorder=4)
+        canvas.axes.plot(
+            [interval.value * scale], [p], marker=marker, zorder=5, clip_on=False, **_hollow_marker(canvas, colour)
+        )
+        facts.append(f"{name} {format_metric_interval(metric, interval)}")
+    if len(values) == 1:
+        facts = [format_metric(metric, float(values[0]))]
+    return LegendEntry(handle, _name_with_n(canvas, group, len(values)), facts)
+
+
+def _draw_hours(
+    canvas: Canvas, index: int, groups: int, group: str, rows: pd.DataFrame, metric: str, scale: float
+) -> LegendEntry:
+    """Draw a group's median and 95th percentile of each hour."""
+    style = canvas.palette.line_style(index)
+    (handle,) = canvas.axes.plot([], [], marker="o", markersize=4, linewidth=1.4, **style)
+    medians: list[tuple[float, float]] = []
     for hour, part in rows.groupby("hour"):
         values = np.sort(part["value"].to_numpy())
-        x = float(str(hour)) + 0.5 + (0.5 * (place - (groups - 1) / 2) / groups)
+        # Moved a little, so that groups do not hide each other.
+        x = float(str(hour)) + 0.5 + (0.5 * (index - (groups - 1) / 2) / groups)
         if not stats.carries(len(values), 0.5):
-            sheet.axes.plot([x], values * scale, marker="x", markersize=4, color=line["color"])
+            canvas.axes.plot([x], values * scale, marker="x", markersize=4, color=style["color"])
             continue
-        found = stats.percentile(values, 0.5)
-        middles.append((x, found.value * scale))
-        if found.known:
-            sheet.axes.plot([x, x], [found.low * scale, found.high * scale], color=line["color"], linewidth=1.6)
+        median = stats.percentile(values, 0.5)
+        medians.append((x, median.value * scale))
+        if median.known:
+            canvas.axes.plot([x, x], [median.low * scale, median.high * scale], color=style["color"], linewidth=1.6)
         if stats.carries(len(values), 0.95):
-            high = stats.percentile(values, 0.95).value * scale
-            sheet.axes.plot([x], [high], marker="D", **_hollow(sheet, line["color"], 5))
-    if middles:
-        sheet.axes.plot(*zip(*middles, strict=True), marker="o", markersize=4, linewidth=0.9, **line)
-    facts = [f"median {measured(metric, float(rows['value'].median()))} in all"] if len(rows) > 1 else []
-    return Key(handle, _named(sheet, group, len(rows)), facts)
+            p95 = stats.percentile(values, 0.95).value * scale
+            canvas.axes.plot([x], [p95], marker="D", **_hollow_marker(canvas, style["color"], 5))
+    if medians:
+        canvas.axes.plot(*zip(*medians, strict=True), marker="o", markersize=4, linewidth=0.9, **style)
+    facts = [f"median {format_metric(metric, float(rows['value'].median()))} in all"] if len(rows) > 1 else []
+    return LegendEntry(handle, _name_with_n(canvas, group, len(rows)), facts)
 
 
-def _named(sheet: Canvas, group: str, n: int) -> str:
-    return group if sheet.panel else f"{group} (n={n:,})"
+def _set_hour_axes(canvas: Canvas) -> None:
+    canvas.axes.set_xticks(range(0, 25, 3))
+    canvas.axes.set_xlim(-0.3, 24)
+    canvas.axes.set_ylim(bottom=0)
 
 
-def _hollow(sheet: Canvas, colour: Any, size: float = 7.5) -> dict[str, Any]:
-    ground = sheet.ink.ground
+def _name_with_n(canvas: Canvas, group: str, n: int) -> str:
+    # A panel's n is in its own title; the legend is that of all panels.
+    return group if canvas.is_panel else f"{group} (n={n:,})"
+
+
+def _hollow_marker(canvas: Canvas, colour: Any, size: float = 7.5) -> dict[str, Any]:
+    ground = canvas.palette.ground
     return {"markersize": size, "markerfacecolor": ground, "markeredgecolor": colour, "markeredgewidth": 1.8}
 
 
-def _missing(values: np.ndarray[Any, Any], name: str) -> list[str]:
-    gone = int(np.isnan(values).sum())
-    return [f"{gone:,} of {len(values):,} calls have no {name} and are not in the shares."] if gone else []
+def _missing_note(values: np.ndarray[Any, Any], name: str) -> list[str]:
+    missing = int(np.isnan(values).sum())
+    if not missing:
+        return []
+    return [f"{missing:,} of {len(values):,} calls have no {name} and are not in the shares."]

@@ -1,8 +1,7 @@
-"""How much all calls together brought over time: output tokens a second, or finished calls a second."""
+"""`famnb.plot.throughput`: output tokens a second, or finished calls a second, of all calls together over time."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Literal
 
 import matplotlib.figure
@@ -15,14 +14,14 @@ from matplotlib.patches import Patch
 
 from famnb.formatting import format_count, format_number
 from famnb.plot.canvas import Canvas
-from famnb.plot.facets import Drawn, Key, Picture, no_rows, show
-from famnb.plot.grouping import grouped, moments, need, numbers
-from famnb.plot.labels import simulated
-from famnb.plot.time_axis import SPANS, utc
+from famnb.plot.facets import Chart, LegendEntry
+from famnb.plot.grouping import group_rows, numeric_column, require_columns, time_column
+from famnb.plot.labels import no_rows_reason, simulation_note
+from famnb.plot.time_axis import UNITS_OF_TIME, to_naive_utc
 
 BINS = (16, 120)
-"""The fewest and the most spans of time that a figure is divided into: one for two calls, within these."""
-BESIDE = 3
+"""The fewest and the most steps that the time is divided into: one for two calls, within these."""
+MAX_LINES = 3
 """Up to so many groups each have a line; more lie on top of each other, since their sum has a meaning too."""
 
 
@@ -42,91 +41,111 @@ def throughput(
     its start); with `of="calls"`, calls that ended a second. The area under a line is the tokens or calls in all. Calls
     without a count or an end are named in a footnote. `facet` draws a panel for each value of a column.
     """
-    need(frame, by, "started_at", "e2e_s", "ttft_s", "output_tokens", facet)
+    require_columns(frame, by, "started_at", "e2e_s", "ttft_s", "output_tokens", facet)
     if of not in ("tokens", "calls"):
         raise ValueError(f"of: expected 'tokens' or 'calls', got {of!r}")
-    started = utc(moments(frame)).astype("datetime64[us]")
-    start = np.where(started.isna(), np.nan, started.astype("int64").to_numpy(dtype=float) / 1e6)
-    whole, first = numbers(frame, "e2e_s", "expected seconds"), numbers(frame, "ttft_s", "expected seconds")
-    first = np.where(np.isnan(first) | (first >= whole), 0.0, first)
-    amount = numbers(frame, "output_tokens", "expected counts") if of == "tokens" else np.ones(len(frame))
-    known = ~np.isnan(start) & ~np.isnan(whole) & ~np.isnan(amount)
-    codes, names = grouped(frame[by])
-    origin = float(start[known].min()) if known.any() else 0.0
-    begin = start + (whole if of == "calls" else first) - origin
-    table = {"group": codes, "begin": begin, "end": start + whole - origin, "amount": amount}
-    rows = pd.DataFrame(table)[known].reset_index(drop=True)
-    unit = "output tokens a second" if of == "tokens" else "calls ended a second"
+    table, origin = _amounts_over_time(frame, of)
+    codes, groups = group_rows(frame[by])
+    known = table.notna().all(axis=1)
+    rows = table.assign(group=codes)[known].reset_index(drop=True)
     last = float(rows["end"].max()) if len(rows) else 1.0
     edges = np.linspace(0, last or 1e-3, int(np.clip(len(rows) // 2, *BINS)) + 1)
-    size, name = next(((size, name) for limit, size, name in SPANS if last <= limit), (86_400.0, "days"))
+    unit_s, unit = next(((unit_s, name) for limit, unit_s, name in UNITS_OF_TIME if last <= limit), (86_400.0, "days"))
     missing = len(frame) - len(rows)
-    what = "an output count or an end" if of == "tokens" else "an end"
-    draw = partial(_draw, names, edges, size, of)
-    picture = Picture(
-        f"Throughput by {by}",
-        f"{name} since the first call, {pd.Timestamp(origin, unit='s'):%Y-%m-%d %H:%M} UTC",
-        unit,
-        draw,
-        "" if len(rows) else no_rows(frame, what),
-        [*([f"Not counted: {format_count(missing, 'call')} without {what}."] if missing else []), *simulated(frame)],
+    needed = "an output count or an end" if of == "tokens" else "an end"
+    note = f"Not counted: {format_count(missing, 'call')} without {needed}."
+    chart = Chart(
+        title=f"Throughput by {by}",
+        x=f"{unit} since the first call, {pd.Timestamp(origin, unit='s'):%Y-%m-%d %H:%M} UTC",
+        y="output tokens a second" if of == "tokens" else "calls ended a second",
+        notes=[*([note] if missing else []), *simulation_note(frame)],
+        facet=(facet, frame.loc[known.to_numpy(), facet].reset_index(drop=True)) if facet else None,
+        ax=ax,
     )
-    parts = (facet, frame.loc[known, facet].reset_index(drop=True)) if facet else None
-    return show(picture, rows, facet=parts, ax=ax)
+    if rows.empty:
+        return chart.finish_empty(no_rows_reason(frame, needed))
+    for canvas, part in chart.panels(rows):
+        entries = _draw_rates(canvas, groups, part, edges, unit_s, of)
+        stacking = "; groups on top of each other" if len(groups) > MAX_LINES else ""
+        step = _format_step(float(edges[1]))
+        chart.add_legend(entries, f"{format_count(len(part), 'call')}; each step is {step}{stacking}")
+    return chart.finish()
 
 
-def _draw(
-    names: list[str], edges: np.ndarray[Any, Any], size: float, of: str, sheet: Canvas, rows: pd.DataFrame
-) -> Drawn:
-    keys, stacked = [], len(names) > BESIDE
+def _amounts_over_time(frame: pd.DataFrame, of: str) -> tuple[pd.DataFrame, float]:
+    """What each call brought, `amount`, evenly from `begin` to `end` in seconds since the first call, and that moment.
+
+    NaN where not known. The moment is in seconds since 1970.
+    """
+    started = to_naive_utc(time_column(frame)).astype("datetime64[us]")
+    start = np.where(started.isna(), np.nan, started.astype("int64").to_numpy(dtype=float) / 1e6)
+    duration = numeric_column(frame, "e2e_s", "expected seconds")
+    first = numeric_column(frame, "ttft_s", "expected seconds")
+    # A whole reply's first token comes with its last: its tokens are spread from its start.
+    first = np.where(np.isnan(first) | (first >= duration), 0.0, first)
+    amount = numeric_column(frame, "output_tokens", "expected counts") if of == "tokens" else np.ones(len(frame))
+    known = ~np.isnan(start) & ~np.isnan(duration) & ~np.isnan(amount)
+    origin = float(start[known].min()) if known.any() else 0.0
+    begin = start + (duration if of == "calls" else first) - origin
+    return pd.DataFrame({"begin": begin, "end": start + duration - origin, "amount": amount}), origin
+
+
+def _draw_rates(
+    canvas: Canvas, groups: list[str], rows: pd.DataFrame, edges: np.ndarray[Any, Any], unit_s: float, of: str
+) -> list[LegendEntry]:
+    """Draw a line of steps a group, or areas on top of each other."""
+    axes, entries, is_stacked = canvas.axes, [], len(groups) > MAX_LINES
     below = np.zeros(len(edges) - 1)
-    for place, name in enumerate(names):
-        part = rows[rows["group"] == place]
-        line, face = sheet.ink.line(place), sheet.ink.face(place)
-        rates = np.diff(brought(part, edges)) / np.diff(edges)
-        if stacked:
-            sheet.axes.stairs(below + rates, edges / size, baseline=below, fill=True, **face)
+    for index, group in enumerate(groups):
+        part = rows[rows["group"] == index]
+        line, area = canvas.palette.line_style(index), canvas.palette.area_style(index)
+        rates = np.diff(amount_by(edges, part)) / np.diff(edges)
+        if is_stacked:
+            axes.stairs(below + rates, edges / unit_s, baseline=below, fill=True, **area)
             below = below + rates
         elif len(part):
-            sheet.axes.stairs(rates, edges / size, linewidth=1.6, **line)
-            sheet.axes.stairs(rates, edges / size, fill=True, alpha=0.1, color=line["color"])
+            axes.stairs(rates, edges / unit_s, linewidth=1.6, **line)
+            axes.stairs(rates, edges / unit_s, fill=True, alpha=0.1, color=line["color"])
         total = float(part["amount"].sum())
         mean, peak = format_number(total / edges[-1]), format_number(rates.max())
-        facts = [f"mean {mean} a second", f"peak {peak}", f"{total:,.0f} {of}"]
-        handle: Artist = Patch(**face) if stacked else Line2D([], [], linewidth=2, **line)
-        keys.append(Key(handle, name) if sheet.panel else Key(handle, f"{name} (n={len(part):,})", facts))
-    sheet.axes.set_xlim(0, edges[-1] / size)
-    sheet.axes.set_ylim(bottom=0)
-    how = "; groups on top of each other" if stacked else ""
-    return Drawn(keys, f"{format_count(len(rows), 'call')}; each step is {_span(float(edges[1]))}{how}")
+        facts = [f"mean {mean} a second", f"peak {peak}", f"{format_count(total)} {of}"]
+        handle: Artist = Patch(**area) if is_stacked else Line2D([], [], linewidth=2, **line)
+        is_panel = canvas.is_panel
+        entries.append(
+            LegendEntry(handle, group) if is_panel else LegendEntry(handle, f"{group} (n={len(part):,})", facts)
+        )
+    axes.set_xlim(0, edges[-1] / unit_s)
+    axes.set_ylim(bottom=0)
+    return entries
 
 
-def _span(seconds: float) -> str:
-    """A length of time in two digits, in the unit that needs no power of ten."""
+def _format_step(seconds: float) -> str:
+    """The length of a step in two digits, in a unit that needs no power of ten."""
     units = (86_400.0, "d"), (3600.0, "h"), (60.0, "min")
-    size, name = next(((size, name) for size, name in units if seconds >= size), (1.0, "s"))
-    return f"{seconds / size:.2g} {name}"
+    unit_s, name = next(((unit_s, name) for unit_s, name in units if seconds >= unit_s), (1.0, "s"))
+    return f"{seconds / unit_s:.2g} {name}"
 
 
-def brought(rows: pd.DataFrame, edges: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """How much had come by each edge, if each row brings its amount evenly from `begin` to `end`."""
+def amount_by(edges: np.ndarray[Any, Any], rows: pd.DataFrame) -> np.ndarray[Any, Any]:
+    """How much had come by each edge, if each row brings its `amount` evenly from `begin` to `end`."""
     begin, end, amount = (rows[name].to_numpy() for name in ("begin", "end", "amount"))
-    at_once = end - begin <= 1e-9
-    steady = ~at_once
-    rate = amount[steady] / (end - begin)[steady]
-    ramp = _ramps(begin[steady], rate, edges) - _ramps(end[steady], rate, edges)
-    order = np.argsort(end[at_once])
-    sums = np.concatenate([[0.0], amount[at_once][order].cumsum()])
-    # What comes at the first edge itself belongs to the first span, so that nothing is lost.
-    jumps = sums[np.searchsorted(end[at_once][order], edges, side="right")]
+    is_instant = end - begin <= 1e-9
+    is_steady = ~is_instant
+    rate = amount[is_steady] / (end - begin)[is_steady]
+    ramp = _sum_ramps(begin[is_steady], rate, edges) - _sum_ramps(end[is_steady], rate, edges)
+    order = np.argsort(end[is_instant])
+    sums = np.concatenate([[0.0], amount[is_instant][order].cumsum()])
+    jumps = sums[np.searchsorted(end[is_instant][order], edges, side="right")]
+    # What comes at the first edge itself belongs to the first step, so that nothing is lost.
     jumps[0] = 0.0
     return np.asarray(ramp + jumps)
 
 
-def _ramps(
+def _sum_ramps(
     since: np.ndarray[Any, Any], rate: np.ndarray[Any, Any], edges: np.ndarray[Any, Any]
 ) -> np.ndarray[Any, Any]:
     """The sum at each edge t of rate x (t - since), over those that have begun."""
+    # By sorted sums: a table of calls x edges would have 120 numbers a call.
     order = np.argsort(since)
     begun = np.searchsorted(since[order], edges, side="right")
     rates = np.concatenate([[0.0], rate[order].cumsum()])

@@ -1,4 +1,4 @@
-"""When calls happened, as a figure's axis shows it."""
+"""The axis that shows when calls started: time since the first, or dates."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 
-SPANS = ((180.0, 1.0, "seconds"), (3 * 3600.0, 60.0, "minutes"), (48 * 3600.0, 3600.0, "hours"))
+UNITS_OF_TIME = ((180.0, 1.0, "seconds"), (3 * 3600.0, 60.0, "minutes"), (48 * 3600.0, 3600.0, "hours"))
 """Up to so many seconds, time is counted from the first call in this unit; beyond, dates are shown."""
 
 
-def places(started: pd.Series[pd.Timestamp]) -> tuple[np.ndarray[Any, Any], str, bool]:
-    """Where calls lie on the axis, what the axis says, and whether it shows dates."""
-    started = utc(started)
+def time_positions(started: pd.Series[pd.Timestamp]) -> tuple[np.ndarray[Any, Any], str, bool]:
+    """Where calls lie on the axis, the label of the axis, and whether it shows dates."""
+    started = to_naive_utc(started)
     first, last = started.min(), started.max()
     span = (last - first).total_seconds()
-    for limit, unit, name in SPANS:
+    for limit, unit, name in UNITS_OF_TIME:
         if span <= limit:
             since = (started - first).dt.total_seconds().to_numpy(dtype=float) / unit
             return since, f"{name} since the first call, {first:%Y-%m-%d %H:%M} UTC", False
     return cast(Any, date2num)(started.to_numpy()), "time (UTC)", True
 
 
-def utc(started: pd.Series[pd.Timestamp]) -> pd.Series[pd.Timestamp]:
-    """The same moments in UTC, without a zone."""
+def to_naive_utc(started: pd.Series[pd.Timestamp]) -> pd.Series[pd.Timestamp]:
+    """The same moments in UTC, without a zone; times without a zone are UTC already."""
     return started.dt.tz_convert("UTC").dt.tz_localize(None) if started.dt.tz is not None else started
 
 
-def dates(axes: Axes) -> None:
-    """Ticks at round dates, said briefly."""
+def set_date_ticks(axes: Axes) -> None:
+    """Set ticks at round dates, written briefly."""
     new_locator, new_formatter = cast(Any, AutoDateLocator), cast(Any, ConciseDateFormatter)  # untyped in matplotlib
     locator = new_locator(minticks=3, maxticks=8)
     axes.xaxis.set_major_locator(locator)

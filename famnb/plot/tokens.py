@@ -1,4 +1,4 @@
-"""Where tokens went: what was asked, what of it was cached, what was thought, and what could be read."""
+"""`famnb.plot.tokens`: what was asked, what of it was cached, what was thought, and what could be read."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
-from famnb.formatting import format_count
+from famnb.formatting import format_count, format_percent
 from famnb.plot.canvas import Canvas
-from famnb.plot.facets import Drawn, Key, Picture, no_rows, show
-from famnb.plot.grouping import grouped, need, numbers
-from famnb.plot.labels import short, simulated
+from famnb.plot.facets import Chart, LegendEntry
+from famnb.plot.grouping import group_rows, numeric_column, require_columns
+from famnb.plot.labels import no_rows_reason, shorten, simulation_note
 from famnb.plot.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION
 
-KINDS = {
+TOKEN_KINDS = {
     "cached input": SKY,
     "other input": BLUE,
     "input, cache unknown": GREEN,
@@ -26,9 +26,9 @@ KINDS = {
     "visible output": ORANGE,
     "output, reasoning unknown": VERMILLION,
 }
-"""What is not told apart is a kind of its own: unknown is not none."""
-COUNTS = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens")
-ESTIMATED = "xxxx"
+"""The parts of a bar and their colours. What is not told apart is a kind of its own: unknown is not none."""
+COUNT_COLUMNS = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens")
+ESTIMATED_HATCH = "xxxx"
 
 
 def tokens(
@@ -40,46 +40,45 @@ def tokens(
     apart, the bar says so in a colour of its own. Estimated counts are crossed. Calls without a count are named in a
     footnote and in no bar. `facet` draws a panel for each value of a column. KeyError for a column that is not there.
     """
-    need(frame, by, *COUNTS, facet)
-    given = {name: numbers(frame, name, "expected counts") for name in COUNTS}
-    kinds = _kinds(**given)
-    codes, names = grouped(frame[by])
-    rows = pd.DataFrame(kinds | {"group": codes})
+    require_columns(frame, by, *COUNT_COLUMNS, facet)
+    counts = {name: numeric_column(frame, name, "expected counts") for name in COUNT_COLUMNS}
+    codes, groups = group_rows(frame[by])
+    rows = pd.DataFrame(_split_by_kind(**counts) | {"group": codes})
     for side in ("input", "output"):
         source = frame.get(f"{side}_tokens_source")
         rows[f"{side} estimated"] = False if source is None else (source == "estimated").to_numpy(dtype=bool)
-    total = sum(float(np.nansum(values)) for values in kinds.values())
-    used = [kind for kind in KINDS if np.nansum(kinds[kind]) > 0]
-    estimated = bool(rows[["input estimated", "output estimated"]].to_numpy().any())
-    without = np.isnan(given["input_tokens"]) | np.isnan(given["output_tokens"])
-    notes = [
-        f"{format_count(int(without.sum()), 'call')} without an input or an output count: what is missing is in no bar."
-    ]
-    known = not (np.isnan(given["input_tokens"]) & np.isnan(given["output_tokens"])).all()
-
-    def draw(sheet: Canvas, part: pd.DataFrame) -> Drawn:
-        for place in range(len(names)):
-            _bar(sheet, len(names) - 1 - place, part[part["group"] == place])
-        _names(sheet, names)
-        keys = [Key(Patch(facecolor=KINDS[kind]), kind, _share(part[kind], part)) for kind in used]
-        if estimated:
-            hatched: Any = {"facecolor": "none", "hatch": ESTIMATED, "edgecolor": sheet.ink.soft, "linewidth": 0}
-            keys.append(Key(Patch(**hatched), "estimated from the length of the text"))
-        return Drawn(keys, f"{total:,.0f} tokens in {format_count(len(part), 'call')}")
-
-    picture = Picture(
-        f"Tokens by {by}",
-        "tokens",
-        "",
-        draw,
-        "" if known else no_rows(frame, "a token count"),
-        [*(notes if without.any() else []), *simulated(frame)],
-        height_in=1.5 + 0.34 * len(names),
+    has_input, has_output = (~np.isnan(counts[name]) for name in ("input_tokens", "output_tokens"))
+    chart = Chart(
+        title=f"Tokens by {by}",
+        x="tokens",
+        notes=[*_missing_note(int((~(has_input & has_output)).sum())), *simulation_note(frame)],
+        facet=(facet, frame[facet].reset_index(drop=True)) if facet else None,
+        ax=ax,
+        height_in=1.5 + 0.34 * len(groups),
     )
-    return show(picture, rows, facet=(facet, frame[facet].reset_index(drop=True)) if facet else None, ax=ax)
+    if not (has_input | has_output).any():
+        return chart.finish_empty(no_rows_reason(frame, "a token count"))
+    total = float(rows[list(TOKEN_KINDS)].sum().sum())
+    used = [kind for kind in TOKEN_KINDS if rows[kind].sum() > 0]
+    estimated = bool(rows[["input estimated", "output estimated"]].to_numpy().any())
+    for canvas, part in chart.panels(rows):
+        for index in range(len(groups)):
+            _draw_bar(canvas, len(groups) - 1 - index, part[part["group"] == index])
+        _set_bar_axes(canvas, groups)
+        entries = [LegendEntry(Patch(facecolor=TOKEN_KINDS[kind]), kind, _facts(part[kind], part)) for kind in used]
+        if estimated:
+            style: Any = {
+                "facecolor": "none",
+                "hatch": ESTIMATED_HATCH,
+                "edgecolor": canvas.palette.soft,
+                "linewidth": 0,
+            }
+            entries.append(LegendEntry(Patch(**style), "estimated from the length of the text"))
+        chart.add_legend(entries, f"{format_count(total)} tokens in {format_count(len(part), 'call')}")
+    return chart.finish()
 
 
-def _kinds(
+def _split_by_kind(
     *,
     input_tokens: np.ndarray[Any, Any],
     cached_tokens: np.ndarray[Any, Any],
@@ -87,55 +86,64 @@ def _kinds(
     reasoning_tokens: np.ndarray[Any, Any],
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Each call's tokens by kind; the kinds add up to input and output."""
-    cached, thought = np.minimum(cached_tokens, input_tokens), np.minimum(reasoning_tokens, output_tokens)
+    # A service may report more cached than input tokens; no part of a bar may be below 0.
+    cached, reasoning = np.minimum(cached_tokens, input_tokens), np.minimum(reasoning_tokens, output_tokens)
     return {
         "cached input": cached,
         "other input": input_tokens - cached,
         "input, cache unknown": np.where(np.isnan(cached), input_tokens, np.nan),
-        "reasoning": thought,
-        "visible output": output_tokens - thought,
-        "output, reasoning unknown": np.where(np.isnan(thought), output_tokens, np.nan),
+        "reasoning": reasoning,
+        "visible output": output_tokens - reasoning,
+        "output, reasoning unknown": np.where(np.isnan(reasoning), output_tokens, np.nan),
     }
 
 
-def _bar(sheet: Canvas, y: int, rows: pd.DataFrame) -> None:
-    """One group's bar, its estimated parts crossed, its sum and mean at the end."""
+def _draw_bar(canvas: Canvas, y: int, rows: pd.DataFrame) -> None:
+    """Draw one group's bar, its estimated parts crossed, its sum and mean at the end."""
     left = 0.0
-    for kind, colour in KINDS.items():
+    for kind, colour in TOKEN_KINDS.items():
         side = "input estimated" if "input" in kind else "output estimated"
-        for guessed in (False, True):
-            size = float(rows.loc[rows[side] == guessed, kind].sum())
+        for estimated in (False, True):
+            size = float(rows.loc[rows[side] == estimated, kind].sum())
             if size:
-                edge: dict[str, Any] = {"edgecolor": sheet.ink.ground, "linewidth": 0.6}
-                hatch = ESTIMATED if guessed else None
-                sheet.axes.barh([y], [size], 0.66, left=left, color=colour, hatch=hatch, **edge)
+                edge: dict[str, Any] = {"edgecolor": canvas.palette.ground, "linewidth": 0.6}
+                hatch = ESTIMATED_HATCH if estimated else None
+                canvas.axes.barh([y], [size], 0.66, left=left, color=colour, hatch=hatch, **edge)
             left += size
-    n = int(rows[list(KINDS)].notna().any(axis=1).sum())
-    words = f"{left:,.0f}" if sheet.panel or not left else f"{left:,.0f} · {left / n:,.0f} a call (n={n:,})"
-    if left or not sheet.panel:
-        style: dict[str, Any] = {"fontsize": 8, "va": "center", "color": sheet.ink.soft}
-        sheet.axes.annotate(words, (left, y), xytext=(4, 0), textcoords="offset points", **style)
-    room = 1 / max(1 - sheet.width(words) - 0.03, 0.3)
-    sheet.axes.set_xlim(0, max(sheet.axes.get_xlim()[1], left * room, 1))
+    n = int(rows[list(TOKEN_KINDS)].notna().any(axis=1).sum())
+    text = f"{left:,.0f}" if canvas.is_panel or not left else f"{left:,.0f} · {left / n:,.0f} a call (n={n:,})"
+    if left or not canvas.is_panel:
+        style: dict[str, Any] = {"fontsize": 8, "va": "center", "color": canvas.palette.soft}
+        canvas.axes.annotate(text, (left, y), xytext=(4, 0), textcoords="offset points", **style)
+    # The axis ends where the text after the longest bar does.
+    room = 1 / max(1 - canvas.text_width(text) - 0.03, 0.3)
+    canvas.axes.set_xlim(0, max(canvas.axes.get_xlim()[1], left * room, 1))
 
 
-def _names(sheet: Canvas, names: list[str]) -> None:
-    """The groups' names beside the bars, the first on top."""
-    limit = 14 if sheet.panel else 28
-    sheet.axes.set_yticks(range(len(names)), [short(name, limit) for name in reversed(names)])
-    for words in sheet.axes.get_yticklabels():
-        words.set_parse_math(False)
-    sheet.axes.set_ylim(-0.6, len(names) - 0.4)
-    sheet.axes.grid(visible=False, axis="y")
-    sheet.axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: brief(value)))
+def _set_bar_axes(canvas: Canvas, groups: list[str]) -> None:
+    """Name the bars, the first on top."""
+    limit = 14 if canvas.is_panel else 28
+    canvas.axes.set_yticks(range(len(groups)), [shorten(group, limit) for group in reversed(groups)])
+    for label in canvas.axes.get_yticklabels():
+        label.set_parse_math(False)
+    canvas.axes.set_ylim(-0.6, len(groups) - 0.4)
+    canvas.axes.grid(visible=False, axis="y")
+    canvas.axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_tick(value)))
 
 
-def brief(value: float) -> str:
-    """A number of tokens as ticks say it: 2M, 1.5k, 300."""
+def format_tick(value: float) -> str:
+    """A number of tokens as ticks show it: 2M, 15k, 300."""
     size = abs(value)
     return f"{value / 1e6:g}M" if size >= 1e6 else f"{value / 1e3:g}k" if size >= 1e4 else f"{value:,g}"
 
 
-def _share(values: pd.Series[float], rows: pd.DataFrame) -> list[str]:
-    total = float(rows[list(KINDS)].sum().sum())
-    return [f"{values.sum():,.0f}", f"{values.sum() / total:.1%}"] if total else []
+def _facts(values: pd.Series[float], rows: pd.DataFrame) -> list[str]:
+    """The tokens of one kind and their share of all."""
+    total = float(rows[list(TOKEN_KINDS)].sum().sum())
+    return [format_count(float(values.sum())), format_percent(values.sum() / total, decimals=1)] if total else []
+
+
+def _missing_note(calls: int) -> list[str]:
+    if not calls:
+        return []
+    return [f"{format_count(calls, 'call')} without an input or an output count: what is missing is in no bar."]
