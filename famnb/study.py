@@ -10,13 +10,13 @@ from pathlib import Path
 
 from famnb.api import connect
 from famnb.client.client import BlockingClient
-from famnb.experiment.experiment import Judged
+from famnb.experiment.experiment import BaseExperiment
 from famnb.widget.experiment import report
 from famnb.widget.experiment.ballot import Ballot
 from famnb.widget.experiment.run_view import ShownRun
 
 
-class Experiment(Judged):
+class Experiment(BaseExperiment):
     """Prompts times variants times repeats, run within a budget, resumed wherever it stopped, and framed.
 
     `prompts` is a list of texts, a list of rows, a frame, or a `.csv` or `.jsonl` file. A row has a `prompt`, or fills
@@ -32,7 +32,7 @@ class Experiment(Judged):
     Raises InvalidRequest, naming the row or the variant, before anything is sent.
     """
 
-    _runs = ShownRun
+    run_class = ShownRun
 
     @property
     def client(self) -> BlockingClient:

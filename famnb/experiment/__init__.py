@@ -6,7 +6,7 @@ grid  ──┘
 """
 
 from famnb.experiment import scorers
-from famnb.experiment.experiment import Trial
+from famnb.experiment.experiment import BaseExperiment
 from famnb.experiment.forecast import Forecast
 from famnb.experiment.plan import Cell
 from famnb.experiment.progress import Progress, RunReport
@@ -16,6 +16,7 @@ from famnb.experiment.summary import Summary
 from famnb.experiment.variants import Variant, grid
 
 __all__ = [
+    "BaseExperiment",
     "Cell",
     "Forecast",
     "Progress",
@@ -23,7 +24,6 @@ __all__ = [
     "Run",
     "RunReport",
     "Summary",
-    "Trial",
     "Variant",
     "grid",
     "scorers",

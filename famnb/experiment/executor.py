@@ -1,4 +1,4 @@
-"""Who carries a cell's call, behind one small interface; when, and whether at all, is the schedule's business."""
+"""Executors carry the calls of a run; `runner.Run` decides when each one starts, and whether at all."""
 
 from __future__ import annotations
 
@@ -8,40 +8,40 @@ from typing import Protocol, TypeAlias
 from famnb.client.batch import Gates
 from famnb.client.client import BaseClient
 from famnb.client.exchange import Exchange
-from famnb.experiment.budget import Outcome
+from famnb.experiment.budget import CallOutcome
 from famnb.experiment.plan import Cell
 
-Over: TypeAlias = Callable[[Outcome], object]
+OnDone: TypeAlias = Callable[[CallOutcome], object]
 Stop: TypeAlias = Callable[[], object]
 
 
 class Executor(Protocol):
-    """Carries calls; it may hold a call back while the service throttles, and keeps nothing of one that is over."""
+    """Carries calls; it may delay a call while the service throttles, and keeps nothing of a call that is over."""
 
-    def start(self, cell: Cell, *, labels: Mapping[str, str], over: Over) -> Stop:
-        """Have a cell's call carried and recorded, without waiting; returns what stops it, from any thread.
+    def start(self, cell: Cell, *, labels: Mapping[str, str], on_done: OnDone) -> Stop:
+        """Start a cell's call and return a function that stops it, from any thread; does not wait for the call.
 
-        `over(outcome)` is called once, from any thread, when the call is over and recorded; it does not block.
+        `on_done(outcome)` is called once, from any thread, when the call is over and recorded; it does not block.
         """
 
 
-class ByClient:
+class LocalExecutor:
     """Carries calls with one client of this process, fewer at a time while a service is throttling."""
 
     def __init__(self, client: BaseClient, *, concurrency: int) -> None:
         self._client = client
         self._gates = Gates(concurrency)
 
-    def start(self, cell: Cell, *, labels: Mapping[str, str], over: Over) -> Stop:
+    def start(self, cell: Cell, *, labels: Mapping[str, str], on_done: OnDone) -> Stop:
         stream = self._client.start(cell.request, labels=labels, gates=self._gates)
-        stream.add_done_callback(lambda ended: over(outcome_of(ended.exchange)))
+        stream.add_done_callback(lambda ended: on_done(outcome_of(ended.exchange)))
         return stream.stop
 
 
-def outcome_of(exchange: Exchange) -> Outcome:
-    """How a call that is over has ended."""
+def outcome_of(exchange: Exchange) -> CallOutcome:
+    """The outcome of a call that is over."""
     reply = exchange.reply
-    return Outcome(
+    return CallOutcome(
         status=reply.status,
         call_id=reply.call_id,
         high=getattr(reply.cost, "high", None),

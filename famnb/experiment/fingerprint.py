@@ -1,4 +1,4 @@
-"""What tells two scores of one answer apart: a short digest of how they were made, and of what the prompt told."""
+"""Fingerprints of scorers: digests that change when a scorer would score otherwise, so that no old score is reused."""
 
 from __future__ import annotations
 
@@ -14,80 +14,91 @@ from typing import Any
 from famnb.experiment.prompts import Prompt
 
 
-def fingerprint(*what: Any) -> str:
+def fingerprint(*values: Any) -> str:
     """Eight hexadecimal digits: equal for equal plain values and for functions that do the same, in every process."""
-    return hashlib.blake2b(repr([_plain(each) for each in what]).encode(), digest_size=4).hexdigest()
+    return hashlib.blake2b(repr([_normalize(value) for value in values]).encode(), digest_size=4).hexdigest()
 
 
-class Keys:
-    """What scores are kept under: how their scorer scores, its `key`, else its name, and what the prompt has for it."""
+class ScoreKeys:
+    """The keys under which scores are kept: the scorer's `key`, else its name, and a digest of the prompt's values."""
 
     def __init__(self, scorers: Iterable[Any]) -> None:
-        self._own = {one.name: str(getattr(one, "key", one.name)) for one in scorers}
-        self._told: dict[str, str] = {}
+        self._scorer_keys = {scorer.name: str(getattr(scorer, "key", scorer.name)) for scorer in scorers}
+        self._prompt_keys: dict[str, str] = {}
 
     def key(self, scorer: str, prompt: Prompt) -> str:
-        """That of a scorer, by its name, for the answers to one prompt of an experiment."""
-        if prompt.id not in self._told:
+        """The key of a scorer's scores, by its name, for the answers to one prompt of an experiment."""
+        if prompt.id not in self._prompt_keys:
+            # A corrected `expected` is another question to the scorer, though the call is the same.
             values = sorted((name, str(value)) for name, value in prompt.slots.items())
-            self._told[prompt.id] = f"@{fingerprint(*values)}" if values else ""
-        return self._own[scorer] + self._told[prompt.id]
+            self._prompt_keys[prompt.id] = f"@{fingerprint(*values)}" if values else ""
+        return self._scorer_keys[scorer] + self._prompt_keys[prompt.id]
 
 
-def _plain(value: Any, within: tuple[Any, ...] = ()) -> Any:
-    """A value whose text is the same in every process; of what has none, or may change while it scores, its type."""
-    if any(value is each for each in within):
+def _normalize(value: Any, parents: tuple[Any, ...] = ()) -> Any:
+    """Return something whose repr is the same in every process.
+
+    For an object that has no such repr, or may change while it scores, that is its type. `parents` are the values that
+    this one is part of, to stop at a function that refers to itself.
+    """
+    if any(value is parent for parent in parents):
         return "itself"
-    inside = functools.partial(_plain, within=(*within, value))
+    normalize = functools.partial(_normalize, parents=(*parents, value))
     match value:
         case None | str() | bytes() | bool() | int() | float() | complex():
             return value
         case CodeType():
-            # Where it was written is no part of what it does.
-            return value.co_code, value.co_names, value.co_varnames, [inside(each) for each in value.co_consts]
+            # Bytecode rather than source, which a notebook's cell or `python -c` may not have; without file name and
+            # line numbers, since where a function is written is no part of what it does.
+            return value.co_code, value.co_names, value.co_varnames, [normalize(item) for item in value.co_consts]
         case FunctionType():
-            return [inside(each) for each in _made_of(value, within)]
+            return [normalize(part) for part in _function_parts(value, parents)]
         case MethodType():
-            return inside(value.__func__)
+            return normalize(value.__func__)
         case functools.partial():
-            return [inside(each) for each in (value.func, value.args, tuple(value.keywords.items()))]
+            return [normalize(part) for part in (value.func, value.args, tuple(value.keywords.items()))]
         case re.Pattern():
             return value.pattern, value.flags
         case frozenset():
-            return sorted(repr(inside(each)) for each in value)
+            # A set's order depends on the process's hash seed.
+            return sorted(repr(normalize(item)) for item in value)
         case tuple():
-            return [inside(each) for each in value]
+            return [normalize(item) for item in value]
         case ModuleType() | BuiltinFunctionType() | type():
             return value.__name__
         case _:
-            kind = type(value)
-            return kind.__qualname__, inside(vars(kind).get("__call__"))
+            cls = type(value)
+            return cls.__qualname__, normalize(vars(cls).get("__call__"))
 
 
-def _made_of(function: FunctionType, within: tuple[Any, ...]) -> Iterator[Any]:
+def _function_parts(function: FunctionType, parents: tuple[Any, ...]) -> Iterator[Any]:
     """What a function's result depends on: its code, its defaults, and the values of the names it reads."""
-    home = next((each.__module__ for each in within if isinstance(each, FunctionType)), function.__module__)
-    if function.__module__ != home:
-        yield f"{function.__module__}.{function.__qualname__}"  # of a library, which is not followed further
+    outer_module = next((parent.__module__ for parent in parents if isinstance(parent, FunctionType)), None)
+    if outer_module is not None and function.__module__ != outer_module:
+        # A library's function is not followed: its code may change with every release, and call half the library.
+        yield f"{function.__module__}.{function.__qualname__}"
         return
     code = function.__code__
     yield from (code, function.__defaults__, tuple((function.__kwdefaults__ or {}).items()))
-    closed = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
-    for name in _names(code):
-        if name in closed:
-            with contextlib.suppress(ValueError):  # a variable that was never set
-                yield closed[name].cell_contents
+    closure = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+    for name in _names_read(code):
+        if name in closure:
+            with contextlib.suppress(ValueError):  # a variable that has no value yet
+                yield closure[name].cell_contents
         elif name in function.__globals__:
             yield function.__globals__[name]
 
 
-def _names(code: CodeType) -> list[str]:
-    """The names that a code reads outside of itself and never writes, its inner functions' too."""
-    codes = [code, *(each for each in code.co_consts if isinstance(each, CodeType))]
-    used = {(each.opname.partition("_")[0], each.argval) for one in codes for each in _outside(one)}
-    return sorted(name for how, name in used if how == "LOAD" and not {("STORE", name), ("DELETE", name)} & used)
-
-
-def _outside(code: CodeType) -> Iterator[dis.Instruction]:
-    """Where it reads or changes a name that is not its own."""
-    return (each for each in dis.get_instructions(code) if each.opname.endswith(("_GLOBAL", "_DEREF")))
+def _names_read(code: CodeType) -> list[str]:
+    """The outer names that a function and its inner functions read and never write: a counter changes as it scores."""
+    codes = [code, *(item for item in code.co_consts if isinstance(item, CodeType))]
+    accesses = {
+        # LOAD_GLOBAL, STORE_DEREF, … are the accesses to names outside of the function.
+        (instruction.opname.partition("_")[0], instruction.argval)
+        for inner in codes
+        for instruction in dis.get_instructions(inner)
+        if instruction.opname.endswith(("_GLOBAL", "_DEREF"))
+    }
+    return sorted(
+        name for kind, name in accesses if kind == "LOAD" and not {("STORE", name), ("DELETE", name)} & accesses
+    )

@@ -1,11 +1,9 @@
-"""What a plan will take: calls, tokens, money and time as intervals, and the most that it can cost.
+"""Forecasts of an experiment's tokens, cost and duration, and how they are printed.
 
 past calls ── drawn again, up to 1,000 times ── as many possible runs ── the middle 95 % of them
 caps × prices ── the ceiling, whatever the answers are
 
-How the runs are drawn is `possible`'s business; which past calls count is `past`'s.
-
-MERGED: What is foreseen of a plan, as values, tables and words; how it is foreseen is left to `forecast`.
+`forecast_history.py` chooses the past calls, `forecast_simulation.py` draws the runs.
 """
 
 from __future__ import annotations
@@ -18,9 +16,9 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 
-from famnb.experiment.budget import Ceiling, ceiling
-from famnb.experiment.forecast_history import FEWEST, Floats, Pool, pool, settings_of
-from famnb.experiment.forecast_simulation import Rates, Slot, draws
+from famnb.experiment.budget import ceiling
+from famnb.experiment.forecast_history import MIN_CALLS, Floats, SimilarCalls, find_similar_calls, settings_digest
+from famnb.experiment.forecast_simulation import PlannedCall, Rates, simulate_runs
 from famnb.experiment.plan import Cell, model_of
 from famnb.formatting import (
     escape_html,
@@ -41,14 +39,14 @@ _HEAD = ("variant", "from past calls of", "n", "calls", "input tokens", "output 
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Line:
-    """What some of the planned calls will take; `n` of an interval is the number of past calls behind it."""
+class ForecastLine:
+    """The forecast of some of the planned calls; `n` of an interval is the number of past calls behind it."""
 
     variant: str
     calls: int
     """Calls still to be made."""
     history: str
-    """Which past calls it is made of; why there is none otherwise."""
+    """Which past calls it is made of, in words; "none" if there are too few."""
     input_tokens: Interval
     """Without history: not known, from 0 to one token a byte."""
     output_tokens: Interval
@@ -64,14 +62,14 @@ class Forecast:
     """What the rest of an experiment will take, with 95 % prediction intervals.
 
     Each interval holds the sum over all calls still to be made in 95 of 100 runs, if calls go on as the past ones of
-    its history did; with fewer than 20 past calls and a long tail in 90. Failures and retries are not foreseen.
+    its history did; with fewer than 20 past calls and a long tail in 90. Failures and retries are not part of it.
     """
 
     planned: int
     """Calls of the plan."""
-    lines: tuple[Line, ...]
+    lines: tuple[ForecastLine, ...]
     """One a variant."""
-    total: Line
+    total: ForecastLine
     """All of them."""
     wall_s: Interval
     """Seconds that the rest takes with `concurrency` calls at once, each as fast as past ones; NaN without history."""
@@ -87,49 +85,48 @@ class Forecast:
     @property
     def frame(self) -> pd.DataFrame:
         """One row a variant: calls, history, n, then each quantity with its `_low` and `_high`, and `ceiling_usd`."""
-        return pd.DataFrame([_row(line) for line in self.lines]).set_index("variant")
+        return pd.DataFrame([_frame_row(line) for line in self.lines]).set_index("variant")
 
     def __repr__(self) -> str:
-        table = format_table(_HEAD, map(_cells, self._shown()), left=2)
-        return "\n".join([self._title(), table, self._time(), *self.notes])
+        table = format_table(_HEAD, self._table_rows(), left=2)
+        return "\n".join([self._title(), table, self._duration(), *self.notes])
 
     def _repr_html_(self) -> str:
-        table = html_table(_HEAD, map(_cells, self._shown()), left=2)
+        table = html_table(_HEAD, self._table_rows(), left=2)
         title = f"<p><b>{escape_html(self._title())}</b></p>"
-        return f"<div>{title}{table}{html_paragraphs([self._time(), *self.notes])}</div>"
+        return f"<div>{title}{table}{html_paragraphs([self._duration(), *self.notes])}</div>"
 
-    def _shown(self) -> list[Line]:
-        return [*self.lines, self.total] if len(self.lines) > 1 else list(self.lines)
+    def _table_rows(self) -> list[list[str]]:
+        lines = [*self.lines, self.total] if len(self.lines) > 1 else self.lines
+        return list(map(_table_row, lines))
 
     def _title(self) -> str:
         done = self.planned - self.remaining
-        said = f"{self.remaining:,} of {self.planned:,} calls remain"
-        return (
-            f"Forecast: {said}, {done:,} {'was' if done == 1 else 'were'} made before"
-            if done
-            else f"Forecast: {self.planned:,} calls"
-        )
+        if not done:
+            return f"Forecast: {self.planned:,} calls"
+        made_before = f"{done:,} {'was' if done == 1 else 'were'} made before"
+        return f"Forecast: {self.remaining:,} of {self.planned:,} calls remain, {made_before}"
 
-    def _time(self) -> str:
+    def _duration(self) -> str:
         if not self.remaining:
             return "There is nothing left to do."
-        took = format_interval(self.wall_s, format_duration)
-        return f"Time with {self.concurrency} calls at once: {took}."
+        return f"Time with {self.concurrency} calls at once: {format_interval(self.wall_s, format_duration)}."
 
 
-def _row(line: Line) -> dict[str, object]:
+def _frame_row(line: ForecastLine) -> dict[str, object]:
     row: dict[str, object] = {"variant": line.variant, "calls": line.calls, "history": line.history}
     row["n"] = line.output_tokens.n
-    for name in ("input_tokens", "output_tokens", "cost_usd"):
-        found: Interval = getattr(line, name)
-        stem, unit = (name.removesuffix("_usd"), "_usd") if name.endswith("_usd") else (name, "")
-        row |= {name: found.value, f"{stem}_low{unit}": found.low, f"{stem}_high{unit}": found.high}
+    for stem, unit, interval in (
+        ("input_tokens", "", line.input_tokens),
+        ("output_tokens", "", line.output_tokens),
+        ("cost", "_usd", line.cost_usd),
+    ):
+        row |= {f"{stem}{unit}": interval.value, f"{stem}_low{unit}": interval.low, f"{stem}_high{unit}": interval.high}
     row["ceiling_usd"] = math.nan if line.ceiling_usd is None else float(line.ceiling_usd)
     return row
 
 
-def _cells(line: Line) -> list[str]:
-    ceiling_said = "not known" if line.ceiling_usd is None else format_usd(line.ceiling_usd)
+def _table_row(line: ForecastLine) -> list[str]:
     return [
         line.variant,
         line.history or "–",
@@ -138,7 +135,7 @@ def _cells(line: Line) -> list[str]:
         format_interval(line.input_tokens, format_count),
         format_interval(line.output_tokens, format_count),
         format_interval(line.cost_usd, format_usd),
-        ceiling_said,
+        "not known" if line.ceiling_usd is None else format_usd(line.ceiling_usd),
     ]
 
 
@@ -152,140 +149,119 @@ def forecast(
     level: float = 0.95,
     seed: int = 0,
 ) -> Forecast:
-    """What the cells whose keys are not in `done` will take, from past calls as `past.history` frames them.
+    """Forecast the cells whose keys are not in `done`, from past calls as `read_history` frames them.
 
     `variants` are labels in the order in which they are shown, else that of the cells.
     The intervals are bootstrap prediction intervals of sums: past calls are drawn again, which says how well they are
-    known, then once for every planned call, all quantities of a call together. No more than the caps is foreseen.
+    known, then once for every planned call, all quantities of a call together. No more than the caps is forecast.
     """
-    behind = frozenset(done)
-    todo = [cell for cell in cells if cell.key not in behind]
-    known = _Known(history)
-    made = [known.of(cell) for cell in todo]
-    sums, wall_s = draws([each.slot for each in made], concurrency=concurrency, seed=seed)
+    done_keys = frozenset(done)
+    calls = _plan_calls([cell for cell in cells if cell.key not in done_keys], history)
+    sums, wall_s = simulate_runs(calls, concurrency=concurrency, seed=seed)
     lines = []
     for label in dict.fromkeys([*variants, *(cell.variant.label for cell in cells)]):
-        own = [each for each in made if each.slot.variant == label]
-        lines.append(_line(label, own, sums.get(label), level))
+        own = [call for call in calls if call.variant == label]
+        lines.append(_forecast_line(label, own, sums.get(label), level))
+    total = np.sum(list(sums.values()), axis=0) if sums else None
     return Forecast(
         planned=len(cells),
         lines=tuple(lines),
-        total=_line("all", made, np.sum(list(sums.values()), axis=0) if sums else None, level),
-        wall_s=_interval(np.stack([wall_s] * 3), made, level, most=math.nan),
+        total=_forecast_line("all", calls, total, level),
+        wall_s=_interval(np.stack([wall_s] * 3), calls, level, most=math.nan),
         concurrency=concurrency,
-        notes=tuple(_notes(made)),
+        notes=tuple(_notes(calls)),
     )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Call:
-    """A call to be made, with what is known of it before."""
-
-    model: str
-    most: Ceiling
-    slot: Slot
-
-
-class _Known:
-    """Looks up what is known of calls, once for each request."""
-
-    def __init__(self, history: pd.DataFrame) -> None:
-        self._history = history
-        self._pools: dict[tuple[str, str, str], Pool | None] = {}
-        self._calls: dict[int, _Call] = {}
-
-    def of(self, cell: Cell) -> _Call:
-        """What is known of a cell's call."""
-        place = id(cell.request)
-        if place not in self._calls:
-            self._calls[place] = self._made(cell)
-        return self._calls[place]
-
-    def _made(self, cell: Cell) -> _Call:
-        request = cell.request
-        model, most, chars = model_of(request), ceiling(request), input_chars(request)
-        kind = model, request.endpoint, settings_of(request.endpoint, request.body())
-        if kind not in self._pools:
-            self._pools[kind] = pool(
-                self._history, model=kind[0], endpoint=kind[1], settings=kind[2], cap=most.output_tokens
+def _plan_calls(cells: Sequence[Cell], history: pd.DataFrame) -> list[PlannedCall]:
+    """What is known of each cell's call before it is made."""
+    similar: dict[tuple[str, str, str], SimilarCalls | None] = {}
+    calls: dict[int, PlannedCall] = {}
+    for cell in cells:
+        # All repeats of a cell share one request object, so each request is looked up once.
+        if id(cell.request) in calls:
+            continue
+        request, most = cell.request, ceiling(cell.request)
+        model, chars = model_of(request), input_chars(request)
+        group = model, request.endpoint, settings_digest(request.endpoint, request.body())
+        if group not in similar:
+            similar[group] = find_similar_calls(
+                history, model=group[0], endpoint=group[1], settings=group[2], token_cap=most.output_tokens
             )
-        like = self._pools[kind]
-        tokens = round(chars * float(np.mean(like.ratio))) if like and chars else 0
-        return _Call(model, most, Slot(cell.variant.label, chars, most.output_tokens, like, _rates(model, tokens)))
+        past = similar[group]
+        tokens = round(chars * float(np.mean(past.tokens_per_char))) if past and chars else 0
+        calls[id(request)] = PlannedCall(cell.variant.label, model, most, chars, past, _rates(model, tokens))
+    return [calls[id(cell.request)] for cell in cells]
 
 
 def _rates(model: str, context: int) -> Rates | None:
-    """Today's prices of a model in USD per token, for requests of so many tokens."""
+    """Today's prices of a model in USD per token, for requests of `context` tokens."""
     price = prices.price(model, context=context)
     if price is None:
         return None
-    inputs = [each for each in (price.input, price.cached, price.cache_write) if each is not None]
-    lowest, given, highest = (float(each / MILLION) for each in (min(inputs), price.input, max(inputs)))
-    return Rates(lowest, given, highest, float(price.output / MILLION))
+    input_rates = [rate for rate in (price.input, price.cached, price.cache_write) if rate is not None]
+    lowest, usual, highest = (float(rate / MILLION) for rate in (min(input_rates), price.input, max(input_rates)))
+    return Rates(lowest, usual, highest, float(price.output / MILLION))
 
 
-def _line(label: str, made: Sequence[_Call], sums: Floats | None, level: float) -> Line:
-    """What some of the calls take."""
-    given, output, paid = np.zeros((3, 3, 1)) if sums is None else sums
-    caps = [each.most.output_tokens for each in made]
-    tops = [each.most.usd for each in made]
-    top = None if None in tops else sum((each for each in tops if each is not None), Decimal())
-    return Line(
+def _forecast_line(label: str, calls: Sequence[PlannedCall], sums: Floats | None, level: float) -> ForecastLine:
+    """The forecast of some of the calls."""
+    input_tokens, output_tokens, cost = np.zeros((3, 3, 1)) if sums is None else sums
+    caps = [call.ceiling.output_tokens for call in calls]
+    token_cap = math.nan if None in caps else sum(cap or 0 for cap in caps)
+    ceilings = [call.ceiling.usd for call in calls]
+    ceiling_usd = None if None in ceilings else sum((usd for usd in ceilings if usd is not None), Decimal())
+    histories = [call.similar.description if call.similar else "none" for call in calls]
+    return ForecastLine(
         variant=label,
-        calls=len(made),
-        history=_told(made),
-        input_tokens=_interval(given, made, level, most=sum(each.most.input_tokens for each in made)),
-        output_tokens=_interval(output, made, level, most=math.nan if None in caps else sum(cap or 0 for cap in caps)),
-        cost_usd=_interval(paid, made, level, most=math.nan if top is None else float(top)),
-        ceiling_usd=top,
+        calls=len(calls),
+        history="; ".join(dict.fromkeys(histories)),
+        input_tokens=_interval(input_tokens, calls, level, most=sum(call.ceiling.input_tokens for call in calls)),
+        output_tokens=_interval(output_tokens, calls, level, most=token_cap),
+        cost_usd=_interval(cost, calls, level, most=math.nan if ceiling_usd is None else float(ceiling_usd)),
+        ceiling_usd=ceiling_usd,
     )
 
 
-def _interval(sums: Floats, made: Sequence[_Call], level: float, *, most: float) -> Interval:
-    """The middle of the drawn sums, lowest, best and highest; without history it lies between 0 and the ceiling."""
-    n = min((each.slot.pool.n if each.slot.pool else 0 for each in made), default=0)
+def _interval(sums: Floats, calls: Sequence[PlannedCall], level: float, *, most: float) -> Interval:
+    """The middle of the drawn sums (lowest, best, highest); without history it lies between 0 and `most`."""
+    n = min((call.similar.n if call.similar else 0 for call in calls), default=0)
     if np.isnan(sums).any():
         return Interval(math.nan, 0.0 if math.isfinite(most) else math.nan, most, n, level)
     low, high = np.quantile(sums[0], (1 - level) / 2), np.quantile(sums[2], (1 + level) / 2)
     high = high if math.isnan(most) else min(high, most)
-    # The mean of what is rarely much more can lie beyond the middle.
-    middle = float(np.mean(sums[1]))
-    return Interval(middle, min(float(low), middle), max(float(high), middle), n, level)
+    # The mean of a quantity that is seldom much larger can lie outside the middle of its distribution.
+    mean = float(np.mean(sums[1]))
+    return Interval(mean, min(float(low), mean), max(float(high), mean), n, level)
 
 
-def _told(made: Sequence[_Call]) -> str:
-    """Which past calls stand for these."""
-    told = [each.slot.pool.told if each.slot.pool else "none" for each in made]
-    return "; ".join(dict.fromkeys(told))
-
-
-def _notes(made: Sequence[_Call]) -> list[str]:
+def _notes(calls: Sequence[PlannedCall]) -> list[str]:
     """What is not known, and what to do about it."""
     notes = []
-    unknown = list(dict.fromkeys(each.model for each in made if each.slot.pool is None))
-    if unknown:
+    if models := _models(call for call in calls if call.similar is None):
         notes.append(
-            f"The ledger has fewer than {FEWEST} answered calls to judge {', '.join(unknown)} by, or only such that a "
-            "lower cap cut short: only the ceiling is known. Run a few calls first; the forecast then says more."
+            f"The ledger has fewer than {MIN_CALLS} answered calls to judge {', '.join(models)} by, or only such that "
+            "a lower cap cut short: only the ceiling is known. Run a few calls first; the forecast then says more."
         )
-    unsized = list(dict.fromkeys(each.model for each in made if each.slot.chars is None))
-    if unsized:
-        notes.append(f"What {', '.join(unsized)} will read is not known: images and earlier responses have no length.")
-    unpriced = list(dict.fromkeys(each.model for each in made if each.slot.rates is None))
-    if unpriced:
+    if models := _models(call for call in calls if call.chars is None):
+        notes.append(f"What {', '.join(models)} will read is not known: images and earlier responses have no length.")
+    if models := _models(call for call in calls if call.rates is None):
         notes.append(
-            f"No price is known for {', '.join(unpriced)}, so neither is the cost: "
-            f"famnb.prices.set({unpriced[0]!r}, input=…, output=…) in USD per million tokens."
+            f"No price is known for {', '.join(models)}, so neither is the cost: "
+            f"famnb.prices.set({models[0]!r}, input=…, output=…) in USD per million tokens."
         )
-    endless = list(dict.fromkeys(each.model for each in made if each.most.output_tokens is None))
-    if endless:
-        notes.append(f"Nothing limits the answers of {', '.join(endless)}, so there is no ceiling: give max_tokens=.")
-    pools = {id(each.slot.pool): each.slot.pool for each in made if each.slot.pool}.values()
-    if any("simulated" in pool.told for pool in pools):
+    if models := _models(call for call in calls if call.ceiling.output_tokens is None):
+        notes.append(f"Nothing limits the answers of {', '.join(models)}, so there is no ceiling: give max_tokens=.")
+    histories = {call.similar for call in calls if call.similar}
+    if any("simulated" in past.description for past in histories):
         notes.append("Simulated: the past calls were answered by a simulated engine, whose timings are made up.")
-    if any(pool.ratio_guessed.any() or pool.output_guessed.any() for pool in pools):
+    if any(past.input_estimated.any() or past.output_estimated.any() for past in histories):
         notes.append(
             "Some past calls came without token counts. Theirs are estimated from the length of the text; "
             "the intervals are as much wider."
         )
     return notes
+
+
+def _models(calls: Iterable[PlannedCall]) -> list[str]:
+    return list(dict.fromkeys(call.model for call in calls))

@@ -1,4 +1,4 @@
-"""What a ledger knows of calls like the planned ones: their sizes and times, by model, endpoint and settings."""
+"""Past calls that a forecast is made of: read from a ledger, and the group of them most like a planned call."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from famnb.frame.calls import calls
 from famnb.frame.filters import Moment
 from famnb.record import Ledger
 
-FEWEST = 5
-"""Calls below which a history says too little; the next step is taken then."""
-MOST_CUT = 0.05
-"""Of a history of other settings, the share of answers that may have been cut short by a lower cap."""
-NEWEST = 500
-"""Of a history, so many of the newest calls are used."""
-_READ = 5_000
-"""Calls that are looked at."""
+MIN_CALLS = 5
+"""Calls that a group must have; with fewer the next, less specific group is tried."""
+MAX_TRUNCATED_SHARE = 0.05
+"""Share of answers that a lower cap may have cut short in a group of other settings."""
+MAX_CALLS = 500
+"""Newest calls of a group that are used: more would narrow the intervals little, and old ones may be outdated."""
+_MAX_READ = 5_000
+"""Newest calls that are read, which bounds the time of a forecast on a ledger of any size."""
 _COLUMNS = (
     "call_id",
     "started_at",
@@ -46,62 +46,82 @@ Flags = npt.NDArray[np.bool_]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Pool:
-    """Past calls that stand for planned ones, one a place."""
+class SimilarCalls:
+    """Past calls that stand for planned ones; each array has one element a call."""
 
-    told: str
-    """Which calls, in words."""
-    ratio: Floats
+    description: str
+    """Which calls they are, in words."""
+    tokens_per_char: Floats
     """Input tokens per character sent."""
-    output: Floats
-    """Output tokens."""
+    output_tokens: Floats
     e2e_s: Floats
-    """Time to the end of the reply."""
-    ratio_guessed: Flags
-    """Whether the input tokens were estimated from the text's length."""
-    output_guessed: Flags
+    """Seconds to the end of the reply."""
+    input_estimated: Flags
+    """Whether the input tokens were estimated from the length of the text."""
+    output_estimated: Flags
     """Whether the output tokens were."""
 
     @property
     def n(self) -> int:
-        """How many calls."""
-        return len(self.output)
+        """Number of calls."""
+        return len(self.output_tokens)
+
+    @classmethod
+    def from_rows(cls, rows: pd.DataFrame, description: str) -> SimilarCalls:
+        """Make them of rows of `read_history`."""
+        names = ("input_tokens", "input_chars", "output_tokens", "e2e_s")
+        input_tokens, chars, output_tokens, e2e_s = (rows[name].to_numpy(dtype=float) for name in names)
+        return cls(
+            description,
+            input_tokens / chars,
+            output_tokens,
+            e2e_s,
+            (rows["input_tokens_source"] == "estimated").to_numpy(dtype=bool),
+            (rows["output_tokens_source"] == "estimated").to_numpy(dtype=bool),
+        )
 
 
-def history(ledger: Ledger, models: Iterable[str], *, until: Moment | None = None) -> pd.DataFrame:
-    """The newest answered calls of these models, and of others where one of them has few; newest last.
+def read_history(ledger: Ledger, models: Iterable[str], *, until: Moment | None = None) -> pd.DataFrame:
+    """Read the newest answered calls of these models, and of all models if one of them has few; newest last.
 
-    The columns: some of `famnb.calls`, then `input_chars` (characters sent, messages framed) and `settings` (a digest
-    of the request without what the user asks). `until` leaves out calls that started then or later.
-    LedgerError if the ledger cannot be read.
+    The columns: some of `famnb.calls`, then `input_chars` (characters sent, messages framed) and `settings` (see
+    `settings_digest`). `until` leaves out calls that started then or later.
+    Raises LedgerError if the ledger cannot be read.
     """
     wanted = sorted(set(models))
-    found = calls(ledger, model=wanted, status=ANSWERED, until=until, limit=_READ, columns=_COLUMNS)
-    if any((found["model"] == model).sum() < FEWEST for model in wanted):
-        found = calls(ledger, status=ANSWERED, until=until, limit=_READ, columns=_COLUMNS)
-    asked = _asked(ledger, list(found["call_id"]))
-    return found.assign(
-        input_chars=pd.array([asked.get(call, (None, None))[0] for call in found["call_id"]], dtype="Int64"),
-        settings=pd.array([asked.get(call, (None, None))[1] for call in found["call_id"]], dtype="string"),
+    rows = calls(ledger, model=wanted, status=ANSWERED, until=until, limit=_MAX_READ, columns=_COLUMNS)
+    if any((rows["model"] == model).sum() < MIN_CALLS for model in wanted):
+        rows = calls(ledger, status=ANSWERED, until=until, limit=_MAX_READ, columns=_COLUMNS)
+    requests = _read_requests(ledger, list(rows["call_id"]))
+    sizes_and_settings = [requests.get(call_id, (None, None)) for call_id in rows["call_id"]]
+    return rows.assign(
+        input_chars=pd.array([chars for chars, _ in sizes_and_settings], dtype="Int64"),
+        settings=pd.array([settings for _, settings in sizes_and_settings], dtype="string"),
     )
 
 
-def settings_of(endpoint: str, body: Mapping[str, Any]) -> str:
+def settings_digest(endpoint: str, body: Mapping[str, Any]) -> str:
     """A digest of a request's JSON body without what the user asks; equal for equal settings."""
-    field = ENDPOINTS[endpoint].request.prompt_field
-    said = body.get(field)
-    messages = said if isinstance(said, list) else []
-    told = [each for each in messages if isinstance(each, dict) and each.get("role") in ("system", "developer")]
-    rest = {name: value for name, value in body.items() if name != field}
-    return hashlib.blake2b(msgspec.json.encode([endpoint, rest, told], order="sorted"), digest_size=8).hexdigest()
+    prompt_field = ENDPOINTS[endpoint].request.prompt_field
+    prompt = body.get(prompt_field)
+    messages = prompt if isinstance(prompt, list) else []
+    # A system text is among the messages on some endpoints, and is a setting on all of them.
+    system = [message for message in messages if isinstance(message, dict) and message.get("role") in _SYSTEM_ROLES]
+    settings = {name: value for name, value in body.items() if name != prompt_field}
+    return hashlib.blake2b(msgspec.json.encode([endpoint, settings, system], order="sorted"), digest_size=8).hexdigest()
 
 
-def pool(history: pd.DataFrame, *, model: str, endpoint: str, settings: str, cap: int | None) -> Pool | None:
-    """The calls most like a planned one, if they are enough; None where even all of them are too few.
+_SYSTEM_ROLES = ("system", "developer")
 
-    Those of the same settings, else of the same model and endpoint, else of the same model, else all. Where of other
-    settings more than a few answers were cut short below the planned `cap`, nothing tells what they would have come to.
-    Calls of a simulated engine and of real ones are never mixed: the newest call says which of them count.
+
+def find_similar_calls(
+    history: pd.DataFrame, *, model: str, endpoint: str, settings: str, token_cap: int | None
+) -> SimilarCalls | None:
+    """Past calls to draw a forecast from: the most specific group of at least MIN_CALLS calls.
+
+    Groups, most specific first: same model, endpoint and settings; same model and endpoint; same model; any model.
+    Calls of a simulated engine and of real ones are never mixed: the newest call decides which of them count.
+    Returns None if even the last group is too small, or only such whose answers a cap below `token_cap` cut short.
     """
     usable = history.dropna(subset=["e2e_s", "input_tokens", "output_tokens", "input_chars"])
     usable = usable[usable["input_chars"] > 0]
@@ -109,33 +129,29 @@ def pool(history: pd.DataFrame, *, model: str, endpoint: str, settings: str, cap
         return None
     simulated = bool(usable["simulated"].fillna(False).iloc[-1])
     usable = usable[usable["simulated"].fillna(False) == simulated]
-    of_model = usable["model"] == model
-    at_endpoint = of_model & (usable["endpoint"] == endpoint)
-    cut = (usable["status"] != ANSWERED[0]) & (usable["output_tokens"] < (math.inf if cap is None else cap))
-    steps = {
-        "the same model, endpoint and settings": at_endpoint & (usable["settings"] == settings),
-        "the same model and endpoint": at_endpoint,
-        "the same model": of_model,
+    same_model = usable["model"] == model
+    same_endpoint = same_model & (usable["endpoint"] == endpoint)
+    below_cap = usable["output_tokens"] < (math.inf if token_cap is None else token_cap)
+    was_truncated = (usable["status"] != ANSWERED[0]) & below_cap
+    groups = {
+        "the same model, endpoint and settings": same_endpoint & (usable["settings"] == settings),
+        "the same model and endpoint": same_endpoint,
+        "the same model": same_model,
         "any model": pd.Series(data=True, index=usable.index),
     }
-    for place, (told, which) in enumerate(steps.items()):
-        if which.sum() >= FEWEST and (place == 0 or cut[which].mean() <= MOST_CUT):
-            return _pool(usable[which].iloc[-NEWEST:], f"{told}{', simulated' if simulated else ''}")
+    for level, (description, mask) in enumerate(groups.items()):
+        is_large_enough = mask.sum() >= MIN_CALLS
+        # An answer that a lower cap cut short says nothing about how long it would have become. Under the same settings
+        # the planned calls are cut short alike.
+        if is_large_enough and (level == 0 or was_truncated[mask].mean() <= MAX_TRUNCATED_SHARE):
+            return SimilarCalls.from_rows(
+                usable[mask].tail(MAX_CALLS), f"{description}{', simulated' if simulated else ''}"
+            )
     return None
 
 
-def _pool(rows: pd.DataFrame, told: str) -> Pool:
-    given, chars, output, e2e_s = (
-        rows[name].to_numpy(dtype=float) for name in ("input_tokens", "input_chars", "output_tokens", "e2e_s")
-    )
-    guessed = [
-        (rows[f"{name}_source"] == "estimated").to_numpy(dtype=bool) for name in ("input_tokens", "output_tokens")
-    ]
-    return Pool(told, given / chars, output, e2e_s, *guessed)
-
-
-def _asked(ledger: Ledger, call_ids: list[str]) -> dict[str, tuple[int | None, str | None]]:
-    """The length and the settings of what each of these calls asked."""
+def _read_requests(ledger: Ledger, call_ids: list[str]) -> dict[str, tuple[int | None, str | None]]:
+    """The length and the settings of each call's request, by the call's id."""
     sql = """
         SELECT calls.id, calls.input_chars, calls.endpoint, requests.body
         FROM calls LEFT JOIN requests ON requests.key = calls.request_key
@@ -145,7 +161,7 @@ def _asked(ledger: Ledger, call_ids: list[str]) -> dict[str, tuple[int | None, s
     return {
         row["id"]: (
             row["input_chars"],
-            None if row["body"] is None else settings_of(row["endpoint"], msgspec.json.decode(row["body"])),
+            None if row["body"] is None else settings_digest(row["endpoint"], msgspec.json.decode(row["body"])),
         )
         for row in rows
     }

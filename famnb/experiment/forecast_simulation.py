@@ -1,9 +1,12 @@
-"""Possible runs of a plan, drawn from past calls; what is read from them is the forecast's business.
+"""Possible runs of a plan, drawn from past calls: the bootstrap behind a forecast.
 
 for each of up to 1,000 runs
     past calls ── drawn with replacement ── as many again: what may be true of such calls
     each planned call ── one of those: its tokens, its time, hence its cost
     the calls in their order, so many at once ── how long all of it takes
+
+A bootstrap rather than a formula, since token counts and times have long tails, and since calls that run side by side
+take as long as they do only in their order.
 """
 
 from __future__ import annotations
@@ -15,17 +18,18 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import stats
 
-from famnb.experiment.forecast_history import Flags, Floats, Pool
+from famnb.experiment.budget import Ceiling
+from famnb.experiment.forecast_history import Flags, Floats, SimilarCalls
 from famnb.record.token_estimates import PRIOR
 
 RUNS = 1_000
 """Runs that are drawn."""
-CALLS = 20_000_000
-"""Calls of all runs, of a longer plan too: its runs differ less, so that a fifth of them will do."""
+MAX_DRAWS = 20_000_000
+"""Limit on the calls drawn in all runs: of a long plan, whose sums vary less, fewer runs are drawn, down to a fifth."""
 BATCH = 256
-"""Calls that are drawn in one go."""
+"""Planned calls that are drawn at once, which bounds the memory."""
 LOW, HIGH = PRIOR.low / PRIOR.mid, PRIOR.high / PRIOR.mid
-"""How far off, as a factor, a count may be that was estimated from the length of a text."""
+"""Factors from a count that was estimated from the length of a text to the least and the most that it may be."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -33,92 +37,110 @@ class Rates:
     """Prices in USD per token."""
 
     lowest: float
-    """Of input, when all of it is read from a cache."""
+    """The lowest of the prices of input, such as that of what a cache has."""
     input: float
     highest: float
+    """The highest of the prices of input, such as that of what is written to a cache."""
     output: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Slot:
-    """One planned call."""
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class PlannedCall:
+    """A call still to be made, with what is known of it before."""
 
     variant: str
+    model: str
+    ceiling: Ceiling
     chars: int | None
     """Characters sent; None where that says nothing of its tokens, such as with images."""
-    cap: int | None
-    """The most output tokens."""
-    pool: Pool | None
+    similar: SimilarCalls | None
     rates: Rates | None
 
+    @property
+    def group(self) -> tuple[object, ...]:
+        """Equal for calls that differ in their length alone, and so are drawn together."""
+        return self.variant, self.ceiling.output_tokens, self.similar, self.rates, self.chars is None
 
-def draws(slots: Sequence[Slot], *, concurrency: int, seed: int) -> tuple[dict[str, Floats], Floats]:
-    """What each variant sums up to in each run, and each run's seconds; NaN where a call has no history.
+
+def simulate_runs(calls: Sequence[PlannedCall], *, concurrency: int, seed: int) -> tuple[dict[str, Floats], Floats]:
+    """Draw possible runs: return the sums of each variant in each run, and each run's seconds.
 
     The sums are input tokens, output tokens and USD × lowest, best and highest × runs: the ends differ from the best
     where counts were estimated, and where input that is read from a cache has a price of its own.
+    NaN where a call has no history.
     """
-    rng, planned = np.random.default_rng(seed), max(len(slots), 1)
-    runs = min(RUNS, max(RUNS // 5, CALLS // planned))
-    pools = [pool for pool in dict.fromkeys(slot.pool for slot in slots) if pool is not None]
-    again = {pool: _Again(pool, runs, rng) for pool in pools}
+    rng, planned = np.random.default_rng(seed), max(len(calls), 1)
+    runs = min(RUNS, max(RUNS // 5, MAX_DRAWS // planned))
+    histories = [similar for similar in dict.fromkeys(call.similar for call in calls) if similar is not None]
+    resampled = {similar: _ResampledCalls(similar, runs, rng) for similar in histories}
     sums: dict[str, Floats] = {}
-    every, free = np.arange(runs), np.zeros((runs, min(concurrency, planned)))
-    for start in range(0, len(slots), BATCH):
-        batch = slots[start : start + BATCH]
-        took = np.full((len(batch), runs), math.nan)
-        for alike, places in _alike(batch).items():
-            total = sums.setdefault(alike.variant, np.zeros((3, 3, runs)))
-            chars = [batch[place].chars for place in places]
-            if alike.pool is None or None in chars:
+    every_run, free_at = np.arange(runs), np.zeros((runs, min(concurrency, planned)))
+    for start in range(0, len(calls), BATCH):
+        batch = calls[start : start + BATCH]
+        seconds = np.full((len(batch), runs), math.nan)
+        for indexes in _group(batch):
+            call = batch[indexes[0]]
+            total = sums.setdefault(call.variant, np.zeros((3, 3, runs)))
+            chars = [batch[index].chars for index in indexes]
+            if call.similar is None or None in chars:
                 total += math.nan
                 continue
-            given, output, took[places] = again[alike.pool].calls(np.array(chars, dtype=float), alike.cap, rng)
-            total += np.stack([given, output, _costs(given, output, alike.rates)])
-        for each in took:
-            # The worker that is free first takes the next call.
-            free[every, free.argmin(axis=1)] += each
-    return sums, free.max(axis=1)
+            input_tokens, output_tokens, seconds[indexes] = resampled[call.similar].draw(
+                np.array(chars, dtype=float), call.ceiling.output_tokens, rng
+            )
+            total += np.stack([input_tokens, output_tokens, _costs(input_tokens, output_tokens, call.rates)])
+        for call_seconds in seconds:
+            # As in a run: the next call takes the place that is free first.
+            free_at[every_run, free_at.argmin(axis=1)] += call_seconds
+    return sums, free_at.max(axis=1)
 
 
-def _alike(slots: Sequence[Slot]) -> dict[Slot, list[int]]:
-    """The places of the calls that differ in their length alone."""
-    found: dict[Slot, list[int]] = {}
-    for place, slot in enumerate(slots):
-        known = None if slot.chars is None else 0
-        found.setdefault(dataclasses.replace(slot, chars=known), []).append(place)
-    return found
+def _group(calls: Sequence[PlannedCall]) -> list[list[int]]:
+    """The indexes of the calls of each group."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for index, call in enumerate(calls):
+        groups.setdefault(call.group, []).append(index)
+    return list(groups.values())
 
 
-def _costs(given: Floats, output: Floats, rates: Rates | None) -> Floats:
+def _costs(input_tokens: Floats, output_tokens: Floats, rates: Rates | None) -> Floats:
     if rates is None:
-        return np.full_like(given, math.nan)
-    inputs: Floats = given * np.array([[rates.lowest], [rates.input], [rates.highest]])
-    return inputs + output * rates.output
+        return np.full_like(input_tokens, math.nan)
+    input_costs: Floats = input_tokens * np.array([[rates.lowest], [rates.input], [rates.highest]])
+    return input_costs + output_tokens * rates.output
 
 
-class _Again:
-    """A pool drawn again for each run, so that what few calls cannot tell shows as doubt."""
+class _ResampledCalls:
+    """Past calls drawn anew for each run, so that what few calls cannot tell shows as uncertainty."""
 
-    def __init__(self, pool: Pool, runs: int, rng: np.random.Generator) -> None:
-        found = np.stack([pool.ratio, pool.output, pool.e2e_s])
-        middle = found.mean(axis=1, keepdims=True)
-        # Few calls look more alike than their kind is; by how much, Student's t and n - 1 say.
-        stretch = float(stats.t.ppf(0.975, pool.n - 1) / stats.norm.ppf(0.975)) * math.sqrt(pool.n / (pool.n - 1))
-        ratio, output, took = np.maximum(middle + stretch * (found - middle), 0.0)
-        ends = ratio * _ends(pool.ratio_guessed), output * _ends(pool.output_guessed)
-        self._calls = np.ascontiguousarray(np.concatenate([*ends, took[None]]).T)
-        """A row a past call: input tokens per character and output tokens, at both ends each, and seconds."""
-        self._taken = rng.integers(pool.n, size=(runs, pool.n))
+    def __init__(self, similar: SimilarCalls, runs: int, rng: np.random.Generator) -> None:
+        samples = np.stack([similar.tokens_per_char, similar.output_tokens, similar.e2e_s])
+        mean = samples.mean(axis=1, keepdims=True)
+        # A bootstrap of few calls is too narrow: by the ratio of Student's t to the normal quantile, and of the spread
+        # with n - 1 to that with n.
+        stretch = float(stats.t.ppf(0.975, similar.n - 1) / stats.norm.ppf(0.975)) * math.sqrt(
+            similar.n / (similar.n - 1)
+        )
+        tokens_per_char, output_tokens, seconds = np.maximum(mean + stretch * (samples - mean), 0.0)
+        tokens_per_char = tokens_per_char * _bounds(similar.input_estimated)
+        output_tokens = output_tokens * _bounds(similar.output_estimated)
+        # A row a past call: one gather fetches all seven values of a drawn call from adjacent memory.
+        self._values = np.ascontiguousarray(np.concatenate([tokens_per_char, output_tokens, seconds[None]]).T)
+        self._drawn = rng.integers(similar.n, size=(runs, similar.n))
 
-    def calls(self, chars: Floats, cap: int | None, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
-        """A call of each length in every run: what the input and output tokens sum up to, and each one's seconds."""
-        runs, n = self._taken.shape
-        drawn = self._calls[self._taken[np.arange(runs), rng.integers(n, size=(len(chars), runs))]]
-        output = np.minimum(drawn[:, :, 3:6], math.inf if cap is None else cap).sum(axis=0).T
-        return np.einsum("c,cre->er", chars, drawn[:, :, :3]), output, drawn[:, :, 6]
+    def draw(self, chars: Floats, token_cap: int | None, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
+        """Draw a call of each length in every run.
+
+        Returns the sums of the input tokens and of the output tokens (lowest, best, highest × runs), and the seconds
+        of each call (calls × runs).
+        """
+        runs, n = self._drawn.shape
+        values = self._values[self._drawn[np.arange(runs), rng.integers(n, size=(len(chars), runs))]]
+        input_tokens = np.einsum("c,cre->er", chars, values[:, :, :3])
+        output_tokens = np.minimum(values[:, :, 3:6], math.inf if token_cap is None else token_cap).sum(axis=0).T
+        return input_tokens, output_tokens, values[:, :, 6]
 
 
-def _ends(guessed: Flags) -> Floats:
-    """Factors of the lowest, best and highest count of each call."""
-    return np.where(guessed, np.array([[LOW], [1.0], [HIGH]]), 1.0)
+def _bounds(estimated: Flags) -> Floats:
+    """Factors to the lowest, best and highest count of each call."""
+    return np.where(estimated, np.array([[LOW], [1.0], [HIGH]]), 1.0)

@@ -1,4 +1,4 @@
-"""A model as judge: what it is asked, and what its answer says; sending, keeping and counting are left to `scoring`.
+"""A model as judge: its requests, and how its replies are read. `judge_runner.py` sends them, `scoring.py` keeps them.
 
 one answer                   two answers, x and y
 ── a grade on a scale        ── asked twice: A = x, B = y, then A = y, B = x
@@ -20,17 +20,19 @@ import pydantic
 from famnb.endpoints import ENDPOINTS, compose, endpoint, endpoint_for
 from famnb.errors import InvalidRequest
 from famnb.experiment.fingerprint import fingerprint
-from famnb.experiment.prompts import KEPT, Prompt
+from famnb.experiment.prompts import EXPECTED_SLOT, Prompt
 from famnb.experiment.score import YES_NO, Score, Span
 from famnb.reply import Reply
 from famnb.request import Request
 
 CRITERIA = "Is the answer correct, complete, and no longer than it needs to be?"
-TOKENS = 2000
-"""The cap on a verdict, its reasons included."""
+MAX_TOKENS = 2000
+"""Default cap on a verdict, its reasons included: room for a model that reasons before it answers."""
+MAX_REASON_CHARS = 1000
+"""Characters of a judge's reason that are kept."""
 
 Letter: TypeAlias = Literal["A", "B", "tie"]
-Form = TypeVar("Form", bound=pydantic.BaseModel)
+VerdictT = TypeVar("VerdictT", bound=pydantic.BaseModel)
 
 
 class Grade(pydantic.BaseModel):
@@ -59,59 +61,58 @@ class Judge:
     scale: tuple[int, int]
     max_tokens: int
     client: Any = dataclasses.field(default=None, repr=False, compare=False)
-    """What carries its calls; None: the experiment's own client."""
+    """The client that carries its calls; None for the experiment's own."""
 
     @property
     def key(self) -> str:
-        """What identifies it and how it judges."""
-        how = (self.model, self.endpoint, self.criteria, self.pairwise, self.scale, self.max_tokens)
-        return f"{self.name}#{fingerprint(*how, _GRADE.template, _CHOICE.template)}"
+        """Identifies it and how it judges: its scores are kept under this."""
+        settings = (self.model, self.endpoint, self.criteria, self.pairwise, self.scale, self.max_tokens)
+        return f"{self.name}#{fingerprint(*settings, _GRADE.template, _CHOICE.template)}"
 
     @property
     def span(self) -> Span:
-        """The lowest and the highest score: of its scale, or with `pairwise` of the share of pairs won."""
+        """The lowest and the highest score: its scale, or with `pairwise` the share of pairs won."""
         return YES_NO if self.pairwise else self.scale
 
     def grading(self, prompt: Prompt, answer: str) -> Request:
-        """The request for a grade."""
+        """Return the request for a grade."""
         low, high = self.scale
         texts = {"prompt": prompt.text, "answer": answer, **self._reference(prompt)}
-        return self._asks(_GRADE, Grade, texts, low=str(low), high=str(high))
+        return self._build_request(_GRADE, Grade, texts, low=str(low), high=str(high))
 
     def comparing(self, prompt: Prompt, first: str, second: str) -> Request:
-        """The request for a choice of two, `first` being shown as A."""
+        """Return the request for a choice of two, `first` being shown as A."""
         texts = {"prompt": prompt.text, "answer A": first, "answer B": second, **self._reference(prompt)}
-        return self._asks(_CHOICE, Choice, texts)
+        return self._build_request(_CHOICE, Choice, texts)
 
     def grade(self, reply: Reply) -> Score:
-        """The grade that a judge's reply gives."""
-        found = _verdict(reply, Grade)
+        """Read the grade in a judge's reply."""
+        verdict = _read_verdict(reply, Grade)
         low, high = self.scale
-        if isinstance(found, str):
-            return Score(None, found)
-        if not low <= found.grade <= high:
-            return Score(
-                None, f"the judge gave {found.grade:g}, not a grade from {low} to {high}: {found.reason}"[:1000]
-            )
-        return Score(found.grade, found.reason[:1000])
+        if isinstance(verdict, str):
+            return Score(None, verdict)
+        if not low <= verdict.grade <= high:
+            detail = f"the judge gave {verdict.grade:g}, not a grade from {low} to {high}: {verdict.reason}"
+            return Score(None, detail[:MAX_REASON_CHARS])
+        return Score(verdict.grade, verdict.reason[:MAX_REASON_CHARS])
 
     def choice(self, reply: Reply) -> tuple[Letter | None, str]:
-        """The answer that a judge's reply chooses, None where it does not answer in form, and its reason."""
-        found = _verdict(reply, Choice)
-        return (None, found) if isinstance(found, str) else (found.winner, found.reason[:1000])
+        """Read the choice in a judge's reply, None if it has no valid one, and the reason."""
+        verdict = _read_verdict(reply, Choice)
+        return (None, verdict) if isinstance(verdict, str) else (verdict.winner, verdict.reason[:MAX_REASON_CHARS])
 
     def _reference(self, prompt: Prompt) -> dict[str, str]:
-        return {"expected answer": str(prompt.slots[KEPT])} if KEPT in prompt.slots else {}
+        return {"expected answer": str(prompt.slots[EXPECTED_SLOT])} if EXPECTED_SLOT in prompt.slots else {}
 
-    def _asks(
-        self, template: string.Template, form: type[pydantic.BaseModel], texts: dict[str, str], **words: str
+    def _build_request(
+        self, template: string.Template, schema: type[pydantic.BaseModel], texts: dict[str, str], **values: str
     ) -> Request:
-        # The marks are made of what they enclose, so that no answer can end its own part.
+        # The marks hold a digest of what they enclose, so that no answer can close its own part and add instructions.
         digest = hashlib.blake2b(json.dumps(texts).encode(), digest_size=4).hexdigest()
         parts = "\n\n".join(f"<{name} {digest}>\n{text}\n</{name} {digest}>" for name, text in texts.items())
-        asked = template.substitute(words, criteria=self.criteria, digest=digest, parts=parts)
-        fields: dict[str, Any] = {"schema": form} if _carries_form(self.endpoint) else {}
-        return compose(self.endpoint, asked, model=self.model, max_tokens=self.max_tokens, **fields)
+        text = template.substitute(values, criteria=self.criteria, digest=digest, parts=parts)
+        fields: dict[str, Any] = {"schema": schema} if _takes_schema(self.endpoint) else {}
+        return compose(self.endpoint, text, model=self.model, max_tokens=self.max_tokens, **fields)
 
 
 _HEAD = """\
@@ -142,7 +143,7 @@ def judge(
     criteria: str = CRITERIA,
     pairwise: bool = False,
     scale: tuple[int, int] = (1, 5),
-    max_tokens: int = TOKENS,
+    max_tokens: int = MAX_TOKENS,
     name: str = "judge",
     client: Any = None,
 ) -> Judge:
@@ -161,7 +162,7 @@ def judge(
             raise InvalidRequest(f"scale: expected the worst and the best grade, such as (1, 5); got {scale!r:.80}")
     if not criteria.strip():
         raise InvalidRequest("criteria: expected what the judge is to look at, in words")
-    made = Judge(
+    created = Judge(
         name=name,
         model=model,
         endpoint=endpoint or _endpoint(model),
@@ -171,45 +172,46 @@ def judge(
         max_tokens=max_tokens,
         client=client,
     )
-    made.grading(Prompt("", "?"), "?")
-    return made
+    # Refuses here, and not in the middle of a round, what cannot be sent.
+    created.grading(Prompt("", "?"), "?")
+    return created
 
 
 def _endpoint(model: str) -> str:
-    """The endpoint that serves a model and can ask for a form of answer."""
+    """An endpoint that serves the model, one that takes a schema of the answer if there is one."""
     return next(
-        (each.name for each in ENDPOINTS.values() if model in each.models and _carries_form(each.name)),
+        (target.name for target in ENDPOINTS.values() if model in target.models and _takes_schema(target.name)),
         endpoint_for(model).name,
     )
 
 
-def _carries_form(name: str) -> bool:
+def _takes_schema(name: str) -> bool:
     return endpoint(name).traits.format is not None
 
 
-def _verdict(reply: Reply, form: type[Form]) -> Form | str:
-    """What a judge's reply says, or why it says nothing."""
+def _read_verdict(reply: Reply, schema: type[VerdictT]) -> VerdictT | str:
+    """Return the verdict in a judge's reply, or in words why there is none."""
     if reply.status not in ("completed", "incomplete"):
         return f"the judge's call {reply.status}: {reply.error}"
-    for value in _objects(reply.text):
+    for value in _find_objects(reply.text):
         try:
-            return form.model_validate(value)
+            return schema.model_validate(value)
         except pydantic.ValidationError:
             continue
-    cut = " (cut off)" if reply.status == "incomplete" else ""
-    said = reply.text or "".join(block.text for block in reply.blocks if block.kind == "refusal")
-    return f"the judge did not answer in form{cut}: {said:.200}"
+    cut_off = " (cut off)" if reply.status == "incomplete" else ""
+    text = reply.text or "".join(block.text for block in reply.blocks if block.kind == "refusal")
+    return f"the judge did not answer in form{cut_off}: {text:.200}"
 
 
-def _objects(text: str) -> Iterator[Any]:
-    """The JSON objects in a text, the last one first: a judge that thinks aloud ends with its verdict."""
-    decoder, found, place = json.JSONDecoder(), list[Any](), text.find("{")
-    while place >= 0:
+def _find_objects(text: str) -> Iterator[Any]:
+    """Yield the JSON objects in a text, the last one first: a judge that thinks aloud ends with its verdict."""
+    decoder, objects, start = json.JSONDecoder(), list[Any](), text.find("{")
+    while start >= 0:
         try:
-            value, end = decoder.raw_decode(text, place)
-        except (ValueError, RecursionError):
-            end = place + 1
+            value, end = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):  # RecursionError: a text of thousands of braces
+            end = start + 1
         else:
-            found.append(value)
-        place = text.find("{", end)
-    yield from reversed(found)
+            objects.append(value)
+        start = text.find("{", end)
+    yield from reversed(objects)

@@ -1,4 +1,4 @@
-"""What a summary says in plain words: what is clear, what is not, and what n does not carry."""
+"""A summary in plain words: what is clear, what is not, and what n does not carry."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from typing import Any
 
 import pandas as pd
 
-from famnb.experiment.comparison import fewest
+from famnb.experiment.comparison import min_pairs
 from famnb.experiment.resume import ANSWERED, failures
 from famnb.formatting import format_count, format_duration, format_level, format_number, format_range, format_usd
 
-FEW = 4
-"""Up to so many variants, every two of them are compared in words; of more, each with the first."""
+ALL_PAIRS_UP_TO = 4
+"""Number of variants up to which every two are compared in words; of more, each is compared with the first.
+
+Four variants make six sentences, which can be read; ten would make forty-five.
+"""
 _NAMES = {
     "ttft_s": "time to first token",
     "ttfa_s": "time to first answer text",
@@ -21,7 +24,7 @@ _NAMES = {
     "output_tokens": "output tokens",
     "cost_usd": "cost",
 }
-_SAID: dict[str, Callable[[float], str]] = {
+_FORMATTERS: dict[str, Callable[[float], str]] = {
     "ttft_s": format_duration,
     "ttfa_s": format_duration,
     "e2e_s": format_duration,
@@ -29,145 +32,152 @@ _SAID: dict[str, Callable[[float], str]] = {
     "cost_usd": format_usd,
 }
 _ORDER = ("e2e_s", "ttft_s", "ttfa_s", "output_tokens", "cost_usd")
+"""The order of metrics in a sentence; scores follow."""
 
 
-def said(metric: str) -> Callable[[float], str]:
-    """How a value of a metric is written."""
-    return _SAID.get(metric, format_number)
+def metric_formatter(metric: str) -> Callable[[float], str]:
+    """The function that formats values of a metric."""
+    return _FORMATTERS.get(metric, format_number)
 
 
-def name(metric: str) -> str:
-    """What a metric is called."""
+def metric_name(metric: str) -> str:
+    """The name of a metric in words."""
     return _NAMES.get(metric, f"score {metric.removeprefix('score_')}")
 
 
 def reservations(rows: pd.DataFrame, *, warmups: int) -> Iterator[str]:
-    """What the figures are not made of, or are made of with a reservation."""
-    made_up = int(rows["simulated"].fillna(False).sum()) if "simulated" in rows else 0
-    if made_up:
+    """Yield what the figures leave out, and reservations about the rest, a sentence each."""
+    simulated = int(rows["simulated"].fillna(False).sum()) if "simulated" in rows else 0
+    if simulated:
         answered = int(rows["simulated"].notna().sum())
-        which = "all calls were" if made_up == answered else f"{made_up:,} of {answered:,} calls were"
+        which = "all calls were" if simulated == answered else f"{simulated:,} of {answered:,} calls were"
         yield f"Simulated: {which} answered by a simulated engine; timings and texts are made up."
     if warmups:
         yield f"{format_count(warmups, 'warm-up call')} left out."
-    fruitless = failures(rows)
-    left = int((~rows["status"].isin(ANSWERED) & ~fruitless).sum())
-    if left:
-        yield f"{left:,} of {len(rows):,} planned calls are not answered yet; the figures are of the others."
+    is_failure = failures(rows)
+    open_calls = int((~rows["status"].isin(ANSWERED) & ~is_failure).sum())
+    if open_calls:
+        yield f"{open_calls:,} of {len(rows):,} planned calls are not answered yet; the figures are of the others."
     for variant, own in rows.groupby("variant", observed=True):
-        failed = own[fruitless[own.index]]
+        failed = own[is_failure[own.index]]
         if len(failed):
-            errors = failed["error"].astype("string").fillna("no error named").value_counts()
-            named = ", ".join(f"{error} {count:,}" for error, count in errors.items())
-            shown = f"{len(failed):,} of {len(own):,} calls of {variant} failed ({named})"
-            yield f"{shown} and are in none of its medians and means."
+            counts = failed["error"].astype("string").fillna("no error named").value_counts()
+            errors = ", ".join(f"{error} {count:,}" for error, count in counts.items())
+            subject = f"{len(failed):,} of {len(own):,} calls of {variant} failed ({errors})"
+            yield f"{subject} and are in none of its medians and means."
     for variant, own in rows.groupby("variant", observed=True):
-        cut = int((own["status"] == "incomplete").sum())
-        if cut:
-            shown = format_count(cut, "answer")
-            yield f"{shown} of {variant} did not come to an end, such as at a token cap; they count as they are."
+        incomplete = int((own["status"] == "incomplete").sum())
+        if incomplete:
+            subject = f"{format_count(incomplete, 'answer')} of {variant}"
+            yield f"{subject} did not come to an end, such as at a token cap; they count as they are."
 
 
 def findings(pairs: pd.DataFrame, variants: Sequence[str], *, level: float) -> Iterator[str]:
-    """A line for each two variants: what is clear between them, what is not, and what n does not carry."""
+    """Yield a sentence for each two variants: what is clear between them, what is not, and what n does not carry."""
     if pairs.empty:
         return
-    shown = pairs if len(variants) <= FEW else pairs[pairs["first"] == variants[0]]
-    order = {metric: place for place, metric in enumerate(_ORDER)}
-    for _, rows in shown.groupby(["first", "second"], sort=False):
+    chosen = pairs if len(variants) <= ALL_PAIRS_UP_TO else pairs[pairs["first"] == variants[0]]
+    order = {metric: index for index, metric in enumerate(_ORDER)}
+    for _, rows in chosen.groupby(["first", "second"], sort=False):
         records: list[dict[str, Any]] = [
             {str(key): value for key, value in row.items()} for row in rows.to_dict("records")
         ]
-        ranked = sorted(records, key=lambda row: order.get(row["metric"], len(order)))
-        yield _line(ranked, len(pairs), level)
-    if len(shown) < len(pairs):
+        records.sort(key=lambda row: order.get(row["metric"], len(order)))
+        yield _compare_two(records, len(pairs), level)
+    if len(chosen) < len(pairs):
         yield f"Each variant is compared with {variants[0]} here; all pairs are in the table of pairs."
 
 
-def _line(rows: Sequence[dict[str, Any]], family: int, level: float) -> str:
-    """What can be said of two variants."""
+def _compare_two(rows: Sequence[dict[str, Any]], comparisons: int, level: float) -> str:
+    """A sentence on two variants, of `comparisons` that the table has in all."""
     first, second = rows[0]["first"], rows[0]["second"]
-    most = max(rows, key=lambda row: row["n"])
-    if most["n"] < fewest(level):
-        return f"{second} and {first}: no difference can be claimed: {_refusal(rows, most['n'], level)}."
+    n = max(row["n"] for row in rows)
+    if n < min_pairs(level):
+        return f"{second} and {first}: no difference can be claimed: {_too_few_pairs(rows, n, level)}."
     clear = [row for row in rows if row["clear"]]
-    rest = [row for row in rows if not row["clear"]]
-    even = all(row["n"] == most["n"] for row in rows)
+    # Said once if it is the same for all metrics.
+    same_n = all(row["n"] == n for row in rows)
     parts = []
-    for place, row in enumerate(clear):
-        claim, low_high = _claim(row)
-        whom = f" {_joint(row)} {first}" if place == 0 else ""
-        sure = f"{format_level(level)} interval {low_high}" if place == 0 else low_high
-        count = "" if even and place else f", n = {row['n']:,} pairs"
-        parts.append(f"{claim}{whom} ({sure}{count})")
-    unclear = "; ".join(_unclear(row, family, even=even) for row in rest)
+    for index, row in enumerate(clear):
+        claim, interval = _claim(row)
+        if index == 0:
+            count = f", n = {row['n']:,} pairs"
+            parts.append(f"{claim} {_conjunction(row)} {first} ({format_level(level)} interval {interval}{count})")
+        else:
+            count = "" if same_n else f", n = {row['n']:,} pairs"
+            parts.append(f"{claim} ({interval}{count})")
+    unclear = "; ".join(_describe_unclear(row, comparisons, same_n=same_n) for row in rows if not row["clear"])
     if not clear:
-        count = f"; n = {most['n']:,} pairs" if even else ""
+        count = f"; n = {n:,} pairs" if same_n else ""
         return f"{second} and {first}: no clear difference in {unclear}{count}."
-    return f"{second} {'; '.join(parts)}{'; no clear difference in ' if rest else ''}{unclear}."
+    return f"{second} {'; '.join(parts)}{'; no clear difference in ' if unclear else ''}{unclear}."
 
 
-def _joint(row: dict[str, Any]) -> str:
-    return "as" if row["metric"] == "cost_usd" and _by_ratio(row) else "than"
+def _conjunction(row: dict[str, Any]) -> str:
+    return "as" if row["metric"] == "cost_usd" and _ratio_is_clear(row) else "than"
 
 
 def _claim(row: dict[str, Any]) -> tuple[str, str]:
     """A clear difference as a verb, and its interval."""
-    metric, gap = row["metric"], row["difference"]
-    written, less = said(metric), gap < 0
-    low, high = (-row["high"], -row["low"]) if less else (row["low"], row["high"])
-    between, size = format_range(low, high, written), written(abs(gap))
+    metric, difference = row["metric"], row["difference"]
+    format_value, is_less = metric_formatter(metric), difference < 0
+    # "0.2 s sooner" has no minus sign, and neither has its interval.
+    low, high = (-row["high"], -row["low"]) if is_less else (row["low"], row["high"])
+    interval, size = format_range(low, high, format_value), format_value(abs(difference))
     match metric:
         case "ttft_s":
-            return f"starts {size} {'sooner' if less else 'later'}", between
+            return f"starts {size} {'sooner' if is_less else 'later'}", interval
         case "ttfa_s":
-            return f"shows its first words {size} {'sooner' if less else 'later'}", between
+            return f"shows its first words {size} {'sooner' if is_less else 'later'}", interval
         case "e2e_s":
-            return f"answers {size} {'sooner' if less else 'later'}", between
+            return f"answers {size} {'sooner' if is_less else 'later'}", interval
         case "output_tokens":
-            return f"writes {size} tokens {'fewer' if less else 'more'}", between
-        case "cost_usd" if _by_ratio(row):
-            times = format_range(row["ratio_low"], row["ratio_high"], format_number)
-            return f"costs {format_number(row['ratio'])} times as much", times
+            return f"writes {size} tokens {'fewer' if is_less else 'more'}", interval
+        case "cost_usd" if _ratio_is_clear(row):
+            ratios = format_range(row["ratio_low"], row["ratio_high"], format_number)
+            return f"costs {format_number(row['ratio'])} times as much", ratios
         case "cost_usd":
-            return f"costs {size} {'less' if less else 'more'} a call", between
+            return f"costs {size} {'less' if is_less else 'more'} a call", interval
         case _:
-            return f"scores {size} {'lower' if less else 'higher'} by {metric.removeprefix('score_')}", between
+            return f"scores {size} {'lower' if is_less else 'higher'} by {metric.removeprefix('score_')}", interval
 
 
-def _by_ratio(row: dict[str, Any]) -> bool:
-    """Whether the ratio says as clearly as the difference which of the two is more."""
+def _ratio_is_clear(row: dict[str, Any]) -> bool:
+    """Whether the interval of the ratio, too, leaves out that both are equal."""
     return bool(row["ratio_low"] > 1 or row["ratio_high"] < 1)
 
 
-def _unclear(row: dict[str, Any], family: int, *, even: bool) -> str:
-    metric, written = row["metric"], said(row["metric"])
-    count = "" if even else f", n = {row['n']:,} pairs"
+def _describe_unclear(row: dict[str, Any], comparisons: int, *, same_n: bool) -> str:
+    """A metric in which no difference is clear, with its interval and how many pairs would show one."""
+    metric, format_value = row["metric"], metric_formatter(row["metric"])
+    name = metric_name(metric)
+    count = "" if same_n else f", n = {row['n']:,} pairs"
     if row["n"] < 2 or pd.isna(row["low"]):
-        return f"{name(metric)} (n = {row['n']:,})"
+        return f"{name} (n = {row['n']:,})"
     if row["low"] == row["high"] == 0:
-        return f"{name(metric)} (the same in every pair{count})"
-    alike = math.isclose(row["low"], row["high"], rel_tol=1e-9)
-    found = f"{written(row['low'])} in every pair" if alike else None
-    facts = f"{found or format_range(row['low'], row['high'], written)}{count}"
+        return f"{name} (the same in every pair{count})"
+    if math.isclose(row["low"], row["high"], rel_tol=1e-9):
+        facts = f"{format_value(row['low'])} in every pair{count}"
+    else:
+        facts = f"{format_range(row['low'], row['high'], format_value)}{count}"
     if row["low"] > 0 or row["high"] < 0:
-        facts += f", not enough for one of {family} comparisons"
+        facts += f", not enough for one of {comparisons} comparisons"
     if pd.notna(row["needed"]) and row["needed"] > row["n"]:
-        facts += f", about {_roughly(row['needed'])} pairs would show {written(row['notable'])}"
-    return f"{name(metric)} ({facts})"
+        facts += f", about {_round_count(row['needed'])} pairs would show {format_value(row['notable'])}"
+    return f"{name} ({facts})"
 
 
-def _refusal(rows: Sequence[dict[str, Any]], n: int, level: float) -> str:
-    """What too few pairs would have to be."""
-    told = f"n = {format_count(n, 'pair')}"
-    sized = [row for row in rows if pd.notna(row["needed"])]
-    if not sized:
-        return f"{told}; {fewest(level)} are the fewest that could show one"
-    row = sized[0]
-    wanted = said(row["metric"])(row["notable"])
-    return f"{told}; about {_roughly(row['needed'])} would be needed to see {wanted} in the {name(row['metric'])}"
+def _too_few_pairs(rows: Sequence[dict[str, Any]], n: int, level: float) -> str:
+    """How many pairs there are, and how many it would take."""
+    have = f"n = {format_count(n, 'pair')}"
+    row = next((row for row in rows if pd.notna(row["needed"])), None)
+    if row is None:
+        return f"{have}; {min_pairs(level)} are the fewest that could show one"
+    size = metric_formatter(row["metric"])(row["notable"])
+    needed = f"about {_round_count(row['needed'])} would be needed"
+    return f"{have}; {needed} to see {size} in the {metric_name(row['metric'])}"
 
 
-def _roughly(n: int) -> str:
-    """Two significant digits."""
+def _round_count(n: int) -> str:
+    """A count with two significant digits, since an estimate of a sample size has no more."""
     return f"{int(float(f'{n:.1e}')):,}"

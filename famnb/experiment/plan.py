@@ -1,4 +1,4 @@
-"""The plan: every cell with its key and its place in the order; nothing is sent here.
+"""The plan of an experiment: its cells, their keys, and the order in which they are run.
 
 warm-ups ── repeat 0: prompt b, prompt a, … ── repeat 1: prompt a, prompt b, …
                       └ every variant, shuffled
@@ -20,7 +20,7 @@ import pandas as pd
 
 from famnb.errors import InvalidRequest
 from famnb.experiment.prompts import Prompt
-from famnb.experiment.variants import Fields, Variant, place, requested
+from famnb.experiment.variants import Fields, Variant, build_request, endpoint_of
 from famnb.request import Request
 
 
@@ -29,20 +29,19 @@ class Cell:
     """One planned call."""
 
     key: str
-    """What identifies it in the plan and in the ledger: `cell_key` of what is sent."""
+    """Identifies it in the plan and in the ledger; see `cell_key`."""
     order: int
-    """Its place in the order of calls, from 0."""
+    """Its index in the order of calls, from 0."""
     prompt: Prompt
     variant: Variant
     repeat: int
-    """Which repeat of the same request it is, from 0."""
+    """Number of the repeat of the same request, from 0."""
     warmup: bool
-    """Whether it only warms the service up; it is recorded like any other and left out of comparisons."""
+    """Whether it only warms the service up: it is recorded like any other and left out of comparisons."""
     request: Request
-    """What is sent."""
 
     def labels(self, experiment: str) -> dict[str, str]:
-        """What its call is labelled with in the ledger."""
+        """The labels of its call in the ledger."""
         return {
             "experiment": experiment,
             "variant": self.variant.label,
@@ -54,40 +53,43 @@ class Cell:
 
 
 def cell_key(endpoint: str, body: Mapping[str, Any], *, repeat: int, warmup: bool = False) -> str:
-    """What identifies a cell by its content alone: equal in a plan and in what a ledger recorded of it.
+    """The key of a cell, from its content alone: equal in a plan and in what a ledger recorded of it.
 
-    `body` is the request's JSON body; the key is 32 hexadecimal digits.
+    `body` is the request's JSON body; the key is 32 hexadecimal digits. Keys are stored, so that a change of this
+    function would have every earlier experiment run again.
     """
     canonical = msgspec.json.encode([endpoint, body, repeat, warmup], order="sorted")
     return hashlib.blake2b(canonical, digest_size=16).hexdigest()
 
 
-def cells_of(
+def plan_cells(
     prompts: Sequence[Prompt], variants: Sequence[Variant], *, repeats: int, warmup: int, seed: int, shared: Fields
 ) -> tuple[Cell, ...]:
-    """Every cell in its order; InvalidRequest where two of them would be the same request."""
-    requests = _requests(prompts, variants, shared)
-    slots = [*_warmups(prompts, variants, warmup, seed), *_measured(prompts, variants, repeats, seed)]
-    made = []
-    for order, (prompt, variant, repeat, warms) in enumerate(slots):
+    """Every cell, in order. Raises InvalidRequest if two of them would send the same request."""
+    requests = _build_requests(prompts, variants, shared)
+    entries = [*_warmup_entries(prompts, variants, warmup, seed), *_main_entries(prompts, variants, repeats, seed)]
+    cells = []
+    for order, (prompt, variant, repeat, is_warmup) in enumerate(entries):
         request, body = requests[prompt.id, variant.label]
-        made.append(
+        cells.append(
             Cell(
-                key=cell_key(request.endpoint, body, repeat=repeat, warmup=warms),
+                key=cell_key(request.endpoint, body, repeat=repeat, warmup=is_warmup),
                 order=order,
                 prompt=prompt,
                 variant=variant,
                 repeat=repeat,
-                warmup=warms,
+                warmup=is_warmup,
                 request=request,
             )
         )
-    return tuple(made)
+    return tuple(cells)
 
 
 def plan_frame(cells: Sequence[Cell], variants: Sequence[Variant], *, shared: Fields) -> pd.DataFrame:
-    """The plan as a frame, one row a cell: order, cell, prompt_id, prompt, variant, endpoint, model, every varied
-    field, repeat, warmup.
+    """The plan as a frame, one row a cell, in order.
+
+    The columns: order, cell, prompt_id, prompt, variant, endpoint, model, each field in which variants differ, repeat,
+    warmup.
     """
     fields = {variant.label: {**shared, **variant.fields} for variant in variants}
     columns: dict[str, Any] = {
@@ -99,19 +101,21 @@ def plan_frame(cells: Sequence[Cell], variants: Sequence[Variant], *, shared: Fi
         "endpoint": pd.Categorical([cell.request.endpoint for cell in cells]),
         "model": pd.Categorical([model_of(cell.request) for cell in cells]),
     }
-    for name in varied(variants):
+    for name in varying_fields(variants):
         if name not in columns:
             values = [fields[cell.variant.label].get(name) for cell in cells]
-            columns[name] = pd.Series(values).convert_dtypes() if _plain(values) else pd.Series(values, dtype=object)
+            is_plain = all(isinstance(value, str | bool | int | float | None) for value in values)
+            columns[name] = pd.Series(values).convert_dtypes() if is_plain else pd.Series(values, dtype=object)
     columns["repeat"] = pd.array([cell.repeat for cell in cells], dtype="Int64")
     columns["warmup"] = pd.array([cell.warmup for cell in cells], dtype="boolean")
     return pd.DataFrame(columns)
 
 
-def varied(variants: Sequence[Variant]) -> list[str]:
-    """The fields in which variants differ, in the order in which they were named."""
+def varying_fields(variants: Sequence[Variant]) -> list[str]:
+    """The names of the fields in which variants differ, in the order in which they were given."""
     names = dict.fromkeys(name for variant in variants for name in variant.fields)
-    return [name for name in names if any(one.fields.get(name) != variants[0].fields.get(name) for one in variants)]
+    first = variants[0].fields if variants else {}
+    return [name for name in names if any(variant.fields.get(name) != first.get(name) for variant in variants)]
 
 
 def model_of(request: Request) -> str:
@@ -119,54 +123,52 @@ def model_of(request: Request) -> str:
     return str(getattr(request, "model", ""))
 
 
-def _plain(values: Sequence[Any]) -> bool:
-    return all(isinstance(value, str | bool | int | float | None) for value in values)
-
-
-def _requests(
+def _build_requests(
     prompts: Sequence[Prompt], variants: Sequence[Variant], shared: Fields
 ) -> dict[tuple[str, str], tuple[Request, dict[str, Any]]]:
-    """Each prompt's request by each variant, and its body."""
-    made: dict[tuple[str, str], tuple[Request, dict[str, Any]]] = {}
+    """The request of each prompt by each variant, with its body, by the prompt's id and the variant's label."""
+    requests: dict[tuple[str, str], tuple[Request, dict[str, Any]]] = {}
     seen: dict[str, tuple[str, str]] = {}
     for variant in variants:
         fields = {**shared, **variant.fields}
-        at = place(fields)
+        fields["endpoint"] = endpoint_of(fields).name
         for prompt in prompts:
-            request = requested(prompt.text, {**fields, "endpoint": at.name})
+            request = build_request(prompt.text, fields)
+            # Kept beside the request, since making the body is most of the work of a plan.
             body = request.body()
             key = cell_key(request.endpoint, body, repeat=0)
             if key in seen:
-                raise InvalidRequest(_same(seen[key], (prompt.id, variant.label)))
+                raise InvalidRequest(_explain_duplicate(seen[key], (prompt.id, variant.label)))
             seen[key] = prompt.id, variant.label
-            made[prompt.id, variant.label] = request, body
-    return made
+            requests[prompt.id, variant.label] = request, body
+    return requests
 
 
-def _same(first: tuple[str, str], second: tuple[str, str]) -> str:
+def _explain_duplicate(first: tuple[str, str], second: tuple[str, str]) -> str:
     if first[1] == second[1]:
         return f"prompts {first[0]!r} and {second[0]!r} are the same; ask one of them more often with repeats="
     return f"variants {first[1]!r} and {second[1]!r} send the same request for prompt {second[0]!r}; drop one of them"
 
 
-_Slot = tuple[Prompt, Variant, int, bool]
+_Entry = tuple[Prompt, Variant, int, bool]
+"""Prompt, variant, number of the repeat, and whether it is a warm-up."""
 
 
-def _warmups(prompts: Sequence[Prompt], variants: Sequence[Variant], warmup: int, seed: int) -> Iterator[_Slot]:
-    """So many calls of every variant, over the first prompts."""
+def _warmup_entries(prompts: Sequence[Prompt], variants: Sequence[Variant], warmup: int, seed: int) -> Iterator[_Entry]:
+    """`warmup` calls of every variant, over the first prompts."""
     for number in range(warmup):
         prompt = prompts[number % len(prompts)]
-        for variant in _shuffled(variants, f"{seed}/warmup/{number}"):
+        for variant in _shuffle(variants, f"{seed}/warmup/{number}"):
             yield prompt, variant, number, True
 
 
-def _measured(prompts: Sequence[Prompt], variants: Sequence[Variant], repeats: int, seed: int) -> Iterator[_Slot]:
+def _main_entries(prompts: Sequence[Prompt], variants: Sequence[Variant], repeats: int, seed: int) -> Iterator[_Entry]:
     for repeat in range(repeats):
-        for prompt in _shuffled(prompts, f"{seed}/prompts/{repeat}"):
-            for variant in _shuffled(variants, f"{seed}/{prompt.id}/{repeat}"):
+        for prompt in _shuffle(prompts, f"{seed}/prompts/{repeat}"):
+            for variant in _shuffle(variants, f"{seed}/{prompt.id}/{repeat}"):
                 yield prompt, variant, repeat, False
 
 
-def _shuffled(items: Sequence[Any], seed: str) -> list[Any]:
-    """The items in an order that the seed alone decides."""
+def _shuffle(items: Sequence[Any], seed: str) -> list[Any]:
+    """Return the items in an order that the seed alone decides."""
     return random.Random(seed).sample(items, len(items))  # noqa: S311 - an order, no secret

@@ -1,4 +1,4 @@
-"""How far a run is, how it went, and the bar that shows it; what runs is not known here."""
+"""How far a run is (`Progress`), how it went (`RunReport`), and the progress bar of a run."""
 
 from __future__ import annotations
 
@@ -10,57 +10,57 @@ from tqdm.auto import tqdm
 
 from famnb.formatting import escape_html, format_count, format_duration, format_usd
 
-Shutdown: TypeAlias = Literal["budget", "stop", "interrupt"]
+StopReason: TypeAlias = Literal["budget", "stop", "interrupt"]
 SIMULATED = "The answers are simulated: nothing is billed."
 TICK_S = 0.1
-"""How often a bar is brought up to date."""
+"""Seconds between two updates of a progress bar: often enough to look alive, seldom enough to cost nothing."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """A run at one moment."""
+    """The state of a run at one moment."""
 
     total: int
     """Cells of the plan."""
     before: int
-    """Of these, cells that this run leaves alone: answered earlier, or failed earlier."""
+    """Cells that this run leaves alone, because they were answered or failed earlier."""
     completed: int
     """Cells answered in this run, whole or cut short by their token cap."""
     failed: int
     """Cells that failed in this run."""
     cancelled: int
-    """Cells stopped in this run, or cut off; they are run again when it is resumed."""
+    """Cells stopped or cut off in this run; resuming runs them again."""
     running: int
     """Calls under way."""
     spent_usd: Decimal | None
-    """The high end of what this run's ended calls cost; None while no cost is known."""
+    """The high end of the cost of this run's ended calls; None while no cost is known."""
     unpriced: int
     """Answered cells of this run whose cost is not known."""
     simulated: bool
     """Whether a simulated service answered any of them, so that their costs are not billed."""
     elapsed_s: float
-    """Since the run began."""
+    """Seconds since the run began."""
     eta_s: float | None
-    """Seconds that the rest may take at the pace so far; None before a call has ended, 0 once the run is over."""
+    """Estimate of the seconds left, at the pace so far; None before a call has ended, 0 once the run is over."""
     over: bool
     """Whether the run is over."""
 
     @property
     def done(self) -> int:
-        """Cells that are behind this run: answered or failed, now or before."""
+        """Cells that were answered or have failed, in this run or before."""
         return self.before + self.completed + self.failed
 
     def __str__(self) -> str:
-        words = [f"{self.done:,} of {self.total:,}"]
-        words += [f"{self.failed:,} failed"] if self.failed else []
-        words += [format_usd(self.spent_usd)] if self.spent_usd is not None else []
-        words += [f"{format_duration(self.eta_s, brief=True)} left"] if self.eta_s else []
-        return " · ".join(words)
+        parts = [f"{self.done:,} of {self.total:,}"]
+        parts += [f"{self.failed:,} failed"] if self.failed else []
+        parts += [format_usd(self.spent_usd)] if self.spent_usd is not None else []
+        parts += [f"{format_duration(self.eta_s, brief=True)} left"] if self.eta_s else []
+        return " · ".join(parts)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
-    """What a run came to."""
+    """The result of a run, which prints as sentences."""
 
     name: str
     """The experiment."""
@@ -71,24 +71,24 @@ class RunReport:
     failed: int
     """Cells that failed in this run; they are run again only with `retry_failed=True`."""
     cancelled: int
-    """Cells stopped or cut off in this run; they are run again when it is resumed."""
+    """Cells stopped or cut off in this run; resuming runs them again."""
     skipped: int
-    """Cells that this run left alone: answered earlier, or failed earlier."""
+    """Cells that this run left alone, because they were answered or failed earlier."""
     spent_usd: Decimal | None
-    """The high end of what this run's calls cost; None where no cost is known."""
+    """The high end of the cost of this run's calls; None if no cost is known."""
     unpriced: int
     """Answered cells of this run whose cost is not known."""
     counted_usd: Decimal | None
-    """What counts against the budget, earlier runs included: costs, and the worst case where a cost is not known.
+    """What counts against the budget, earlier runs included: costs, and the worst case of calls of unknown cost.
 
     None for a run without a budget.
     """
     budget_usd: Decimal | None
     elapsed_s: float
-    stopped_by: Shutdown | None
-    """What ended the run before its plan was done; None where nothing did."""
+    stopped_by: StopReason | None
+    """What ended the run before its plan was done; None if nothing did."""
     failed_before: int = 0
-    """Of the skipped cells, those that failed earlier."""
+    """Skipped cells that failed earlier."""
     simulated: bool = False
     """Whether a simulated service answered any of them, so that their costs are not billed."""
     lost: int = 0
@@ -110,13 +110,13 @@ class RunReport:
 
     @property
     def head(self) -> str:
-        """What came of the run, in one line."""
-        words = [f"{self.completed:,} completed"]
-        words += [f"{self.failed:,} failed"] if self.failed else []
-        words += [f"{self.cancelled:,} {'stopped' if self.stopped_by else 'cut off'}"] if self.cancelled else []
-        words += [f"{self.skipped:,} left alone"] if self.skipped else []
+        """The result in one line."""
+        parts = [f"{self.completed:,} completed"]
+        parts += [f"{self.failed:,} failed"] if self.failed else []
+        parts += [f"{self.cancelled:,} {'stopped' if self.stopped_by else 'cut off'}"] if self.cancelled else []
+        parts += [f"{self.skipped:,} left alone"] if self.skipped else []
         took = format_duration(self.elapsed_s, brief=True)
-        head = f"{self.name}: {', '.join(words)} of {self.planned:,} planned in {took}"
+        head = f"{self.name}: {', '.join(parts)} of {self.planned:,} planned in {took}"
         if self.spent_usd is not None:
             unpriced = f" plus the unknown cost of {format_count(self.unpriced, 'other')}" if self.unpriced else ""
             return f"{head}; spent {format_usd(self.spent_usd)}{unpriced}"
@@ -124,7 +124,7 @@ class RunReport:
 
     @property
     def notes(self) -> list[str]:
-        """What else is to be said, such as what running again would do; a sentence each."""
+        """Further sentences: budget, simulation, lost workers, and what running again would do."""
         notes = []
         if self.counted_usd is not None and self.budget_usd is not None:
             notes.append(f"{format_usd(self.counted_usd)} of the budget of {format_usd(self.budget_usd)} are counted.")
@@ -148,31 +148,32 @@ class RunReport:
         return notes
 
 
-class Running(Protocol):
-    """What a bar can follow."""
+class HasProgress(Protocol):
+    """The part of `runner.Run` that `follow` needs; importing the class itself would be an import cycle."""
 
     @property
     def progress(self) -> Progress:
-        """How far it is."""
+        """The state of the run now."""
 
     def over(self, timeout: float | None) -> bool:
-        """Wait; whether it is over."""
+        """Wait, at most `timeout` seconds; return whether the run is over."""
 
 
-def follow(run: Running, *, shown: bool) -> None:
-    """Wait until a run is over, under a bar with the money spent, the time left and the failures."""
+def follow(run: HasProgress, *, shown: bool) -> None:
+    """Wait until a run is over; if `shown`, under a bar with the money spent, the time left and the failures."""
     start = run.progress
     bar: tqdm[Any]
     with tqdm(total=start.total, initial=start.before, unit="call", disable=not shown) as bar:
         while True:
-            over = run.over(TICK_S if shown else None)
-            now = run.progress
-            bar.set_postfix_str(_beside(now), refresh=False)
-            bar.update(now.done - bar.n)
-            if over:
+            is_over = run.over(TICK_S if shown else None)
+            # Read after the wait: the last update is of a run that is over, so that the bar ends at its true count.
+            progress = run.progress
+            bar.set_postfix_str(_postfix(progress), refresh=False)
+            bar.update(progress.done - bar.n)
+            if is_over:
                 return
 
 
-def _beside(now: Progress) -> str:
-    spent = [format_usd(now.spent_usd)] if now.spent_usd is not None else []
-    return ", ".join([*spent, *([f"{now.failed:,} failed"] if now.failed else [])])
+def _postfix(progress: Progress) -> str:
+    spent = [format_usd(progress.spent_usd)] if progress.spent_usd is not None else []
+    return ", ".join([*spent, *([f"{progress.failed:,} failed"] if progress.failed else [])])

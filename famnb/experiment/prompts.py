@@ -1,11 +1,9 @@
-"""Prompts from a list, a frame or a file, their slots filled; what is asked of whom is left to the plan.
+"""Prompts of an experiment, read from a list, a frame or a file, with the slots of a template filled in.
 
     template "Name a dish of {city}."   row {"id": "l", "city": "Lyon"}   ->   Prompt("l", "Name a dish of Lyon.", ...)
 
 A slot is a name in braces. In a text without values to fill in, and wherever braces hold anything but a name, as in
 JSON, they are left alone. Values are filled in once: braces in a value are no slots.
-
-MERGED: Rows of a CSV or JSONL file, each with its line; what they are to mean is left to `prompts`.
 """
 
 from __future__ import annotations
@@ -26,22 +24,22 @@ import pandas as pd
 
 from famnb.errors import InvalidRequest
 
-FILES = (".csv", ".jsonl")
-_LONGEST = 2**31 - 1
-"""Characters of a value; a prompt may be longer than the 131,072 that `csv` takes by itself."""
+FILE_SUFFIXES = (".csv", ".jsonl")
+_MAX_VALUE_CHARS = 2**31 - 1
+"""Limit of one value in a CSV file: a prompt may be longer than the 131,072 characters that `csv` reads by default."""
 
 
-def rows_of(path: Path) -> Iterator[tuple[str, Any]]:
-    """What each line holds, and what an error calls it; an empty value of a CSV file is None.
+def read_rows(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield each row of a `.csv` or `.jsonl` file with its place for error messages; an empty CSV value is None.
 
-    Raises InvalidRequest, naming the line, for what is no such file; OSError where there is none to read.
+    Raises InvalidRequest, naming the line, if the file is malformed or of another kind; OSError if it cannot be read.
     """
     path = path.expanduser()
     match path.suffix.lower():
         case ".csv":
-            yield from _csv(path.name, _text(path))
+            yield from _read_csv(path.name, _read_text(path))
         case ".jsonl":
-            yield from _jsonl(path.name, _text(path))
+            yield from _read_jsonl(path.name, _read_text(path))
         case _:
             raise InvalidRequest(
                 f"prompts: {path.name} is no CSV or JSONL file; rename it, or read it into a frame. "
@@ -49,7 +47,7 @@ def rows_of(path: Path) -> Iterator[tuple[str, Any]]:
             )
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     """The whole file, without a byte order mark."""
     content = path.read_bytes()
     try:
@@ -62,19 +60,22 @@ def _text(path: Path) -> str:
         ) from None
 
 
-def _csv(name: str, text: str) -> Iterator[tuple[str, dict[str, str | None]]]:
+def _read_csv(name: str, text: str) -> Iterator[tuple[str, dict[str, str | None]]]:
+    # Not pandas.read_csv: it accepts rows that are too short and columns of one name, makes numbers of texts such as
+    # "007", and knows no line numbers, which the errors below name.
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    usual = csv.field_size_limit(_LONGEST)
+    default_limit = csv.field_size_limit(_MAX_VALUE_CHARS)
     try:
         lines = [(reader.line_num, values) for values in reader if any(values)]
     except csv.Error as error:
         raise InvalidRequest(f"{name}, line {reader.line_num}: {error}; is a quote open, or not doubled?") from None
     finally:
-        csv.field_size_limit(usual)
+        # The limit is the whole process's, not the reader's.
+        csv.field_size_limit(default_limit)
     if not lines:
         return
     (_, head), *rest = lines
-    refuse_twice(name, head)
+    _check_unique(name, head)
     for number, values in rest:
         place = f"{name}, line {number}"
         if len(values) != len(head):
@@ -82,7 +83,8 @@ def _csv(name: str, text: str) -> Iterator[tuple[str, dict[str, str | None]]]:
         yield place, {column: value or None for column, value in zip(head, values, strict=True)}
 
 
-def _jsonl(name: str, text: str) -> Iterator[tuple[str, Any]]:
+def _read_jsonl(name: str, text: str) -> Iterator[tuple[str, Any]]:
+    # Not `splitlines`, which splits at U+2028 too: valid JSON may hold it within a text.
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             place = f"{name}, line {number}"
@@ -92,8 +94,8 @@ def _jsonl(name: str, text: str) -> Iterator[tuple[str, Any]]:
                 raise InvalidRequest(f"{place}: not JSON ({error}); expected one object a line") from None
 
 
-def refuse_twice(place: str, columns: list[str]) -> None:
-    """InvalidRequest where a column occurs twice, since only one of the two could be meant."""
+def _check_unique(place: str, columns: list[str]) -> None:
+    """Raise InvalidRequest if a column occurs twice: a row could keep only one of the two."""
     for column, count in Counter(columns).items():
         if count > 1:
             raise InvalidRequest(f"{place}: the column {column!r} occurs {count} times; give each its own name")
@@ -103,64 +105,65 @@ Row: TypeAlias = Mapping[str, Any]
 Source: TypeAlias = "str | os.PathLike[str] | pd.DataFrame | Iterable[str | Row | Prompt]"
 """A text, the path of a `.csv` or `.jsonl` file, a frame, or a list of texts or rows."""
 
-SLOT = re.compile(r"\{([^\W\d]\w*)\}")
-KEPT = "expected"
-"""The column that is never a slot by force: what a scorer compares an answer with."""
+SLOT_PATTERN = re.compile(r"\{([^\W\d]\w*)\}")
+EXPECTED_SLOT = "expected"
+"""The column that need not be a slot: what a scorer compares an answer with."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Prompt:
-    """One prompt, its slots filled."""
+    """One prompt with its slots filled in."""
 
     id: str
-    """Its name in frames, unique in the experiment; its place, from `p1` on, where the row has none."""
+    """Its name in frames, unique in the experiment; `p1`, `p2`, … by its row if the row has no `id`."""
     text: str
-    """What is asked."""
+    """The text that is sent."""
     slots: Row = dataclasses.field(default_factory=lambda: MappingProxyType({}))
     """The row's other values: those filled in, and those kept for scorers."""
 
 
-def prompts_of(source: Source, *, template: str | None = None, keep: str | Iterable[str] = ()) -> tuple[Prompt, ...]:
-    """The prompts of a source; InvalidRequest, naming row and slot, where one cannot be made, OSError without the file.
+def parse_prompts(source: Source, *, template: str | None = None, keep: str | Iterable[str] = ()) -> tuple[Prompt, ...]:
+    """Return the prompts of a source.
 
-    A row's text is its `prompt`, or the `template`. Every other value but `id` is to be used in that text, except
+    A row's text is its `prompt`, or the `template`. Every other value but `id` must be used in that text, except
     `expected` and the names in `keep`, which are kept on `slots` for scorers.
+    Raises InvalidRequest, naming row and slot, if a prompt cannot be made; OSError if the file cannot be read.
     """
     if not isinstance(template, str | None):
         raise InvalidRequest(f"template: expected a text with slots such as {{question}}, got {template!r:.80}")
-    kept = {KEPT, keep} if isinstance(keep, str) else {KEPT, *keep}
-    made: list[Prompt] = []
+    kept = {EXPECTED_SLOT, keep} if isinstance(keep, str) else {EXPECTED_SLOT, *keep}
+    prompts: list[Prompt] = []
     places: dict[str, str] = {}
     for number, (place, row) in enumerate(_rows(source), 1):
-        prompt = row if isinstance(row, Prompt) else _prompt(place, row, number, template, kept)
-        _sendable(place, prompt.text)
+        prompt = row if isinstance(row, Prompt) else _make_prompt(place, row, number, template, kept)
+        _check_sendable(place, prompt.text)
         if prompt.id in places:
             raise InvalidRequest(f"{place}: the id {prompt.id!r} is {places[prompt.id]}'s already; give each its own")
         places[prompt.id] = place
-        made.append(prompt)
-    if not made:
+        prompts.append(prompt)
+    if not prompts:
         raise InvalidRequest("prompts: there are none; give at least one text or row")
-    return tuple(made)
+    return tuple(prompts)
 
 
 def _rows(source: object) -> Iterator[tuple[str, Row | Prompt]]:
-    """Each row, and what an error calls it."""
+    """Yield each row with its place for error messages."""
     match source:
         case pd.DataFrame():
-            refuse_twice("prompts", list(map(str, source.columns)))
-            for label, row in zip(source.index, _recounted(source).to_dict("records"), strict=True):
+            _check_unique("prompts", list(map(str, source.columns)))
+            for label, row in zip(source.index, _restore_integers(source).to_dict("records"), strict=True):
                 yield f"prompts, row {label!r}", {str(name): value for name, value in row.items()}
         case os.PathLike():
-            yield from _read(Path(source))
+            yield from _read_file(Path(source))
         case str() if _is_path(source):
-            yield from _read(Path(source))
+            yield from _read_file(Path(source))
         case str():
             yield "prompts, row 1", {"prompt": source}
         case Mapping():
             raise InvalidRequest("prompts: expected a list of rows, got one mapping; put it in a list")
         case Iterable() if not isinstance(source, bytes):
-            for number, each in enumerate(source, 1):
-                yield f"prompts, row {number}", _row(f"prompts, row {number}", each)
+            for number, item in enumerate(source, 1):
+                yield f"prompts, row {number}", _check_row(f"prompts, row {number}", item)
         case _:
             raise InvalidRequest(
                 "prompts: expected a list of texts or rows, a frame, or the path of a .csv or .jsonl file; "
@@ -168,36 +171,36 @@ def _rows(source: object) -> Iterator[tuple[str, Row | Prompt]]:
             )
 
 
-def _recounted(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with the counts back that pandas made floats because others are missing: 4.0 is no answer to 2 + 2."""
-    made = [name for name, kind in frame.dtypes.items() if kind.kind == "f" and frame[name].isna().any()]
-    return frame.assign(**{str(name): frame[name].convert_dtypes() for name in made})
+def _restore_integers(frame: pd.DataFrame) -> pd.DataFrame:
+    """Undo what pandas does to integers with gaps, which it holds as floats: 4.0 is no answer to 2 + 2."""
+    names = [name for name, dtype in frame.dtypes.items() if dtype.kind == "f" and frame[name].isna().any()]
+    return frame.assign(**{str(name): frame[name].convert_dtypes() for name in names})
 
 
 def _is_path(text: str) -> bool:
-    """Whether a text names a file: by its ending, or since there is one of that name."""
-    return "\n" not in text and (text.lower().endswith(FILES) or os.path.isfile(text))  # noqa: PTH113 - takes any text
+    """Whether a text names a file: by its suffix, or because a file of that name exists."""
+    return "\n" not in text and (text.lower().endswith(FILE_SUFFIXES) or os.path.isfile(text))  # noqa: PTH113 - takes any text
 
 
-def _read(path: Path) -> Iterator[tuple[str, Row | Prompt]]:
-    for place, row in rows_of(path):
-        yield place, _row(place, row)
+def _read_file(path: Path) -> Iterator[tuple[str, Row | Prompt]]:
+    for place, row in read_rows(path):
+        yield place, _check_row(place, row)
 
 
-def _row(place: str, each: Any) -> Row | Prompt:
-    match each:
+def _check_row(place: str, item: Any) -> Row | Prompt:
+    match item:
         case str():
-            return {"prompt": each}
+            return {"prompt": item}
         case Mapping() | Prompt():
-            return each
+            return item
         case _:
-            raise InvalidRequest(f"{place}: expected a text or a mapping such as {{'prompt': …}}, got {each!r:.80}")
+            raise InvalidRequest(f"{place}: expected a text or a mapping such as {{'prompt': …}}, got {item!r:.80}")
 
 
-def _prompt(place: str, row: Row, number: int, template: str | None, kept: set[str]) -> Prompt:
-    given = {name: value for name, value in row.items() if not _missing(value)}
-    name = str(given.pop("id", f"p{number}"))
-    text = template if template is not None else given.pop("prompt", None)
+def _make_prompt(place: str, row: Row, number: int, template: str | None, kept: set[str]) -> Prompt:
+    values = {name: value for name, value in row.items() if not _is_missing(value)}
+    prompt_id = str(values.pop("id", f"p{number}"))
+    text = template if template is not None else values.pop("prompt", None)
     if text is None and "prompt" in row:
         raise InvalidRequest(f"{place}: the prompt is empty")
     if text is None:
@@ -205,14 +208,17 @@ def _prompt(place: str, row: Row, number: int, template: str | None, kept: set[s
         raise InvalidRequest(f"{place}: has no `prompt`, and there is no template=; its columns are {columns}")
     if not isinstance(text, str):
         raise InvalidRequest(f"{place}: `prompt` should be a text, got {text!r:.80}")
-    to_fill = {slot for slot in row if slot not in ("id", *([] if template is not None else ["prompt"]))} - kept
-    if to_fill or template is not None:
-        text = _filled(place, text, given, to_fill)
-    return Prompt(name, text, MappingProxyType(given))
+    must_use = set(row) - {"id"} - kept
+    if template is None:
+        must_use -= {"prompt"}
+    # Without a template and without values, braces in the prompt are text.
+    if must_use or template is not None:
+        text = _fill_slots(place, text, values, must_use)
+    return Prompt(prompt_id, text, MappingProxyType(values))
 
 
-def _sendable(place: str, text: str) -> None:
-    """Refuse a text that no request can carry."""
+def _check_sendable(place: str, text: str) -> None:
+    """Raise InvalidRequest if no request can carry the text."""
     if not text.strip():
         raise InvalidRequest(f"{place}: the prompt is empty")
     try:
@@ -224,22 +230,23 @@ def _sendable(place: str, text: str) -> None:
         ) from None
 
 
-def _filled(place: str, text: str, given: Row, to_fill: set[str]) -> str:
-    """The text with its slots filled."""
-    used = set(SLOT.findall(text))
-    if missing := sorted(used - set(given)):
+def _fill_slots(place: str, text: str, values: Row, must_use: set[str]) -> str:
+    """Return the text with its slots filled in. Raises InvalidRequest for a slot without value or the reverse."""
+    used = set(SLOT_PATTERN.findall(text))
+    if missing := sorted(used - set(values)):
         raise InvalidRequest(
-            f"{place}: no value for the slot {{{missing[0]}}}; it has {', '.join(given) or 'none'}. Add the value; if "
+            f"{place}: no value for the slot {{{missing[0]}}}; it has {', '.join(values) or 'none'}. Add the value; if "
             f"these braces are text, give the value {'{' + missing[0] + '}'!r}"
         )
-    if unused := sorted((to_fill & set(given)) - used):
+    if unused := sorted((must_use & set(values)) - used):
         raise InvalidRequest(
             f"{place}: the value {unused[0]!r} has no slot {{{unused[0]}}} in the prompt; add the slot, leave the "
             f"value out, or keep it for scorers with keep=[{unused[0]!r}]"
         )
-    return SLOT.sub(lambda slot: str(given[slot[1]]), text)
+    return SLOT_PATTERN.sub(lambda match: str(values[match[1]]), text)
 
 
-def _missing(value: Any) -> bool:
-    """Whether a table has no value there."""
+def _is_missing(value: Any) -> bool:
+    """Whether a value of a table is missing."""
+    # Not `pd.isna`, which answers with an array for a list; only NaN is unequal to itself.
     return value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and value != value)

@@ -1,4 +1,4 @@
-"""What the ledger has of an experiment already: which cells are answered, which failed, and what all of it cost.
+"""An experiment's calls in the ledger: which cells are answered or failed, what they cost, and the frame of cells.
 
 the cell's calls                    a run …
 ── one completed or incomplete      leaves it alone
@@ -6,8 +6,6 @@ the cell's calls                    a run …
 ── none of these, one failed, also  leaves it alone, or runs it again with `retry_failed`
    by a stream that was cut off
 ── cancelled, interrupted or none   runs it
-
-MERGED: The frame of an experiment: its plan with what came of every cell; what it means is left to the summary.
 """
 
 from __future__ import annotations
@@ -23,13 +21,14 @@ import pandas as pd
 
 from famnb.errors import InvalidRequest, LedgerError
 from famnb.events import Status
-from famnb.experiment.budget import Outcome, ceiling, counted, fruitless
+from famnb.experiment.budget import CallOutcome, ceiling, counted_cost, is_failure
 from famnb.frame.calls import calls
 from famnb.record import Ledger, schema
 
 ANSWERED = ("completed", "incomplete")
-COLUMNS = ("cell", "status", "call_id", "cost_high_usd", "http_status", "attempts", "error")
-"""Of `famnb.calls`, what is needed to know how a call ended."""
+STATUSES = ("planned", *get_args(Status))
+OUTCOME_COLUMNS = ("cell", "status", "call_id", "cost_high_usd", "http_status", "attempts", "error")
+"""The columns of `famnb.calls` that a CallOutcome is made of."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -37,42 +36,45 @@ class ResumeState:
     """The recorded calls of an experiment."""
 
     statuses: Mapping[str, frozenset[str]]
-    """For each cell that was ever called, how its calls stand."""
-    outcomes: tuple[tuple[str, Outcome], ...]
-    """Every call, with its cell."""
+    """The statuses of each cell's calls, by the cell's key; `failed` also for a stream that the service cut off."""
+    outcomes: tuple[tuple[str, CallOutcome], ...]
+    """Every call with its cell's key."""
 
-    def settled(self, key: str, *, retry_failed: bool) -> bool:
+    def is_done(self, key: str, *, retry_failed: bool) -> bool:
         """Whether a run leaves the cell alone."""
-        found = self.statuses.get(key, frozenset())
-        return not found.isdisjoint((*ANSWERED, "running")) or ("failed" in found and not retry_failed)
+        statuses = self.statuses.get(key, frozenset())
+        return not statuses.isdisjoint((*ANSWERED, "running")) or ("failed" in statuses and not retry_failed)
 
-    def failed(self, key: str) -> bool:
-        """Whether the cell failed, and was never answered."""
-        found = self.statuses.get(key, frozenset())
-        return "failed" in found and found.isdisjoint(ANSWERED)
+    def has_failed(self, key: str) -> bool:
+        """Whether the cell failed and was never answered."""
+        statuses = self.statuses.get(key, frozenset())
+        return "failed" in statuses and statuses.isdisjoint(ANSWERED)
 
-    def counted(self, worst: Mapping[str, Decimal], ledger: Ledger) -> Decimal:
-        """What these calls count for against a budget."""
-        each = ((made, worst[key] if key in worst else worst_of(made, ledger)) for key, made in self.outcomes)
-        return sum((counted(made, most) for made, most in each), Decimal())
+    def cost(self, worst: Mapping[str, Decimal], ledger: Ledger) -> Decimal:
+        """What these calls count for against a budget in USD; `worst` is the most that planned cells can cost."""
+        costs = (
+            counted_cost(outcome, worst[key] if key in worst else worst_case(outcome, ledger))
+            for key, outcome in self.outcomes
+        )
+        return sum(costs, Decimal())
 
 
-def standing(ledger: Ledger, name: str) -> ResumeState:
-    """How an experiment stands in a ledger; LedgerError if the file cannot be read."""
-    outcomes = recorded(calls(ledger, experiment=name, columns=COLUMNS))
+def read_resume_state(ledger: Ledger, name: str) -> ResumeState:
+    """Read an experiment's calls from a ledger. Raises LedgerError if the file cannot be read."""
+    outcomes = outcomes_of(calls(ledger, experiment=name, columns=OUTCOME_COLUMNS))
     statuses: dict[str, set[str]] = {}
-    for key, made in outcomes:
-        statuses.setdefault(key, set()).add("failed" if made.failed else made.status)
-    return ResumeState({key: frozenset(found) for key, found in statuses.items()}, outcomes)
+    for key, outcome in outcomes:
+        statuses.setdefault(key, set()).add("failed" if outcome.is_failure else outcome.status)
+    return ResumeState({key: frozenset(names) for key, names in statuses.items()}, outcomes)
 
 
-def recorded(table: pd.DataFrame) -> tuple[tuple[str, Outcome], ...]:
-    """How recorded calls ended, each with its cell, of a frame of calls with COLUMNS."""
-    rows = table[[*COLUMNS]].astype(object).where(table.notna(), None).itertuples(index=False)
+def outcomes_of(table: pd.DataFrame) -> tuple[tuple[str, CallOutcome], ...]:
+    """The outcome of each call in a frame with OUTCOME_COLUMNS, with its cell's key."""
+    rows = table[[*OUTCOME_COLUMNS]].astype(object).where(table.notna(), None).itertuples(index=False)
     return tuple(
         (
             cell or "",
-            Outcome(
+            CallOutcome(
                 status=status,
                 call_id=call_id,
                 high=None if high is None else Decimal(str(high)),
@@ -85,23 +87,27 @@ def recorded(table: pd.DataFrame) -> tuple[tuple[str, Outcome], ...]:
     )
 
 
-def worst_of(outcome: Outcome, ledger: Ledger) -> Decimal:
-    """A recorded call's worst case, as its request has it, where it matters; InvalidRequest where it is not known."""
-    if counted(outcome, Decimal(1)) == counted(outcome, Decimal()) or outcome.call_id is None:
+def worst_case(outcome: CallOutcome, ledger: Ledger) -> Decimal:
+    """The most that a recorded call can have cost in USD, by its request; 0 if that changes nothing.
+
+    Raises InvalidRequest if it is not known.
+    """
+    # Most calls have a known cost; then their requests need not be read at all.
+    if counted_cost(outcome, Decimal(1)) == counted_cost(outcome, Decimal()) or outcome.call_id is None:
         return Decimal()
-    found = ceiling(ledger.call(outcome.call_id).request)
-    if found.usd is None:
+    most = ceiling(ledger.call(outcome.call_id).request)
+    if most.usd is None:
         raise InvalidRequest(
-            f"budget_usd: what call {outcome.call_id} of an earlier run cost is not known: {found.why}"
+            f"budget_usd: what call {outcome.call_id} of an earlier run cost is not known: {most.reason}"
         )
-    return found.usd
+    return most.usd
 
 
-def writable(ledger: Ledger) -> None:
-    """Make sure that calls can be recorded, and are: LedgerError if not, since what is not is paid for again."""
-    if left := ledger.behind:
+def check_writable(ledger: Ledger) -> None:
+    """Raise LedgerError if calls cannot be recorded: a call that is not recorded would be paid for again."""
+    if unrecorded := ledger.behind:
         raise LedgerError(
-            f"the ledger {ledger.path} cannot be written, and {left:,} records of earlier calls wait in memory: "
+            f"the ledger {ledger.path} cannot be written, and {unrecorded:,} records of earlier calls wait in memory: "
             "make room or unlock the file, and try again in this process, so that nothing is paid for twice"
         )
     try:
@@ -110,48 +116,43 @@ def writable(ledger: Ledger) -> None:
         raise schema.unreadable(ledger.path, error) from error
 
 
-STATUSES = ("planned", *get_args(Status))
+def join_calls(plan: pd.DataFrame, *, ledger: Ledger, name: str, replayed: Mapping[str, str]) -> pd.DataFrame:
+    """Return the plan with `status` and the columns of `famnb.calls`, missing where a cell has no call yet.
 
-
-def joined(plan: pd.DataFrame, *, ledger: Ledger, name: str, replayed: Mapping[str, str]) -> pd.DataFrame:
-    """The plan, then `status` and the columns of `famnb.calls`; missing where a cell has no call yet.
-
-    A cell's call is its completed one, the first if there are several, else one that is incomplete, else its latest.
-    `replayed` has the recorded calls that answered cells without being recorded again.
+    A cell's call is its completed one, the first if there are several, else an incomplete one, else its latest.
+    `replayed` is the id of the recorded call that answered a cell without a row of its own, by the cell's key.
     """
     recorded = calls(ledger, experiment=name)
     if replayed:
-        recorded = pd.concat([recorded, _replays(ledger, replayed)], ignore_index=True)
-    taken = [
-        column for column in recorded.columns if column not in plan.columns and column not in ("cell", "experiment")
-    ]
-    rows = _chosen(recorded).reindex(plan["cell"])
+        recorded = pd.concat([recorded, _replayed_calls(ledger, replayed)], ignore_index=True)
+    names = [column for column in recorded.columns if column not in (*plan.columns, "cell", "experiment")]
+    rows = _choose_calls(recorded).reindex(plan["cell"])
     rows.index = plan.index
     status = rows["status"].astype("string").fillna("planned")
-    found = rows[taken].assign(status=pd.Categorical(status, categories=list(STATUSES)))
-    order = ["status", *(column for column in taken if column != "status")]
-    return pd.concat([plan, found[order]], axis=1)
+    columns = rows[names].assign(status=pd.Categorical(status, categories=list(STATUSES)))
+    order = ["status", *(column for column in names if column != "status")]
+    return pd.concat([plan, columns[order]], axis=1)
 
 
 def failures(frame: pd.DataFrame) -> pd.Series[bool]:
-    """Which rows of an experiment's frame are of calls that failed, those included that the service cut off."""
-    ended = zip(frame["status"].astype(object), frame["error"].astype(object), strict=True)
-    return pd.Series([fruitless(*each) for each in ended], index=frame.index, dtype=bool)
+    """Which rows of an experiment's frame are failed calls, those included that the service cut off."""
+    ends = zip(frame["status"].astype(object), frame["error"].astype(object), strict=True)
+    return pd.Series([is_failure(status, error) for status, error in ends], index=frame.index, dtype=bool)
 
 
-def _chosen(recorded: pd.DataFrame) -> pd.DataFrame:
-    """One row a cell, by its key."""
+def _choose_calls(recorded: pd.DataFrame) -> pd.DataFrame:
+    """One call a cell, indexed by the cell's key; see `join_calls` for which."""
     rows = recorded[recorded["cell"].notna()]
     status = rows["status"].astype(object).to_numpy()
     rank = np.where(status == ANSWERED[0], 0, np.where(status == ANSWERED[1], 1, 2))
-    place = np.arange(len(rows))
-    order = np.lexsort((np.where(rank == 0, place, -place), rank))
+    position = np.arange(len(rows))
+    order = np.lexsort((np.where(rank == 0, position, -position), rank))
     return rows.iloc[order].drop_duplicates("cell").set_index("cell")
 
 
-def _replays(ledger: Ledger, replayed: Mapping[str, str]) -> pd.DataFrame:
-    """The recorded calls that answered cells, once a cell."""
-    found = calls(ledger).set_index("call_id", drop=False)
-    known = {cell: call_id for cell, call_id in replayed.items() if call_id in found.index}
-    rows = found.loc[list(known.values())].reset_index(drop=True)
+def _replayed_calls(ledger: Ledger, replayed: Mapping[str, str]) -> pd.DataFrame:
+    """The recorded calls that answered cells, one row a cell."""
+    recorded = calls(ledger).set_index("call_id", drop=False)
+    known = {cell: call_id for cell, call_id in replayed.items() if call_id in recorded.index}
+    rows = recorded.loc[list(known.values())].reset_index(drop=True)
     return rows.assign(cell=pd.array(list(known), dtype="string"))

@@ -1,4 +1,4 @@
-"""One run of an experiment at a time on a machine, so that two can neither pay for a cell twice nor share a budget."""
+"""A lock that lets one process at a time run an experiment: two could pay for a cell twice and overspend a budget."""
 
 from __future__ import annotations
 
@@ -12,14 +12,20 @@ from famnb.record import schema
 
 
 class RunLock:
-    """A lock beside the ledger for one experiment; it goes with its process, however that ends."""
+    """A lock file beside the ledger for one experiment; the operating system frees it when its process ends.
+
+    It is SQLite's own file lock, which is alike on every platform and between threads too, and is the lock that the
+    ledger beside it needs anyway. filelock (4.2) was weighed: it would leave its file behind after every run, and where
+    the file system has no `flock` it falls back to a marker file, which a killed process does not remove.
+    """
 
     def __init__(self, ledger: Path, name: str) -> None:
-        """Take it; InvalidRequest where another run has it, LedgerError where there can be none."""
-        mark = hashlib.blake2b(name.encode(), digest_size=6).hexdigest()
-        self._path = ledger.with_name(f"{ledger.name}-run-{mark}")
+        """Take the lock. Raises InvalidRequest if another run has it, LedgerError if the file cannot be made."""
+        # A digest, because a name may hold what no file name may.
+        digest = hashlib.blake2b(name.encode(), digest_size=6).hexdigest()
+        self._path = ledger.with_name(f"{ledger.name}-run-{digest}")
         while True:
-            # SQLite's lock, since it works alike on every platform and between threads; nothing is ever written.
+            # No wait: a run that is under way may take hours. Nothing is ever written to this database.
             self._connection = sqlite3.connect(self._path, timeout=0, isolation_level=None, check_same_thread=False)
             try:
                 self._connection.execute("BEGIN EXCLUSIVE")
@@ -32,10 +38,13 @@ class RunLock:
                 ) from error
             if self._path.exists():
                 return
-            self._connection.close()  # its last holder deleted it between our opening and locking it
+            # Its last holder deleted the file after we opened it: what we locked is no longer what others would open.
+            self._connection.close()
 
     def release(self) -> None:
-        """Let others run it."""
-        with contextlib.suppress(OSError):  # where a file that is open cannot be deleted it stays, empty
+        """Let others run the experiment."""
+        # Before the lock is freed, so that nobody locks a file that is about to go. Windows cannot delete an open file;
+        # there it stays, empty.
+        with contextlib.suppress(OSError):
             self._path.unlink()
         self._connection.close()

@@ -1,13 +1,9 @@
-"""The schedule of a run: one thread that starts calls within concurrency, rate and budget, and counts how they end.
+"""The run of an experiment: a thread that starts calls within concurrency, rate and budget, and counts how they end.
 
-todo ── warm-ups over? ── due by the rate? ── fits the budget? ── executor ── over ── counted
-                                              └ no, and nothing in flight: stopped by the budget
+todo ── warm-ups over? ── due by the rate? ── ledger writable? ── fits the budget? ── executor ── on_done ── counted
+                                                                  └ no, and nothing in flight: stopped by the budget
 
-What carries a call is the executor's business; nothing of a call stays here once it is over.
-
-MERGED: What a run is given: cells, who carries their calls, and within which limits; running them is left to
-`runner`.
-MERGED: What a run has counted so far: its calls by how they ended, by variant and by error, and what they cost.
+An executor carries the calls; a run keeps nothing of a call that is over but its counts.
 """
 
 from __future__ import annotations
@@ -23,48 +19,58 @@ from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from decimal import Decimal
 
 from famnb.errors import Interrupted, LedgerError
-from famnb.experiment.budget import Budget, Outcome
+from famnb.experiment.budget import Budget, CallOutcome
 from famnb.experiment.executor import Executor, Stop
 from famnb.experiment.plan import Cell
-from famnb.experiment.progress import Progress, RunReport, Shutdown
+from famnb.experiment.progress import Progress, RunReport, StopReason
+
+RECENT = 1000
+"""Latest answers of a variant over which its median is taken, so that a run of any length needs bounded memory."""
+GRACE_S = 20.0
+"""How long an interrupt waits for stopped calls to be recorded."""
+LEDGER_RETRY_S = 0.5
+"""Seconds between two looks at a ledger that cannot be written."""
+PATIENCE_S = 60.0
+"""How long a run waits for a ledger that cannot be written before it gives up."""
+TRIES = 3
+"""How often one run carries a cell at most when the workers that carry its calls are lost.
+
+More than once, since workers come and go; not for ever, since a cell that kills its worker would kill all of them.
+"""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What is to be run, and how."""
+    """What a run is given: its cells, who carries their calls, and within which limits."""
 
     name: str
-    """The experiment."""
+    """The experiment's name."""
     todo: Sequence[Cell]
     """The cells to run, in their order."""
     planned: int
-    """Cells of the whole plan."""
+    """Number of cells of the whole plan."""
     failed_before: int = 0
-    """Of the cells that are left alone, those that failed earlier."""
+    """How many of the cells that are left alone failed earlier."""
     variants: Sequence[str] = ()
-    """Labels in the order in which they are shown; of others, the order of their cells."""
+    """Labels in the order in which they are shown; variants that are not in it follow in the order of their cells."""
     executor: Executor
     concurrency: int
     """Calls in flight at most."""
     rate: float | None
-    """Calls started a second at most; None does not limit."""
-    purse: Budget | None
-    """The budget; None does not limit."""
+    """Calls started a second at most; None for no limit."""
+    budget: Budget | None
+    """None for no limit."""
     replayed: MutableMapping[str, str] = dataclasses.field(default_factory=dict)
-    """Where to note which recorded call answered a cell."""
-    unrecorded: Callable[[], int] = lambda: 0
-    """How many records could not be written: while there are some no call starts, since it would be paid for again."""
+    """Filled with the id of the recorded call that answered a cell, by the cell's key."""
+    count_unrecorded: Callable[[], int] = lambda: 0
+    """Returns how many records could not be written: no call starts meanwhile, since it would be paid for again."""
     finish: Callable[[], object] = lambda: None
-    """Called on the schedule's thread once nothing runs any more."""
-
-
-LATEST = 1000
-"""Answers of a variant over which its median is taken: a run of any length needs no more memory than one of these."""
+    """Called on the run's thread once nothing runs any more."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class VariantProgress:
-    """What a run has had of one variant."""
+    """The state of one variant of a run."""
 
     label: str
     planned: int
@@ -73,15 +79,15 @@ class VariantProgress:
     """Cells answered, whole or cut short by their token cap."""
     failed: int
     ttft_s: float | None
-    """The median time to first token of the latest answers, in seconds, warm-ups left out; None before there is one."""
+    """Median time to first token of the latest answers in seconds, warm-ups left out; None before there is one."""
 
 
 class _VariantTally:
-    """The same while it is counted."""
+    """The counts behind a VariantProgress."""
 
     def __init__(self) -> None:
         self.planned = self.answered = self.failed = 0
-        self.times: collections.deque[float] = collections.deque(maxlen=LATEST)
+        self.times: collections.deque[float] = collections.deque(maxlen=RECENT)
 
 
 class Tally:
@@ -92,7 +98,7 @@ class Tally:
         self.unpriced = 0
         """Answered cells whose cost is not known."""
         self.spent: Decimal | None = None
-        """The high end of what ended calls cost; None while no cost is known."""
+        """The high end of the cost of ended calls; None while no cost is known."""
         self.lost = 0
         """Calls cut off because the worker that carried them was lost."""
         self.simulated = False
@@ -104,41 +110,41 @@ class Tally:
             self._variants.setdefault(cell.variant.label, _VariantTally()).planned += 1
 
     @property
-    def ended(self) -> int:
-        """Cells whose call is over."""
+    def cells_over(self) -> int:
+        """Number of cells whose call is over."""
         return self.completed + self.failed + self.cancelled
 
     @property
     def variants(self) -> tuple[VariantProgress, ...]:
-        """What has come of each variant of which there is anything to run."""
+        """The state of each variant that has cells to run."""
         return tuple(
             VariantProgress(
                 label=label,
-                planned=own.planned,
-                answered=own.answered,
-                failed=own.failed,
-                ttft_s=statistics.median(own.times) if own.times else None,
+                planned=tally.planned,
+                answered=tally.answered,
+                failed=tally.failed,
+                ttft_s=statistics.median(tally.times) if tally.times else None,
             )
-            for label, own in self._variants.items()
-            if own.planned
+            for label, tally in self._variants.items()
+            if tally.planned
         )
 
-    def add(self, cell: Cell, outcome: Outcome, *, again: bool = False) -> None:
-        """A cell's call is over; `again` says that the cell is not, since it is run again."""
-        own = self._variants[cell.variant.label]
-        self.lost += outcome.lost
+    def add(self, cell: Cell, outcome: CallOutcome, *, runs_again: bool = False) -> None:
+        """Count a call that is over; `runs_again` if its cell is not, because it is run again."""
+        variant = self._variants[cell.variant.label]
+        self.lost += outcome.is_lost
         match outcome.status:
-            case _ if again:
+            case _ if runs_again:
                 pass
             case "completed" | "incomplete":
                 self.completed += 1
-                own.answered += 1
+                variant.answered += 1
                 self.unpriced += outcome.high is None and not outcome.replayed
                 if outcome.ttft_s is not None and not cell.warmup:
-                    own.times.append(outcome.ttft_s)
-            case _ if outcome.failed:
+                    variant.times.append(outcome.ttft_s)
+            case _ if outcome.is_failure:
                 self.failed += 1
-                own.failed += 1
+                variant.failed += 1
                 self.errors[outcome.error or "no reason given"] += 1
             case _:
                 self.cancelled += 1
@@ -148,16 +154,6 @@ class Tally:
             self.spent = (self.spent or Decimal()) + outcome.high
 
 
-GRACE_S = 20.0
-"""How long an interrupt waits for stopped calls to be recorded."""
-HELD_S = 0.5
-"""Between two looks at a ledger that cannot be written."""
-PATIENCE_S = 60.0
-"""How long it is waited for before the run is given up."""
-TRIES = 3
-"""How often a cell is run at most in one run when the workers that carry its calls are lost."""
-
-
 class Run:
     """A run under way: `progress` at any time, `stop()` from any thread, `wait()` for its report."""
 
@@ -165,16 +161,17 @@ class Run:
         self._job = job
         self._todo = collections.deque(job.todo)
         self._running: dict[str, Stop] = {}
-        self._warming = 0
+        self._warmups_running = 0
         self._cells: dict[str, Cell] = {}
-        self._lost: collections.Counter[str] = collections.Counter()
-        self._ended: queue.SimpleQueue[tuple[str, Outcome] | None] = queue.SimpleQueue()
+        self._times_lost: collections.Counter[str] = collections.Counter()
+        # A call's end and a stop come from other threads; both wake the run's own, which alone changes what follows.
+        self._outcomes: queue.SimpleQueue[tuple[str, CallOutcome] | None] = queue.SimpleQueue()
         self._skipped = job.planned - len(job.todo)
         self._tally = Tally(job.todo, job.variants)
         self._lock = threading.Lock()
-        self._stopped_by: Shutdown | None = None
-        self._due = self._began = time.monotonic()
-        self._held_since: float | None = None
+        self._stopped_by: StopReason | None = None
+        self._next_start = self._start_time = time.monotonic()
+        self._unwritable_since: float | None = None
         self._elapsed_s: float | None = None
         self._failure: BaseException | None = None
         self._over = threading.Event()
@@ -188,12 +185,12 @@ class Run:
 
     @property
     def progress(self) -> Progress:
-        """How far it is; safe from any thread."""
+        """Its state now; safe from any thread."""
         with self._lock:
             tally, running = copy.copy(self._tally), len(self._running)
-        elapsed = self._elapsed_s if self._elapsed_s is not None else time.monotonic() - self._began
-        left = self._job.planned - self._skipped - tally.ended
-        over = self._over.is_set()
+        elapsed = self._elapsed_s if self._elapsed_s is not None else time.monotonic() - self._start_time
+        left = self._job.planned - self._skipped - tally.cells_over
+        is_over = self._over.is_set()
         return Progress(
             total=self._job.planned,
             before=self._skipped,
@@ -205,13 +202,13 @@ class Run:
             unpriced=tally.unpriced,
             simulated=tally.simulated,
             elapsed_s=elapsed,
-            eta_s=0.0 if over else left * elapsed / tally.ended if tally.ended else None,
-            over=over,
+            eta_s=0.0 if is_over else left * elapsed / tally.cells_over if tally.cells_over else None,
+            over=is_over,
         )
 
     @property
     def variants(self) -> tuple[VariantProgress, ...]:
-        """What has come of each variant that it is to run; safe from any thread."""
+        """The state of each variant that it is to run; safe from any thread."""
         with self._lock:
             return self._tally.variants
 
@@ -223,28 +220,28 @@ class Run:
 
     @property
     def failure(self) -> BaseException | None:
-        """What broke it, which `wait` raises; None where nothing did."""
+        """The exception that broke it, which `wait` raises; None if none did."""
         return self._failure
 
     @property
     def report(self) -> RunReport:
-        """What it has come to."""
-        now, purse = self.progress, self._job.purse
+        """Its result so far."""
+        progress, budget = self.progress, self._job.budget
         return RunReport(
             name=self._job.name,
-            planned=now.total,
-            completed=now.completed,
-            failed=now.failed,
-            cancelled=now.cancelled,
-            skipped=now.before,
+            planned=progress.total,
+            completed=progress.completed,
+            failed=progress.failed,
+            cancelled=progress.cancelled,
+            skipped=progress.before,
             failed_before=self._job.failed_before,
-            simulated=now.simulated,
+            simulated=progress.simulated,
             lost=self._tally.lost,
-            spent_usd=now.spent_usd,
-            unpriced=now.unpriced,
-            counted_usd=None if purse is None else purse.counted,
-            budget_usd=None if purse is None else purse.limit,
-            elapsed_s=now.elapsed_s,
+            spent_usd=progress.spent_usd,
+            unpriced=progress.unpriced,
+            counted_usd=None if budget is None else budget.counted,
+            budget_usd=None if budget is None else budget.limit,
+            elapsed_s=progress.elapsed_s,
             stopped_by=self._stopped_by,
         )
 
@@ -256,33 +253,33 @@ class Run:
         self._stop("stop")
 
     def over(self, timeout: float | None = None) -> bool:
-        """Wait, at most `timeout` seconds; whether it is over."""
+        """Wait, at most `timeout` seconds; return whether it is over."""
         return self._over.wait(timeout)
 
     def wait(self, timeout: float | None = None) -> RunReport:
-        """Wait, at most `timeout` seconds, and return what it has come to; raises what broke the run.
+        """Wait, at most `timeout` seconds, and return the report; raises what broke the run.
 
         An interrupt stops the run, keeps all that had come, and is raised as `Interrupted`.
         """
         try:
             self._over.wait(timeout)
         except KeyboardInterrupt:
-            raise self.interrupted() from None
+            raise self.interrupt() from None
         if self._failure is not None:
             raise self._failure
         return self.report
 
-    def interrupted(self) -> Interrupted:
-        """Stop for an interrupt, wait until what was in flight is recorded, and say how far it came."""
+    def interrupt(self) -> Interrupted:
+        """Stop it, wait until what was in flight is recorded, and return the error to raise, with the report."""
         self._stop("interrupt")
         self._over.wait(GRACE_S)
         return Interrupted(str(self.report))
 
-    def _stop(self, why: Shutdown) -> None:
+    def _stop(self, reason: StopReason) -> None:
         with self._lock:
             if not self._over.is_set():
-                self._stopped_by = self._stopped_by or why
-        self._ended.put(None)
+                self._stopped_by = self._stopped_by or reason
+        self._outcomes.put(None)
 
     def _work(self) -> None:
         try:
@@ -291,96 +288,112 @@ class Run:
             self._failure = failure
             self._drain()
         finally:
-            self._elapsed_s = time.monotonic() - self._began
+            self._elapsed_s = time.monotonic() - self._start_time
+            # Before waiters wake: whoever runs the experiment again needs its lock and its workers free.
             self._job.finish()
             self._over.set()
 
     def _schedule(self) -> None:
-        stopped = False
-        while self._running or (self._todo and self._stopped_by is None):
-            self._fill()
-            if self._stopped_by in ("stop", "interrupt") and not stopped:
-                stopped = True
+        calls_stopped = False
+        while self._has_work():
+            self._start_calls()
+            # A run that its budget stops lets calls in flight end: their cost is reserved already.
+            if self._stopped_by in ("stop", "interrupt") and not calls_stopped:
+                calls_stopped = True
+                # Backwards, so that no call that waits for a place gets that of one that was just stopped.
                 for stop in reversed(self._running.values()):
                     stop()
-            if self._running or (self._todo and self._stopped_by is None):
-                self._take()
+            if self._has_work():
+                self._count_outcomes()
+
+    def _has_work(self) -> bool:
+        return bool(self._running) or (bool(self._todo) and self._stopped_by is None)
 
     def _drain(self) -> None:
-        """Something broke: end what is in flight and wait until it is recorded."""
+        """End the calls in flight and wait until they are recorded, because something broke."""
         for stop in list(self._running.values()):
             stop()
         while self._running:
-            self._take()
+            self._count_outcomes()
 
-    def _fill(self) -> None:
-        """Start what may start now."""
+    def _start_calls(self) -> None:
+        """Start every call that may start now."""
         job = self._job
         while self._todo and self._stopped_by is None and len(self._running) < job.concurrency:
             cell = self._todo[0]
-            if (self._warming and not cell.warmup) or self._due > time.monotonic():
+            if (self._warmups_running and not cell.warmup) or self._next_start > time.monotonic():
                 return
-            if self._held():
+            if self._waits_for_ledger():
                 return
-            if job.purse is not None and not job.purse.fits(cell.key):
+            if job.budget is not None and not job.budget.fits(cell.key):
+                # While calls are in flight there is hope: they may cost less than was reserved for them.
                 if not self._running:
                     self._stopped_by = "budget"
                 return
             self._todo.popleft()
             self._start(cell)
 
-    def _held(self) -> bool:
-        """Whether calls cannot be recorded just now; LedgerError once nothing runs and that has lasted too long."""
-        left, now = self._job.unrecorded(), time.monotonic()
-        if not left:
-            self._held_since = None
+    def _waits_for_ledger(self) -> bool:
+        """Whether calls cannot be recorded now. Raises LedgerError once nothing runs and that has lasted too long."""
+        unrecorded, now = self._job.count_unrecorded(), time.monotonic()
+        if not unrecorded:
+            self._unwritable_since = None
             return False
-        self._held_since = self._held_since or now
-        if now - self._held_since > PATIENCE_S and not self._running:
+        self._unwritable_since = self._unwritable_since or now
+        if now - self._unwritable_since > PATIENCE_S and not self._running:
             raise LedgerError(
-                f"{self._job.name} was stopped since its ledger cannot be written: {left:,} records wait in memory. "
+                f"{self._job.name} was stopped since its ledger cannot be written: "
+                f"{unrecorded:,} records wait in memory. "
                 "Make room or unlock the file, then run() again in this process, so that nothing is paid for twice"
             )
         return True
 
     def _start(self, cell: Cell) -> None:
         job = self._job
-        if job.purse is not None:
-            job.purse.reserve(cell.key)
+        if job.budget is not None:
+            job.budget.reserve(cell.key)
         if job.rate is not None:
-            self._due = max(self._due, time.monotonic() - 1 / job.rate) + 1 / job.rate
-        self._warming += cell.warmup
+            # Counted from when the call was due, at most one interval back: a late wake-up slows nothing down, and
+            # after a pause calls do not come in a burst.
+            interval = 1 / job.rate
+            self._next_start = max(self._next_start, time.monotonic() - interval) + interval
+        self._warmups_running += cell.warmup
         self._cells[cell.key] = cell
-        key, ended = cell.key, self._ended
-        stop = job.executor.start(cell, labels=cell.labels(job.name), over=lambda outcome: ended.put((key, outcome)))
+        key, outcomes = cell.key, self._outcomes
+        stop = job.executor.start(
+            cell, labels=cell.labels(job.name), on_done=lambda outcome: outcomes.put((key, outcome))
+        )
         with self._lock:
             self._running[key] = stop
 
-    def _take(self) -> None:
-        """Wait for a call to end, a stop, or the moment when the next call is due; count what has ended."""
-        wait = self._due - time.monotonic()
-        waiting = self._todo and wait > 0 and len(self._running) < self._job.concurrency
+    def _count_outcomes(self) -> None:
+        """Wait for a call to end, a stop, or the time of the next start; count every call that has ended."""
+        until_start = self._next_start - time.monotonic()
+        has_room = self._todo and len(self._running) < self._job.concurrency
+        if has_room and until_start > 0:
+            timeout: float | None = until_start
+        else:
+            timeout = None if self._unwritable_since is None else LEDGER_RETRY_S
         try:
-            held = None if self._held_since is None else HELD_S
-            ended = self._ended.get(timeout=max(wait, 0.0) if waiting else held)
+            ended = self._outcomes.get(timeout=timeout)
             while True:
                 if ended is not None:
                     self._count(*ended)
-                ended = self._ended.get_nowait()
+                ended = self._outcomes.get_nowait()
         except queue.Empty:
             return
 
-    def _count(self, key: str, outcome: Outcome) -> None:
+    def _count(self, key: str, outcome: CallOutcome) -> None:
         cell = self._cells.pop(key)
-        self._warming -= cell.warmup
+        self._warmups_running -= cell.warmup
         if outcome.replayed and outcome.call_id is not None:
             self._job.replayed[key] = outcome.call_id
-        if self._job.purse is not None:
-            self._job.purse.settle(key, outcome)
-        self._lost.update([key] * outcome.lost)
-        again = outcome.lost and self._lost[key] < TRIES and self._stopped_by is None
-        if again:
+        if self._job.budget is not None:
+            self._job.budget.settle(key, outcome)
+        self._times_lost.update([key] * outcome.is_lost)
+        runs_again = outcome.is_lost and self._times_lost[key] < TRIES and self._stopped_by is None
+        if runs_again:
             self._todo.appendleft(cell)
         with self._lock:
             del self._running[key]
-            self._tally.add(cell, outcome, again=again)
+            self._tally.add(cell, outcome, runs_again=runs_again)

@@ -1,6 +1,6 @@
-"""A score: a number about one answer, or none, and in a few words why.
+"""Scores, and the classes of the scorers that need no call; `scorers.py` has the functions that make them.
 
-MERGED: The values behind the scorers that need no call: each with its name, its key, and what it says of an answer.
+A scorer's `key` identifies it and how it scores: a score is kept under it and made again when it changes.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from famnb.request import structured_output
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Score:
-    """What a scorer says of one answer."""
+    """The score of one answer, and why."""
 
     value: float | None
     """The score, in the scorer's own unit, more being better; None where there is none."""
     detail: str = ""
-    """In words: what was found, or why there is no score."""
+    """In words: what the score comes from, or why there is none."""
 
 
 Span: TypeAlias = tuple[float, float]
 """The lowest and the highest score there can be."""
 YES_NO: Span = (0.0, 1.0)
-HEAD = 80
-"""Characters of a text that a detail shows."""
+DETAIL_CHARS = 80
+"""Characters of a text that a detail shows: about a line."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Exact:
-    """Whether the answer is the expected text."""
+class ExactScorer:
+    """Scores whether the answer is the expected text."""
 
     span: ClassVar = YES_NO
     name: str
@@ -50,25 +50,24 @@ class Exact:
 
     @property
     def key(self) -> str:
-        """What identifies it and how it scores."""
         return f"{self.name}#{fingerprint(self.expected, self.slot, self.strip, self.casefold)}"
 
     def score(self, reply: Reply, prompt: Prompt) -> Score:
-        """1 if it is, else 0."""
+        """Return 1 if it is, else 0."""
         if self.expected is None and self.slot not in prompt.slots:
             return Score(None, f"the prompt has no {self.slot!r}")
         expected = str(prompt.slots[self.slot]) if self.expected is None else self.expected
-        alike = self._plain(reply.text) == self._plain(expected)
-        return Score(float(alike), "" if alike else f"expected {expected:.{HEAD}}")
+        is_equal = self._normalize(reply.text) == self._normalize(expected)
+        return Score(float(is_equal), "" if is_equal else f"expected {expected:.{DETAIL_CHARS}}")
 
-    def _plain(self, text: str) -> str:
+    def _normalize(self, text: str) -> str:
         text = text.strip() if self.strip else text
         return text.casefold() if self.casefold else text
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Regex:
-    """Whether the answer holds a match."""
+class RegexScorer:
+    """Scores whether the answer holds a match of a regular expression."""
 
     span: ClassVar = YES_NO
     name: str
@@ -76,57 +75,54 @@ class Regex:
 
     @property
     def key(self) -> str:
-        """What identifies it and how it scores."""
         return f"{self.name}#{fingerprint(self.pattern.pattern, self.pattern.flags)}"
 
     def score(self, reply: Reply, prompt: Prompt) -> Score:  # noqa: ARG002 - as every scorer
-        """1 if it does, else 0."""
-        found = self.pattern.search(reply.text)
-        return Score(float(found is not None), f"found {found[0]:.{HEAD}}" if found else "no match")
+        """Return 1 if it does, else 0."""
+        match = self.pattern.search(reply.text)
+        return Score(float(match is not None), f"found {match[0]:.{DETAIL_CHARS}}" if match else "no match")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Typed:
-    """Whether the answer is JSON of a type."""
+class TypeScorer:
+    """Scores whether the answer is JSON of a Python type."""
 
     span: ClassVar = YES_NO
     name: str
-    kind: Any
+    type: Any
 
     @property
     def key(self) -> str:
-        """What identifies it and how it scores."""
-        form = json.dumps(structured_output.answer_format(self.kind)["schema"], sort_keys=True)
-        return f"{self.name}#{fingerprint(form)}"
+        schema = json.dumps(structured_output.answer_format(self.type)["schema"], sort_keys=True)
+        return f"{self.name}#{fingerprint(schema)}"
 
     def score(self, reply: Reply, prompt: Prompt) -> Score:  # noqa: ARG002 - as every scorer
-        """1 if it is, else 0."""
+        """Return 1 if it is, else 0."""
         try:
-            structured_output.read(reply.text, self.kind)
+            structured_output.read(reply.text, self.type)
         except pydantic.ValidationError as error:
             first = error.errors(include_url=False)[0]
-            place = ".".join(map(str, first["loc"]))
-            return Score(0.0, ": ".join(words for words in (place, first["msg"]) if words))
+            location = ".".join(map(str, first["loc"]))
+            return Score(0.0, ": ".join(part for part in (location, first["msg"]) if part))
         return Score(1.0)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Valid:
-    """Whether the answer is JSON that a JSON Schema allows."""
+class JsonSchemaScorer:
+    """Scores whether the answer is JSON that a JSON Schema allows."""
 
     span: ClassVar = YES_NO
     name: str
     schema: str
-    """As canonical JSON."""
+    """As JSON with sorted keys, which `key` digests."""
     validator: Any = dataclasses.field(repr=False, compare=False)
 
     @property
     def key(self) -> str:
-        """What identifies it and how it scores."""
         return f"{self.name}#{fingerprint(self.schema)}"
 
     def score(self, reply: Reply, prompt: Prompt) -> Score:  # noqa: ARG002 - as every scorer
-        """1 if it is, else 0."""
+        """Return 1 if it is, else 0."""
         try:
             value = json.loads(reply.text)
         except ValueError as error:
@@ -138,8 +134,8 @@ class Valid:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Function:
-    """Whatever a Python function makes of the answer."""
+class FunctionScorer:
+    """Scores by a Python function of the answer."""
 
     name: str
     call: Callable[..., Any]
@@ -147,16 +143,16 @@ class Function:
 
     @property
     def key(self) -> str:
-        """What identifies it and how it scores: its code and its constants too, so that a changed one scores anew."""
+        """Its name, and a digest of its code and constants, so that a changed function scores anew."""
         return f"{self.name}#{fingerprint(self.call)}"
 
     def score(self, reply: Reply, prompt: Prompt) -> Score:
-        """What it returns."""
-        return as_score(self.call(reply, prompt) if self.takes_prompt else self.call(reply))
+        """Return the function's result as a score."""
+        return to_score(self.call(reply, prompt) if self.takes_prompt else self.call(reply))
 
 
-def as_score(value: Any) -> Score:
-    """What a function returned, as a score."""
+def to_score(value: Any) -> Score:
+    """Return what a function returned as a score; what is no finite number is no score."""
     match value:
         case Score():
             return value
@@ -166,5 +162,5 @@ def as_score(value: Any) -> Score:
             try:
                 number = float(value)
             except (TypeError, ValueError):
-                return Score(None, f"expected a number, got {value!r:.{HEAD}}")
+                return Score(None, f"expected a number, got {value!r:.{DETAIL_CHARS}}")
             return Score(number) if math.isfinite(number) else Score(None, f"expected a finite number, got {number}")

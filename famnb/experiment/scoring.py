@@ -1,4 +1,4 @@
-"""Scoring recorded answers: what is not scored yet is, each score is kept at once, and a judge is never paid twice."""
+"""One round of scoring of recorded answers: what has no score yet gets one, and each score is kept at once."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Any
 
 from famnb.errors import Interrupted
 from famnb.experiment import votes
-from famnb.experiment.fingerprint import Keys
+from famnb.experiment.fingerprint import ScoreKeys
 from famnb.experiment.judge import Judge, Letter
-from famnb.experiment.judge_runner import TAG, Jury
+from famnb.experiment.judge_runner import TAG, JudgeRunner
 from famnb.experiment.plan import Cell
-from famnb.experiment.prompts import KEPT
+from famnb.experiment.prompts import EXPECTED_SLOT
 from famnb.experiment.resume import ANSWERED
-from famnb.experiment.scorers import Scorer, scored
+from famnb.experiment.scorers import Scorer, apply_scorer
 from famnb.record import Ledger, ratings
 from famnb.record.ratings import Scored, Voted
 from famnb.reply import Reply
 from famnb.request import Request
 
 BATCH = 200
-"""Scores that are kept in one go."""
+"""Scores that are written in one transaction: an interrupt loses none, and a long round does not wait for each."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer of an experiment."""
+class AnsweredCell:
+    """A cell of an experiment with the call that answered it."""
 
     cell: Cell
     call_id: str
@@ -35,10 +35,10 @@ class Answer:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreReport:
-    """What a round of scoring came to."""
+    """The result of a round of scoring; each mapping is by the scorer's name."""
 
     scored: Mapping[str, int]
-    """For each scorer, the answers (for a judge of pairs the verdicts) that it scored in this round."""
+    """Answers (for a judge of pairs: verdicts) that it scored in this round."""
     missing: Mapping[str, int]
     """Of these, those that came to nothing; `again=True` tries them again."""
     trouble: Mapping[str, str]
@@ -55,10 +55,10 @@ class ScoreReport:
     __repr__ = __str__
 
     def _line(self, name: str) -> str:
-        lost = f", {self.missing[name]:,} of them came to nothing" if self.missing[name] else ""
-        why = f"; calls failed: {self.trouble[name]}" if name in self.trouble else ""
-        left = f"; {self.unpaid[name]:,} more could pass the budget" if name in self.unpaid else ""
-        return f"{name}: {self.scored[name]:,} scored now{lost}{why}{left}"
+        missing = f", {self.missing[name]:,} of them came to nothing" if self.missing[name] else ""
+        trouble = f"; calls failed: {self.trouble[name]}" if name in self.trouble else ""
+        unpaid = f"; {self.unpaid[name]:,} more could pass the budget" if name in self.unpaid else ""
+        return f"{name}: {self.scored[name]:,} scored now{missing}{trouble}{unpaid}"
 
 
 class Scoring:
@@ -66,88 +66,94 @@ class Scoring:
 
     def __init__(
         self,
-        answers: Sequence[Answer],
+        answers: Sequence[AnsweredCell],
         *,
         name: str,
         ledger: Ledger,
         again: bool,
-        jury: Jury,
+        judge_runner: JudgeRunner,
     ) -> None:
         self._answers = answers
         self._name = name
         self._ledger = ledger
         self._again = again
-        self._jury = jury
-        self._made: Counter[str] = Counter()
-        self._lost: Counter[str] = Counter()
+        self._judge_runner = judge_runner
+        self._scored: Counter[str] = Counter()
+        self._missing: Counter[str] = Counter()
         self._trouble: dict[str, str] = {}
 
     def score(self, scorers: Iterable[Scorer | Judge]) -> ScoreReport:
         """Have every scorer score what it has not scored yet, with `again` also what came to nothing."""
-        given = tuple(scorers)
-        judges = [one for one in given if isinstance(one, Judge)]
-        self._plain([one for one in given if not isinstance(one, Judge)])
+        scorers = tuple(scorers)
+        judges = [scorer for scorer in scorers if isinstance(scorer, Judge)]
+        # First those that cost nothing: an interrupt or an empty budget while judges are asked leaves them done.
+        self._score_locally([scorer for scorer in scorers if not isinstance(scorer, Judge)])
         for judge in judges:
             (self._compare if judge.pairwise else self._grade)(judge)
-        found = ratings.votes(self._ledger, self._name) if judges else []
+        votes_cast = ratings.votes(self._ledger, self._name) if judges else []
         cells = [answer.cell for answer in self._answers]
         return ScoreReport(
-            scored={one.name: self._made[one.name] for one in given},
-            missing={one.name: self._lost[one.name] for one in given},
+            scored={scorer.name: self._scored[scorer.name] for scorer in scorers},
+            missing={scorer.name: self._missing[scorer.name] for scorer in scorers},
             trouble=self._trouble,
-            unpaid={name: count for name, count in self._jury.unpaid.items() if count},
+            unpaid={name: count for name, count in self._judge_runner.unpaid.items() if count},
             consistency={
-                one.name: votes.consistency(found, cells, voter=voter_of(one)) for one in judges if one.pairwise
+                judge.name: votes.consistency(votes_cast, cells, voter=judge_voter(judge))
+                for judge in judges
+                if judge.pairwise
             },
         )
 
-    def _plain(self, scorers: Sequence[Scorer]) -> None:
-        """Scorers that need no call: each reply is read once for all of them."""
-        todo = self._unscored(scorers)
-        answers = {answer.call_id: answer for answer in self._answers if any(answer in some for some in todo.values())}
-        kept: list[Scored] = []
+    def _score_locally(self, scorers: Sequence[Scorer]) -> None:
+        """Apply scorers that need no call; each reply is read once for all of them."""
+        todo = self._find_unscored(scorers)
+        answers = {answer.call_id: answer for answer in self._answers if any(answer in keys for keys in todo.values())}
+        pending: list[Scored] = []
         try:
             for call in self._ledger.each(answers):
                 answer = answers[call.call_id]
-                for one in (one for one in scorers if answer in todo[one.name]):
-                    score = scored(one, call.reply, answer.cell.prompt)
-                    self._count(one.name, score.value is None)
-                    key = todo[one.name][answer]
-                    kept.append(Scored(call_id=call.call_id, scorer=key, value=score.value, detail=score.detail))
-                if len(kept) >= BATCH:
-                    ratings.keep(self._ledger, kept)
-                    kept = []
+                for scorer in (scorer for scorer in scorers if answer in todo[scorer.name]):
+                    score = apply_scorer(scorer, call.reply, answer.cell.prompt)
+                    self._count(scorer.name, is_missing=score.value is None)
+                    key = todo[scorer.name][answer]
+                    pending.append(Scored(call_id=call.call_id, scorer=key, value=score.value, detail=score.detail))
+                if len(pending) >= BATCH:
+                    ratings.keep(self._ledger, pending)
+                    pending = []
         except KeyboardInterrupt:
-            raise Interrupted(f"{self._made.total():,} scores were made and are kept; the others follow") from None
+            raise Interrupted(f"{self._scored.total():,} scores were made and are kept; the others follow") from None
         finally:
-            if kept:
-                ratings.keep(self._ledger, kept)
+            if pending:
+                ratings.keep(self._ledger, pending)
 
     def _grade(self, judge: Judge) -> None:
-        keys = self._unscored([judge])[judge.name]
+        """Have a judge grade each answer that it has not graded."""
+        keys = self._find_unscored([judge])[judge.name]
         todo = list(keys)
-        texts = self._texts(todo)
+        texts = self._read_texts(todo)
         requests = [judge.grading(answer.cell.prompt, texts[answer.call_id]) for answer in todo]
-        for place, reply in self._jury.ask(judge, requests):
+        for index, reply in self._judge_runner.ask(judge, requests):
             score = judge.grade(reply)
-            self._count(judge.name, score.value is None)
-            if self._failed(judge, reply):
+            self._count(judge.name, is_missing=score.value is None)
+            if not self._is_verdict(judge, reply):
                 continue
-            mark = Scored(
-                call_id=todo[place].call_id,
-                scorer=keys[todo[place]],
+            grade = Scored(
+                call_id=todo[index].call_id,
+                scorer=keys[todo[index]],
                 value=score.value,
                 detail=score.detail,
                 judge_call_id=reply.call_id,
             )
-            ratings.keep(self._ledger, [mark])
+            # At once, since it was paid for.
+            ratings.keep(self._ledger, [grade])
 
     def _compare(self, judge: Judge) -> None:
-        voter = voter_of(judge)
-        for (left, right), reply in self._verdicts(judge, voter):
+        """Have a judge compare each pair of answers, both ways round, that it has not compared."""
+        voter = judge_voter(judge)
+        for (left, right), reply in self._ask_for_choices(judge, voter):
             letter, reason = judge.choice(reply)
-            self._count(judge.name, letter is None)
-            if self._failed(judge, reply):
+            self._count(judge.name, is_missing=letter is None)
+            if not self._is_verdict(judge, reply):
                 continue
             vote = Voted(
                 experiment=self._name,
@@ -160,92 +166,97 @@ class Scoring:
             )
             ratings.keep(self._ledger, [vote])
 
-    def _verdicts(self, judge: Judge, voter: str) -> Iterator[tuple[tuple[Answer, Answer], Reply]]:
-        """The judge's replies on the pairs, both ways round, that it was not asked of in these very words."""
-        by_key = {answer.cell.key: answer for answer in self._answers}
-        known = {
+    def _ask_for_choices(self, judge: Judge, voter: str) -> Iterator[tuple[tuple[AnsweredCell, AnsweredCell], Reply]]:
+        """Yield the judge's replies on the pairs, both ways round, for which there is no verdict on this request."""
+        answers = {answer.cell.key: answer for answer in self._answers}
+        verdicts = {
             (vote.left_cell, vote.right_cell): vote.judge_call_id
             for vote in ratings.votes(self._ledger, self._name)
             if vote.voter == voter and not (self._again and vote.winner == "skip")
         }
+        # Votes are kept by cell, and a cell's key says nothing of `expected`, which the judge is shown and the user may
+        # correct: only the request itself tells whether such a verdict still stands.
         pairs = [
-            (by_key[left.key], by_key[right.key])
+            (answers[left.key], answers[right.key])
             for first, second in votes.pairs(answer.cell for answer in self._answers)
             for left, right in ((first, second), (second, first))
-            if (left.key, right.key) not in known or KEPT in left.prompt.slots
+            if (left.key, right.key) not in verdicts or EXPECTED_SLOT in left.prompt.slots
         ]
-        texts = self._texts(answer for pair in pairs for answer in pair)
-        requests = [judge.comparing(a.cell.prompt, texts[a.call_id], texts[b.call_id]) for a, b in pairs]
-        asked = {row["id"]: row["request_key"] for row in self._ledger.select("tag = ?", (TAG,))} if pairs else {}
+        texts = self._read_texts(answer for pair in pairs for answer in pair)
+        requests = [
+            judge.comparing(left.cell.prompt, texts[left.call_id], texts[right.call_id]) for left, right in pairs
+        ]
+        judged = {row["id"]: row["request_key"] for row in self._ledger.select("tag = ?", (TAG,))} if pairs else {}
 
-        def stands(pair: tuple[Answer, Answer], request: Request) -> bool:
-            """Whether there is a verdict on this very request; one whose call is gone counts as such."""
-            place = pair[0].cell.key, pair[1].cell.key
-            return place in known and asked.get(known[place] or "", request.key()) == request.key()
+        def has_verdict(pair: tuple[AnsweredCell, AnsweredCell], request: Request) -> bool:
+            """Whether there is a verdict on this very request; one whose call was pruned counts as such."""
+            cells = pair[0].cell.key, pair[1].cell.key
+            return cells in verdicts and judged.get(verdicts[cells] or "", request.key()) == request.key()
 
-        todo = [each for each in zip(pairs, requests, strict=True) if not stands(*each)]
-        for place, reply in self._jury.ask(judge, [request for _, request in todo]):
-            yield todo[place][0], reply
+        todo = [
+            (pair, request) for pair, request in zip(pairs, requests, strict=True) if not has_verdict(pair, request)
+        ]
+        for index, reply in self._judge_runner.ask(judge, [request for _, request in todo]):
+            yield todo[index][0], reply
 
-    def _unscored(self, scorers: Sequence[Scorer | Judge]) -> dict[str, dict[Answer, str]]:
-        """For each scorer, by its name, the answers that it has not scored, each with the key of its score."""
+    def _find_unscored(self, scorers: Sequence[Scorer | Judge]) -> dict[str, dict[AnsweredCell, str]]:
+        """The answers that each scorer has not scored, with the key of the score to make, by the scorer's name."""
         known = {
-            (mark.scorer, mark.call_id)
-            for mark in ratings.scores(self._ledger, [answer.call_id for answer in self._answers])
-            if not (self._again and mark.value is None)
+            (score.scorer, score.call_id)
+            for score in ratings.scores(self._ledger, [answer.call_id for answer in self._answers])
+            if not (self._again and score.value is None)
         }
-        keys = Keys(scorers)
-        keyed = {
-            one.name: {answer: keys.key(one.name, answer.cell.prompt) for answer in self._answers} for one in scorers
-        }
-        return {
-            name: {answer: key for answer, key in own.items() if (key, answer.call_id) not in known}
-            for name, own in keyed.items()
-        }
+        keys = ScoreKeys(scorers)
+        todo: dict[str, dict[AnsweredCell, str]] = {}
+        for scorer in scorers:
+            by_answer = {answer: keys.key(scorer.name, answer.cell.prompt) for answer in self._answers}
+            todo[scorer.name] = {answer: key for answer, key in by_answer.items() if (key, answer.call_id) not in known}
+        return todo
 
-    def _texts(self, answers: Iterable[Answer]) -> dict[str, str]:
-        """The texts of answers, by their calls."""
-        wanted = dict.fromkeys(answer.call_id for answer in answers)
-        return {call.call_id: call.reply.text for call in self._ledger.each(wanted)}
+    def _read_texts(self, answers: Iterable[AnsweredCell]) -> dict[str, str]:
+        """The texts of answers, by the ids of their calls."""
+        call_ids = dict.fromkeys(answer.call_id for answer in answers)
+        return {call.call_id: call.reply.text for call in self._ledger.each(call_ids)}
 
-    def _count(self, name: str, lost: bool) -> None:
-        self._made[name] += 1
-        self._lost[name] += lost
+    def _count(self, name: str, *, is_missing: bool) -> None:
+        self._scored[name] += 1
+        self._missing[name] += is_missing
 
-    def _failed(self, judge: Judge, reply: Reply) -> bool:
-        """Whether a judge's call came to no answer at all; that is no verdict to keep, and is tried the next time."""
+    def _is_verdict(self, judge: Judge, reply: Reply) -> bool:
+        """Whether a judge's call was answered; if not, there is nothing to keep, and the next round asks again."""
         if reply.status in ANSWERED:
-            return False
+            return True
         self._trouble[judge.name] = str(reply.error or reply.status)
-        return True
+        return False
 
 
-def scores_of(
-    ledger: Ledger, name: str, scorers: Iterable[Scorer | Judge], answers: Sequence[Answer]
+def scores_by_cell(
+    ledger: Ledger, name: str, scorers: Iterable[Scorer | Judge], answers: Sequence[AnsweredCell]
 ) -> dict[str, dict[str, float]]:
-    """For each scorer the scores by cell; under `votes` those that people's votes make, where there are any."""
-    given = tuple(scorers)
-    found: dict[str, dict[str, float]] = {one.name: {} for one in given}
-    keys = Keys(given)
-    places = {
-        (keys.key(one.name, answer.cell.prompt), answer.call_id): (one.name, answer.cell.key)
-        for one in given
+    """Each scorer's scores by the cell's key; under `votes` those that people's votes make, if there are any."""
+    scorers = tuple(scorers)
+    keys = ScoreKeys(scorers)
+    targets = {
+        (keys.key(scorer.name, answer.cell.prompt), answer.call_id): (scorer.name, answer.cell.key)
+        for scorer in scorers
         for answer in answers
     }
-    for mark in ratings.scores(ledger, [answer.call_id for answer in answers]):
-        if (place := places.get((mark.scorer, mark.call_id))) and mark.value is not None:
-            found[place[0]][place[1]] = mark.value
-    cast, cells = ratings.votes(ledger, name), [answer.cell for answer in answers]
-    for one in given:
-        if isinstance(one, Judge) and one.pairwise:
-            found[one.name] = votes.shares(votes.duels(cast, cells, voter=voter_of(one)))
-    people = votes.shares(votes.duels(cast, cells))
-    return found | ({votes.PEOPLE: people} if people else {})
+    scores: dict[str, dict[str, float]] = {scorer.name: {} for scorer in scorers}
+    for score in ratings.scores(ledger, [answer.call_id for answer in answers]):
+        if (target := targets.get((score.scorer, score.call_id))) and score.value is not None:
+            scorer_name, cell_key = target
+            scores[scorer_name][cell_key] = score.value
+    votes_cast, cells = ratings.votes(ledger, name), [answer.cell for answer in answers]
+    for scorer in scorers:
+        if isinstance(scorer, Judge) and scorer.pairwise:
+            scores[scorer.name] = votes.shares(votes.duels(votes_cast, cells, voter=judge_voter(scorer)))
+    people = votes.shares(votes.duels(votes_cast, cells))
+    return scores | ({votes.VOTES_SCORE: people} if people else {})
 
 
-def voter_of(judge: Judge) -> str:
-    """The voter that a judge of pairs is."""
-    return f"{votes.JUDGE}{judge.key}"
+def judge_voter(judge: Judge) -> str:
+    """The voter under which a judge of pairs votes."""
+    return f"{votes.JUDGE_PREFIX}{judge.key}"
 
 
 def _winner(letter: Letter | None) -> ratings.Outcome:

@@ -1,8 +1,8 @@
-"""What an experiment shows: each variant's figures with intervals, variants compared in pairs, and both in words.
+"""The summary of an experiment: each variant's figures with intervals, paired comparisons, and both in words.
 
 times                  over calls     medians with order-statistic intervals: of more calls with the same prompts
 tokens, costs, scores  over prompts   repeats averaged first, then Student's: of more prompts of the same kind
-comparisons            over prompts   paired, see `pairs`
+comparisons            over prompts   paired, see `comparison.py`
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from famnb import stats
-from famnb.experiment.comparison import compared, metrics_of, score_columns
-from famnb.experiment.narrative import findings, reservations, said
+from famnb.experiment.comparison import comparable_metrics, compare_variants, score_columns
+from famnb.experiment.narrative import findings, metric_formatter, reservations
 from famnb.experiment.resume import ANSWERED, failures
 from famnb.experiment.score import YES_NO, Span
 from famnb.formatting import (
@@ -31,7 +31,7 @@ from famnb.formatting import (
     html_table,
 )
 
-_ENDLESS: Span = (-math.inf, math.inf)
+_UNBOUNDED: Span = (-math.inf, math.inf)
 TIMES = ("ttft_s", "ttfa_s", "e2e_s")
 _COSTS = ("cost_usd", "cost_low_usd", "cost_high_usd")
 
@@ -49,11 +49,11 @@ class Summary:
     cost_high_usd (USD): the sums of what is known, of `cost_n` calls. Missing where n carries none.
     """
     pairs: pd.DataFrame
-    """One row a metric and pair of variants; see `famnb.experiment.comparison.compared`."""
+    """One row a metric and pair of variants; see `famnb.experiment.comparison.compare_variants`."""
     notes: tuple[str, ...]
-    """What the figures are not made of, or with what reservation."""
+    """What the figures leave out, and reservations about the rest."""
     findings: tuple[str, ...]
-    """What can be said of each two variants, in plain words."""
+    """What the data say of each two variants, in plain words."""
     level: float
     """Of every interval by itself; words claim a difference only if all comparisons together leave it clear."""
 
@@ -62,53 +62,54 @@ class Summary:
         """The notes, then the findings."""
         return *self.notes, *self.findings
 
-    def shown(self) -> tuple[list[str], list[list[str]]]:
-        """The table as one reads it: its head, and its rows."""
+    def formatted_table(self) -> tuple[list[str], list[list[str]]]:
+        """The head and the rows of the table, formatted as text."""
         scores = [name.removesuffix("_mean") for name in self.table.columns if name.startswith("score_")]
         scores = [name for name in scores if f"{name}_mean" in self.table]
         head = ["variant", "answered", "failed", "first token", "end of answer", "output tokens", "cost a call", "cost"]
         head += [name.removeprefix("score_") for name in scores]
-        return head, [self._cells(str(variant), row, scores) for variant, row in self.table.iterrows()]
+        return head, [self._formatted_row(str(variant), row, scores) for variant, row in self.table.iterrows()]
 
     def __repr__(self) -> str:
-        head, rows = self.shown()
+        head, rows = self.formatted_table()
         return "\n".join([format_table(head, rows), self._legend(), *self.lines])
 
     def _repr_html_(self) -> str:
-        head, rows = self.shown()
+        head, rows = self.formatted_table()
         legend = f'<p style="opacity:0.75;font-size:0.9em">{escape_html(self._legend())}</p>'
         return f"<div>{html_table(head, rows)}{legend}{html_paragraphs(self.lines)}</div>"
 
     def _legend(self) -> str:
         return f"Times are medians, the rest means, each with its {format_level(self.level)} interval."
 
-    def _cells(self, variant: str, row: pd.Series[Any], scores: list[str]) -> list[str]:
-        def one(stem: str, middle: str, metric: str) -> str:
+    def _formatted_row(self, variant: str, row: pd.Series[Any], scores: list[str]) -> list[str]:
+        def interval(stem: str, middle: str, metric: str) -> str:
             value, low, high = (
                 math.nan if pd.isna(row[f"{stem}_{end}"]) else float(row[f"{stem}_{end}"])
                 for end in (middle, "low", "high")
             )
-            found = stats.Interval(value, low, high, int(row[f"{stem}_n"]), self.level)
-            return "–" if math.isnan(value) else format_interval(found, said(metric))
+            estimate = stats.Interval(value, low, high, int(row[f"{stem}_n"]), self.level)
+            return "–" if math.isnan(value) else format_interval(estimate, metric_formatter(metric))
 
         spent = "–" if pd.isna(row["cost_usd"]) else format_usd(float(row["cost_usd"]))
         if spent != "–" and row["cost_low_usd"] < row["cost_high_usd"]:
-            spent += f" ({format_range(float(row['cost_low_usd']), float(row['cost_high_usd']), format_usd)})"
+            low, high = float(row["cost_low_usd"]), float(row["cost_high_usd"])
+            spent += f" ({format_range(low, high, format_usd)})"
         return [
             variant,
             f"{row['completed'] + row['incomplete']:,} of {row['planned']:,}",
             f"{row['failed']:,}",
-            one("ttft_s", "median", "ttft_s"),
-            one("e2e_s", "median", "e2e_s"),
-            one("output_tokens", "mean", "output_tokens"),
-            one("cost_per_call", "mean", "cost_usd"),
+            interval("ttft_s", "median", "ttft_s"),
+            interval("e2e_s", "median", "e2e_s"),
+            interval("output_tokens", "mean", "output_tokens"),
+            interval("cost_per_call", "mean", "cost_usd"),
             spent,
-            *(one(name, "mean", name) for name in scores),
+            *(interval(name, "mean", name) for name in scores),
         ]
 
 
 def summary(frame: pd.DataFrame, *, level: float = 0.95, spans: Mapping[str, Span] | None = None) -> Summary:
-    """What a frame of an experiment shows, as `Experiment.frame` makes it; `spans` are those of columns of scores."""
+    """Summarise a frame of `Experiment.frame`; `spans` has the lowest and highest value of columns of scores."""
     rows = frame[~frame["warmup"].fillna(False).astype(bool)]
     if not isinstance(rows["variant"].dtype, pd.CategoricalDtype):
         rows = rows.assign(variant=pd.Categorical(rows["variant"], categories=rows["variant"].unique()))
@@ -117,17 +118,19 @@ def summary(frame: pd.DataFrame, *, level: float = 0.95, spans: Mapping[str, Spa
     scores = score_columns(answered)
     table = pd.DataFrame(
         [
-            _row(rows[rows["variant"] == name], answered[answered["variant"] == name], scores, level, spans or {})
+            _variant_figures(
+                rows[rows["variant"] == name], answered[answered["variant"] == name], scores, level, spans or {}
+            )
             for name in variants
         ],
         index=pd.Index(variants, name="variant"),
     ).convert_dtypes()
-    pairs = compared(answered, variants, metrics_of(answered), level=level)
+    pairs = compare_variants(answered, variants, comparable_metrics(answered), level=level)
     notes = tuple(reservations(rows, warmups=len(frame) - len(rows)))
     return Summary(table, pairs, notes, tuple(findings(pairs, variants, level=level)), level)
 
 
-def _row(
+def _variant_figures(
     rows: pd.DataFrame, answered: pd.DataFrame, scores: list[str], level: float, spans: Mapping[str, Span]
 ) -> dict[str, Any]:
     """The figures of one variant."""
@@ -136,13 +139,9 @@ def _row(
     row |= {name: int((status == name).sum()) for name in ANSWERED} | {"failed": int(failures(rows).sum())}
     row["left"] = len(rows) - row["completed"] - row["incomplete"] - row["failed"]
     for name in TIMES:
-        found = stats.median(answered[name], level=level)
-        row |= {
-            f"{name}_median": found.value,
-            f"{name}_low": found.low,
-            f"{name}_high": found.high,
-            f"{name}_n": found.n,
-        }
+        median = stats.median(answered[name], level=level)
+        row |= {f"{name}_median": median.value, f"{name}_low": median.low, f"{name}_high": median.high}
+        row[f"{name}_n"] = median.n
         row[f"{name}_p95"] = stats.percentile(answered[name], 0.95, level=level).value
     prompts = answered["prompt_id"]
     for stem, name in (
@@ -150,18 +149,19 @@ def _row(
         ("cost_per_call", "cost_usd"),
         *zip(scores, scores, strict=True),
     ):
-        found = _over_prompts(answered[name], prompts, level, spans.get(name, _ENDLESS))
-        row |= {f"{stem}_mean": found.value, f"{stem}_low": found.low, f"{stem}_high": found.high, f"{stem}_n": found.n}
+        mean = _mean_over_prompts(answered[name], prompts, level, spans.get(name, _UNBOUNDED))
+        row |= {f"{stem}_mean": mean.value, f"{stem}_low": mean.low, f"{stem}_high": mean.high, f"{stem}_n": mean.n}
     row |= {name: rows[name].sum(min_count=1) for name in _COSTS}
     row["cost_n"] = int(rows["cost_usd"].notna().sum())
     return row
 
 
-def _over_prompts(values: pd.Series[Any], prompts: pd.Series[Any], level: float, span: Span) -> stats.Interval:
-    """The mean over prompts, repeats averaged; of yes and no with Wilson's interval, which 20 of 20 have as well."""
+def _mean_over_prompts(values: pd.Series[Any], prompts: pd.Series[Any], level: float, span: Span) -> stats.Interval:
+    """The mean over prompts, repeats averaged."""
     means = values.astype("Float64").groupby(prompts, observed=True).mean().dropna()
-    if len(means) and means.isin(YES_NO).all() and span in (YES_NO, _ENDLESS):
+    # Of yes and no Wilson's interval, since Student's has no width where all answers are alike, such as 20 of 20.
+    if len(means) and means.isin(YES_NO).all() and span in (YES_NO, _UNBOUNDED):
         return stats.proportion(int(means.sum()), len(means), level=level)
-    found = stats.mean(means, level=level)
-    low, high = np.clip([found.low, found.high], *span)
-    return dataclasses.replace(found, low=float(low), high=float(high))
+    mean = stats.mean(means, level=level)
+    low, high = np.clip([mean.low, mean.high], *span)
+    return dataclasses.replace(mean, low=float(low), high=float(high))

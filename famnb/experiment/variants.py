@@ -1,4 +1,4 @@
-"""Variants: which endpoint, model and settings are compared, checked before any call; prompts are not known here.
+"""Variants: the endpoints, models and settings that an experiment compares, checked before any call.
 
 Neutral names (`system`, `max_tokens`, `thinking`, `schema`, `tools`) mean the same on every endpoint, as in
 `famnb.compose`; every other name is a field of one endpoint's request or of several.
@@ -21,10 +21,11 @@ from famnb.request import Request
 from famnb.wire import lenient_json
 
 Fields: TypeAlias = Mapping[str, Any]
-NEUTRAL = ("system", "max_tokens", "thinking", "schema", "tools")
-PLACE = ("endpoint", "model")
-LONGEST = 40
-"""Characters of a value that a label shows."""
+NEUTRAL_FIELDS = ("system", "max_tokens", "thinking", "schema", "tools")
+TARGET_FIELDS = ("endpoint", "model")
+"""The fields that say where a request goes, rather than what is in it."""
+MAX_LABEL_CHARS = 40
+"""Characters of one value in a label: enough to tell system texts apart, few enough for a table and a legend."""
 _EXPECTED = (
     "what famnb.grid() returns, a list of fields such as [{'model': 'fam-2-5-pro'}], or a mapping of labels to fields"
 )
@@ -32,7 +33,7 @@ _EXPECTED = (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Variant:
-    """One way to ask: a label, and the fields that make it."""
+    """One way to ask: a label and the fields of its requests."""
 
     label: str
     """Its name in frames, unique in the experiment."""
@@ -46,186 +47,203 @@ Variants: TypeAlias = "Iterable[Variant | Fields] | Mapping[str, Fields]"
 def grid(
     *, where: Callable[[dict[str, Any]], bool] | None = None, skip: bool = False, **fields: Any
 ) -> tuple[Variant, ...]:
-    """Every combination of the values given, a list a field; a value that is no list is the same in all.
+    """Return every combination of the values given, a list a field; a value that is no list is the same in all.
 
     `endpoint` and `model` are varied like any request field. `where(combination)` keeps those for which it is true;
     `skip=True` drops those whose endpoint does not serve the model or does not take a field, which otherwise is an
     InvalidRequest, as is a name that no endpoint has. A field whose value is itself a list needs a list of lists.
     """
-    choices = {name: _choices(name, values) for name, values in fields.items()}
+    choices = {name: _list_values(name, values) for name, values in fields.items()}
     for name in choices:
-        known(name)
-    combined = [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
-    chosen = [each for each in combined if where is None or where(dict(each))]
+        check_field_name(name)
+    products = [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
+    # A copy for `where`, which could change what it is given.
+    combinations = [combination for combination in products if where is None or where(dict(combination))]
     if skip:
-        chosen = [each for each in chosen if misfit(each) is None]
-    if not chosen:
+        combinations = [combination for combination in combinations if find_misfit(combination) is None]
+    if not combinations:
         raise InvalidRequest("grid: no combination is left; loosen where=, or name models that the endpoints serve")
-    for each in chosen:
-        if fault := misfit(each):
+    for combination in combinations:
+        if fault := find_misfit(combination):
             raise InvalidRequest(f"grid: {fault}. Drop such combinations with skip=True or where=lambda v: …")
-    return _labelled(chosen)
+    return _label_variants(combinations)
 
 
-def variants_of(given: object, *, shared: Fields) -> tuple[Variant, ...]:
-    """Variants of a grid, a list of fields, each with a `label` if it is to have one, or fields by label.
+def parse_variants(given: object, *, shared: Fields) -> tuple[Variant, ...]:
+    """Return the variants of a grid, of a list of fields, each with an optional `label`, or of fields by label.
 
-    Checked with the fields that all requests share; InvalidRequest, naming the variant, for what cannot be sent.
+    They are checked together with the fields that all requests share. Raises InvalidRequest, naming the variant, for
+    what cannot be sent.
     """
     match given:
         case None:
-            made = _labelled([{}])
+            variants = _label_variants([{}])
         case Mapping():
-            made = tuple(
-                Variant(str(label), MappingProxyType(_fields(repr(label), each))) for label, each in given.items()
+            variants = tuple(
+                Variant(str(label), MappingProxyType(_check_fields(repr(label), fields)))
+                for label, fields in given.items()
             )
         case Iterable() if not isinstance(given, str | bytes):
-            made = _listed(list(given))
+            variants = _variants_of_list(list(given))
         case _:
             raise InvalidRequest(f"variants: expected {_EXPECTED}; got {given!r:.80}")
-    if not made:
+    if not variants:
         raise InvalidRequest("variants: there are none; famnb.grid(model=[…]) makes some")
-    if twice := {one.label for one in made if sum(other.label == one.label for other in made) > 1}:
-        raise InvalidRequest(f"variants: the label {min(twice)!r} occurs twice; give each variant its own")
-    for variant in made:
-        checked(variant, shared)
-    return made
+    labels = [variant.label for variant in variants]
+    if duplicates := {label for label in labels if labels.count(label) > 1}:
+        raise InvalidRequest(f"variants: the label {min(duplicates)!r} occurs twice; give each variant its own")
+    for variant in variants:
+        check_variant(variant, shared)
+    return variants
 
 
-def _listed(given: list[Variant | Fields]) -> tuple[Variant, ...]:
-    """Variants of a list: those that are some already, the others labelled by their `label`, else by what differs."""
-    plain = [_fields(str(place), one) for place, one in enumerate(given) if not isinstance(one, Variant)]
+def _variants_of_list(items: list[Variant | Fields]) -> tuple[Variant, ...]:
+    """The variants of a list: a Variant as it is, fields labelled by their `label`, else by what differs."""
+    plain = [_check_fields(str(index), item) for index, item in enumerate(items) if not isinstance(item, Variant)]
     labels = [fields.pop("label", None) for fields in plain]
-    named = iter(
-        dataclasses.replace(one, label=str(label)) if label else one
-        for label, one in zip(labels, _labelled(plain), strict=True)
+    labelled = iter(
+        dataclasses.replace(variant, label=str(label)) if label else variant
+        for label, variant in zip(labels, _label_variants(plain), strict=True)
     )
-    return tuple(one if isinstance(one, Variant) else next(named) for one in given)
+    return tuple(item if isinstance(item, Variant) else next(labelled) for item in items)
 
 
-def _fields(place: str, given: object) -> dict[str, Any]:
+def _check_fields(place: str, given: object) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         raise InvalidRequest(f"variants[{place}]: expected {_EXPECTED}; got {given!r:.80}")
     return {str(name): value for name, value in given.items()}
 
 
-def checked(variant: Variant, shared: Fields) -> Request:
-    """A request of the variant for a short prompt; InvalidRequest, naming the variant, where there can be none."""
+def check_variant(variant: Variant, shared: Fields) -> Request:
+    """Return the variant's request for a short prompt. Raises InvalidRequest, naming the variant, if it has none."""
     fields = {**shared, **variant.fields}
     for name in fields:
-        known(name)
-    if fault := misfit(fields, full=True):
+        check_field_name(name)
+    if fault := find_misfit(fields, is_complete=True):
         raise InvalidRequest(f"variant {variant.label!r}: {fault}")
     try:
-        return requested("?", fields)
-    except InvalidRequest as fault:
-        raise InvalidRequest(f"variant {variant.label!r}: {fault}") from None
+        return build_request("?", fields)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"variant {variant.label!r}: {error}") from None
 
 
-def requested(prompt: str, fields: Fields) -> Request:
-    """The request of a prompt by a variant's fields: streamed unless they say otherwise, the usage asked for."""
-    at = place(fields)
-    rest = {name: value for name, value in fields.items() if name not in PLACE}
-    if rest.setdefault("stream", True):
-        rest = {**at.traits.usage_fields, **rest}
-    return compose(at.name, prompt, model=fields.get("model"), **rest)
+def build_request(prompt: str, fields: Fields) -> Request:
+    """Return a prompt's request by a variant's fields: streamed unless they say otherwise, with usage asked for."""
+    target = endpoint_of(fields)
+    options = {name: value for name, value in fields.items() if name not in TARGET_FIELDS}
+    # Streamed, because only a stream has a time to first token; some streams have no usage unless it is asked for.
+    if options.setdefault("stream", True):
+        options = {**target.traits.usage_fields, **options}
+    return compose(target.name, prompt, model=fields.get("model"), **options)
 
 
-def place(fields: Fields) -> Endpoint:
-    """The endpoint that the fields mean: theirs, else the model's, else `messages`."""
+def endpoint_of(fields: Fields) -> Endpoint:
+    """The endpoint of some fields: the one they name, else one that serves their model, else `messages`."""
     return resolve_endpoint(fields.get("endpoint"), fields.get("model"))
 
 
-def known(name: str) -> None:
-    """Refuse the name of a field that no endpoint has, or that the prompts fill."""
-    taken = {at.request.prompt_field for at in ENDPOINTS.values()}
-    names = {field for at in ENDPOINTS.values() for field in at.request.model_fields} - taken | {*NEUTRAL, *PLACE}
-    if name in taken:
+def check_field_name(name: str) -> None:
+    """Raise InvalidRequest if no endpoint has a field of this name, or if the prompts fill it."""
+    prompt_fields = {target.request.prompt_field for target in ENDPOINTS.values()}
+    known = {field for target in ENDPOINTS.values() for field in target.request.model_fields}
+    known = known - prompt_fields | {*NEUTRAL_FIELDS, *TARGET_FIELDS}
+    if name in prompt_fields:
         raise InvalidRequest(f"{name}: the prompts fill it; give texts as prompts, a system text as system=")
-    if name in names:
+    if name in known:
         return
-    near = difflib.get_close_matches(name, sorted(names), 3, 0.5)
-    said = "; ".join(f"{each!r} ({', '.join(_homes(each))})" for each in near)
+    similar = difflib.get_close_matches(name, sorted(known), 3, 0.5)
+    listed = "; ".join(f"{field!r} ({', '.join(_endpoints_taking(field))})" for field in similar)
     raise InvalidRequest(
         f"{name}: no endpoint has such a field; "
-        + (f"near it are {said}" if near else f"there are {', '.join(sorted(names))}")
+        + (f"near it are {listed}" if similar else f"there are {', '.join(sorted(known))}")
     )
 
 
-def misfit(fields: Fields, *, full: bool = False) -> str | None:
-    """Why an endpoint does not serve the model or take a field, None if it does; `full` with no field yet to come."""
-    if fields.get("endpoint") is None and not full:
+def find_misfit(fields: Fields, *, is_complete: bool = False) -> str | None:
+    """Why the endpoint of some fields does not serve their model or take a field; None if it does.
+
+    Unless `is_complete`, fields without an endpoint may still get one, and nothing can be said.
+    """
+    if fields.get("endpoint") is None and not is_complete:
         return None
-    at, model = place(fields), fields.get("model")
-    if model is not None and not _serves(at, model):
-        homes = [other.name for other in ENDPOINTS.values() if _serves(other, model)]
-        whose = f"only {', '.join(homes)}" if homes else f"no endpoint does; there are {', '.join(_models())}"
-        return f"endpoint {at.name!r} does not serve model {model!r} ({whose})"
+    target, model = endpoint_of(fields), fields.get("model")
+    if model is not None and not _serves(target, model):
+        serving = [other.name for other in ENDPOINTS.values() if _serves(other, model)]
+        hint = f"only {', '.join(serving)}" if serving else f"no endpoint does; there are {', '.join(_known_models())}"
+        return f"endpoint {target.name!r} does not serve model {model!r} ({hint})"
     for name, value in fields.items():
-        if value is not None and name not in PLACE and at.name not in _homes(name):
-            return f"{name}: endpoint {at.name!r} does not take it (only {', '.join(_homes(name))})"
+        if value is not None and name not in TARGET_FIELDS and target.name not in _endpoints_taking(name):
+            return f"{name}: endpoint {target.name!r} does not take it (only {', '.join(_endpoints_taking(name))})"
     return None
 
 
-def _homes(name: str) -> list[str]:
-    """The endpoints that take a field or a neutral name."""
-    if name == "tools":
-        return [at.name for at in ENDPOINTS.values() if at.takes_tools]
-    if name == "schema":
-        return [at.name for at in ENDPOINTS.values() if at.traits.format]
-    return [at.name for at in ENDPOINTS.values() if name in (*at.request.model_fields, *NEUTRAL, *PLACE)]
+def _endpoints_taking(name: str) -> list[str]:
+    """The names of the endpoints that take a field or a neutral name."""
+    match name:
+        case "tools":
+            taking = [target for target in ENDPOINTS.values() if target.takes_tools]
+        case "schema":
+            taking = [target for target in ENDPOINTS.values() if target.traits.format]
+        case _ if name in (*NEUTRAL_FIELDS, *TARGET_FIELDS):
+            taking = list(ENDPOINTS.values())
+        case _:
+            taking = [target for target in ENDPOINTS.values() if name in target.request.model_fields]
+    return [target.name for target in taking]
 
 
-def _serves(at: Endpoint, model: Any) -> bool:
+def _serves(target: Endpoint, model: Any) -> bool:
     try:
-        compose(at.name, "?", model=model)
+        compose(target.name, "?", model=model)
     except InvalidRequest:
         return False
     return True
 
 
-def _models() -> list[str]:
-    return list(dict.fromkeys(model for at in ENDPOINTS.values() for model in at.models))
+def _known_models() -> list[str]:
+    return list(dict.fromkeys(model for target in ENDPOINTS.values() for model in target.models))
 
 
-def _choices(name: str, values: Any) -> list[Any]:
+def _list_values(name: str, values: Any) -> list[Any]:
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         return [values]
-    # What a range of numpy holds is no int or float to a request.
-    found = [each.item() if isinstance(each, np.generic) else each for each in values]
-    if not found:
+    # The numbers of a numpy range are neither int nor float to a request, which would refuse them.
+    items = [value.item() if isinstance(value, np.generic) else value for value in values]
+    if not items:
         raise InvalidRequest(f"grid: {name} has no values; give at least one, or leave it out")
-    return found
+    return items
 
 
-def _labelled(combinations: list[dict[str, Any]]) -> tuple[Variant, ...]:
-    """Variants labelled by what tells them apart."""
-    names = list(dict.fromkeys(name for each in combinations for name in each))
-    varied = [name for name in names if len({_shown(each.get(name)) for each in combinations}) > 1]
+def _label_variants(combinations: list[dict[str, Any]]) -> tuple[Variant, ...]:
+    """Variants of some fields, labelled by what tells them apart."""
+    names = list(dict.fromkeys(name for fields in combinations for name in fields))
+    varying = [name for name in names if len({_format_value(fields.get(name)) for fields in combinations}) > 1]
     labels: list[str] = []
-    for each in combinations:
-        shown = [name for name in varied or PLACE if name in each]
-        words = [_worded(name, each[name]) for name in shown]
-        label = ", ".join(word if len(word) <= LONGEST else f"{word[: LONGEST - 1]}…" for word in words) or "default"
-        labels.append(label)
+    for fields in combinations:
+        parts = [_format_field(name, fields[name]) for name in varying or TARGET_FIELDS if name in fields]
+        labels.append(", ".join(map(_shorten, parts)) or "default")
+    # What differs only beyond the part of a value that a label shows gets a number.
     numbered = [
-        f"{label} #{labels[: at + 1].count(label)}" if labels.count(label) > 1 else label
-        for at, label in enumerate(labels)
+        f"{label} #{labels[: index + 1].count(label)}" if labels.count(label) > 1 else label
+        for index, label in enumerate(labels)
     ]
-    return tuple(Variant(label, MappingProxyType(each)) for label, each in zip(numbered, combinations, strict=True))
+    return tuple(Variant(label, MappingProxyType(fields)) for label, fields in zip(numbered, combinations, strict=True))
 
 
-def _worded(name: str, value: Any) -> str:
-    """A field as a label has it; an object of one field, such as {"effort": "low"}, by that."""
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_LABEL_CHARS else f"{text[: MAX_LABEL_CHARS - 1]}…"
+
+
+def _format_field(name: str, value: Any) -> str:
+    """A field in a label; a mapping of one entry, such as {"effort": "low"}, is shown as that entry."""
     match value:
-        case {**inner} if len(inner) == 1 and isinstance(only := next(iter(inner.values())), str | int | float):
-            return f"{next(iter(inner))}={_shown(only)}"
+        case {**entries} if len(entries) == 1 and isinstance(only := next(iter(entries.values())), str | int | float):
+            return f"{next(iter(entries))}={_format_value(only)}"
         case _:
-            return _shown(value) if name in PLACE else f"{name}={_shown(value)}"
+            return _format_value(value) if name in TARGET_FIELDS else f"{name}={_format_value(value)}"
 
 
-def _shown(value: Any) -> str:
-    """A value as a label has it."""
+def _format_value(value: Any) -> str:
+    """A field's value in a label."""
     match value:
         case str():
             return value

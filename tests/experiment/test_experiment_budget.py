@@ -99,7 +99,7 @@ def test_a_worst_case_that_is_not_known_says_why(request_, why):
     """Instead of a number."""
     found = ceiling(request_)
     assert found.usd is None
-    assert found.why.startswith(why)
+    assert found.reason.startswith(why)
 
 
 def test_the_dearest_tier_that_a_request_can_fall_in_decides(priced):

@@ -11,10 +11,10 @@ import pytest
 
 import famnb
 from famnb.experiment.forecast import forecast
-from famnb.experiment.forecast_history import history, settings_of
-from famnb.experiment.plan import cells_of
-from famnb.experiment.prompts import prompts_of
-from famnb.experiment.variants import grid, variants_of
+from famnb.experiment.forecast_history import read_history, settings_digest
+from famnb.experiment.plan import plan_cells
+from famnb.experiment.prompts import parse_prompts
+from famnb.experiment.variants import grid, parse_variants
 from famnb.record.serialize import input_chars
 
 FIELDS = {"endpoint": "messages", "max_tokens": 400}
@@ -22,9 +22,9 @@ FIELDS = {"endpoint": "messages", "max_tokens": 400}
 
 def cells(prompts=10, *, models=("fam-2-5-pro", "fam-2-5-mini"), repeats=1, **fields):
     shared = {**FIELDS, **fields}
-    variants = variants_of(grid(model=list(models)), shared=shared)
-    texts = prompts_of([f"Question {number}" for number in range(prompts)], template=None, keep=())
-    return cells_of(texts, variants, repeats=repeats, warmup=0, seed=0, shared=shared)
+    variants = parse_variants(grid(model=list(models)), shared=shared)
+    texts = parse_prompts([f"Question {number}" for number in range(prompts)], template=None, keep=())
+    return plan_cells(texts, variants, repeats=repeats, warmup=0, seed=0, shared=shared)
 
 
 def past(
@@ -80,7 +80,7 @@ def test_a_forecast_multiplies_what_past_calls_took(priced):
 def test_the_history_is_that_of_the_same_settings_and_falls_back_step_by_step():
     """The row says which past calls it is made of, and how many."""
     plan = cells(models=["fam-2-5-pro"])
-    same = settings_of("messages", plan[0].request.body())
+    same = settings_digest("messages", plan[0].request.body())
     steps = [past(9, model="fam-2-5-mini"), past(8, endpoint="chat"), past(7), past(6, settings=same)]
     told = []
     for until in (1, 2, 3, 4):
@@ -97,7 +97,7 @@ def test_the_history_is_that_of_the_same_settings_and_falls_back_step_by_step():
 def test_answers_cut_short_by_another_cap_foresee_nothing():
     """Nothing tells what they would have come to; few do no harm, and those of the same settings are as the plan is."""
     plan = cells(models=["fam-2-5-pro"], max_tokens=400)
-    same = settings_of("messages", plan[0].request.body())
+    same = settings_digest("messages", plan[0].request.body())
     cut = past(50, status="incomplete").assign(output_tokens=16)
     assert forecast(plan, cut, concurrency=1).lines[0].history == "none"
     assert forecast(plan, cut.assign(settings=same), concurrency=1).total.output_tokens.value == 160
@@ -118,11 +118,11 @@ def test_settings_leave_out_what_the_user_asks_and_nothing_else():
     ask = [{"role": "system", "content": "Be brief"}, {"role": "user", "content": "one"}]
     other = [{"role": "system", "content": "Be brief"}, {"role": "user", "content": "two"}]
     long = [{"role": "system", "content": "Be long"}, {"role": "user", "content": "one"}]
-    key = settings_of("chat", {"model": "fam-mini", "messages": ask})
-    assert settings_of("chat", {"model": "fam-mini", "messages": other}) == key
-    assert settings_of("chat", {"model": "fam-mini", "messages": long}) != key
-    assert settings_of("chat", {"model": "fam-mini", "messages": ask, "max_tokens": 5}) != key
-    assert settings_of("responses", {"model": "fam-mini", "messages": ask}) != key
+    key = settings_digest("chat", {"model": "fam-mini", "messages": ask})
+    assert settings_digest("chat", {"model": "fam-mini", "messages": other}) == key
+    assert settings_digest("chat", {"model": "fam-mini", "messages": long}) != key
+    assert settings_digest("chat", {"model": "fam-mini", "messages": ask, "max_tokens": 5}) != key
+    assert settings_digest("responses", {"model": "fam-mini", "messages": ask}) != key
 
 
 def test_without_history_only_the_ceiling_is_known(priced):
@@ -182,7 +182,7 @@ def test_a_long_plan_is_foreseen_as_a_short_one_is(monkeypatch):
     """Fewer runs of it are drawn, which changes its figures little."""
     plan, calls = cells(40, models=["fam-2-5-pro"]), past(200)
     short = forecast(plan, calls, concurrency=4)
-    monkeypatch.setattr("famnb.experiment.forecast_simulation.CALLS", 40 * 200)
+    monkeypatch.setattr("famnb.experiment.forecast_simulation.MAX_DRAWS", 40 * 200)
     long = forecast(plan, calls, concurrency=4)
     for one, other in ((short.total.output_tokens, long.total.output_tokens), (short.wall_s, long.wall_s)):
         assert one != other
@@ -211,8 +211,10 @@ def test_counts_that_were_estimated_are_said_to_be():
 def test_the_markup_is_a_table_in_which_names_are_text():
     """A variant's label is no markup."""
     shared = {"endpoint": "messages", "max_tokens": 50}
-    variants = variants_of({"<img src=x>": {}}, shared=shared)
-    plan = cells_of(prompts_of(["a"], template=None, keep=()), variants, repeats=1, warmup=0, seed=0, shared=shared)
+    variants = parse_variants({"<img src=x>": {}}, shared=shared)
+    plan = plan_cells(
+        parse_prompts(["a"], template=None, keep=()), variants, repeats=1, warmup=0, seed=0, shared=shared
+    )
     markup = forecast(plan, past(9), concurrency=1)._repr_html_()
     assert "<table" in markup
     assert "&lt;img src=x&gt;" in markup
@@ -257,4 +259,4 @@ def test_a_trial_forecasts_from_its_own_ledger(client, priced):
     again.run(progress=False)
     assert found.total.cost_usd.low <= again.frame()["cost_usd"].sum() <= found.total.cost_usd.high
     assert again.forecast().remaining == 0
-    assert len(history(client.ledger, ["fam-mini"])) == 36
+    assert len(read_history(client.ledger, ["fam-mini"])) == 36

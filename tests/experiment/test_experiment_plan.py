@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 import famnb
 from famnb.errors import InvalidRequest
-from famnb.experiment.plan import cell_key, cells_of
-from famnb.experiment.prompts import prompts_of
-from famnb.experiment.variants import variants_of
+from famnb.experiment.plan import cell_key, plan_cells
+from famnb.experiment.prompts import parse_prompts
+from famnb.experiment.variants import parse_variants
 
 GRID = famnb.grid(model=["fam-2-5-pro", "fam-2-5-mini"], endpoint=["messages", "web", "responses"])
 
 
 def cells(*, repeats=3, warmup=0, seed=0, prompts=("a", "b", "c", "d")):
-    return cells_of(prompts_of(prompts), GRID, repeats=repeats, warmup=warmup, seed=seed, shared={})
+    return plan_cells(parse_prompts(prompts), GRID, repeats=repeats, warmup=warmup, seed=seed, shared={})
 
 
 def test_a_plan_is_a_row_a_cell(client):
@@ -72,9 +72,11 @@ def test_the_order_follows_from_the_seed_alone():
 def test_a_cell_stays_the_same_when_others_come_and_go():
     """Its key is of its content: more prompts, more repeats or other labels do not change it."""
     few = {cell.key for cell in cells(repeats=1, prompts=["a"])}
-    renamed = variants_of({f"v{at}": each.fields for at, each in enumerate(GRID)}, shared={})
+    renamed = parse_variants({f"v{at}": each.fields for at, each in enumerate(GRID)}, shared={})
     assert few < {cell.key for cell in cells()}
-    assert few == {cell.key for cell in cells_of(prompts_of(["a"]), renamed, repeats=1, warmup=0, seed=9, shared={})}
+    assert few == {
+        cell.key for cell in plan_cells(parse_prompts(["a"]), renamed, repeats=1, warmup=0, seed=9, shared={})
+    }
 
 
 def test_a_plans_key_equals_the_recorded_calls_key(client):

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from famnb.errors import InvalidRequest
-from famnb.experiment.prompts import Prompt, prompts_of
+from famnb.experiment.prompts import Prompt, parse_prompts
 
 ROWS = [{"id": "f", "city": "Lyon", "n": 2}, {"id": "n", "city": "Oslo", "n": 3}]
 TEXTS = {"f": "Name 2 dishes of Lyon.", "n": "Name 3 dishes of Oslo."}
@@ -18,7 +18,7 @@ TEMPLATE = "Name {n} dishes of {city}."
 
 def test_a_list_of_texts_is_taken_as_it_is():
     """Each gets an id by its place, and no brace means anything."""
-    found = prompts_of(["Why?", 'Write {"a": 1} and {this}.'])
+    found = parse_prompts(["Why?", 'Write {"a": 1} and {this}.'])
     assert [(each.id, each.text) for each in found] == [("p1", "Why?"), ("p2", 'Write {"a": 1} and {this}.')]
 
 
@@ -30,7 +30,7 @@ def test_rows_of_every_kind_fill_the_same_template(kind: str, tmp_path: Path):
     table.to_json(file.with_suffix(".jsonl"), orient="records", lines=True)
     csv, jsonl = file.with_suffix(".csv"), file.with_suffix(".jsonl")
     source = {"list": ROWS, "frame": table, "csv": str(csv), "csv path": csv, "jsonl": jsonl}[kind]
-    found = prompts_of(source, template=TEMPLATE)
+    found = parse_prompts(source, template=TEMPLATE)
     assert {each.id: each.text for each in found} == TEXTS
     assert found[0].slots["city"] == "Lyon"
 
@@ -38,13 +38,13 @@ def test_rows_of_every_kind_fill_the_same_template(kind: str, tmp_path: Path):
 def test_a_row_may_bring_its_own_text_with_slots():
     """And braces around anything but a name stay, also inside a value."""
     row = {"prompt": 'Is {word} in {"a": 1} or {}?', "word": "{word}"}
-    assert prompts_of([row])[0].text == 'Is {word} in {"a": 1} or {}?'
+    assert parse_prompts([row])[0].text == 'Is {word} in {"a": 1} or {}?'
 
 
 def test_what_scorers_need_is_kept_and_not_asked():
     """`expected` always, other values by name."""
     row = {"prompt": "2 + 2?", "expected": "4", "level": 1}
-    (found,) = prompts_of([row], keep="level")
+    (found,) = parse_prompts([row], keep="level")
     assert found.text == "2 + 2?"
     assert found.slots == {"expected": "4", "level": 1}
 
@@ -74,7 +74,7 @@ def test_what_scorers_need_is_kept_and_not_asked():
 def test_a_row_that_makes_no_prompt_is_named(source, template, said):
     """With its slot, and what to do."""
     with pytest.raises(InvalidRequest, match=said):
-        prompts_of(source, template=template)
+        parse_prompts(source, template=template)
 
 
 @pytest.mark.parametrize(
@@ -95,30 +95,30 @@ def test_a_line_of_a_file_that_makes_no_prompt_is_named(tmp_path: Path, name, te
     """By the file and the line; the files are Latin-1, so that an accent is no UTF-8."""
     (tmp_path / name).write_text(text, encoding="latin-1")
     with pytest.raises(InvalidRequest, match=said):
-        prompts_of(tmp_path / name)
+        parse_prompts(tmp_path / name)
 
 
 def test_an_empty_value_of_a_csv_file_is_a_missing_one_as_it_is_in_a_frame(tmp_path: Path):
     """No slot is filled with nothing, no answer compared with it, and a row without an id is named by its place."""
     file = tmp_path / "a.csv"
     file.write_text("id,prompt,expected\n,2 + 2?,4\n,Why?,\n,,\n")
-    assert [(each.id, dict(each.slots)) for each in prompts_of(file)] == [("p1", {"expected": "4"}), ("p2", {})]
+    assert [(each.id, dict(each.slots)) for each in parse_prompts(file)] == [("p1", {"expected": "4"}), ("p2", {})]
     file.write_text('city\nLyon\n""\n')
-    assert [each.text for each in prompts_of(file, template="In {city}?")] == ["In Lyon?"]
+    assert [each.text for each in parse_prompts(file, template="In {city}?")] == ["In Lyon?"]
     file.write_text("city,n\nLyon,1\n,2\n")
     with pytest.raises(InvalidRequest, match=r"a.csv, line 3: no value for the slot \{city\}"):
-        prompts_of(file, template="{n} in {city}?")
+        parse_prompts(file, template="{n} in {city}?")
 
 
 def test_a_value_of_a_csv_file_may_be_as_long_as_a_context(tmp_path: Path):
     """Beyond what Python's reader takes unasked, which stays as it was for others."""
     usual = csv.field_size_limit()
     (tmp_path / "a.csv").write_text(f"prompt\n{'x' * 200_000}\n")
-    assert len(prompts_of(tmp_path / "a.csv")[0].text) == 200_000
+    assert len(parse_prompts(tmp_path / "a.csv")[0].text) == 200_000
     assert csv.field_size_limit() == usual
 
 
 def test_a_count_in_a_frame_with_missing_values_stays_a_count():
     """Pandas makes it a float, and `4.0` is not what an answer is compared with."""
     frame = pd.DataFrame({"prompt": ["2 + 2?", "Why?"], "expected": [4, None]})
-    assert [dict(each.slots) for each in prompts_of(frame)] == [{"expected": 4}, {}]
+    assert [dict(each.slots) for each in parse_prompts(frame)] == [{"expected": 4}, {}]

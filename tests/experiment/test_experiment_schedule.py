@@ -8,22 +8,22 @@ from decimal import Decimal
 
 import pytest
 
-from famnb.experiment.budget import Budget, Outcome, counted
-from famnb.experiment.plan import cells_of
-from famnb.experiment.prompts import prompts_of
+from famnb.experiment.budget import Budget, CallOutcome, counted_cost
+from famnb.experiment.plan import plan_cells
+from famnb.experiment.prompts import parse_prompts
 from famnb.experiment.runner import Job, Run
-from famnb.experiment.variants import variants_of
+from famnb.experiment.variants import parse_variants
 
 
 def ended(status="completed", *, high="1", http_status=200, attempts=1, error=None, replayed=False):
     high = None if high is None else Decimal(high)
-    return Outcome(status, "call", high, http_status, attempts, error, replayed)
+    return CallOutcome(status, "call", high, http_status, attempts, error, replayed)
 
 
 class Scripted:
     """Carries calls that end when the test says so, or at once with a given outcome."""
 
-    def __init__(self, outcome: Outcome | None = None) -> None:
+    def __init__(self, outcome: CallOutcome | None = None) -> None:
         self.outcome = outcome
         self.started: list = []
         self.times: list[float] = []
@@ -31,11 +31,11 @@ class Scripted:
         self.most = 0
         self.grew = threading.Condition()
 
-    def start(self, cell, *, labels, over):
+    def start(self, cell, *, labels, on_done):
         with self.grew:
             self.times.append(time.monotonic())
             self.started.append(cell)
-            self.open[cell.key] = over
+            self.open[cell.key] = on_done
             self.most = max(self.most, len(self.open))
             self.grew.notify_all()
         if self.outcome is not None:
@@ -44,8 +44,8 @@ class Scripted:
 
     def end(self, cell, outcome):
         with self.grew:
-            over = self.open.pop(cell.key)
-        over(outcome)
+            on_done = self.open.pop(cell.key)
+        on_done(outcome)
 
     def until(self, count):
         with self.grew:
@@ -57,12 +57,12 @@ def running():
     """Starts a run of twelve cells, more with warm-ups, over a script; each may cost 2 at worst."""
     runs = []
 
-    def start(executor, *, concurrency=4, rate=None, budget=None, warmup=0):
-        variants = variants_of([{}, {"top_p": 0.5}], shared={})
-        cells = cells_of(prompts_of(["a", "b", "c"]), variants, repeats=2, warmup=warmup, seed=0, shared={})
-        purse = None
-        if budget is not None:
-            purse = Budget(Decimal(budget), worst={cell.key: Decimal(2) for cell in cells}, spent=Decimal())
+    def start(executor, *, concurrency=4, rate=None, limit=None, warmup=0):
+        variants = parse_variants([{}, {"top_p": 0.5}], shared={})
+        cells = plan_cells(parse_prompts(["a", "b", "c"]), variants, repeats=2, warmup=warmup, seed=0, shared={})
+        budget = None
+        if limit is not None:
+            budget = Budget(Decimal(limit), worst={cell.key: Decimal(2) for cell in cells}, spent=Decimal())
         job = Job(
             name="s",
             todo=cells,
@@ -70,7 +70,7 @@ def running():
             executor=executor,
             concurrency=concurrency,
             rate=rate,
-            purse=purse,
+            budget=budget,
         )
         runs.append(Run(job))
         return runs[-1]
@@ -117,7 +117,7 @@ def test_calls_start_no_faster_than_the_rate(running):
 def test_a_call_starts_only_when_all_in_flight_at_their_worst_leave_room(running):
     """A limit of 6.5 takes three calls that may cost 2; once two have ended at 1, there is room for a fourth."""
     script = Scripted()
-    run = running(script, concurrency=64, budget="6.5")
+    run = running(script, concurrency=64, limit="6.5")
     script.until(3)
     for number, started in [(0, 3), (1, 4), (2, 4), (3, 5)]:
         script.end(script.started[number], ended(high="1"))
@@ -149,7 +149,7 @@ def test_a_call_starts_only_when_all_in_flight_at_their_worst_leave_room(running
 )
 def test_what_may_have_cost_something_unknown_counts_at_its_worst(outcome, counts):
     """A known cost counts as it is, a refusal and a replay as nothing; all others as the 2 they may have cost."""
-    assert counted(outcome, Decimal(2)) == Decimal(counts)
+    assert counted_cost(outcome, Decimal(2)) == Decimal(counts)
 
 
 def test_a_stop_ends_what_is_in_flight_and_starts_nothing_more(running):
@@ -166,7 +166,7 @@ def test_a_cell_whose_worker_is_lost_is_run_again_twice_at_most_and_each_call_co
     """The first is answered at its third try, at a cost of 2, 2 and 1; the second is given up, for a later run."""
     script = Scripted()
     lost = ended("interrupted", high=None, http_status=None, error="WorkerLost")
-    run = running(script, concurrency=1, budget="11")
+    run = running(script, concurrency=1, limit="11")
     for number, outcome in enumerate([lost, lost, ended(), lost, lost, lost]):
         script.until(number + 1)
         script.end(script.started[number], outcome)

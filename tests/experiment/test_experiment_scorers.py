@@ -19,7 +19,7 @@ import famnb
 from famnb import scorers
 from famnb.errors import Interrupted, InvalidRequest
 from famnb.experiment import Prompt
-from famnb.experiment.scorers import Score, Scorer, scored
+from famnb.experiment.scorers import Score, Scorer, apply_scorer
 from famnb.record import Ledger, ratings
 from famnb.record.ratings import Scored
 from famnb.reply import Block, Reply
@@ -47,7 +47,7 @@ def said(text: str) -> Reply:
 
 def value(scorer: Scorer, text: str, **slots: Any) -> float | None:
     """What a scorer makes of a text."""
-    return scored(scorer, said(text), Prompt("p1", "?", slots)).value
+    return apply_scorer(scorer, said(text), Prompt("p1", "?", slots)).value
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_what_a_score_comes_from_is_said_in_words() -> None:
     """The detail names what was expected, the fault, or the exception."""
     prompt = Prompt("p1", "?", {"expected": "42"})
     details = [
-        scored(one, said('{"total": "x"}'), prompt).detail
+        apply_scorer(one, said('{"total": "x"}'), prompt).detail
         for one in (
             scorers.exact(),
             scorers.schema(FORM),
@@ -299,10 +299,10 @@ def test_two_processes_score_into_one_ledger(tmp_path: Path) -> None:
     path = tmp_path / "shared.sqlite"
     code = """
 import sys
-from famnb.record import Ledger, marks
+from famnb.record import Ledger, ratings
 with Ledger(sys.argv[1]) as ledger:
     for place in range(50):
-        marks.keep(ledger, [marks.Scored(call_id=f"{sys.argv[2]}{place}", scorer="s", value=1.0)])
+        ratings.keep(ledger, [ratings.Scored(call_id=f"{sys.argv[2]}{place}", scorer="s", value=1.0)])
 """
     started = [subprocess.Popen([sys.executable, "-c", code, str(path), name]) for name in "ab"]
     assert [each.wait(60) for each in started] == [0, 0]

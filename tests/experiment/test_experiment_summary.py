@@ -240,8 +240,8 @@ def test_intervals_hold_the_truth_over_200_simulated_experiments():
     gap = truth[MINI].mean - truth[PRO].mean
     inside = {"pro median": 0, "mini median": 0, "difference": 0}
     for run in range(runs):
-        drawn = [waits(model, prompts, seed=f"{model} {run}") for model in (PRO, MINI)]
-        found = summary(frame(prompts, variants=(PRO, MINI), ttft_s=drawn))
+        shuffle_pairs = [waits(model, prompts, seed=f"{model} {run}") for model in (PRO, MINI)]
+        found = summary(frame(prompts, variants=(PRO, MINI), ttft_s=shuffle_pairs))
         for name, model in (("pro median", PRO), ("mini median", MINI)):
             row = found.table.loc[model]
             inside[name] += row["ttft_s_low"] <= truth[model].median <= row["ttft_s_high"]

@@ -7,7 +7,7 @@ import pytest
 
 import famnb
 from famnb.errors import InvalidRequest
-from famnb.experiment.variants import variants_of
+from famnb.experiment.variants import parse_variants
 
 MODELS = ["fam-2-5-pro", "fam-mini"]
 
@@ -26,7 +26,7 @@ def test_a_grid_is_every_combination_labelled_by_what_varies():
 
 def test_a_range_of_numpy_is_varied_like_a_list():
     """Its numbers are those that a request takes."""
-    made = variants_of(famnb.grid(max_tokens=np.arange(16, 48, 16), model=np.array(["fam-2-5-pro"])), shared={})
+    made = parse_variants(famnb.grid(max_tokens=np.arange(16, 48, 16), model=np.array(["fam-2-5-pro"])), shared={})
     assert [each.fields for each in made] == [{"max_tokens": n, "model": "fam-2-5-pro"} for n in (16, 32)]
 
 
@@ -75,15 +75,15 @@ def test_a_grid_refuses_what_no_endpoint_would_take(fields, said):
 def test_a_value_out_of_range_is_refused_in_the_words_of_the_request():
     """With the variant that has it, before anything is planned."""
     with pytest.raises(InvalidRequest, match=r"variant 'hot': .*temperature: input should be less than or equal to 2"):
-        variants_of({"cold": {"temperature": 0}, "hot": {"temperature": 3}}, shared={})
+        parse_variants({"cold": {"temperature": 0}, "hot": {"temperature": 3}}, shared={})
 
 
 def test_the_fields_of_all_requests_count_when_variants_are_checked():
     """A field that only `responses` takes is right once all requests go there, and wrong without."""
     grid = famnb.grid(store=[True, False])
-    assert len(variants_of(grid, shared={"endpoint": "responses"})) == 2
+    assert len(parse_variants(grid, shared={"endpoint": "responses"})) == 2
     with pytest.raises(InvalidRequest, match=r"store: endpoint 'messages' does not take it \(only responses\)"):
-        variants_of(grid, shared={})
+        parse_variants(grid, shared={})
 
 
 @pytest.mark.parametrize(
@@ -99,12 +99,12 @@ def test_the_fields_of_all_requests_count_when_variants_are_checked():
 def test_what_is_no_variant_is_refused_by_its_place(given, place):
     """With the forms there are, such as a list around a single one."""
     with pytest.raises(InvalidRequest, match=rf"variants{place}: expected what famnb.grid.*\[{{'model'.*; got"):
-        variants_of(given, shared={})
+        parse_variants(given, shared={})
 
 
 def test_a_variant_in_a_list_may_have_a_label_of_its_own():
     """As on a board; the others are labelled by what tells them apart."""
-    made = variants_of([{"label": "cold", "temperature": 0}, {"temperature": 1}], shared={})
+    made = parse_variants([{"label": "cold", "temperature": 0}, {"temperature": 1}], shared={})
     assert [(one.label, dict(one.fields)) for one in made] == [
         ("cold", {"temperature": 0}),
         ("temperature=1", {"temperature": 1}),
@@ -114,7 +114,9 @@ def test_a_variant_in_a_list_may_have_a_label_of_its_own():
 def test_a_label_may_not_occur_twice():
     """Since frames are grouped by it."""
     with pytest.raises(InvalidRequest, match="label 'a' occurs twice"):
-        variants_of([*variants_of({"a": {}}, shared={}), *variants_of({"a": {"top_p": 0.5}}, shared={})], shared={})
+        parse_variants(
+            [*parse_variants({"a": {}}, shared={}), *parse_variants({"a": {"top_p": 0.5}}, shared={})], shared={}
+        )
 
 
 def test_neutral_names_mean_the_same_on_every_endpoint(client):

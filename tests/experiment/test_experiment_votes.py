@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import famnb
 from famnb import stats
 from famnb.experiment import votes
-from famnb.experiment.plan import Cell, cells_of
-from famnb.experiment.prompts import prompts_of
-from famnb.experiment.variants import variants_of
-from famnb.experiment.votes import JUDGE
+from famnb.experiment.plan import Cell, plan_cells
+from famnb.experiment.prompts import parse_prompts
+from famnb.experiment.variants import parse_variants
+from famnb.experiment.votes import JUDGE_PREFIX
 from famnb.record import ratings
 from famnb.record.ratings import Voted
 from tests.support.fault_server import FaultServer
@@ -26,9 +26,9 @@ from tests.support.scripted_models import experiment, service
 
 def planned(prompts: int, variants: int, repeats: int) -> tuple[Cell, ...]:
     """The cells of a plan."""
-    return cells_of(
-        prompts_of([f"q{place}" for place in range(prompts)]),
-        variants_of({f"v{place}": {"temperature": place / 10} for place in range(variants)}, shared={}),
+    return plan_cells(
+        parse_prompts([f"q{place}" for place in range(prompts)]),
+        parse_variants({f"v{place}": {"temperature": place / 10} for place in range(variants)}, shared={}),
         repeats=repeats,
         warmup=1,
         seed=0,
@@ -46,22 +46,22 @@ def test_every_pair_is_drawn_once_and_the_seed_decides_all(
 ) -> None:
     """Two variants, one prompt, one repeat; never a warm-up; the same however the cells come."""
     cells = planned(prompts, variants, repeats)
-    drawn = votes.drawn(cells, seed=seed)
-    assert len(drawn) == prompts * repeats * variants * (variants - 1) // 2
-    assert len({frozenset((left.key, right.key)) for left, right in drawn}) == len(drawn)
-    for left, right in drawn:
+    shuffle_pairs = votes.shuffle_pairs(cells, seed=seed)
+    assert len(shuffle_pairs) == prompts * repeats * variants * (variants - 1) // 2
+    assert len({frozenset((left.key, right.key)) for left, right in shuffle_pairs}) == len(shuffle_pairs)
+    for left, right in shuffle_pairs:
         assert (left.prompt, left.repeat, left.warmup) == (right.prompt, right.repeat, right.warmup)
         assert left.variant is not right.variant
         assert not left.warmup
-    assert votes.drawn(cells[::-1], seed=seed) == drawn
+    assert votes.shuffle_pairs(cells[::-1], seed=seed) == shuffle_pairs
 
 
 def test_no_side_and_no_order_is_favoured() -> None:
     """Over many pairs each variant stands left about half the time, and another seed gives another order."""
     cells = planned(100, 2, 2)
-    left = Counter(pair[0].variant.label for pair in votes.drawn(cells, seed=1))
+    left = Counter(pair[0].variant.label for pair in votes.shuffle_pairs(cells, seed=1))
     assert 70 < left["v0"] < 130
-    assert votes.drawn(cells, seed=1) != votes.drawn(cells, seed=2)
+    assert votes.shuffle_pairs(cells, seed=1) != votes.shuffle_pairs(cells, seed=2)
 
 
 def test_votes_of_people_count_as_given_and_skips_not_at_all() -> None:
@@ -86,29 +86,29 @@ def test_votes_of_people_count_as_given_and_skips_not_at_all() -> None:
 def test_a_judges_two_verdicts_are_one(there: str, back: str, winner: int | None, consistent: bool) -> None:
     """The better answer where both name it, else a tie; half a pair is none."""
     pair = planned(1, 2, 1)[2:]
-    both = [vote(*pair, there, f"{JUDGE}j"), vote(*pair[::-1], back, f"{JUDGE}j")]
-    (duel,) = votes.duels(both, pair, voter=f"{JUDGE}j")
+    both = [vote(*pair, there, f"{JUDGE_PREFIX}j"), vote(*pair[::-1], back, f"{JUDGE_PREFIX}j")]
+    (duel,) = votes.duels(both, pair, voter=f"{JUDGE_PREFIX}j")
     assert (duel.winner, duel.consistent) == (None if winner is None else pair[winner], consistent)
-    assert votes.duels(both[:1], pair, voter=f"{JUDGE}j") == []
+    assert votes.duels(both[:1], pair, voter=f"{JUDGE_PREFIX}j") == []
     assert votes.duels(both, pair) == []
 
 
 def test_what_is_claimed_is_what_the_votes_carry() -> None:
     """Two votes tell nothing apart; a hundred with a clear majority do, with an interval around the share."""
     few = stats.bradley_terry([("a", "b", "a"), ("a", "b", "b")])
-    assert votes.claims(few) == ["The votes do not tell a and b apart (50%, 95% interval 6% to 94%)."]
+    assert votes.ranking_sentences(few) == ["The votes do not tell a and b apart (50%, 95% interval 6% to 94%)."]
     many = stats.bradley_terry([("a", "b", "a")] * 80 + [("a", "b", "b")] * 20)
-    assert votes.claims(many) == ["a is chosen over b in 80% of cases (95% interval 71% to 87%)."]
+    assert votes.ranking_sentences(many) == ["a is chosen over b in 80% of cases (95% interval 71% to 87%)."]
 
 
 def test_what_is_clear_alone_is_not_claimed_as_the_best_of_many() -> None:
     """The first of a ranking is there by chance too; Holm's adjustment for all it is compared with leaves nothing."""
     given = [("a", name, winner) for name in "bcde" for winner in ["a"] * 21 + [name] * 9]
     ranking = stats.bradley_terry(given)
-    found = votes.claims(ranking)
+    found = votes.ranking_sentences(ranking)
     assert all("not enough for one of 4 comparisons" in line for line in found)
     two = stats.bradley_terry([vote for vote in given if "b" in vote])
-    assert votes.claims(two) == ["a is chosen over b in 70% of cases (95% interval 52% to 84%)."]
+    assert votes.ranking_sentences(two) == ["a is chosen over b in 70% of cases (95% interval 52% to 84%)."]
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_votes_stand_in_frames_beside_cost_and_latency(talker: famnb.Client) -> 
     with pytest.raises(ValueError, match="there are no votes yet"):
         exp.ranking()
     cells = [answer.cell for answer in exp.answers()]
-    for left, right in votes.drawn(cells, seed=0):
+    for left, right in votes.shuffle_pairs(cells, seed=0):
         for voter in ("ann", "bob"):
             better = "left" if left.variant.label == "good" else "right"
             ratings.keep(

@@ -26,9 +26,9 @@ from famnb.client.exchange import Exchange, Recorder
 from famnb.client.io_thread import io_thread
 from famnb.client.response_reader import replayed
 from famnb.errors import CredentialError, FamnbError, InvalidRequest, WorkerLost
-from famnb.experiment.budget import Outcome
+from famnb.experiment.budget import CallOutcome
 from famnb.experiment.dask import worker as remote
-from famnb.experiment.executor import Over, Stop, outcome_of
+from famnb.experiment.executor import OnDone, Stop, outcome_of
 from famnb.experiment.plan import Cell
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL
 
@@ -54,7 +54,7 @@ class _Work:
 
     cell: Cell
     labels: Mapping[str, str]
-    over: Over
+    on_done: OnDone
     exchange: Exchange | None = None
     """The call as it is recorded; None before it is sent to a worker."""
 
@@ -124,11 +124,11 @@ class DaskExecutor:
             self.close()
             raise
 
-    def start(self, cell: Cell, *, labels: Mapping[str, str], over: Over) -> Stop:
+    def start(self, cell: Cell, *, labels: Mapping[str, str], on_done: OnDone) -> Stop:
         """See `Executor`; raises FamnbError once there has been no worker for `GONE_S`."""
         if self._failure is not None:
             raise self._failure
-        work = _Work(cell=cell, labels=labels, over=over)
+        work = _Work(cell=cell, labels=labels, on_done=on_done)
         self._io.call(self._place, work)
         return lambda: self._io.call(self._stop, work)
 
@@ -225,7 +225,7 @@ class DaskExecutor:
     def _place(self, work: _Work) -> None:
         """Give a call to the worker that has the fewest."""
         if self._failure is not None:
-            work.over(_never_sent(self._failure))
+            work.on_done(_never_sent(self._failure))
             return
         if not self._workers:
             self._waiting.append(work)
@@ -256,7 +256,7 @@ class DaskExecutor:
         await self._recording.closed(exchange)
         if pause_s:
             await asyncio.sleep(pause_s)
-        work.over(outcome_of(exchange))
+        work.on_done(outcome_of(exchange))
 
     def _stop(self, work: _Work) -> None:
         for worker in self._workers.values():
@@ -266,11 +266,11 @@ class DaskExecutor:
                 return
             if work in worker.unsent:
                 worker.unsent.remove(work)
-                work.over(_never_sent())
+                work.on_done(_never_sent())
                 return
         if work in self._waiting:
             self._waiting.remove(work)
-            work.over(_never_sent())
+            work.on_done(_never_sent())
 
     def _lose(self, worker: _Worker, fault: Exception | None = None) -> None:
         """Close the rows of a worker's calls, and place those elsewhere that it was not sent yet."""
@@ -309,7 +309,7 @@ class DaskExecutor:
         for worker in list(self._workers.values()):
             self._lose(worker)
         while self._waiting:
-            self._waiting.popleft().over(_never_sent(self._failure))
+            self._waiting.popleft().on_done(_never_sent(self._failure))
 
     async def _end(self) -> None:
         addresses, self._workers = list(self._workers), {}
@@ -349,10 +349,10 @@ class DaskExecutor:
         return await asyncio.wait_for(asyncio.wrap_future(future), ANSWER_S + remote.POLL_S)
 
 
-def _never_sent(failure: FamnbError | None = None) -> Outcome:
+def _never_sent(failure: FamnbError | None = None) -> CallOutcome:
     """Return the outcome of a call that no worker got; with a failure, its cell is tried again by the next run."""
     error = None if failure is None else type(failure).__name__
-    return Outcome(status="cancelled", call_id=None, high=None, http_status=None, attempts=0, error=error)
+    return CallOutcome(status="cancelled", call_id=None, high=None, http_status=None, attempts=0, error=error)
 
 
 def _check(dask_client: Any) -> None:

@@ -12,9 +12,9 @@ from typing import Any, get_args
 import traitlets
 
 from famnb.errors import FamnbError, InvalidRequest
-from famnb.experiment.experiment import Judged
+from famnb.experiment.experiment import BaseExperiment
 from famnb.experiment.plan import Cell
-from famnb.experiment.votes import JUDGE, drawn
+from famnb.experiment.votes import JUDGE_PREFIX, shuffle_pairs
 from famnb.record import ratings
 from famnb.record.ratings import Outcome, Voted
 from famnb.reply import Reply
@@ -49,14 +49,17 @@ class BallotView(BaseWidget):
 class Ballot:
     """Blind votes on pairs of an experiment's answers; `vote` and `undo` do what keys and buttons do."""
 
-    def __init__(self, experiment: Judged, *, n: int | None = None, voter: str = "", seed: int | None = None) -> None:
+    def __init__(
+        self, experiment: BaseExperiment, *, n: int | None = None, voter: str = "", seed: int | None = None
+    ) -> None:
         """Draw `n` pairs, or all; `seed` decides which, in which order, and which answer stands left.
 
         InvalidRequest where there is no pair, or for a `voter` that only a judge may be.
         """
-        if not isinstance(voter, str) or voter.startswith(JUDGE):
+        if not isinstance(voter, str) or voter.startswith(JUDGE_PREFIX):
             raise InvalidRequest(
-                f"voter: expected a name, none that begins with {JUDGE!r} since those are judges'; got {voter!r:.80}"
+                f"voter: expected a name, none that begins with {JUDGE_PREFIX!r} since those are judges'; "
+                f"got {voter!r:.80}"
             )
         self._experiment = experiment
         self._voter = voter
@@ -64,7 +67,7 @@ class Ballot:
         # Callbacks come on the main thread or on a subshell's.
         self._guard = threading.RLock()
         self._calls = {answer.cell.key: answer.call_id for answer in experiment.answers()}
-        pairs = drawn([cell for cell in experiment.cells if cell.key in self._calls], seed=self._seed)
+        pairs = shuffle_pairs([cell for cell in experiment.cells if cell.key in self._calls], seed=self._seed)
         if not pairs:
             raise InvalidRequest(
                 "there is no pair to vote on: a vote needs two variants' answers to the same prompt; run() makes them"

@@ -22,15 +22,14 @@ import pandas as pd
 
 from famnb import plot
 from famnb.errors import LedgerError
-from famnb.experiment import Trial, Variant
+from famnb.experiment import BaseExperiment, Variant
 from famnb.experiment.forecast import forecast
-from famnb.experiment.forecast_history import history
-from famnb.experiment.narrative import name as metric_name
-from famnb.experiment.narrative import said
+from famnb.experiment.forecast_history import read_history
+from famnb.experiment.narrative import metric_formatter, metric_name
 from famnb.experiment.plan import model_of
 from famnb.experiment.resume import ANSWERED, failures
 from famnb.experiment.summary import Summary
-from famnb.experiment.variants import PLACE
+from famnb.experiment.variants import TARGET_FIELDS
 from famnb.formatting import (
     format_count,
     format_duration,
@@ -49,31 +48,35 @@ PROMPTS = 200
 _LIBRARIES = ("famnb", "pandas", "scipy", "matplotlib", "httpx")
 
 
-def setup(trial: Trial) -> str:
+def setup(experiment: BaseExperiment) -> str:
     """What was planned: counts, variants, shared fields and prompts."""
-    warmup = f", after {format_count(trial.warmup, 'warm-up call')} of each variant" if trial.warmup else ""
+    warmup = f", after {format_count(experiment.warmup, 'warm-up call')} of each variant" if experiment.warmup else ""
     plan = (
-        f"{format_count(len(trial.prompts), 'prompt')} × {format_count(len(trial.variants), 'variant')} × "
-        f"{format_count(trial.repeats, 'repeat')}{warmup}: {format_count(len(trial.cells), 'call')}. "
-        f"Variants alternate within each prompt, in an order that seed {trial.seed} decides."
+        f"{format_count(len(experiment.prompts), 'prompt')} × {format_count(len(experiment.variants), 'variant')} × "
+        f"{format_count(experiment.repeats, 'repeat')}{warmup}: {format_count(len(experiment.cells), 'call')}. "
+        f"Variants alternate within each prompt, in an order that seed {experiment.seed} decides."
     )
-    places = {cell.variant.label: cell.request for cell in trial.cells}
+    places = {cell.variant.label: cell.request for cell in experiment.cells}
     variants = [
         [variant.label, places[variant.label].endpoint, model_of(places[variant.label]), _fields(_own(variant))]
-        for variant in trial.variants
+        for variant in experiment.variants
     ]
     head = ("variant", "endpoint", "model", "own fields")
-    shared = f"<h3>Fields of every request</h3>{sanitize.code_block(_fields(trial.fields))}" if trial.fields else ""
-    prompts = [[prompt.id, prompt.text] for prompt in trial.prompts[:PROMPTS]]
-    more = len(trial.prompts) - PROMPTS
+    shared = (
+        f"<h3>Fields of every request</h3>{sanitize.code_block(_fields(experiment.fields))}"
+        if experiment.fields
+        else ""
+    )
+    prompts = [[prompt.id, prompt.text] for prompt in experiment.prompts[:PROMPTS]]
+    more = len(experiment.prompts) - PROMPTS
     rest = f'<p class="soft">{more:,} more are not listed.</p>' if more > 0 else ""
     listed = f"<details><summary>Prompts</summary>{table(('id', 'prompt'), prompts, left=2)}{rest}</details>"
     return f"<p>{sanitize.escape(plan)}</p>{table(head, variants, left=4)}{shared}{listed}"
 
 
-def prices_used(trial: Trial) -> str:
+def prices_used(experiment: BaseExperiment) -> str:
     """The prices of the models in the plan, with their sources."""
-    models = list(dict.fromkeys(model_of(cell.request) for cell in trial.cells))
+    models = list(dict.fromkeys(model_of(cell.request) for cell in experiment.cells))
     entries = [entry for entry in prices if entry.model in models]
     lost = [model for model in models if all(entry.model != model for entry in entries)]
     unknown = f"No price is known for {', '.join(lost)}; their costs are missing." if lost else ""
@@ -94,7 +97,7 @@ def environment(frame: pd.DataFrame) -> str:
 
 def _own(variant: Variant) -> Mapping[str, Any]:
     """A variant's own fields, without what stands in columns of its own."""
-    return {name: value for name, value in variant.fields.items() if name not in PLACE}
+    return {name: value for name, value in variant.fields.items() if name not in TARGET_FIELDS}
 
 
 def _fields(fields: Mapping[str, Any]) -> str:
@@ -111,43 +114,43 @@ FAILURES = 50
 """Failed calls that are listed; of more it is said how many."""
 
 
-def save(trial: Trial, path: str | os.PathLike[str]) -> Path:
+def save(experiment: BaseExperiment, path: str | os.PathLike[str]) -> Path:
     """Write an experiment's report; returns where it is. Raises OSError, LedgerError if the ledger cannot be read."""
     target = Path(path).expanduser()
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder: give the path of a file, such as {target / 'report.html'}")
-    write(target, composed(trial))
+    write(target, composed(experiment))
     return target
 
 
-def composed(trial: Trial) -> str:
+def composed(experiment: BaseExperiment) -> str:
     """An experiment's report as one HTML document."""
-    frame = trial.frame()
-    found = trial.summary()
+    frame = experiment.frame()
+    found = experiment.summary()
     rows = frame[~frame["warmup"].fillna(False).astype(bool)]
     answered = rows[rows["status"].isin(ANSWERED)]
     sections = [
         Section("What it shows", _findings(found)),
         Section("Figures of each variant", _figures(found)),
         Section("Pictures", "".join(_pictures(answered))),
-        Section("Plan and settings", setup(trial)),
-        Section("Forecast and outcome", _outcome(trial, frame)),
-        Section("Answers", "".join(_answers(trial, answered))),
+        Section("Plan and settings", setup(experiment)),
+        Section("Forecast and outcome", _outcome(experiment, frame)),
+        Section("Answers", "".join(_answers(experiment, answered))),
         Section("Failures", _failures(rows)),
-        Section("Prices", prices_used(trial)),
+        Section("Prices", prices_used(experiment)),
         Section("How to read it", _methods(found)),
         Section("Made with", environment(frame)),
     ]
     written = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     return page(
-        trial.name,
-        _head(trial, frame, answered, written),
+        experiment.name,
+        _head(experiment, frame, answered, written),
         [section for section in sections if section.html],
         f"Written by famnb on {written}. This file is complete in itself: it loads nothing and runs nothing.",
     )
 
 
-def _head(trial: Trial, frame: pd.DataFrame, answered: pd.DataFrame, written: str) -> str:
+def _head(experiment: BaseExperiment, frame: pd.DataFrame, answered: pd.DataFrame, written: str) -> str:
     """Title, the figures one asks for first, and whether any of it is real."""
     failed = int(failures(frame).sum())
     spent = frame["cost_usd"].sum(min_count=1)
@@ -155,8 +158,8 @@ def _head(trial: Trial, frame: pd.DataFrame, answered: pd.DataFrame, written: st
     known = [
         ("calls answered", f"{int(frame['status'].isin(ANSWERED).sum()):,} of {len(frame):,}"),
         ("failed", f"{failed:,}"),
-        ("prompts", f"{len(trial.prompts):,}"),
-        ("variants", f"{len(trial.variants):,}"),
+        ("prompts", f"{len(experiment.prompts):,}"),
+        ("variants", f"{len(experiment.variants):,}"),
         ("spent", "not known" if pd.isna(spent) else format_usd(float(spent))),
         ("made on", " – ".join(dict.fromkeys((days[0], days[-1]))) if days else "not yet"),
     ]
@@ -166,7 +169,7 @@ def _head(trial: Trial, frame: pd.DataFrame, answered: pd.DataFrame, written: st
         "timings are made up, nothing was billed, and no model can be judged by them.</p>"
     )
     return (
-        f"<p>Experiment report · {sanitize.escape(written)}</p><h1>{sanitize.escape(trial.name)}</h1>"
+        f"<p>Experiment report · {sanitize.escape(written)}</p><h1>{sanitize.escape(experiment.name)}</h1>"
         f"{facts(known)}{banner if made_up else ''}"
     )
 
@@ -179,7 +182,7 @@ def _findings(found: Summary) -> str:
 
 
 def _figures(found: Summary) -> str:
-    head, rows = found.shown()
+    head, rows = found.formatted_table()
     note = f'<p class="soft">Times are medians, the rest means, each with its {format_level(found.level)} interval.</p>'
     return f"{table(head, rows)}{note}{_pairs(found)}"
 
@@ -191,7 +194,7 @@ def _pairs(found: Summary) -> str:
     rows: list[list[str]] = []
     last = ("", "")
     for row in found.pairs.to_dict("records"):
-        written = said(row["metric"])
+        written = metric_formatter(row["metric"])
         known = pd.notna(row["low"])
         rows.append(
             [
@@ -224,14 +227,16 @@ def _pictures(answered: pd.DataFrame) -> Iterator[str]:
         yield picture(partial(plot.cost, frame, by="variant"))
 
 
-def _outcome(trial: Trial, frame: pd.DataFrame) -> str:
+def _outcome(experiment: BaseExperiment, frame: pd.DataFrame) -> str:
     """What calls before this experiment would have foreseen of its answered calls, and what these came to."""
     rows = frame[frame["status"].isin(ANSWERED)]
     if rows.empty:
         return ""
-    past = history(trial.ledger, {model_of(cell.request) for cell in trial.cells}, until=rows["started_at"].min())
-    others = {cell.key for cell in trial.cells} - set(rows["cell"])
-    foreseen = forecast(trial.cells, past, done=others, concurrency=1).total
+    past = read_history(
+        experiment.ledger, {model_of(cell.request) for cell in experiment.cells}, until=rows["started_at"].min()
+    )
+    others = {cell.key for cell in experiment.cells} - set(rows["cell"])
+    foreseen = forecast(experiment.cells, past, done=others, concurrency=1).total
     lines = []
     for told, interval, name in (
         ("input tokens", foreseen.input_tokens, "input_tokens"),
@@ -252,9 +257,9 @@ def _outcome(trial: Trial, frame: pd.DataFrame) -> str:
     return f'{table(("", "foreseen", "came to"), lines)}<p class="soft">{sanitize.escape(note)}</p>'
 
 
-def _answers(trial: Trial, answered: pd.DataFrame) -> Iterator[str]:
+def _answers(experiment: BaseExperiment, answered: pd.DataFrame) -> Iterator[str]:
     """The answers of all variants to a few prompts."""
-    texts = {prompt.id: prompt.text for prompt in trial.prompts}
+    texts = {prompt.id: prompt.text for prompt in experiment.prompts}
     order = list(texts)
     first = answered[answered["repeat"] == answered["repeat"].min()]
     chosen = sorted(first["prompt_id"].unique(), key=order.index)[:SAMPLES]
@@ -263,7 +268,7 @@ def _answers(trial: Trial, answered: pd.DataFrame) -> Iterator[str]:
         for _, row in first[first["prompt_id"] == prompt_id].sort_values("variant").iterrows():
             shown = f'<p class="soft">{sanitize.escape(str(row["call_id"]))} cannot be read.</p>'
             with contextlib.suppress(KeyError, LedgerError):
-                shown = transcript.reply_bundle(trial.ledger.call(str(row["call_id"])).reply)["text/html"]
+                shown = transcript.reply_bundle(experiment.ledger.call(str(row["call_id"])).reply)["text/html"]
             cards.append(f'<div class="answer"><h4>{sanitize.escape(str(row["variant"]))}</h4>{shown}</div>')
         title = sanitize.escape(f"{prompt_id} · {_beginning(texts[prompt_id])}")
         opened = " open" if place == 0 else ""

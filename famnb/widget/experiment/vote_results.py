@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 
 from famnb import plot, stats
-from famnb.experiment.experiment import Judged
+from famnb.experiment.experiment import BaseExperiment
 from famnb.experiment.resume import ANSWERED
-from famnb.experiment.votes import PEOPLE, claims
+from famnb.experiment.votes import VOTES_SCORE, ranking_sentences
 from famnb.formatting import format_duration, format_percent, format_usd
 from famnb.widget.html import sanitize, transcript
 
@@ -21,7 +21,7 @@ _CELL = "text-align:left;padding:2px 14px 2px 0"
 MISSING = "–"
 
 
-def bundle(experiment: Judged, *, said: str) -> transcript.Bundle:
+def bundle(experiment: BaseExperiment, *, said: str) -> transcript.Bundle:
     """The result of people's votes so far; `said` is how far they are."""
     frame = experiment.frame()
     try:
@@ -29,7 +29,7 @@ def bundle(experiment: Judged, *, said: str) -> transcript.Bundle:
     except ValueError as error:
         return transcript.render([transcript.Section("note", f"{said}. No ranking yet: {error}.")])
     rows = [_row(name, line, frame) for name, line in ranking.frame.iterrows()]
-    lines = [f"{said}. {ranking.n:,} votes count.", *claims(ranking)]
+    lines = [f"{said}. {ranking.n:,} votes count.", *ranking_sentences(ranking)]
     lines += [] if ranking.bounded else ["One never lost or never won: half a win both ways was added to each pair."]
     simulated = frame["simulated"].fillna(False).any()
     lines += ["Some of these answers were simulated; a decision needs real ones."] if simulated else []
@@ -72,11 +72,11 @@ def _markdown(head: tuple[str, ...], rows: list[list[str]]) -> str:
 
 def _figure(frame: pd.DataFrame) -> str:
     """Score against cost, with latency, as an image; nothing where no variant can be placed."""
-    shown, score = frame[~frame["warmup"].astype(bool)], f"score_{PEOPLE}"
+    shown, score = frame[~frame["warmup"].astype(bool)], f"score_{VOTES_SCORE}"
     if shown[[score, "cost_usd", "e2e_s"]].dropna().empty:
         return ""
     figure: Any = plot.pareto(shown, by="variant", score=score)
     image, size = figure._repr_mimebundle_()
-    drawn = base64.b64encode(image["image/png"]).decode()
+    encoded = base64.b64encode(image["image/png"]).decode()
     style = f"width:100%;max-width:{size['image/png']['width']}px"
-    return f'<img style="{style}" alt="{html.escape(figure.alt)}" src="data:image/png;base64,{drawn}">'
+    return f'<img style="{style}" alt="{html.escape(figure.alt)}" src="data:image/png;base64,{encoded}">'

@@ -15,12 +15,12 @@ from IPython.core.displaypub import CapturingDisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 
 import famnb
-from famnb.experiment.budget import Budget, Outcome
-from famnb.experiment.plan import Cell, cells_of
+from famnb.experiment.budget import Budget, CallOutcome
+from famnb.experiment.plan import Cell, plan_cells
 from famnb.experiment.progress import SIMULATED
-from famnb.experiment.prompts import prompts_of
+from famnb.experiment.prompts import parse_prompts
 from famnb.experiment.runner import Job
-from famnb.experiment.variants import variants_of
+from famnb.experiment.variants import parse_variants
 from famnb.service import Server
 from famnb.widget.experiment import run_view
 from famnb.widget.experiment.run_view import Display, ShownRun
@@ -28,28 +28,28 @@ from famnb.widget.experiment.run_view import Display, ShownRun
 WAIT_S = 20
 VIEW = "application/vnd.jupyter.widget-view+json"
 FORMS = {"text/html", "text/markdown", "text/plain"}
-ANSWER = Outcome("completed", "call", Decimal("0.5"), 200, 1, None, simulated=True, ttft_s=0.25)
-UNPRICED = Outcome("completed", "call", None, 200, 1, None)
-REFUSED = Outcome("failed", "call", None, 429, 1, "RateLimitError")
-STOPPED = Outcome("cancelled", "call", None, None, 0, None)
+ANSWER = CallOutcome("completed", "call", Decimal("0.5"), 200, 1, None, simulated=True, ttft_s=0.25)
+UNPRICED = CallOutcome("completed", "call", None, 200, 1, None)
+REFUSED = CallOutcome("failed", "call", None, 429, 1, "RateLimitError")
+STOPPED = CallOutcome("cancelled", "call", None, None, 0, None)
 
 
 class Script:
     """Carries calls until the test ends them; those that are stopped end by themselves."""
 
     def __init__(self) -> None:
-        self.open: dict[str, tuple[Cell, Callable[[Outcome], object]]] = {}
+        self.open: dict[str, tuple[Cell, Callable[[CallOutcome], object]]] = {}
 
-    def start(self, cell: Cell, *, labels: object, over: Callable[[Outcome], object]) -> Callable[[], object]:
-        self.open[cell.key] = cell, over
+    def start(self, cell: Cell, *, labels: object, on_done: Callable[[CallOutcome], object]) -> Callable[[], object]:
+        self.open[cell.key] = cell, on_done
         return lambda: self.end(cell.key, STOPPED)
 
-    def end(self, key: str, outcome: Outcome) -> None:
+    def end(self, key: str, outcome: CallOutcome) -> None:
         """One call ends so."""
-        _, over = self.open.pop(key)
-        over(outcome)
+        _, on_done = self.open.pop(key)
+        on_done(outcome)
 
-    def ends(self, *outcomes: Outcome) -> None:
+    def ends(self, *outcomes: CallOutcome) -> None:
         """The next calls in flight end, one after the other, each so."""
         for outcome in outcomes:
             until(lambda: self.open)
@@ -74,11 +74,11 @@ def started(script: Script) -> Iterator[Callable[..., ShownRun]]:
     """Starts a run of six cells of two variants, `cold` and `warm`; each may cost 2 at worst."""
     runs: list[ShownRun] = []
 
-    def start(*, name: str = "trip", budget: int | None = None, concurrency: int = 2, **variants: Any) -> ShownRun:
-        made = variants_of(variants or {"cold": {}, "warm": {"temperature": 1}}, shared={})
-        cells = cells_of(prompts_of(["a", "b", "c"]), made, repeats=1, warmup=0, seed=0, shared={})
+    def start(*, name: str = "trip", limit: int | None = None, concurrency: int = 2, **variants: Any) -> ShownRun:
+        made = parse_variants(variants or {"cold": {}, "warm": {"temperature": 1}}, shared={})
+        cells = plan_cells(parse_prompts(["a", "b", "c"]), made, repeats=1, warmup=0, seed=0, shared={})
         worst = {cell.key: Decimal(2) for cell in cells}
-        purse = None if budget is None else Budget(Decimal(budget), worst=worst, spent=Decimal(3))
+        budget = None if limit is None else Budget(Decimal(limit), worst=worst, spent=Decimal(3))
         job = Job(
             name=name,
             todo=cells,
@@ -86,7 +86,7 @@ def started(script: Script) -> Iterator[Callable[..., ShownRun]]:
             executor=script,
             concurrency=concurrency,
             rate=None,
-            purse=purse,
+            budget=budget,
         )
         runs.append(ShownRun(job))
         return runs[-1]
@@ -120,7 +120,7 @@ def says(display: Display, **message: object) -> None:
 
 def test_the_view_says_how_far_the_run_is(started: Callable[..., ShownRun], script: Script) -> None:
     """Shares of the plan, earlier cells included; money against the budget; errors by class; what of each variant."""
-    run = started(budget=20)
+    run = started(limit=20)
     script.ends(ANSWER, ANSWER, REFUSED)
     until(lambda: run.progress.failed == 1 and len(script.open) == 2)
     state = run_view.state(run)
@@ -146,7 +146,7 @@ def test_the_view_says_how_far_the_run_is(started: Callable[..., ShownRun], scri
     ],
 )
 def test_what_has_no_price_is_unknown_and_not_free(
-    started: Callable[..., ShownRun], script: Script, outcomes: tuple[Outcome, ...], value: str, small: str
+    started: Callable[..., ShownRun], script: Script, outcomes: tuple[CallOutcome, ...], value: str, small: str
 ) -> None:
     """Nothing is claimed of a sum that is not known, or known in part."""
     run = started()
