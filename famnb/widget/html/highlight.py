@@ -1,4 +1,9 @@
-"""The words of a program told apart by kind, for a reader; knows nothing of Markdown, and colours nothing itself."""
+"""Syntax highlighting: program code as HTML spans of five classes, without colours of its own.
+
+pygments finds the tokens. Its HtmlFormatter is not used: it maps tokens to dozens of classes, which only its private
+`_get_css_class` could reduce to these five, and writes five times as many spans (pygments 2.21, 8,000 characters of
+Python: 547 for 114), each of which is sanitised, sent and saved.
+"""
 
 from __future__ import annotations
 
@@ -10,31 +15,18 @@ from pygments import lex
 from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Keyword, Name, Number, String, _TokenType
 
-LONGEST = 8_000
-"""Characters; a longer program stays plain, so that no text holds the kernel up for more than a moment."""
+MAX_CHARS = 8_000
+"""Longer code stays plain: at this length a lexer takes a few milliseconds, in which the kernel does nothing else."""
 KINDS = ("keyword", "string", "number", "comment", "name")
-"""The classes of the spans, for whoever colours them."""
+"""The classes of the spans; `sanitize` colours them."""
 # A lexer's regular expression cannot be interrupted, and some take the square of a long line's or gap's length.
 _UNUSUAL = re.compile(r"[^\n]{500}|\s{200}")
-LANGUAGES = {"bash", "c", "c++", "console", "cpp", "cs", "csharp", "css", "diff", "docker", "dockerfile", "go", "html"}
-LANGUAGES |= {"ini", "javascript", "js", "json", "jsx", "julia", "kotlin", "lua", "php", "powershell", "pycon", "py"}
-LANGUAGES |= {
-    "python",
-    "python3",
-    "r",
-    "rb",
-    "ruby",
-    "rs",
-    "rust",
-    "scala",
-    "sh",
-    "shell",
-    "sql",
-    "swift",
-    "toml",
-    "ts",
-}
-LANGUAGES |= {"tsx", "typescript", "xml", "yaml", "yml", "zsh"}
+LANGUAGES = frozenset(
+    "bash c c++ console cpp cs csharp css diff docker dockerfile go html ini javascript js json jsx julia kotlin lua php "
+    "powershell py pycon python python3 r rb rs ruby rust scala sh shell sql swift toml ts tsx typescript xml yaml yml "
+    "zsh".split()
+)
+"""The languages that are highlighted, by the names that stand after a fence."""
 _KIND_OF: dict[_TokenType, str] = {
     Comment: "comment",
     Keyword: "keyword",
@@ -51,25 +43,30 @@ _KIND_OF: dict[_TokenType, str] = {
 # A block is rendered when it closes, and again with the whole reply.
 @functools.lru_cache(maxsize=64)
 def spans(code: str, language: str) -> str:
-    """The code as HTML, a `<span class="…">` of KINDS around what has a kind; unknown and unusual code is plain."""
-    if language.lower() not in LANGUAGES or len(code) > LONGEST or _UNUSUAL.search(code):
+    """Return code as HTML with a `<span class="…">` of KINDS around what has a kind.
+
+    Code in an unknown language, longer than MAX_CHARS or with unusually long lines has no spans.
+    """
+    if language.lower() not in LANGUAGES or len(code) > MAX_CHARS or _UNUSUAL.search(code):
         return escape(code)
     lexer = get_lexer_by_name(language.lower(), stripnl=False, ensurenl=False)
     runs: list[tuple[str, list[str]]] = []
     for token, text in lex(code, lexer):
+        # White space continues the run before it, so that "return x" needs no span of its own for the space.
         kind = _kind(token) if text.strip() else runs[-1][0] if runs else ""
         if runs and runs[-1][0] == kind:
             runs[-1][1].append(text)
         else:
             runs.append((kind, [text]))
-    joined = [(kind, "".join(texts)) for kind, texts in runs]
-    if "".join(text for _, text in joined) != code:  # a lexer may drop what it does not expect
+    merged_runs = [(kind, "".join(texts)) for kind, texts in runs]
+    # A lexer may drop what it does not expect; a reader must see every character.
+    if "".join(text for _, text in merged_runs) != code:
         return escape(code)
-    return "".join(_span(kind, text) for kind, text in joined)
+    return "".join(_span(kind, text) for kind, text in merged_runs)
 
 
 def _kind(token: _TokenType) -> str:
-    """The kind of the nearest ancestor that has one."""
+    """Return the kind of the nearest ancestor of a token type that has one, or ""."""
     for ancestor in reversed(token.split()):
         if ancestor in _KIND_OF:
             return _KIND_OF[ancestor]

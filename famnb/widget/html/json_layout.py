@@ -1,4 +1,4 @@
-"""JSON text laid out as it grows: each piece only adds to what is there, and no value is read or written anew."""
+"""JSON text indented while it grows: what is added only appends to what is shown, and no value is rewritten."""
 
 from __future__ import annotations
 
@@ -9,53 +9,57 @@ _INDENT = "  "
 
 
 class JsonLayout:
-    """Lays out a JSON text that comes in pieces; what is no JSON is laid out as well as it can be, and all of it."""
+    """Indents JSON text that comes in pieces; text that is not JSON is kept whole and indented by its brackets.
+
+    `json.dumps` would change numbers (1.0, 1e3) and needs the whole text; a tool call's arguments stream in fragments.
+    """
 
     def __init__(self) -> None:
         self._depth = 0
-        self._quoted = False
+        self._in_string = False
         self._escaped = False
-        self._opened = False
-        """Whether the last thing that came opened an object or a list, which may turn out to be empty."""
+        self._just_opened = False
+        """Whether the last sign opened an object or a list, which may turn out to be empty."""
 
     def add(self, piece: str) -> str:
-        """What a further piece adds to the text that is shown."""
-        return "".join(map(self._added, piece))
+        """Return what a further piece adds to the text that is shown."""
+        return "".join(map(self._lay_out, piece))
 
-    def _added(self, sign: str) -> str:
-        if self._quoted:
-            self._quoted = sign != '"' or self._escaped
+    def _lay_out(self, sign: str) -> str:
+        """Return one character of the text with the line breaks and spaces around it."""
+        if self._in_string:
+            self._in_string = sign != '"' or self._escaped
             self._escaped = sign == "\\" and not self._escaped
             return sign
         if sign in _SPACE:
             return ""
-        opened, self._opened = self._opened, sign in "{["
+        just_opened, self._just_opened = self._just_opened, sign in "{["
         if sign in "}]":
             self._depth = max(0, self._depth - 1)
-            return sign if opened else self._line() + sign
-        before = self._line() if opened else ""
-        self._quoted = sign == '"'
-        if self._opened:
+            return sign if just_opened else self._line_break() + sign
+        before = self._line_break() if just_opened else ""
+        self._in_string = sign == '"'
+        if self._just_opened:
             self._depth += 1
         match sign:
             case ",":
-                return before + sign + self._line()
+                return before + sign + self._line_break()
             case ":":
                 return before + sign + " "
             case _:
                 return before + sign
 
-    def _line(self) -> str:
+    def _line_break(self) -> str:
         return "\n" + _INDENT * self._depth
 
 
 def indent_json(text: str) -> str:
-    """A whole JSON text, laid out; one that is no JSON as it stands."""
+    """Return a whole JSON text indented; text that is not a JSON object or list is returned unchanged."""
     return JsonLayout().add(text) if is_json(text) else text
 
 
 def is_json(text: str) -> bool:
-    """Whether a text is an object or a list in JSON, whose layout Markdown would lose."""
+    """Return whether a text is a JSON object or list, whose indentation Markdown would lose."""
     if not text.lstrip().startswith(("{", "[")):
         return False
     try:

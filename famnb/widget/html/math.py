@@ -1,6 +1,10 @@
-r"""TeX formulas in Markdown as rules of markdown-it: they keep what they mean; showing them is left to `markup`.
+r"""TeX formulas in Markdown, as rules of markdown-it that leave them exactly as written.
 
-Markdown would take the backslashes of `\(`, `\,` and `\\` for its own, and underscores and stars for emphasis.
+Markdown would take the backslashes of `\(`, `\,` and `\\` for escapes, and underscores and stars for emphasis.
+`sanitize` decides which formulas a viewer may typeset.
+
+The plugins dollarmath and texmath of mdit-py-plugins 0.7 do not do: with them a display formula of several lines cannot
+follow a line of text, which models write all the time.
 """
 
 from __future__ import annotations
@@ -18,54 +22,54 @@ FORMULA = (
     r"|\\\((?:\\\\|(?!\\[()]).)+\\\)"
     r"|\\\[(?:\\\\|(?!\\[\[\]]).)+\\\]"
 )
-"""What stands between its marks; prices, which have a space or a digit at the second sign, are none."""
+"""A formula with its delimiters. "$5 or $6" is none: a closing dollar has no space before it and no digit after it."""
 _FORMULA = re.compile(FORMULA, re.DOTALL)
-MOST_LINES = 60
-"""Of a formula: whoever writes only beginnings shall not have each looked for to the end of the text."""
-_DISPLAYED = {"$$": "$$", "\\[": "\\]"}
-"""How a formula of several lines begins and ends."""
+MAX_LINES = 60
+"""Lines of one formula. Without a limit, a text of opening delimiters alone would be searched to its end for each."""
+_DISPLAY_DELIMITERS = {"$$": "$$", "\\[": "\\]"}
+"""How a formula of several lines begins, and how it ends."""
 
 
 def add_formula_rules(markdown: MarkdownIt) -> None:
-    """Have formulas left as they were written."""
-    markdown.inline.ruler.before("escape", "formula", _inside)
-    markdown.block.ruler.before("fence", "formula", _displayed, {"alt": ["paragraph", "blockquote", "list"]})
+    """Add the rules that leave formulas as they were written to a Markdown parser."""
+    markdown.inline.ruler.before("escape", "formula", _parse_inline)
+    markdown.block.ruler.before("fence", "formula", _parse_display, {"alt": ["paragraph", "blockquote", "list"]})
 
 
 def open_formula_line(lines: Sequence[str]) -> int | None:
-    """The line on which a formula of several lines begins that more text may still close."""
+    """Return the line on which a formula of several lines begins that more text may still close, or None."""
     first, close = None, ""
-    for number in range(max(len(lines) - MOST_LINES, 0), len(lines)):
+    for number in range(max(len(lines) - MAX_LINES, 0), len(lines)):
         line = lines[number].strip()
         if not line or (first is not None and line.endswith(close)):
             first = None
-        elif first is None and line[:2] in _DISPLAYED and not line[2:].endswith(_DISPLAYED[line[:2]]):
-            first, close = number, _DISPLAYED[line[:2]]
+        elif first is None and line[:2] in _DISPLAY_DELIMITERS and not line[2:].endswith(_DISPLAY_DELIMITERS[line[:2]]):
+            first, close = number, _DISPLAY_DELIMITERS[line[:2]]
     return first
 
 
-def _inside(state: StateInline, silent: bool) -> bool:
-    """A formula inside a paragraph is text, whatever its signs."""
-    found = _FORMULA.match(state.src, state.pos, state.posMax)
+def _parse_inline(state: StateInline, silent: bool) -> bool:
+    """Inline rule: add a formula inside a paragraph as text, whatever its signs."""
+    match = _FORMULA.match(state.src, state.pos, state.posMax)
     # Bold words with a price on either side are likelier than a formula with two stars.
-    if found is None or (not found[0].startswith(("$$", "\\")) and "**" in found[0]):
+    if match is None or (not match[0].startswith(("$$", "\\")) and "**" in match[0]):
         return False
     if not silent:
-        state.pending += found[0]
-    state.pos = found.end()
+        state.pending += match[0]
+    state.pos = match.end()
     return True
 
 
-def _displayed(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """A formula of several lines is one paragraph, whatever its lines begin with."""
+def _parse_display(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Block rule: make a formula of several lines one paragraph, whatever its lines begin with."""
     first = _line(state, start)
-    close = _DISPLAYED.get(first[:2])
+    close = _DISPLAY_DELIMITERS.get(first[:2])
     if close is None or state.is_code_block(start):
         return False
     line = start
     while not (_line(state, line) if line > start else first[2:]).endswith(close):
         line += 1
-        if line >= min(end, start + MOST_LINES) or state.isEmpty(line) or state.sCount[line] < state.blkIndent:
+        if line >= min(end, start + MAX_LINES) or state.isEmpty(line) or state.sCount[line] < state.blkIndent:
             return False
     if not silent:
         _push(state, start, line + 1)
@@ -77,7 +81,7 @@ def _line(state: StateBlock, number: int) -> str:
 
 
 def _push(state: StateBlock, start: int, after: int) -> None:
-    # A paragraph by another name: those of a list would be joined with the words before them.
+    # Not a "paragraph_open": markdown-it hides those in a tight list, which would join the formula with the text before.
     state.line = after
     state.push("formula_open", "p", 1).map = [start, after]
     inline = state.push("inline", "", 0)
