@@ -1,6 +1,6 @@
-"""Where two answers differ, word by word, as HTML, Markdown and plain text; how answers are laid out is left to others.
+"""Differences between two answers, word by word, as HTML, Markdown and plain text.
 
-Marks are told apart without colour: what is new is underlined or bold, what is gone is struck through.
+Marks can be told apart without colour: what is new is underlined or bold, what is missing is struck through.
 """
 
 from __future__ import annotations
@@ -8,88 +8,111 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from famnb.widget.html import sanitize
+from famnb.widget.html.sanitize import SafeHtml
 
-Kind: TypeAlias = Literal["same", "gone", "new", "apart"]
-"""In both, only in the other answer, only in this one, or beyond what was compared."""
-MOST_WORDS = 3_000
-"""Of either answer that are compared: what is beyond is shown as it is."""
+PieceKind: TypeAlias = Literal["same", "gone", "new", "apart"]
+"""In both answers, only in the reference, only in this one, or beyond the words that are compared."""
+MAX_WORDS = 3_000
+"""Words of either answer that are compared, since difflib may take the square of their number; the rest is shown."""
 
 _WORD = re.compile(r"\s*\S+")
-_MARK = "border-radius:3px;padding:0 1px;color:inherit;"
+_STYLE = "border-radius:3px;padding:0 1px;color:inherit;"
 _TAGS = {
-    "gone": (f'<del style="{_MARK}text-decoration:line-through;background-color:rgba(211,47,47,0.16)">', "</del>"),
-    "new": (f'<ins style="{_MARK}text-decoration:underline;background-color:rgba(46,125,50,0.2)">', "</ins>"),
+    "gone": SafeHtml(
+        f'<del style="{_STYLE}text-decoration:line-through;background-color:rgba(211,47,47,0.16)">{{}}</del>'
+    ),
+    "new": SafeHtml(f'<ins style="{_STYLE}text-decoration:underline;background-color:rgba(46,125,50,0.2)">{{}}</ins>'),
 }
+_UNMARKED = SafeHtml("{}")
+_TEXT = SafeHtml('<div dir="auto" style="white-space:pre-wrap">{}</div>')
 
 
 class Piece(NamedTuple):
-    """Words that follow each other and belong together."""
+    """Words that follow each other and are alike in which of the answers have them."""
 
-    kind: Kind
+    kind: PieceKind
     text: str
 
 
 @functools.lru_cache(maxsize=16)
 def compare_words(reference: str, text: str) -> Sequence[Piece]:
-    """A text as words it shares with a reference, words it lacks and words of its own, in reading order."""
-    theirs, ours = _WORD.findall(reference), _WORD.findall(text)
-    left, right = theirs[:MOST_WORDS], ours[:MOST_WORDS]
-    found: list[Piece] = []
-    for same, gone, here in _steps(left, right):
-        if same:
-            found.append(Piece("same", here))
+    """Return a text as words it shares with a reference, words it lacks and words of its own, in reading order."""
+    reference_words, text_words = _WORD.findall(reference), _WORD.findall(text)
+    pieces: list[Piece] = []
+    for is_same, reference_run, text_run in _compare(reference_words[:MAX_WORDS], text_words[:MAX_WORDS]):
+        if is_same:
+            pieces.append(Piece("same", text_run))
             continue
-        found += [Piece("gone", gone)] if gone else []
-        found += [Piece("new", here)] if here else []
-    beyond = "".join(ours[MOST_WORDS:])
-    found += [Piece("apart", beyond)] if beyond or theirs[MOST_WORDS:] else []
-    # A text's first word has no space before it, but here another word may.
-    return [*found[:1], *(Piece(kind, text if text[:1].isspace() else f" {text}") for kind, text in found[1:])]
+        pieces += [Piece("gone", reference_run)] if reference_run else []
+        pieces += [Piece("new", text_run)] if text_run else []
+    rest = "".join(text_words[MAX_WORDS:])
+    pieces += [Piece("apart", rest)] if rest or reference_words[MAX_WORDS:] else []
+    # A text's first word has no space before it, but here another word may stand before it.
+    return [*pieces[:1], *(Piece(kind, text if text[:1].isspace() else f" {text}") for kind, text in pieces[1:])]
 
 
-def _steps(left: list[str], right: list[str]) -> Iterator[tuple[bool, str, str]]:
-    """Whether the words are the same, those of the left text and those of the right, step by step."""
-    theirs, ours = [word.strip() for word in left], [word.strip() for word in right]
-    if theirs == ours:  # the search for anchors below passes over words that come again and again
+def _compare(left: list[str], right: list[str]) -> Iterator[tuple[bool, str, str]]:
+    """Yield runs of words: whether they are the same, those of the left text and those of the right."""
+    left_words, right_words = [word.strip() for word in left], [word.strip() for word in right]
+    # SequenceMatcher ignores words that make up more than 1 % of a long text, so a text of few different words would
+    # differ from itself.
+    if left_words == right_words:
         yield True, "".join(left), "".join(right)
         return
-    for what, a, b, c, d in difflib.SequenceMatcher(None, theirs, ours).get_opcodes():
-        yield what == "equal", "".join(left[a:b]), "".join(right[c:d])
+    for tag, left_start, left_end, right_start, right_end in difflib.SequenceMatcher(
+        None, left_words, right_words
+    ).get_opcodes():
+        yield tag == "equal", "".join(left[left_start:left_end]), "".join(right[right_start:right_end])
 
 
-def describe_differences(found: Sequence[Piece]) -> str:
-    """How much differs, in words."""
-    gone, new = (sum(len(piece.text.split()) for piece in found if piece.kind == kind) for kind in ("gone", "new"))
-    words = f"{new:,} {'word differs' if new == 1 else 'words differ'}, {gone:,} {'is' if gone == 1 else 'are'} missing"
-    said = words if new or gone else "the same words"
-    return f"{said}; only the first {MOST_WORDS:,} are compared" if any(p.kind == "apart" for p in found) else said
-
-
-def html(found: Sequence[Piece]) -> str:
-    """The words with their marks, everything in them inert."""
-    inner = "".join(_marked(piece, sanitize.escape, _TAGS) for piece in found)
-    return f'<div dir="auto" style="white-space:pre-wrap">{inner.lstrip()}</div>'
-
-
-def markdown(found: Sequence[Piece]) -> str:
-    """The words with their marks as Markdown: new ones bold, missing ones struck through."""
-    return "".join(
-        _marked(piece, sanitize.escape_markdown, {"new": ("**", "**"), "gone": ("~~", "~~")}) for piece in found
+def describe_differences(pieces: Sequence[Piece]) -> str:
+    """Return how many words differ and how many are missing, as a text."""
+    gone, new = (sum(len(piece.text.split()) for piece in pieces if piece.kind == kind) for kind in ("gone", "new"))
+    counts = (
+        f"{new:,} {'word differs' if new == 1 else 'words differ'}, {gone:,} {'is' if gone == 1 else 'are'} missing"
     )
+    text = counts if new or gone else "the same words"
+    is_cut = any(piece.kind == "apart" for piece in pieces)
+    return f"{text}; only the first {MAX_WORDS:,} are compared" if is_cut else text
 
 
-def plain(found: Sequence[Piece]) -> str:
-    """The words with their marks as text: [+new+] and [-missing-]."""
-    return "".join(_marked(piece, sanitize.visible, {"new": ("[+", "+]"), "gone": ("[-", "-]")}) for piece in found)
+def html(pieces: Sequence[Piece]) -> SafeHtml:
+    """Return the words as HTML, the differences in `del` and `ins`."""
+    marked = (_mark_lines(piece, _TAGS.get(piece.kind, _UNMARKED).format, SafeHtml()) for piece in pieces)
+    return _TEXT.format(SafeHtml().join(marked).lstrip())
 
 
-def _marked(piece: Piece, written: Callable[[str], str], marks: Mapping[str, tuple[str, str]]) -> str:
-    """The words between their marks, line by line, since not every form can mark several lines at once."""
-    before, after = marks.get(piece.kind, ("", ""))
-    lead = piece.text[: len(piece.text) - len(piece.text.lstrip())]
-    lines = piece.text[len(lead) :].split("\n")
-    return lead + "\n".join(f"{before}{written(line)}{after}" if line.strip() else line for line in lines)
+def markdown(pieces: Sequence[Piece]) -> str:
+    """Return the words as Markdown: new ones bold, missing ones struck through."""
+    signs = {"new": "**", "gone": "~~"}
+
+    def mark(piece: Piece) -> Callable[[str], str]:
+        sign = signs.get(piece.kind, "")
+        return lambda line: f"{sign}{sanitize.escape_markdown(line)}{sign}"
+
+    return "".join(_mark_lines(piece, mark(piece)) for piece in pieces)
+
+
+def plain(pieces: Sequence[Piece]) -> str:
+    """Return the words as plain text: [+new+] and [-missing-]."""
+    signs = {"new": ("[+", "+]"), "gone": ("[-", "-]")}
+
+    def mark(piece: Piece) -> Callable[[str], str]:
+        before, after = signs.get(piece.kind, ("", ""))
+        return lambda line: f"{before}{sanitize.visible(line)}{after}"
+
+    return "".join(_mark_lines(piece, mark(piece)) for piece in pieces)
+
+
+def _mark_lines(piece: Piece, mark: Callable[[str], str], empty: str = "") -> str:
+    """Mark a piece line by line, since neither Markdown nor HTML can mark several paragraphs at once.
+
+    The result is of the type of `empty`.
+    """
+    space = piece.text[: len(piece.text) - len(piece.text.lstrip())]
+    lines = piece.text[len(space) :].split("\n")
+    return empty + space + (empty + "\n").join(mark(line) if line.strip() else line for line in lines)

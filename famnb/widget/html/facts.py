@@ -1,4 +1,4 @@
-"""A reply's facts in words: how it ended, what it cost and how long it took; only facts that are known."""
+"""A reply's facts as short texts: how it ended, its usage, timing and cost; what is not known is left out."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from famnb.reply import Reply
 from famnb.timing import Timing
 
 Tone: TypeAlias = Literal["plain", "warn", "error"]
+"""How alarming a badge is; the front end and `transcript` choose its colour by it."""
 
 
 class Badge(NamedTuple):
@@ -20,28 +21,28 @@ class Badge(NamedTuple):
 
 
 def badges(reply: Reply) -> list[Badge]:
-    """What must be said about a reply before it is believed; nothing for a complete one."""
-    said = [Badge("simulated", "plain")] if reply.service == "sim" else []
-    said += [Badge("replayed", "plain")] if reply.replayed else []
+    """Return what a reader must know before believing a reply, such as "stopped"; a complete reply has none."""
+    badges = [Badge("simulated", "plain")] if reply.service == "sim" else []
+    badges += [Badge("replayed", "plain")] if reply.replayed else []
     match reply.status:
         case "running" | "completed":
             pass
         case "incomplete":
-            said.append(Badge(_cut(reply), "warn"))
+            badges.append(Badge(_cut_off(reply), "warn"))
         case "cancelled":
-            said.append(Badge("stopped", "warn"))
+            badges.append(Badge("stopped", "warn"))
         case "interrupted":
-            said.append(Badge("interrupted", "error"))
+            badges.append(Badge("interrupted", "error"))
         case "failed":
-            said.append(Badge("failed", "error"))
+            badges.append(Badge("failed", "error"))
         case _:
             assert_never(reply.status)
     if reply.status == "completed" and reply.complete is None:
-        said.append(Badge("perhaps incomplete", "warn"))
-    return said
+        badges.append(Badge("perhaps incomplete", "warn"))
+    return badges
 
 
-def _cut(reply: Reply) -> str:
+def _cut_off(reply: Reply) -> str:
     match reply.finish_reason:
         case "length":
             return "cut off at the token cap"
@@ -52,16 +53,16 @@ def _cut(reply: Reply) -> str:
 
 
 def failure(reply: Reply) -> str | None:
-    """What went wrong, in the words of the error or of the service; None when nothing did."""
+    """Return what went wrong, as the error or the service says it; None if nothing did."""
     if reply.error is not None and reply.status in ("failed", "interrupted"):
         return f"{type(reply.error).__name__}: {reply.error}"
     if reply.fault is not None:
-        return ": ".join(word for word in (reply.fault.code or reply.fault.type, reply.fault.message) if word)
+        return ": ".join(text for text in (reply.fault.code or reply.fault.type, reply.fault.message) if text)
     return None
 
 
 def describe_thinking(timing: Timing, usage: Usage, *, closed: bool) -> str:
-    """What the thinking took, such as "thought for 2.3 s, 412 tokens"."""
+    """Return what the thinking took: "thought for 2.3 s, 412 tokens", "thought", or "thinking, not finished"."""
     seconds = timing.think_s
     if seconds is None and timing.thinking_latency_ms is not None:
         seconds = timing.thinking_latency_ms / 1000
@@ -70,12 +71,14 @@ def describe_thinking(timing: Timing, usage: Usage, *, closed: bool) -> str:
         f"for {format_duration(seconds, brief=True)}" if seconds is not None else "",
         f"{tokens} tokens" if tokens else "",
     ]
-    known = ", ".join(fact for fact in facts if fact)
-    return f"thought {known}" if known else "thought" if closed else "thinking, not finished"
+    details = ", ".join(fact for fact in facts if fact)
+    if details:
+        return f"thought {details}"
+    return "thought" if closed else "thinking, not finished"
 
 
 def figures(reply: Reply) -> str:
-    """Usage, timing and cost on one line."""
+    """Return usage, timing and cost on one line."""
     timing = reply.timing
     facts = [_usage(reply.usage)]
     if timing.ttft_s is not None and reply.streamed:
@@ -92,6 +95,7 @@ def figures(reply: Reply) -> str:
 
 
 def _tokens(usage: Usage, count: Count) -> str:
+    """Return a count of tokens, marked if it is estimated; "" if it is not known."""
     value = getattr(usage, count)
     mark = "≈" if usage.source(count) == "estimated" else ""
     return "" if value is None else f"{mark}{value:,}"
@@ -101,13 +105,14 @@ _SIDES: tuple[tuple[Count, str, tuple[tuple[Count, str], ...]], ...] = (
     ("input_tokens", "in", (("cached_tokens", "cached"), ("cache_write_tokens", "written to the cache"))),
     ("output_tokens", "out", (("reasoning_tokens", "thinking"),)),
 )
+"""The two sides of a call: its count, its name, and the counts that are part of it."""
 
 
 def _usage(usage: Usage) -> str:
     sides = []
     for count, direction, details in _SIDES:
         tokens = _tokens(usage, count)
-        inside = [f"{_tokens(usage, part)} {word}" for part, word in details if getattr(usage, part)]
+        shares = [f"{_tokens(usage, part)} {name}" for part, name in details if getattr(usage, part)]
         if tokens:
-            sides.append(f"{tokens} tokens {direction}" + (f" ({', '.join(inside)})" if inside else ""))
+            sides.append(f"{tokens} tokens {direction}" + (f" ({', '.join(shares)})" if shares else ""))
     return " · ".join(sides) or "usage not reported"

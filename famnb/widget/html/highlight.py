@@ -21,11 +21,12 @@ KINDS = ("keyword", "string", "number", "comment", "name")
 """The classes of the spans; `sanitize` colours them."""
 # A lexer's regular expression cannot be interrupted, and some take the square of a long line's or gap's length.
 _UNUSUAL = re.compile(r"[^\n]{500}|\s{200}")
-LANGUAGES = frozenset(
-    "bash c c++ console cpp cs csharp css diff docker dockerfile go html ini javascript js json jsx julia kotlin lua php "
-    "powershell py pycon python python3 r rb rs ruby rust scala sh shell sql swift toml ts tsx typescript xml yaml yml "
-    "zsh".split()
-)
+_LANGUAGES = """
+    bash c c++ console cpp cs csharp css diff docker dockerfile go html ini javascript js json jsx julia kotlin lua php
+    powershell py pycon python python3 r rb rs ruby rust scala sh shell sql swift toml ts tsx typescript xml
+    yaml yml zsh
+"""
+LANGUAGES = frozenset(_LANGUAGES.split())
 """The languages that are highlighted, by the names that stand after a fence."""
 _KIND_OF: dict[_TokenType, str] = {
     Comment: "comment",

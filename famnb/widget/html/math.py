@@ -81,7 +81,8 @@ def _line(state: StateBlock, number: int) -> str:
 
 
 def _push(state: StateBlock, start: int, after: int) -> None:
-    # Not a "paragraph_open": markdown-it hides those in a tight list, which would join the formula with the text before.
+    # Not a "paragraph_open": markdown-it hides those in a tight list, which would join the formula with the text
+    # before it.
     state.line = after
     state.push("formula_open", "p", 1).map = [start, after]
     inline = state.push("inline", "", 0)

@@ -1,4 +1,4 @@
-"""The conversation of a request as texts to show, whichever endpoint it is for."""
+"""A request of any endpoint as text: its messages with their roles, and whether it asks for JSON."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from famnb.request.neutral import PromptTurn
 
 
 class MessageText(NamedTuple):
-    """Who says what."""
+    """The text of one message of a request, images and tool calls included by name."""
 
     role: str
     text: str
 
 
 def message_texts(request: Request | None) -> list[MessageText]:
-    """The conversation a request carries, system text first; empty without a request."""
+    """Return the messages of a request, the system text first; an empty list without a request."""
     if not isinstance(request, Request):
         return []
     system = [request.system_turn] if request.system_turn else []
@@ -24,11 +24,12 @@ def message_texts(request: Request | None) -> list[MessageText]:
 
 
 def wants_json(request: Request | None) -> bool:
-    """Whether a request asks for an answer in JSON."""
+    """Return whether a request asks for an answer in JSON."""
     return isinstance(request, Request) and request.settings().answer_format.json
 
 
 def _message_text(turn: PromptTurn) -> MessageText:
+    # 80 characters tell an address; an image that was uploaded is a data URL of megabytes.
     lines = [turn.text, *(f"[image: {address[:80]}]" for address in turn.images)]
     lines += [f"[calls {call.name}({call.arguments})]" for call in turn.tool_calls]
     return MessageText(turn.role, "\n".join(line for line in lines if line))

@@ -41,6 +41,7 @@ _VISIBLE: Mapping[int, str | None] = {
 # "$5 or $6" would lose its spaces and its sense. A tag after the sign keeps them from it.
 _FORMULA_START = r"\$(?=[^$]*\$)|\\(?=[(\[]|begin\b)"
 
+
 def visible(text: str) -> str:
     """Return the text with characters that act on a terminal or reorder text made visible or dropped."""
     return text.replace("\r\n", "\n").translate(_VISIBLE)
@@ -81,7 +82,13 @@ _CODE_START = (
 _CODE_BLOCK = SafeHtml(f"{_CODE_START}{{}}</code></pre>")
 # Mixed with the colour of the text around it, each is readable on a light page and on a dark one, live and saved;
 # viewers that do not know the mixture, and sanitisers that drop it, show plain code.
-_KIND_COLOURS = {"keyword": "#8b2fc9", "string": "#0a8a3a", "number": "#c2410c", "comment": "#808080", "name": "#0b5fd6"}
+_KIND_COLOURS = {
+    "keyword": "#8b2fc9",
+    "string": "#0a8a3a",
+    "number": "#c2410c",
+    "comment": "#808080",
+    "name": "#0b5fd6",
+}
 # Viewers differ most in these. A heading inside a reply is smaller than the notebook's own; a wide table scrolls by
 # itself; each block runs in the direction of its own words, and code from left to right.
 _STYLED_TAGS = {
@@ -195,7 +202,8 @@ def code_block(text: str) -> SafeHtml:
 
 def render_docstring(text: str) -> SafeHtml:
     """Return a docstring's text as HTML, with names in backticks set in code type."""
-    return SafeHtml(re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text)))
+    # A plain `str`, since `re.sub` on SafeHtml would join, and so escape, the tags.
+    return SafeHtml(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def settled_length(markdown: str) -> int:

@@ -1,8 +1,10 @@
-"""A reply as ordinary notebook output: HTML, Markdown and plain text that read well without kernel, script or network.
+"""Replies and conversations as ordinary notebook output: HTML, Markdown and plain text.
 
-Reply ── parts ──┬── text/html      inline styles only; semantic enough for viewers that strip them
-                 ├── text/markdown
-                 └── text/plain
+All three read well without kernel, script or network.
+
+Reply ── sections ──┬── text/html      inline styles only; semantic enough for viewers that strip them
+                    ├── text/markdown
+                    └── text/plain
 """
 
 from __future__ import annotations
@@ -19,145 +21,160 @@ from famnb.request import Request
 from famnb.widget.html import facts, sanitize
 from famnb.widget.html.json_layout import indent_json, is_json
 from famnb.widget.html.request_text import message_texts
+from famnb.widget.html.sanitize import SafeHtml
 
 Bundle: TypeAlias = dict[str, str]
 """MIME type to text, as `display(…, raw=True)` takes it."""
 
-# Sanitisers of untrusted notebooks drop values they do not know, such as var(): the plain value before it stays.
+# Plain values only: sanitisers of untrusted notebooks drop those they do not know, such as var().
 _LINE = "rgba(128,128,128,0.35)"
 _TONES = {"plain": "128,128,128", "warn": "217,130,0", "error": "211,47,47"}
-_CARD = "max-width:780px;margin:0.4em 0 1em;line-height:1.5;overflow-wrap:break-word"
 MUTED = "font-size:0.86em;opacity:0.75;margin:0.3em 0"
-_ASKED = (
+_ASKED_STYLE = (
     "margin:0.5em 0;padding:0.5em 0.8em;background-color:rgba(128,128,128,0.1);border-radius:6px;border-left:none;"
     "white-space:pre-wrap"
 )
-_THINKING = f"margin:0.5em 0;padding:0.1em 0.8em;border-left:2px solid {_LINE};opacity:0.85"
-_SUMMARY = "cursor:pointer;font-size:0.9em"
-_FAILURE = (
+_THINKING_STYLE = f"margin:0.5em 0;padding:0.1em 0.8em;border-left:2px solid {_LINE};opacity:0.85"
+_SUMMARY_STYLE = "cursor:pointer;font-size:0.9em"
+_FAILURE_STYLE = (
     "margin:0.5em 0;padding:0.4em 0.8em;border-left:3px solid rgb(211,47,47);background-color:rgba(211,47,47,0.1)"
 )
+_CARD = SafeHtml('<div style="max-width:780px;margin:0.4em 0 1em;line-height:1.5;overflow-wrap:break-word">{}</div>')
+_FOLD = SafeHtml(f'<details style="margin:0.3em 0"><summary style="{_SUMMARY_STYLE}">{{}}</summary>{{}}</details>')
+_LABEL = SafeHtml("<p><strong>{}</strong></p>")
+_HEAD = SafeHtml(f'<p style="{MUTED}"><strong>{{}}</strong>{{}}</p>')
+_BADGE = SafeHtml(
+    ' <span style="border:1px solid rgb({colour});background-color:rgba({colour},0.15);border-radius:9px;'
+    'padding:0 0.6em;font-size:0.9em;white-space:nowrap">{text}</span>'
+)
+_ROLE = SafeHtml("<strong>{}</strong><br>")
+_ASKED = SafeHtml(f'<blockquote dir="auto" style="{_ASKED_STYLE}">{{}}{{}}</blockquote>')
+_THINKING = SafeHtml(
+    f'<details><summary style="{_SUMMARY_STYLE}">{{}}</summary><div style="{_THINKING_STYLE}">{{}}</div></details>'
+)
+_TEXT = SafeHtml("{}<div>{}</div>")
+_FAILURE = SafeHtml(f'<p style="{_FAILURE_STYLE}">{{}}</p>')
+_NOTE = SafeHtml(f'<p style="{MUTED}">{{}}</p>')
 
 
 class Section(NamedTuple):
-    """One piece of a transcript, whatever it will be written as."""
+    """One section of a transcript, whatever it will be rendered as."""
 
     kind: Literal["head", "asked", "thinking", "text", "code", "failure", "note", "figures"]
     text: str
     label: str = ""
+    """A heading: the role of who asked, what the thinking took, the name of a tool."""
     badges: Sequence[facts.Badge] = ()
 
 
 def reply_bundle(reply: Reply) -> Bundle:
-    """A reply, finished or not, as notebook output."""
+    """Return a reply, finished or not, as notebook output."""
     return render(sections(reply))
 
 
-def render(pieces: Sequence[Section]) -> Bundle:
-    """Pieces of a transcript as notebook output."""
+def render(transcript: Sequence[Section]) -> Bundle:
+    """Return the sections of a transcript as notebook output."""
     return {
-        "text/html": f'<div style="{_CARD}">{"".join(map(_html, pieces))}</div>',
-        "text/markdown": "\n\n".join(map(_markdown, pieces)),
-        "text/plain": "\n\n".join(map(_plain, pieces)),
+        "text/html": _CARD.format(SafeHtml().join(map(_html, transcript))),
+        "text/markdown": "\n\n".join(map(_markdown, transcript)),
+        "text/plain": "\n\n".join(map(_plain, transcript)),
     }
 
 
 def stack_bundles(titled: Sequence[tuple[str, Bundle]]) -> Bundle:
-    """Several transcripts as one output: the latest first and open, the older ones folded under their titles."""
+    """Return several transcripts as one output: the latest first and open, the older ones folded under their titles."""
     (_, latest), *older = reversed(titled)
-    folded = "".join(
-        f'<details style="margin:0.3em 0"><summary style="{_SUMMARY}">{sanitize.escape(title)}</summary>'
-        f"{each['text/html']}</details>"
-        for title, each in older
-    )
+    folded = SafeHtml().join(_FOLD.format(title, SafeHtml(bundle["text/html"])) for title, bundle in older)
     return {
-        "text/html": latest["text/html"] + folded,
-        "text/markdown": "\n\n---\n\n".join(each["text/markdown"] for _, each in reversed(titled)),
-        "text/plain": "\n\n――――\n\n".join(each["text/plain"] for _, each in reversed(titled)),
+        "text/html": SafeHtml(latest["text/html"]) + folded,
+        "text/markdown": "\n\n---\n\n".join(bundle["text/markdown"] for _, bundle in reversed(titled)),
+        "text/plain": "\n\n――――\n\n".join(bundle["text/plain"] for _, bundle in reversed(titled)),
     }
 
 
 def conversation_bundle(turns: Sequence[Turn]) -> Bundle:
-    """The current branch of a conversation as one output: each turn with its tool calls and its answer."""
-    return join_bundles(
-        [turn_bundle(turn) for turn in turns] or [render([Section("note", "Nothing has been said yet.")])]
-    )
+    """Return the current branch of a conversation as one output: each turn with its tool calls and its answer."""
+    empty = render([Section("note", "Nothing has been said yet.")])
+    return join_bundles([turn_bundle(turn) for turn in turns] or [empty])
 
 
 def turn_bundle(turn: Turn) -> Bundle:
-    """One turn of a conversation as notebook output; the first one has what was said before it too."""
-    *_, reply = calls = [*(each.reply for each in turn.reply.rounds), turn.reply]
-    said = turn.said if isinstance(turn.said, str) else json.dumps(turn.said, ensure_ascii=False)
-    asked = prompt_sections(calls[0].request, whole=turn.before is None) or [Section("asked", said, "user")]
-    head, *answer = [part for part in sections(reply) if part.kind != "asked"]
-    rounds = [part for each in turn.reply.rounds for part in _of_round(each)]
-    losses = [Section("note", loss) for loss in getattr(calls[0].request, "losses", ())]
+    """Return one turn of a conversation as notebook output; the first turn has what was said before it too."""
+    replies = [*(tool_round.reply for tool_round in turn.reply.rounds), turn.reply]
+    request, reply = replies[0].request, replies[-1]
+    content = turn.said if isinstance(turn.said, str) else json.dumps(turn.said, ensure_ascii=False)
+    asked = prompt_sections(request, whole=turn.before is None) or [Section("asked", content, "user")]
+    head, *answer = [section for section in sections(reply) if section.kind != "asked"]
+    rounds = [section for tool_round in turn.reply.rounds for section in _round_sections(tool_round)]
+    losses = [Section("note", loss) for loss in getattr(request, "losses", ())]
     return render([head, *asked, *losses, *rounds, *answer])
 
 
 def join_bundles(bundles: Sequence[Bundle]) -> Bundle:
-    """Transcripts that follow one another as one output."""
+    """Return transcripts that follow one another as one output."""
     return {
-        "text/html": "".join(each["text/html"] for each in bundles),
-        "text/markdown": "\n\n".join(each["text/markdown"] for each in bundles),
-        "text/plain": "\n\n".join(each["text/plain"] for each in bundles),
+        "text/html": SafeHtml().join(SafeHtml(bundle["text/html"]) for bundle in bundles),
+        "text/markdown": "\n\n".join(bundle["text/markdown"] for bundle in bundles),
+        "text/plain": "\n\n".join(bundle["text/plain"] for bundle in bundles),
     }
 
 
 def prompt_sections(request: Request | None, *, whole: bool) -> list[Section]:
-    """What a request says: all of it, or what comes last."""
-    said = message_texts(request)
-    return [Section("asked", turn.text, turn.role) for turn in (said if whole else said[-1:])]
+    """Return the messages of a request: all of them if `whole`, else the last."""
+    messages = message_texts(request)
+    return [Section("asked", message.text, message.role) for message in (messages if whole else messages[-1:])]
 
 
 def title(reply: Reply) -> str:
-    """One line for a folded transcript: where it was asked, how it ended, and the beginning of the prompt."""
-    asked = [turn.text for turn in message_texts(reply.request) if turn.role == "user"]
-    prompt = " ".join(asked[-1].split()) if asked else ""
-    shown = prompt if len(prompt) <= 60 else prompt[:59] + "…"
+    """Return one line for a folded transcript: the endpoint, how the call ended, and the beginning of the prompt."""
+    prompts = [message.text for message in message_texts(reply.request) if message.role == "user"]
+    prompt = " ".join(prompts[-1].split()) if prompts else ""
+    start = prompt if len(prompt) <= 60 else prompt[:59] + "…"
     details = [
         reply.endpoint,
         *(badge.text for badge in facts.badges(reply) if badge.tone != "plain"),
-        f"“{shown}”" if shown else "",
+        f"“{start}”" if start else "",
     ]
     return " · ".join(detail for detail in details if detail)
 
 
 def sections(reply: Reply) -> list[Section]:
-    """What a transcript says, in order; what is not known is left out."""
+    """Return the sections of a reply's transcript in order; what is not known is left out."""
     model = reply.model or getattr(reply.request, "model", "")
     head = " · ".join(name for name in (reply.endpoint, model) if name)
-    pieces = [Section("head", head, badges=facts.badges(reply))]
-    pieces += [Section("asked", turn.text, turn.role) for turn in message_texts(reply.request)]
-    pieces += [block_section(block, reply) for block in reply.blocks]
+    transcript = [Section("head", head, badges=facts.badges(reply))]
+    transcript += prompt_sections(reply.request, whole=True)
+    transcript += [block_section(block, reply) for block in reply.blocks]
+    # Nothing at all would look like a fault of the view. A tool call is an answer, though it may have no arguments.
     if reply.status == "completed" and not any(block.text or block.kind == "tool_call" for block in reply.blocks):
-        pieces.append(Section("note", "The answer is empty."))
+        transcript.append(Section("note", "The answer is empty."))
     failure = facts.failure(reply)
-    pieces += [Section("failure", failure)] if failure else []
-    pieces += [Section("note", warning) for warning in reply.warnings]
+    transcript += [Section("failure", failure)] if failure else []
+    transcript += [Section("note", warning) for warning in reply.warnings]
     if reply.parsed is not None:
-        pieces.append(Section("note", f"The answer is valid: `reply.parsed` is the {type(reply.parsed).__name__}."))
-    return [*pieces, Section("figures", facts.figures(reply))]
+        transcript.append(Section("note", f"The answer is valid: `reply.parsed` is the {type(reply.parsed).__name__}."))
+    return [*transcript, Section("figures", facts.figures(reply))]
 
 
-def _of_round(each: Round) -> list[Section]:
-    """A reply that called tools, each call followed by what it returned."""
-    results, made = iter(each.results), []
-    for block in each.reply.blocks:
-        made.append(block_section(block, each.reply))
-        made += [result_section(result) for result in itertools.islice(results, block.kind == "tool_call")]
-    return [*made, Section("figures", facts.figures(each.reply))]
+def _round_sections(tool_round: Round) -> list[Section]:
+    """Return a reply that called tools, each call followed by what it returned."""
+    results, transcript = iter(tool_round.results), []
+    for block in tool_round.reply.blocks:
+        transcript.append(block_section(block, tool_round.reply))
+        # The results are in the order of the calls; a call that was not run, the last ones perhaps, has none.
+        transcript += [result_section(result) for result in itertools.islice(results, block.kind == "tool_call")]
+    return [*transcript, Section("figures", facts.figures(tool_round.reply))]
 
 
 def result_section(result: Result) -> Section:
-    """What the model is told of a call of its."""
+    """Return what a tool call returned, or what the model is told in its place."""
     name = result.call.name
     label = f"{name} returned" if result.error is None else f"{name} did not return; the model is told"
     return Section("code", indent_json(result.content), label)
 
 
 def block_section(block: Block, reply: Reply) -> Section:
-    """One block of a reply."""
+    """Return one block of a reply as a section."""
     match block.kind:
         case "thinking":
             closed = block.closed or reply.status == "completed"
@@ -178,89 +195,81 @@ def _arguments(block: Block) -> str:
     return json.dumps(block.arguments, indent=2, ensure_ascii=False) if block.valid else block.text
 
 
-def _html(part: Section) -> str:
-    text, label = sanitize.escape(part.text), sanitize.escape(part.label)
-    name = f"<p><strong>{label}</strong></p>" if label else ""
-    match part.kind:
+def _html(section: Section) -> SafeHtml:
+    text, label = section.text, section.label
+    heading = _LABEL.format(label) if label else SafeHtml()
+    match section.kind:
         case "head":
-            return f'<p style="{MUTED}"><strong>{text}</strong>{"".join(map(_badge, part.badges))}</p>'
+            return _HEAD.format(text, SafeHtml().join(map(_badge, section.badges)))
         case "asked":
-            role = "" if part.label == "user" else f"<strong>{label}</strong><br>"
-            lines = text.replace("\n", "<br>")
-            return f'<blockquote dir="auto" style="{_ASKED}">{role}{lines}</blockquote>'
+            role = SafeHtml() if label == "user" else _ROLE.format(label)
+            # <br> beside white-space:pre-wrap, for viewers that strip styles.
+            return _ASKED.format(role, sanitize.escape(text).replace("\n", SafeHtml("<br>")))
         case "thinking":
-            return (
-                f'<details><summary style="{_SUMMARY}">{label}</summary>'
-                f'<div style="{_THINKING}">{sanitize.render_markdown(part.text)}</div></details>'
-            )
+            return _THINKING.format(label, sanitize.render_markdown(text))
         case "text":
-            return f"{name}<div>{sanitize.render_markdown(part.text)}</div>"
+            return _TEXT.format(heading, sanitize.render_markdown(text))
         case "code":
-            return f"{name}{sanitize.code_block(part.text)}"
+            return heading + sanitize.code_block(text)
         case "failure":
-            return f'<p style="{_FAILURE}">{text}</p>'
+            return _FAILURE.format(text)
         case "note" | "figures":
-            return f'<p style="{MUTED}">{text}</p>'
+            return _NOTE.format(text)
         case _:
-            assert_never(part.kind)
+            assert_never(section.kind)
 
 
-def _badge(badge: facts.Badge) -> str:
-    colour = _TONES[badge.tone]
-    style = (
-        f"border:1px solid rgb({colour});background-color:rgba({colour},0.15);border-radius:9px;"
-        "padding:0 0.6em;font-size:0.9em;white-space:nowrap"
-    )
-    return f' <span style="{style}">{sanitize.escape(badge.text)}</span>'
+def _badge(badge: facts.Badge) -> SafeHtml:
+    return _BADGE.format(colour=_TONES[badge.tone], text=badge.text)
 
 
-def _markdown(part: Section) -> str:
-    text, label = part.text, _inline(part.label)
-    name = f"**{label}**\n\n" if label else ""
-    match part.kind:
+def _markdown(section: Section) -> str:
+    text, label = section.text, _inline(section.label)
+    heading = f"**{label}**\n\n" if label else ""
+    match section.kind:
         case "head":
-            return " · ".join([f"**{_inline(text)}**", *(f"*{badge.text}*" for badge in part.badges)])
+            return " · ".join([f"**{_inline(text)}**", *(f"*{badge.text}*" for badge in section.badges)])
         case "asked":
-            return _quoted(f"**{label}**: {sanitize.defuse_markdown(text)}")
+            return _quote(f"**{label}**: {sanitize.defuse_markdown(text)}")
         case "thinking":
-            return _quoted(f"*{label}*\n\n{sanitize.defuse_markdown(text)}")
+            return _quote(f"*{label}*\n\n{sanitize.defuse_markdown(text)}")
         case "text":
-            return f"{name}{sanitize.defuse_markdown(text)}"
+            return f"{heading}{sanitize.defuse_markdown(text)}"
         case "code":
-            return f"{name}{sanitize.fence(text)}"
+            return f"{heading}{sanitize.fence(text)}"
         case "failure":
             return f"**{_inline(text)}**"
         case "note" | "figures":
             return f"*{_inline(text)}*"
         case _:
-            assert_never(part.kind)
+            assert_never(section.kind)
 
 
 def _inline(text: str) -> str:
-    """A short text inside a Markdown line: nothing in it is markup."""
+    """Return a short text for the inside of a Markdown line: nothing in it is markup."""
     return sanitize.escape_markdown(" ".join(text.split()))
 
 
-def _quoted(markdown: str) -> str:
-    return _prefixed("> ", markdown.split("\n"))
+def _quote(markdown: str) -> str:
+    return _prefix_lines("> ", markdown.split("\n"))
 
 
-def _plain(part: Section) -> str:
-    text = sanitize.visible(part.text)
-    match part.kind:
+def _plain(section: Section) -> str:
+    text = sanitize.visible(section.text)
+    match section.kind:
         case "head":
-            return " · ".join([text, *(badge.text for badge in part.badges)])
+            return " · ".join([text, *(badge.text for badge in section.badges)])
         case "asked":
-            return _prefixed("> ", f"{part.label}: {text}".split("\n"))
+            return _prefix_lines("> ", f"{section.label}: {text}".split("\n"))
         case "thinking":
-            return _prefixed("| ", [part.label, *text.split("\n")])
+            return _prefix_lines("| ", [section.label, *text.split("\n")])
         case "text" | "code":
-            return f"{sanitize.visible(part.label)}:\n{text}" if part.label else text
+            return f"{sanitize.visible(section.label)}:\n{text}" if section.label else text
         case "failure" | "note" | "figures":
             return f"({text})"
         case _:
-            assert_never(part.kind)
+            assert_never(section.kind)
 
 
-def _prefixed(mark: str, lines: Iterable[str]) -> str:
-    return "\n".join(f"{mark}{line}".rstrip() for line in lines)
+def _prefix_lines(prefix: str, lines: Iterable[str]) -> str:
+    return "\n".join(f"{prefix}{line}".rstrip() for line in lines)

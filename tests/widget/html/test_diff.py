@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from famnb.widget.html import diff
-from famnb.widget.html.diff import MOST_WORDS, compare_words
+from famnb.widget.html.diff import MAX_WORDS, compare_words
 
 TEXTS = st.lists(st.sampled_from(["a", "b ", "c\n\n", " d", "<b>", "**e**", "é "]), max_size=60).map("".join)
 
@@ -52,8 +52,8 @@ def test_hostile_words_are_inert():
 @pytest.mark.parametrize("words", ["same ", "n{} "])
 def test_long_answers_are_compared_up_to_a_bound(words: str):
     """What is beyond is shown as it is, and said to be; equal texts are equal however they repeat."""
-    text = "".join(words.format(n) for n in range(MOST_WORDS + 50))
+    text = "".join(words.format(n) for n in range(MAX_WORDS + 50))
     found = compare_words(text, text)
     assert [piece.kind for piece in found] == ["same", "apart"]
     assert "".join(piece.text for piece in found).split() == text.split()
-    assert diff.describe_differences(found) == f"the same words; only the first {MOST_WORDS:,} are compared"
+    assert diff.describe_differences(found) == f"the same words; only the first {MAX_WORDS:,} are compared"

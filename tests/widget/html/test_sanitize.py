@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from famnb.widget.html import highlight, sanitize
+from famnb.widget.html import sanitize
 from tests.support.hostile_text import HOSTILE, acts
 
 
@@ -71,34 +71,6 @@ def test_markdown_is_still_markdown():
         assert piece in made
 
 
-def test_code_is_coloured_by_kind_in_its_language():
-    """Each kind is mixed from the text's own colour, so that it reads in any theme; the words stay as they were."""
-    made = sanitize.render_markdown("```python\nreturn 'a < b'  # no\n```")
-    mixed = '<span style="color:color-mix(in srgb,currentcolor 40%,#8b2fc9)">return </span>'
-    assert mixed in made
-    assert "a &lt; b" in made
-    assert made.count("<span style=") == 3
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        pytest.param("```klingon\nreturn 1\n```", id="an unknown language"),
-        pytest.param("```python\n" + "return 1\n" * 1000 + "```", id="a long block"),
-        pytest.param("```python\nreturn '" + "a" * 600 + "'\n```", id="a long line"),
-    ],
-)
-def test_other_code_stays_plain(code: str):
-    """A language that is not known, and what would take long to tell apart."""
-    assert "<span" not in sanitize.render_markdown(code)
-
-
-@given(st.sampled_from(sorted(highlight.LANGUAGES)), st.text(alphabet="ab1 \n\"'`<>&/*#${}()[]=-\\\t", max_size=60))
-def test_highlighting_changes_no_character(language: str, code: str):
-    """Without its spans, highlighted code is the code."""
-    assert stdlib_html.unescape(re.sub(r"</?span[^>]*>", "", highlight.spans(code, language))) == code
-
-
 def test_terminal_and_direction_controls_can_only_be_seen():
     """An escape sequence shows as text, an override as its name, and invisible marks are gone."""
     assert sanitize.visible("\x1b[31mred\x07") == "␛[31mred␇"
@@ -155,54 +127,6 @@ def test_settled_text_and_the_rest_render_as_the_whole(pieces: list[str]):
     assert sanitize.render_markdown(text[:cut]) + sanitize.render_markdown(text[cut:]) == sanitize.render_markdown(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("It is $5, or $6.", "It is <span>$</span>5, or $6."),
-        ("$5 for $x$", "<span>$</span>5 for $x$"),
-        ("so $$a + b$$ and $c_1$ hold", "so $$a + b$$ and $c_1$ hold"),
-    ],
-)
-def test_prices_are_not_typeset_and_formulas_may_be(text: str, shown: str):
-    """A viewer typesets what is between two dollars in one piece of text; a tag between them keeps it from it."""
-    assert shown in sanitize.render_markdown(text)
-
-
-@pytest.mark.parametrize(
-    "formula",
-    [
-        r"\(x_i * y_i * z\)",
-        r"$\int e^{-x}\,dx \{a\}$",
-        "\\[\nx_1 = \\frac{a}{b} \\\\[2pt]\n- y_1\n\\]",
-        "$$\na_1 \\\\\n- b_2 * c * d\n$$",
-    ],
-)
-@pytest.mark.parametrize("before", ["", "so:\n", "- so\n  ", "> so\n> "])
-def test_a_formula_keeps_every_sign(formula: str, before: str):
-    """Nothing in it is Markdown: no backslash is lost, nothing is emphasised or listed, and no line is broken."""
-    indent = before.split("\n")[-1]
-    text = before + formula.replace("\n", f"\n{indent if indent.strip() in ('', '>') else ''}") + "\n\nend"
-    assert formula in sanitize.render_markdown(text)
-
-
-def test_only_beginnings_of_formulas_take_no_longer_than_words():
-    """However many: each is looked for over some lines, not to the end of the text."""
-    assert sanitize.render_markdown("\\[\n" * 20_000).count("<br>") == 19_999
-
-
-@pytest.mark.parametrize("command", [r"\href{javascript:x}{y}", r"\htmlData{a=b}{y}", r"\style{color:red}{y}"])
-def test_a_formula_that_does_more_than_show_is_not_typeset(command: str):
-    """Links and attributes out of a formula: its signs are kept apart, so that every viewer shows it as text."""
-    assert sanitize.render_markdown(f"${command}$").count("<span>$</span>") == 2
-    assert sanitize.render_markdown(f"\\({command}\\)").count("<span>\\</span>") == 3
-    assert sanitize.render_markdown(f"$${command}$$").count("<span>$</span>") == 4
-
-
-def test_an_escaped_text_is_never_typeset():
-    """What shows exactly a text leaves no pair of signs of mathematics in one piece."""
-    assert sanitize.escape(r"$5 to $6 \[x\]") == r"<span>$</span>5 to $6 <span>\</span>[x\]"
-
-
 def test_each_block_runs_in_the_direction_of_its_own_words():
     """Arabic beside English, and code from left to right."""
     made = sanitize.render_markdown("مرحبا\n\nhello\n\n- שלום\n\n```\ncode\n```")
@@ -230,3 +154,26 @@ def test_a_literal_text_has_no_markup():
 def test_a_fenced_text_cannot_leave_its_fence():
     """Backticks inside make the fence longer."""
     assert sanitize.fence("```\nout") == "````\n```\nout\n````"
+
+
+@given(st.text())
+def test_what_is_put_into_a_template_is_text(text: str):
+    """Whichever way it goes in; HTML that is safe already goes in as it is."""
+    template = sanitize.SafeHtml("<p>{}</p>")
+    shown = f"<p>{sanitize.escape(text)}</p>"
+    assert template.format(text) == shown
+    assert template.format(sanitize.escape(text)) == shown
+    assert sanitize.SafeHtml().join(["<p>", text]) == sanitize.escape("<p>") + text
+    assert acts(template.format(text)) == []
+
+
+def test_what_is_built_from_safe_html_is_safe_html():
+    """So that it is not escaped once more where it is put in."""
+    template = sanitize.SafeHtml("<p>{}</p>")
+    for html in (template.format("x"), template + "x", sanitize.SafeHtml().join([template]), sanitize.code_block("x")):
+        assert type(html) is sanitize.SafeHtml
+
+
+def test_names_in_a_docstring_are_code():
+    """All else in it is text."""
+    assert sanitize.render_docstring("`a` <b> `c`") == "<code>a</code> &lt;b&gt; <code>c</code>"

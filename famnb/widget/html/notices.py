@@ -1,0 +1,36 @@
+"""Short messages that stand under a widget's controls, as HTML: faults, failures, remarks and what was done."""
+
+from __future__ import annotations
+
+from famnb.errors import FamnbError
+from famnb.widget.html.sanitize import SafeHtml
+
+# role="alert" has a screen reader say a message at once, role="status" when it has finished its sentence.
+_FAULT = SafeHtml('<p class="famnb-fault" role="alert">{}</p>')
+_FAILURE = SafeHtml('<p class="famnb-failure" role="alert">{}</p>')
+_REMARK = SafeHtml('<p class="famnb-remark">{}</p>')
+_STATUS = SafeHtml('<p class="famnb-help" role="status">{}</p>')
+
+
+def fault(*messages: str) -> SafeHtml:
+    """Return what is wrong with the reader's input, a paragraph each."""
+    return _paragraphs(_FAULT, messages)
+
+
+def failure(error: Exception) -> SafeHtml:
+    """Return what went wrong in a callback; the message of an error of famnb needs no class name before it."""
+    return _FAILURE.format(str(error) if isinstance(error, FamnbError) else f"{type(error).__name__}: {error}")
+
+
+def remark(*messages: str) -> SafeHtml:
+    """Return what a reader should know, a paragraph each."""
+    return _paragraphs(_REMARK, messages)
+
+
+def status(*messages: str) -> SafeHtml:
+    """Return what was done, a paragraph each."""
+    return _paragraphs(_STATUS, messages)
+
+
+def _paragraphs(template: SafeHtml, messages: tuple[str, ...]) -> SafeHtml:
+    return SafeHtml().join(template.format(message) for message in messages)
