@@ -1,4 +1,4 @@
-"""Boxes that are folded away, each with the button that opens it; what is in them is left to others."""
+"""A row of buttons, each of which opens a box of controls below it and folds it away."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from collections.abc import Callable, Sequence
 
 import ipywidgets as widgets
 
-from famnb.widget.html import sanitize
+from famnb.widget.html.sanitize import SafeHtml
+
+_HEADING = SafeHtml('<div class="famnb-composer-title" role="heading" aria-level="4">{}</div>')
 
 
 class Accordion:
     """A row of buttons, each of which opens and folds a box below, under a heading of the same name."""
 
     def __init__(self, *, draw: Callable[[str], Sequence[widgets.Widget]], all: str = "") -> None:
-        """`draw` gives what is in a box when it is opened; `all` names a button that opens every box."""
+        """`draw` returns the controls of a box when it is opened; `all` names a button that opens every box."""
         self._draw = draw
         self._names: tuple[str, ...] = ()
         self._buttons: dict[str, widgets.ToggleButton] = {}
@@ -27,7 +29,7 @@ class Accordion:
         self.box.add_class("famnb-composer-folds")
 
     def arrange(self, names: Sequence[str], hints: Sequence[str]) -> None:
-        """Have these boxes, each with a hint at what is in it; one that is open stays open."""
+        """Offer these boxes, each with a hint at what is in it; one that is open stays open."""
         self._names = tuple(names)
         for name, hint in zip(names, hints, strict=True):
             if name not in self._buttons:
@@ -37,14 +39,12 @@ class Accordion:
         self._show()
 
     def is_open(self, name: str) -> bool:
-        """Whether a box is open."""
+        """Return whether a box is open."""
         return name in self._names and (self._buttons[name].value or bool(self._all and self._all.value))
 
-    def mark(self, name: str, words: str) -> None:
-        """Say something beside a button's name."""
-        said = f"{name} · {words}" if words else name
-        if self._buttons[name].description != said:
-            self._buttons[name].description = said
+    def mark(self, name: str, remark: str) -> None:
+        """Show a remark beside a button's name, or none if it is empty."""
+        self._buttons[name].description = f"{name} · {remark}" if remark else name
 
     def _button(self, name: str, hint: str) -> widgets.ToggleButton:
         button = widgets.ToggleButton(description=name, tooltip=hint)
@@ -52,15 +52,14 @@ class Accordion:
         return button
 
     def _show(self) -> None:
-        shown = [name for name in self._names if self.is_open(name)]
-        for name in set(self._boxes) - set(shown):
-            # What a folded box held may be closed by others meanwhile.
+        open_names = [name for name in self._names if self.is_open(name)]
+        for name in set(self._boxes) - set(open_names):
+            # Only the heading stays: the owner of the controls may close them while the box is folded.
             self._boxes[name].children = self._boxes[name].children[:1]
-        for name in shown:
+        for name in open_names:
             if name not in self._boxes:
-                head = f'<div class="famnb-composer-title" role="heading" aria-level="4">{sanitize.escape(name)}</div>'
-                self._boxes[name] = widgets.VBox([widgets.HTML(head)])
+                self._boxes[name] = widgets.VBox([widgets.HTML(_HEADING.format(name))])
                 self._boxes[name].add_class("famnb-composer-fold")
             box = self._boxes[name]
             box.children = [box.children[0], *self._draw(name)]
-        self.box.children = [self._boxes[name] for name in shown]
+        self.box.children = [self._boxes[name] for name in open_names]

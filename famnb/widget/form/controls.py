@@ -1,4 +1,4 @@
-"""The controls of one endpoint's request, drawn from its model; what they mean is decided in `fields`."""
+"""The controls of one endpoint's request, made from its fields; `fields` says what their texts mean."""
 
 from __future__ import annotations
 
@@ -12,17 +12,21 @@ from famnb.endpoints import Endpoint
 from famnb.widget.form.draft import form_fields
 from famnb.widget.form.fields import FIRST, GROUPS, FieldPath, FieldTexts, FormField
 from famnb.widget.html import sanitize
+from famnb.widget.html.sanitize import SafeHtml
 
 MODEL: FieldPath = ("model",)
+_FAULT = SafeHtml('<span class="famnb-fault" role="alert">{}</span>')
+_HELP = SafeHtml('<span class="famnb-help">{}</span>')
 
 
 class RequestForm:
-    """The controls of an endpoint and the text in each; `changed` is called after each edit.
+    """The controls of an endpoint's request and the text in each.
 
-    `raw` are texts to begin with, those that fit.
+    A control is made when its group is first shown; `raw` holds the texts of all fields, shown or not.
     """
 
     def __init__(self, endpoint: Endpoint, *, raw: FieldTexts, changed: Callable[[], object]) -> None:
+        """`raw` are the texts to begin with, of which those are used that fit; `changed` is called after each edit."""
         self.endpoint = endpoint
         self.fields = form_fields(endpoint)
         self.raw: dict[FieldPath, str] = {
@@ -31,50 +35,52 @@ class RequestForm:
         if not self.raw.get(MODEL):
             self.raw[MODEL] = endpoint.models[0]
         self._changed = changed
+        # One layout for all controls: ipywidgets would make, and send, a model for each.
         self._layout = widgets.Layout()
         self._notes: dict[FieldPath, tuple[widgets.HTML, str]] = {}
+        """What stands under each control, and its help."""
         self._inputs: dict[FieldPath, Any] = {}
         self._inferred: set[FieldPath] = set()
-        """What was set because another field implies it, and is unset with it."""
+        """Fields that were set because another field implies them, and are unset with it."""
         self._faults: Mapping[FieldPath, str] = {}
-        self._drawn: dict[str, list[widgets.Widget]] = {}
+        self._cells: dict[str, list[widgets.Widget]] = {}
         self._sections: dict[str, widgets.Widget] = {}
 
     @property
     def groups(self) -> tuple[str, ...]:
         """The headings that have fields here, in their order."""
-        here = {field.group for field in self.fields}
-        return tuple(group for group in GROUPS if group in here)
+        groups = {field.group for field in self.fields}
+        return tuple(group for group in GROUPS if group in groups)
 
     def group_controls(self, group: str) -> list[widgets.Widget]:
-        """The controls under a heading, made when they are first asked for."""
-        if group not in self._drawn:
+        """Return the controls under a heading; they are made on the first call."""
+        if group not in self._cells:
             members = [field for field in self.fields if field.group == group]
-            self._drawn[group] = [self._control(field) for field in members]
+            self._cells[group] = [self._control(field) for field in members]
             self.show(self._faults)
-        return self._drawn[group]
+        return self._cells[group]
 
     def section(self, group: str) -> widgets.Widget:
-        """The controls under a heading as one box."""
+        """Return the controls under a heading as one box."""
         if group not in self._sections:
             self._sections[group] = widgets.VBox(self.group_controls(group), layout=self._layout)
             self._sections[group].add_class("famnb-all")
         return self._sections[group]
 
     def count_set(self, group: str) -> int:
-        """How many fields under a heading are set."""
+        """Return how many fields under a heading are set."""
         return sum(bool(self.raw.get(field.path, "").strip()) for field in self.fields if field.group == group)
 
     def write(self, path: FieldPath, text: str) -> None:
-        """Have a field hold a text, as if it had been typed."""
+        """Set a field to a text, as if it had been typed."""
         if path in self._inputs:
             self._inputs[path].value = text
         elif self.raw.get(path, "") != text:
-            self._edited(path, text)
+            self._on_edit(path, text)
 
     def close(self) -> None:
-        """Forget the controls, here and in the page, once others have taken their place."""
-        for box in (box for boxes in self._drawn.values() for box in boxes):
+        """Close the controls, here and in the page, after those of another form have taken their place."""
+        for box in (box for boxes in self._cells.values() for box in boxes):
             for widget in box.children:
                 widget.style.close()
                 widget.close()
@@ -84,21 +90,21 @@ class RequestForm:
         self._layout.close()
 
     def show(self, faults: Mapping[FieldPath, str]) -> None:
-        """Put each fault under its control, in place of the help."""
+        """Show each fault under its control, in place of the help."""
         self._faults = faults
         for path, (note, help) in self._notes.items():
-            words = sanitize.escape(faults.get(path, ""))
-            note.value = f'<span class="famnb-fault" role="alert">{words}</span>' if words else help
+            fault = faults.get(path)
+            note.value = _FAULT.format(fault) if fault else help
 
     def _control(self, field: FormField) -> widgets.Widget:
         control = self._inputs[field.path] = self._input(field)
-        control.observe(lambda change: self._edited(field.path, change["new"]), "value")
-        words = field.help
+        control.observe(lambda change: self._on_edit(field.path, change["new"]), "value")
+        text = field.help
         if field.path == (self.endpoint.request.prompt_field,):
-            words += " When filled in, it is sent instead of the prompt."
+            text += " When filled in, it is sent instead of the prompt."
         if field.path == (self.endpoint.traits.system_field,):
-            words += " When filled in, it is sent instead of the system text above."
-        help = "" if field.group == FIRST else f'<span class="famnb-help">{sanitize.render_docstring(words)}</span>'
+            text += " When filled in, it is sent instead of the system text above."
+        help = "" if field.group == FIRST else _HELP.format(sanitize.render_docstring(text))
         note = widgets.HTML(help, layout=self._layout)
         self._notes[field.path] = (note, help)
         return make_cell(control, note, kind=field.kind, layout=self._layout)
@@ -110,7 +116,7 @@ class RequestForm:
         )
         match field.kind:
             case "choice":
-                options = [(word, word) for word in field.choices]
+                options = [(choice, choice) for choice in field.choices]
                 return make(widgets.Dropdown, options=options if field.path == MODEL else [(unset, ""), *options])
             case "switch":
                 return make(widgets.Dropdown, options=[(unset, ""), ("yes", "true"), ("no", "false")])
@@ -125,7 +131,7 @@ class RequestForm:
             case _:
                 assert_never(field.kind)
 
-    def _edited(self, path: FieldPath, value: str) -> None:
+    def _on_edit(self, path: FieldPath, value: str) -> None:
         self.raw[path] = value
         self._inferred.discard(path)
         if path in self.endpoint.traits.implied:
@@ -133,7 +139,7 @@ class RequestForm:
         self._changed()
 
     def _infer(self, path: FieldPath, value: str, *, wanted: bool) -> None:
-        """Set what another field implies, or unset it with that field; what was chosen stays as it is."""
+        """Set what another field implies, or unset it with that field; a value that was chosen stays as it is."""
         if self.raw.get(path) and path not in self._inferred:
             return
         self.raw[path] = value if wanted else ""
@@ -144,12 +150,12 @@ class RequestForm:
 
 
 def make_control(kind: Callable[..., Any], *, title: str, help: str, **traits: Any) -> Any:
-    """A control of a kind with its label and tooltip."""
+    """Return a control of a widget class with its label and tooltip."""
     return kind(description=title, tooltip=help, style={"description_width": "initial"}, **traits)
 
 
 def make_cell(control: widgets.Widget, *below: widgets.Widget, kind: str, **traits: Any) -> widgets.Widget:
-    """A control with what stands below it, as one cell of the form."""
+    """Return a control with what stands below it, as one cell of the form."""
     box = widgets.VBox([control, *below], **traits)
     box.add_class("famnb-control")
     box.add_class(f"famnb-{kind}")

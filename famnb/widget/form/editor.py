@@ -1,7 +1,7 @@
 """The composer's form: endpoint, first fields and system text at hand, all other fields folded under their headings.
 
-It turns controls into a `Draft` and a draft into controls, carries what it can from endpoint to endpoint, and says what
-got lost and what may surprise; sending is left to the composer.
+It turns controls into a `Draft` and a draft into controls, carries texts over from endpoint to endpoint, and shows what
+was lost on the way and what may surprise. It sends nothing; the composer does.
 """
 
 from __future__ import annotations
@@ -23,126 +23,131 @@ from famnb.widget.form.fields import FIRST, FORM, GROUPS, IMAGES, TOOLS, FieldPa
 from famnb.widget.form.image_picker import ImagePicker
 from famnb.widget.form.images import PromptImage
 from famnb.widget.form.tool_picker import ToolPicker
-from famnb.widget.html import sanitize
+from famnb.widget.html import notices, sanitize
+from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.live.base import CallbackGuard
 from famnb.widget.live.prompt_box import PromptBox
 
 _STREAM: FieldPath = ("stream",)
+_ADDRESS = SafeHtml('<span class="famnb-help">{}</span>')
 
 
 class Editor:
-    """The form; `changed` is called after each edit, `guarded` makes callbacks whose errors are shown."""
+    """The form above the prompt box."""
 
     def __init__(
         self,
-        desk: PromptBox,
+        prompt_box: PromptBox,
         *,
         endpoint: str,
         system: str,
-        given: ToolPicker,
+        tool_picker: ToolPicker,
         guarded: CallbackGuard,
         changed: Callable[[], object],
     ) -> None:
-        self._desk, self._given = desk, given
+        """`changed` is called after each edit; `guarded` makes callbacks whose errors are shown."""
+        self._prompt_box, self._tool_picker = prompt_box, tool_picker
         self._guarded, self._changed = guarded, changed
-        self._left: dict[str, dict[FieldPath, str]] = {}
-        """What was filled in at the endpoints that were left."""
+        self._earlier_texts: dict[str, dict[FieldPath, str]] = {}
+        """The texts at the endpoints that were left, by endpoint."""
         self._losses: tuple[str, ...] = ()
-        self._settled = False
-        """Whether what the controls say counts, rather than comes from being filled in."""
-        self._controls(endpoint, system)
-        self._arrange(self._drawn(endpoint, {_STREAM: "true"}))
-        given.tick(self.form)
+        self._is_listening = False
+        """Whether changes of the controls are the user's, rather than made by filling the form."""
+        self._make_controls(endpoint, system)
+        self._arrange(self._make_form(endpoint, {_STREAM: "true"}))
+        tool_picker.tick(self.form)
 
-    def settle(self) -> None:
-        """Begin to heed the controls, and say what there is to say."""
-        self._settled = True
-        self._edited()
+    def listen(self) -> None:
+        """Begin to react to the controls, and show the faults and remarks there are."""
+        self._is_listening = True
+        self._on_edit()
 
     @property
     def draft(self) -> Draft:
         """What the form holds."""
         return Draft(
             endpoint=self.form.endpoint.name,
-            prompt=self._desk.prompt,
+            prompt=self._prompt_box.prompt,
             system=self._system.value,
-            pictures=self._attachments.pictures,
+            pictures=self._images.pictures,
             raw=dict(self.form.raw),
         )
 
     @property
     def reading(self) -> Reading:
-        """What that comes to."""
+        """The request that the form means, or its faults."""
         return read_draft(self.draft)
 
-    def request(self, prompt: str, shown: tuple[PromptImage, ...] | None = None) -> Request:
-        """The request that the form's settings make of a prompt, with its own pictures or with those given.
+    def request(self, prompt: str, pictures: tuple[PromptImage, ...] | None = None) -> Request:
+        """Return the request that the form's settings make of a prompt and pictures (None: the form's).
 
-        Raises InvalidRequest, naming the fields, when it is none.
+        Raises InvalidRequest, naming the fields, if there are faults or nothing is asked.
         """
         draft = self.draft
-        shown = draft.pictures if shown is None else shown
-        reading = read_draft(dataclasses.replace(draft, prompt=prompt, pictures=shown))
+        pictures = draft.pictures if pictures is None else pictures
+        reading = read_draft(dataclasses.replace(draft, prompt=prompt, pictures=pictures))
         if not prompt.strip() and not reading.replaced:
             raise InvalidRequest("prompt: nothing is asked yet; write a prompt")
         if reading.request is None:
             raise InvalidRequest("; ".join(map(fault_text, reading.faults.items())))
         return reading.request
 
-    def fresh(self, prompt: str, shown: tuple[PromptImage, ...] | None = None) -> Request:
-        """The same, with the prompt in the place of what the form's own conversation ends with, if it has one."""
-        return replace_prompt(
-            self.request(prompt, shown), prompt, self._attachments.pictures if shown is None else shown
-        )
+    def turn_request(self, prompt: str, pictures: tuple[PromptImage, ...] | None = None) -> Request:
+        """Return the request for a turn of a conversation.
+
+        It is the same as `request`, unless the form holds a conversation of its own: there the prompt takes the place of
+        the last message.
+        """
+        pictures = self._images.pictures if pictures is None else pictures
+        return replace_prompt(self.request(prompt, pictures), prompt, pictures)
 
     def fill(self, draft: Draft) -> None:
-        """Have the form hold a draft and nothing else."""
-        self._settled = False
+        """Fill the form with a draft, and with nothing else."""
+        self._is_listening = False
         try:
-            left, self._losses = self.form, ()
+            old_form, self._losses = self.form, ()
             self._endpoint.value = draft.endpoint
-            self._desk.prompt, self._system.value = draft.prompt, draft.system
-            self._attachments.replace(draft.pictures)
-            self._arrange(self._drawn(draft.endpoint, draft.raw))
-            left.close()
+            self._prompt_box.prompt, self._system.value = draft.prompt, draft.system
+            self._images.replace(draft.pictures)
+            self._arrange(self._make_form(draft.endpoint, draft.raw))
+            old_form.close()
         finally:
-            self.settle()
+            self.listen()
 
-    def _edited(self) -> None:
-        """Something was edited: say what is wrong and what may surprise."""
-        if not self._settled:
+    def _on_edit(self) -> None:
+        """Show what is wrong and what may surprise after an edit."""
+        if not self._is_listening:
             return
         reading = self.reading
         self.form.show(reading.faults)
-        self._given.read()
-        self._desk.replaced = reading.replaced
-        self._desk.fault = next(map(fault_text, reading.faults.items()), "")
+        self._tool_picker.read()
+        self._prompt_box.replaced = reading.replaced
+        self._prompt_box.fault = next(map(fault_text, reading.faults.items()), "")
         remarks = [*self._losses, *hints.unsent(self.draft, reading), *hints.hazards(self.draft, reading)]
-        self.notes.value = "".join(
-            f'<p class="famnb-remark">{sanitize.render_docstring(remark)}</p>' for remark in remarks
-        )
-        wrong = {field.group for field in self.form.fields if field.path in reading.faults}
+        self.notes.value = notices.remark(*map(sanitize.render_docstring, remarks))
+        faulty_groups = {field.group for field in self.form.fields if field.path in reading.faults}
         for group in self._groups:
-            count = len(self._attachments.pictures) if group == IMAGES else self.form.count_set(group)
-            self._settings.mark(group, "to mend" if group in wrong else f"{count} set" if count else "")
+            count = len(self._images.pictures) if group == IMAGES else self.form.count_set(group)
+            self._settings.mark(group, "to mend" if group in faulty_groups else f"{count} set" if count else "")
         self._changed()
 
-    def _moved(self) -> None:
-        """Another endpoint was chosen: carry over what it can take, and say what it cannot."""
-        if not self._settled:
+    def _on_endpoint_change(self) -> None:
+        """Carry over to the endpoint that was chosen what it can take, and show what it cannot."""
+        if not self._is_listening:
             return
         source, target = self.form.endpoint, endpoint(self._endpoint.value)
         kept, self._losses = hints.carry_over(self.form.raw, source, target)
-        own = {field.path for field in self.form.fields} - {MODEL}
-        before = {path: text for path, text in self._left.get(target.name, {}).items() if path not in own}
-        left, self._left[source.name] = self.form, dict(self.form.raw)
-        self._arrange(self._drawn(target.name, {**before, **kept}))
-        left.close()
-        self._edited()
+        # What both endpoints have was just carried over; of the rest, the target still has what was written there before.
+        shared = {field.path for field in self.form.fields} - {MODEL}
+        earlier = {path: text for path, text in self._earlier_texts.get(target.name, {}).items() if path not in shared}
+        old_form, self._earlier_texts[source.name] = self.form, dict(self.form.raw)
+        self._arrange(self._make_form(target.name, {**earlier, **kept}))
+        old_form.close()
+        self._on_edit()
 
-    # How it looks
+    # Layout
 
-    def _controls(self, name: str, system: str) -> None:
+    def _make_controls(self, name: str, system: str) -> None:
         """Make the controls that all endpoints share."""
         self._endpoint = make_control(
             widgets.Dropdown,
@@ -151,8 +156,8 @@ class Editor:
             options=tuple(ENDPOINTS),
             value=endpoint(name).name,
         )
-        self._where = widgets.HTML()
-        self._place = make_cell(self._endpoint, self._where, kind="endpoint")
+        self._address = widgets.HTML()
+        self._endpoint_cell = make_cell(self._endpoint, self._address, kind="endpoint")
         self._system = make_control(
             widgets.Textarea,
             title="System",
@@ -161,63 +166,62 @@ class Editor:
             placeholder="not set",
             rows=1,
         )
-        self._attachments = ImagePicker(changed=self._guarded(self._edited))
-        self._boxes = {TOOLS: widgets.HBox(self._given.tools), FORM: widgets.HBox(self._given.schemas)}
-        for box in self._boxes.values():
+        self._images = ImagePicker(changed=self._guarded(self._on_edit))
+        self._checkboxes = {TOOLS: widgets.HBox(self._tool_picker.tools), FORM: widgets.HBox(self._tool_picker.schemas)}
+        for box in self._checkboxes.values():
             box.add_class("famnb-composer-given")
         self._settings = Accordion(draw=self._section, all="All fields")
-        self._first = widgets.HBox()
-        self._first.add_class("famnb-row")
+        self._first_row = widgets.HBox()
+        self._first_row.add_class("famnb-row")
         self.notes = widgets.HTML()
         """What to know before it is sent."""
         self.parts: list[widgets.Widget] = [
-            self._first,
+            self._first_row,
             make_cell(self._system, kind="system"),
             self._settings.bar,
             self._settings.box,
         ]
         """The form from top to bottom."""
-        for control, callback in ((self._endpoint, self._moved), (self._system, self._edited)):
-            control.observe(_heedless(self._guarded(callback)), "value")
-        self._desk.observe(_heedless(self._guarded(self._edited)), "prompt")
+        for control, callback in ((self._endpoint, self._on_endpoint_change), (self._system, self._on_edit)):
+            control.observe(_as_observer(self._guarded(callback)), "value")
+        self._prompt_box.observe(_as_observer(self._guarded(self._on_edit)), "prompt")
 
-    def _drawn(self, name: str, raw: Mapping[FieldPath, str]) -> RequestForm:
-        return RequestForm(endpoint(name), raw=raw, changed=self._guarded(self._edited))
+    def _make_form(self, name: str, raw: Mapping[FieldPath, str]) -> RequestForm:
+        return RequestForm(endpoint(name), raw=raw, changed=self._guarded(self._on_edit))
 
     def _arrange(self, form: RequestForm) -> None:
         """Put a form's controls in their places."""
         self.form = form
-        at = form.endpoint
-        self._where.value = f'<span class="famnb-help">{at.title}: POST {at.path}</span>'
-        self._first.children = [self._place, *form.group_controls(FIRST)]
-        self._given.attach(form)
+        self._address.value = _ADDRESS.format(f"{form.endpoint.title}: POST {form.endpoint.path}")
+        self._first_row.children = [self._endpoint_cell, *form.group_controls(FIRST)]
+        self._tool_picker.attach(form)
         self._settings.arrange(self._groups, [self._hint(group) for group in self._groups])
 
     @property
     def _groups(self) -> tuple[str, ...]:
-        """The headings there are at this endpoint."""
-        here = {*self.form.groups, IMAGES}
-        return tuple(group for group in GROUPS if group in here)
+        """The headings of this endpoint, in their order."""
+        groups = {*self.form.groups, IMAGES}
+        return tuple(group for group in GROUPS if group in groups)
 
     def _hint(self, group: str) -> str:
         names = [field.name for field in self.form.fields if field.group == group]
         return f"Show {', '.join(names)}" if names else "Images to send with the prompt"
 
     def _section(self, group: str) -> list[widgets.Widget]:
-        """What stands under a heading."""
+        """Return the controls under a heading."""
         if group == IMAGES:
-            return [self._attachments.box]
-        before = self._boxes.get(group)
-        return [*([before] if before and before.children else []), self.form.section(group)]
+            return [self._images.box]
+        checkboxes = self._checkboxes.get(group)
+        return [*([checkboxes] if checkboxes and checkboxes.children else []), self.form.section(group)]
 
 
 def fault_text(fault: tuple[FieldPath, str]) -> str:
-    """A fault with the name of its field."""
-    path, words = fault
+    """Return a fault with the name of its field."""
+    path, text = fault
     name = ".".join(path)
-    return words if not name or words.startswith(name) else f"{name}: {words}"
+    return text if not name or text.startswith(name) else f"{name}: {text}"
 
 
-def _heedless(callback: Callable[[], None]) -> Callable[[Any], None]:
-    """The callback for an observer, whatever it is told."""
+def _as_observer(callback: Callable[[], None]) -> Callable[[Any], None]:
+    """Return a callback that takes, and ignores, what an observer is called with."""
     return lambda _: callback()

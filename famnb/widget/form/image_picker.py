@@ -1,4 +1,7 @@
-"""The images that go along with a prompt: uploaded or linked, listed, taken away; their data is in no widget."""
+"""The controls for images that go along with a prompt: upload, address, list and removal.
+
+No widget holds an image's data, since widget state is saved with the notebook.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,16 @@ from famnb.formatting import format_size
 from famnb.widget.form import images
 from famnb.widget.form.controls import make_cell, make_control
 from famnb.widget.form.images import LIMIT_BYTES, PromptImage
-from famnb.widget.html import sanitize
+from famnb.widget.html import notices
+from famnb.widget.html.sanitize import SafeHtml
 
 _HELP = f"PNG, JPEG, GIF or WebP of at most {format_size(LIMIT_BYTES)} each, sent with the prompt as data."
+_HELP_HTML = SafeHtml('<span class="famnb-help">{}</span>')
+_ROW = SafeHtml("<span>{}</span>")
 
 
 class ImagePicker:
-    """A button to upload images, a box for the address of one, and the list of those that are there."""
+    """A button to upload images, a box for the address of one, and the list of those that go along with the prompt."""
 
     def __init__(self, *, changed: Callable[[], object]) -> None:
         self._changed = changed
@@ -33,66 +39,58 @@ class ImagePicker:
         self._list = widgets.VBox()
         self._list.add_class("famnb-composer-list")
         self._trouble = widgets.HTML()
-        help = widgets.HTML(f'<span class="famnb-help">{_HELP}</span>')
-        linked = make_cell(self._link, kind="link")
-        self.box = widgets.VBox([self._upload, help, widgets.HBox([linked, self._add]), self._trouble, self._list])
+        help = widgets.HTML(_HELP_HTML.format(_HELP))
+        address = widgets.HBox([make_cell(self._link, kind="link"), self._add])
+        self.box = widgets.VBox([self._upload, help, address, self._trouble, self._list])
         self.box.add_class("famnb-composer-images")
-        self._upload.observe(lambda change: self._uploaded(change["new"]), "value")
-        self._add.on_click(lambda _: self._linked())
+        self._upload.observe(lambda change: self._on_upload(change["new"]), "value")
+        self._add.on_click(lambda _: self._on_add_address())
 
     @property
     def pictures(self) -> tuple[PromptImage, ...]:
-        """The images that are there."""
+        """The images in the list."""
         return self._pictures
 
-    def replace(self, shown: tuple[PromptImage, ...]) -> None:
-        """Have these images and no others."""
-        if shown == self._pictures:
+    def replace(self, pictures: tuple[PromptImage, ...]) -> None:
+        """List these images and no others."""
+        if pictures == self._pictures:
             return
-        self._pictures = shown
+        self._pictures = pictures
         for row in self._list.children:
             for widget in row.children:
                 widget.close()
             row.close()
-        self._list.children = [self._row(place, picture) for place, picture in enumerate(shown)]
+        self._list.children = [self._row(index, picture) for index, picture in enumerate(pictures)]
         self._changed()
 
-    def _row(self, place: int, picture: PromptImage) -> widgets.Widget:
-        words = sanitize.escape(
-            picture.description if len(picture.description) <= 80 else picture.description[:79] + "…"
-        )
+    def _row(self, index: int, picture: PromptImage) -> widgets.Widget:
+        description = picture.description if len(picture.description) <= 80 else picture.description[:79] + "…"
         name = (picture.name or "image")[:30]
         remove = widgets.Button(description=f"Remove {name}", tooltip=f"Do not send {name}")
-        remove.on_click(
-            lambda _: self.replace(tuple(each for number, each in enumerate(self._pictures) if number != place))
-        )
-        return widgets.HBox([widgets.HTML(f"<span>{words}</span>"), remove])
+        remove.on_click(lambda _: self.replace((*self._pictures[:index], *self._pictures[index + 1 :])))
+        return widgets.HBox([widgets.HTML(_ROW.format(description)), remove])
 
-    def _uploaded(self, files: Any) -> None:
-        """Take in what was uploaded, and have the widget forget it: what it holds is saved with the notebook."""
+    def _on_upload(self, files: Any) -> None:
+        """Add the uploaded files, and empty the upload widget, whose value would be saved with the notebook."""
+        # Emptying the widget calls this again, with nothing.
         if not files:
             return
         self._upload.value = ()
-        taken, faults = list(self._pictures), []
+        pictures, faults = list(self._pictures), []
         for file in files:
             try:
-                taken.append(images.image_from_file(file["name"], bytes(file["content"])))
-            except InvalidRequest as fault:
-                faults.append(str(fault))
-        self._say(*faults)
-        self.replace(tuple(taken))
+                pictures.append(images.image_from_file(file["name"], bytes(file["content"])))
+            except InvalidRequest as error:
+                faults.append(str(error))
+        self._trouble.value = notices.fault(*faults)
+        self.replace(tuple(pictures))
 
-    def _linked(self) -> None:
+    def _on_add_address(self) -> None:
         try:
             picture = images.image_from_url(self._link.value)
-        except InvalidRequest as fault:
-            self._say(str(fault))
+        except InvalidRequest as error:
+            self._trouble.value = notices.fault(str(error))
             return
-        self._say()
+        self._trouble.value = ""
         self._link.value = ""
         self.replace((*self._pictures, picture))
-
-    def _say(self, *faults: str) -> None:
-        self._trouble.value = "".join(
-            f'<p class="famnb-fault" role="alert">{sanitize.escape(fault)}</p>' for fault in faults
-        )

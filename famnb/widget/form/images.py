@@ -1,7 +1,7 @@
-"""Images that go along with a prompt: checked by their content, kept as data URLs in this process and nowhere else.
+"""Images that go along with a prompt: checked by their content, and kept as data URLs in this process only.
 
-Whatever a widget holds may be saved with the notebook. So texts for widgets name the data of an image by its digest
-(`shelved`), and become the real thing again on the way to the service (`restored`).
+What a widget holds may be saved with the notebook. So `hide_image_data` puts a digest in the place of an image's data
+in texts for widgets, and `restore_image_data` puts the data back on the way to the service.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from famnb.errors import InvalidRequest
 from famnb.formatting import format_size
 
 LIMIT_BYTES = 5 * 1024 * 1024
-"""The largest image taken; JupyterLab's own connection carries little more than twice that at once."""
+"""The largest image accepted, in bytes; JupyterLab's own connection carries little more than twice that at once."""
 KINDS = ("PNG", "JPEG", "GIF", "WebP")
+# Fewer characters hold no image; they may be part of a text about one.
 _DATA = re.compile(r"data:image/[\w.+-]+;base64,[A-Za-z0-9+/=]{64,}")
-_NAMED = re.compile(r"famnb-image:[0-9a-f]{32}")
-_SHORT = re.compile(r"(data:image/[\w.+-]+;base64,[A-Za-z0-9+/=]{16})([A-Za-z0-9+/=]{64,})")
-_shelf: dict[str, str] = {}
+_PLACEHOLDER = re.compile(r"famnb-image:[0-9a-f]{32}")
+_LONG_DATA = re.compile(r"(data:image/[\w.+-]+;base64,[A-Za-z0-9+/=]{16})([A-Za-z0-9+/=]{64,})")
+_data_urls: dict[str, str] = {}
+"""Every data URL that was hidden, by its placeholder; it is never emptied, since any widget may still hold one."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -37,12 +39,12 @@ class PromptImage:
 
     @property
     def is_upload(self) -> bool:
-        """Whether its data travels with the request."""
+        """Whether its data is sent with the request."""
         return self.url.startswith("data:")
 
     @property
     def description(self) -> str:
-        """What it is, in a few words."""
+        """The address of a link; name, kind and size of an upload."""
         if not self.is_upload:
             return self.url
         kind, _, data = self.url.removeprefix("data:image/").partition(";base64,")
@@ -50,18 +52,21 @@ class PromptImage:
 
 
 def image_from_file(name: str, data: bytes) -> PromptImage:
-    """An image file as a picture; raises InvalidRequest for anything but a PNG, JPEG, GIF or WebP of moderate size."""
+    """Return an image file as a data URL.
+
+    Raises InvalidRequest unless it is a PNG, JPEG, GIF or WebP of at most LIMIT_BYTES.
+    """
     if len(data) > LIMIT_BYTES:
         limit = format_size(LIMIT_BYTES)
         raise InvalidRequest(f"{name}: {format_size(len(data))} is too large; expected at most {limit}: scale it")
-    kind = _kind(data)
+    kind = _sniff_kind(data)
     if kind is None:
         raise InvalidRequest(f"{name}: its content is no {', '.join(KINDS[:-1])} or {KINDS[-1]} image; convert it")
     return PromptImage(f"data:image/{kind.lower()};base64,{base64.b64encode(data).decode()}", name)
 
 
 def image_from_url(url: str) -> PromptImage:
-    """An image by its address; raises InvalidRequest for what is none."""
+    """Return an image by its http(s) or data URL. Raises InvalidRequest for any other text."""
     url = url.strip()
     if url.startswith("data:"):
         try:
@@ -75,8 +80,8 @@ def image_from_url(url: str) -> PromptImage:
     return PromptImage(url)
 
 
-def _kind(data: bytes) -> str | None:
-    """The kind of image that bytes begin like, whatever their file is called."""
+def _sniff_kind(data: bytes) -> str | None:
+    """Return the kind of image by its first bytes, whatever the file is called; None for anything else."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "PNG"
     if data.startswith(b"\xff\xd8\xff"):
@@ -89,31 +94,31 @@ def _kind(data: bytes) -> str | None:
 
 
 def hide_image_data(text: str) -> str:
-    """A text with a name in the place of each image's data."""
-    return _DATA.sub(lambda match: _named(match[0]), text)
+    """Return the text with a placeholder for the data of each image."""
+    return _DATA.sub(lambda match: _placeholder(match[0]), text)
 
 
 def restore_image_data(text: str) -> str:
-    """A text with the data in the place of each name that stands for an image here."""
-    return _NAMED.sub(lambda match: _shelf.get(match[0], match[0]), text)
+    """Return the text with the data for each placeholder of an image that is known in this process."""
+    return _PLACEHOLDER.sub(lambda match: _data_urls.get(match[0], match[0]), text)
 
 
 def shorten_image_data(text: str) -> str:
-    """A text to look at, with the beginning of each image's data only."""
-    return _SHORT.sub(lambda match: f"{match[1]}… ({format_size(len(match[2]) * 3 // 4)} more)", text)
+    """Return the text for reading, with only the beginning of each image's data."""
+    return _LONG_DATA.sub(lambda match: f"{match[1]}… ({format_size(len(match[2]) * 3 // 4)} more)", text)
 
 
 def has_image_data(text: str) -> bool:
-    """Whether a text has, or names, an image's data."""
-    return bool(_DATA.search(text) or _NAMED.search(text))
+    """Return whether a text has an image's data or a placeholder for it."""
+    return bool(_DATA.search(text) or _PLACEHOLDER.search(text))
 
 
 def without_uploads(pictures: Iterable[PromptImage]) -> tuple[PromptImage, ...]:
-    """Those of the pictures that are elsewhere."""
+    """Return the images that are links."""
     return tuple(picture for picture in pictures if not picture.is_upload)
 
 
-def _named(url: str) -> str:
+def _placeholder(url: str) -> str:
     name = f"famnb-image:{hashlib.blake2b(url.encode(), digest_size=16).hexdigest()}"
-    _shelf[name] = url
+    _data_urls[name] = url
     return name

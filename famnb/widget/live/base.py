@@ -13,8 +13,7 @@ from typing import Any, TypeAlias
 
 import anywidget
 
-from famnb.errors import FamnbError
-from famnb.widget.html import sanitize
+from famnb.widget.html import notices
 
 SHORTCUT_CLASS = "famnb-keys"
 """The class of boxes whose lists, buttons and boxes to tick keep their keys."""
@@ -83,8 +82,7 @@ def guard_callbacks(guard: threading.RLock, trouble: Any) -> CallbackGuard:
                 try:
                     callback()
                 except Exception as error:
-                    words = str(error) if isinstance(error, FamnbError) else f"{type(error).__name__}: {error}"
-                    trouble.value = f'<p class="famnb-failure" role="alert">{sanitize.escape(words)}</p>'
+                    trouble.value = notices.failure(error)
 
         return call
 

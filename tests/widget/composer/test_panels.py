@@ -191,7 +191,7 @@ def urls(value: Any) -> list[str]:
 def test_images_become_parts_of_the_message_and_go_along(client: Client, name: str):
     """Each endpoint's own parts; the service takes them; nothing of their data is in any widget."""
     composer = Composer(client, prompt="What is it?", endpoint="chat")
-    composer._editor._attachments.replace(
+    composer._editor._images.replace(
         (images.image_from_file("a.png", PNG), images.image_from_url("https://example.org/b"))
     )
     for title in ("All fields", "Code", "JSON body"):
@@ -217,7 +217,7 @@ def test_a_preset_is_saved_loaded_and_deleted_from_the_form(client: Client, pres
     composer = Composer(client, prompt="What is a tide?", system="Be brief.", endpoint="web")
     find_control(composer, "Sampling").value = True
     find_control(composer, "temperature").value = "0.7"
-    composer._editor._attachments.replace((images.image_from_file("a.png", PNG),))
+    composer._editor._images.replace((images.image_from_file("a.png", PNG),))
     find_control(composer, "Presets").value = True
     click(composer, "Save preset")
     said = composer._panels["Presets"]._message
@@ -225,7 +225,7 @@ def test_a_preset_is_saved_loaded_and_deleted_from_the_form(client: Client, pres
     find_control(composer, "Save as").value = "tides"
     click(composer, "Save preset")
     assert "1 uploaded image is not saved" in said.value
-    composer._editor._attachments.replace(())
+    composer._editor._images.replace(())
     old = composer.request
 
     other = Composer(client)
