@@ -24,7 +24,7 @@ from famnb.widget.board import table
 from famnb.widget.board.meters import MeteredPane
 from famnb.widget.board.variants import read
 from famnb.widget.board.view import BoardView
-from famnb.widget.html import diff, transcript
+from famnb.widget.html import diff, notices, transcript
 from famnb.widget.live.base import guard_callbacks
 from famnb.widget.live.output import Output
 from famnb.widget.live.pane import reply_so_far
@@ -243,4 +243,4 @@ class Board:
 
     def _reloaded(self) -> None:
         if self._round is not None and self._view.reloaded:
-            self._trouble.value = f'<p class="famnb-remark">{_RELOADED}</p>'
+            self._trouble.value = notices.remark(_RELOADED)

@@ -29,6 +29,7 @@ from famnb.widget.form.accordion import Accordion
 from famnb.widget.form.draft import Draft, draft_of
 from famnb.widget.form.editor import Editor
 from famnb.widget.form.tool_picker import ToolPicker
+from famnb.widget.html import notices
 from famnb.widget.live.base import SHORTCUT_CLASS, ShortcutGuard, guard_callbacks
 from famnb.widget.live.output import Output
 
@@ -82,7 +83,7 @@ class Composer:
             self._prompt_box,
             endpoint=endpoint or able.name,
             system=system,
-            given=picker,
+            tool_picker=picker,
             guarded=guarded,
             changed=self._on_edit,
         )
@@ -107,7 +108,7 @@ class Composer:
         self._box.add_class(SHORTCUT_CLASS)
         # Not guarded: the view holds its own guard just then, which a turn that is being asked may be waiting for.
         self._prompt_box.observe(lambda _: self._explain_reload(), "reloaded")
-        self._editor.settle()
+        self._editor.listen()
 
     @property
     def tools(self) -> Tools:
@@ -217,7 +218,7 @@ class Composer:
 
     def _explain_reload(self) -> None:
         if self._replies and self._prompt_box.reloaded:
-            self._trouble.value = f'<p class="famnb-remark">{_RELOADED}</p>'
+            self._trouble.value = notices.remark(_RELOADED)
 
     def _fill(self, draft: Draft) -> None:
         with self._guard:

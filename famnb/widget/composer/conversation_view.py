@@ -284,13 +284,13 @@ class ConversationView:
 
     def say(self, prompt: str) -> Stream:
         """Ask the next turn of the branch in view."""
-        request = self._editor.fresh(prompt)
+        request = self._editor.turn_request(prompt)
         pictures = split_content(last_user_content(request))[1]
         # The form's pictures stay in the form, and those that an earlier turn had are sent again as part of it.
         sent = {picture.url for turn in self.turns for picture in split_content(turn.said)[1]}
         unsent = tuple(picture for picture in pictures if picture.url not in sent)
         if unsent != pictures:
-            request = self._editor.fresh(prompt, unsent)
+            request = self._editor.turn_request(prompt, unsent)
         # A turn that failed stays in view, and the next one takes its place.
         before = next((turn for turn in reversed(self.turns) if turn.can_continue), None)
         return self._ask(request, before)
@@ -298,12 +298,12 @@ class ConversationView:
     def edit(self, turn: int, prompt: str) -> Stream:
         """Ask something else in the place of a turn, with that turn's pictures."""
         old = self._ended_turn(turn)
-        return self._ask(self._editor.fresh(prompt, split_content(old.said)[1]), old.before)
+        return self._ask(self._editor.turn_request(prompt, split_content(old.said)[1]), old.before)
 
     def regenerate(self, turn: int) -> Stream:
         """Ask a turn once more, with the settings that the form has now."""
         old = self._ended_turn(turn)
-        return self._ask(self._editor.fresh(*split_content(old.said)), old.before)
+        return self._ask(self._editor.turn_request(*split_content(old.said)), old.before)
 
     def switch(self, turn: int, version: int) -> None:
         """Have another version of a turn in view, and what followed it."""

@@ -19,7 +19,7 @@ from famnb.widget.composer.code_export import code, kinds
 from famnb.widget.form import images
 from famnb.widget.form.controls import make_cell, make_control
 from famnb.widget.form.draft import Draft, Reading
-from famnb.widget.html import sanitize
+from famnb.widget.html import notices, sanitize
 from famnb.widget.live.copy_box import CopyBox
 
 
@@ -110,9 +110,7 @@ class PresetPanel:
         return button
 
     def _show_lines(self, *lines: str) -> None:
-        self._message.value = "".join(
-            f'<p class="famnb-help" role="status">{sanitize.render_docstring(line)}</p>' for line in lines
-        )
+        self._message.value = notices.status(*map(sanitize.render_docstring, lines))
 
 
 # History
@@ -168,7 +166,7 @@ class HistoryPanel:
 
     def _refresh(self) -> None:
         if self._ledger is None:
-            self._message.value = '<p class="famnb-remark">This client keeps no ledger, so there is no history.</p>'
+            self._message.value = notices.remark("This client keeps no ledger, so there is no history.")
             return
         rows = _search(self._ledger, self._filter.value.strip())
         selected = self._calls.value
@@ -176,7 +174,7 @@ class HistoryPanel:
         self._calls.options = options
         ids = [call_id for _, call_id in options]
         self._calls.value = selected if selected in ids else next(iter(ids), None)
-        self._message.value = "" if options else '<p class="famnb-help" role="status">There are no such calls.</p>'
+        self._message.value = "" if options else notices.status("There are no such calls.")
 
     def _open_call(self) -> None:
         """Have the form hold the selected call's request, and show its reply below the list."""
@@ -184,7 +182,7 @@ class HistoryPanel:
         if call is not None:
             self._load(call)
             self._inspect_call()
-            self._message.value = f'<p class="famnb-help" role="status">Call {call.call_id} is in the form.</p>'
+            self._message.value = notices.status(f"Call {call.call_id} is in the form.")
 
     def _inspect_call(self) -> None:
         call = self._selected_call()
@@ -199,7 +197,7 @@ class HistoryPanel:
 
     def _selected_call(self) -> RecordedCall | None:
         if self._ledger is None or self._calls.value is None:
-            self._message.value = _fault("Choose a call first.")
+            self._message.value = notices.fault("Choose a call first.")
             return None
         return self._ledger.call(self._calls.value)
 
@@ -263,7 +261,7 @@ class CodePanel:
         try:
             request = self._request()
         except InvalidRequest as fault:
-            self._message.value = f'<p class="famnb-remark">{sanitize.escape(f"There is no code yet. {fault}")}</p>'
+            self._message.value = notices.remark(f"There is no code yet. {fault}")
             return
         available, kind = kinds(request), self._kind.value
         if self._kind.options != available:
@@ -273,7 +271,7 @@ class CodePanel:
             self._kind.options, self._kind.value = available, kind
             self._is_updating = False
         text = code(request, kind=kind, base_url=self._client.base_url(request.endpoint))
-        self._message.value = f'<span class="famnb-help">{_CODE_NOTE}</span>'
+        self._message.value = notices.help_text(_CODE_NOTE)
         self._code.show(text, preview=images.shorten_image_data(text))
 
 
@@ -298,7 +296,7 @@ class BodyPanel:
         """Show the body as it is now."""
         reading = self._reading()
         validity = "" if reading.request else ", not valid yet"
-        self._message.value = f'<span class="famnb-help">POST {reading.path}{validity}</span>'
+        self._message.value = notices.help_text(f"POST {reading.path}{validity}")
         text = json.dumps(reading.body, indent=2, ensure_ascii=False)
         self._body.show(text, preview=images.shorten_image_data(text))
 
@@ -308,9 +306,4 @@ def _run(action: Callable[[], None], message: widgets.HTML) -> None:
     try:
         action()
     except (FamnbError, KeyError, OSError) as error:
-        message.value = _fault(str(error))
-
-
-def _fault(text: str) -> str:
-    """An error of a callback as HTML."""
-    return f'<p class="famnb-fault" role="alert">{sanitize.escape(text)}</p>'
+        message.value = notices.fault(str(error))

@@ -11,12 +11,11 @@ import ipywidgets as widgets
 from famnb.endpoints import Endpoint
 from famnb.widget.form.draft import form_fields
 from famnb.widget.form.fields import FIRST, GROUPS, FieldPath, FieldTexts, FormField
-from famnb.widget.html import sanitize
+from famnb.widget.html import notices, sanitize
 from famnb.widget.html.sanitize import SafeHtml
 
 MODEL: FieldPath = ("model",)
 _FAULT = SafeHtml('<span class="famnb-fault" role="alert">{}</span>')
-_HELP = SafeHtml('<span class="famnb-help">{}</span>')
 
 
 class RequestForm:
@@ -104,7 +103,7 @@ class RequestForm:
             text += " When filled in, it is sent instead of the prompt."
         if field.path == (self.endpoint.traits.system_field,):
             text += " When filled in, it is sent instead of the system text above."
-        help = "" if field.group == FIRST else _HELP.format(sanitize.render_docstring(text))
+        help = "" if field.group == FIRST else notices.help_text(sanitize.render_docstring(text))
         note = widgets.HTML(help, layout=self._layout)
         self._notes[field.path] = (note, help)
         return make_cell(control, note, kind=field.kind, layout=self._layout)

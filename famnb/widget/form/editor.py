@@ -24,12 +24,10 @@ from famnb.widget.form.image_picker import ImagePicker
 from famnb.widget.form.images import PromptImage
 from famnb.widget.form.tool_picker import ToolPicker
 from famnb.widget.html import notices, sanitize
-from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.live.base import CallbackGuard
 from famnb.widget.live.prompt_box import PromptBox
 
 _STREAM: FieldPath = ("stream",)
-_ADDRESS = SafeHtml('<span class="famnb-help">{}</span>')
 
 
 class Editor:
@@ -95,8 +93,8 @@ class Editor:
     def turn_request(self, prompt: str, pictures: tuple[PromptImage, ...] | None = None) -> Request:
         """Return the request for a turn of a conversation.
 
-        It is the same as `request`, unless the form holds a conversation of its own: there the prompt takes the place of
-        the last message.
+        It is the same as `request`, unless the form holds a conversation of its own: there the prompt takes the
+        place of the last message.
         """
         pictures = self._images.pictures if pictures is None else pictures
         return replace_prompt(self.request(prompt, pictures), prompt, pictures)
@@ -137,7 +135,7 @@ class Editor:
             return
         source, target = self.form.endpoint, endpoint(self._endpoint.value)
         kept, self._losses = hints.carry_over(self.form.raw, source, target)
-        # What both endpoints have was just carried over; of the rest, the target still has what was written there before.
+        # What both endpoints have was carried over; of the rest, the target has what was written there before.
         shared = {field.path for field in self.form.fields} - {MODEL}
         earlier = {path: text for path, text in self._earlier_texts.get(target.name, {}).items() if path not in shared}
         old_form, self._earlier_texts[source.name] = self.form, dict(self.form.raw)
@@ -192,7 +190,7 @@ class Editor:
     def _arrange(self, form: RequestForm) -> None:
         """Put a form's controls in their places."""
         self.form = form
-        self._address.value = _ADDRESS.format(f"{form.endpoint.title}: POST {form.endpoint.path}")
+        self._address.value = notices.help_text(f"{form.endpoint.title}: POST {form.endpoint.path}")
         self._first_row.children = [self._endpoint_cell, *form.group_controls(FIRST)]
         self._tool_picker.attach(form)
         self._settings.arrange(self._groups, [self._hint(group) for group in self._groups])

@@ -19,7 +19,6 @@ from famnb.widget.html import notices
 from famnb.widget.html.sanitize import SafeHtml
 
 _HELP = f"PNG, JPEG, GIF or WebP of at most {format_size(LIMIT_BYTES)} each, sent with the prompt as data."
-_HELP_HTML = SafeHtml('<span class="famnb-help">{}</span>')
 _ROW = SafeHtml("<span>{}</span>")
 
 
@@ -39,7 +38,7 @@ class ImagePicker:
         self._list = widgets.VBox()
         self._list.add_class("famnb-composer-list")
         self._trouble = widgets.HTML()
-        help = widgets.HTML(_HELP_HTML.format(_HELP))
+        help = widgets.HTML(notices.help_text(_HELP))
         address = widgets.HBox([make_cell(self._link, kind="link"), self._add])
         self.box = widgets.VBox([self._upload, help, address, self._trouble, self._list])
         self.box.add_class("famnb-composer-images")

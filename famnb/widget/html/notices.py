@@ -10,6 +10,7 @@ _FAULT = SafeHtml('<p class="famnb-fault" role="alert">{}</p>')
 _FAILURE = SafeHtml('<p class="famnb-failure" role="alert">{}</p>')
 _REMARK = SafeHtml('<p class="famnb-remark">{}</p>')
 _STATUS = SafeHtml('<p class="famnb-help" role="status">{}</p>')
+_HELP = SafeHtml('<span class="famnb-help">{}</span>')
 
 
 def fault(*messages: str) -> SafeHtml:
@@ -30,6 +31,11 @@ def remark(*messages: str) -> SafeHtml:
 def status(*messages: str) -> SafeHtml:
     """Return what was done, a paragraph each."""
     return _paragraphs(_STATUS, messages)
+
+
+def help_text(text: str) -> SafeHtml:
+    """Return what a control or a panel is for."""
+    return _HELP.format(text)
 
 
 def _paragraphs(template: SafeHtml, messages: tuple[str, ...]) -> SafeHtml:

@@ -16,12 +16,8 @@ _TAG = re.compile(r"</?[a-z]")
 CLEANED = {"html/sanitize.py", "html/highlight.py"}
 """What makes HTML for nh3 to clean: spans of code, a link in the place of an image."""
 WITHOUT_TEMPLATES = {
-    "board/board.py",
     "board/table.py",
-    "composer/composer.py",
-    "composer/history_panel.py",
-    "composer/notebook_output.py",
-    "composer/panels.py",
+    "composer/conversation_view.py",
     "dashboard.py",
     "experiment/ballot.py",
     "experiment/report.py",
