@@ -1,10 +1,9 @@
-"""`%fam` and `%%fam`: asking from a cell without Python; asking itself, and showing the reply, are the client's.
+"""The IPython magics `%fam` and `%%fam`, which ask the API from a cell without Python.
 
 %%fam [options]      the cell is the prompt          %fam [options] prompt     the rest of the line is
 %fam options         become defaults                 %fam                      shows defaults and help
 
-MERGED: A line of `%fam` as its options and its prompt, and the mistakes in it; what options mean is left to the
-magic.
+The reply is streamed by `Client.ask`, whose viewer shows it under the cell.
 """
 
 from __future__ import annotations
@@ -30,61 +29,68 @@ from famnb.endpoints import ENDPOINTS
 from famnb.errors import FamnbError, Interrupted
 from famnb.reply import Reply
 
-_WORD = re.compile(r"""(?:[^\s"']+|"(?:[^"\\]|\\.)*"|'[^']*')+""")
+_SHELL_WORD = re.compile(r"""(?:[^\s"']+|"(?:[^"\\]|\\.)*"|'[^']*')+""")
 """A word of a shell's command line, quoted or not."""
 _VARIABLE = re.compile(r"\{([A-Za-z_]\w*)\}")
 FIELDS = tuple(
     name
-    for name in dict.fromkeys(name for each in ENDPOINTS.values() for name in each.request.model_fields)
+    for name in dict.fromkeys(name for endpoint in ENDPOINTS.values() for name in endpoint.request.model_fields)
     if name != "stream"
 )
-"""What `--set` takes: `stream` has an option of its own, which decides how the reply is read, too."""
+"""The fields that `--set` takes. `stream` has an option of its own, which also decides how the reply is read."""
 _FLAGS = ("--raw", "--no-stream", "--reset", "--help", "-h")
 """Options without a value."""
 
 
-class Question(EscapedCommand):
-    """A line of `%fam` that ends with a question mark is a question: IPython would look its last word up instead."""
+class FamLineTransformer(EscapedCommand):
+    """Makes a line of `%fam` a magic, also one that ends with a question mark.
 
-    priority = 4  # before that of HelpEnd, 5
+    IPython takes a question mark at the end of a line for a wish to read about its last word.
+    """
+
+    # Lower is earlier. HelpEnd, which takes the question mark, has 5 and EscapedCommand 10 in IPython 8 and 9.
+    priority = 4
 
     @classmethod
-    def find(cls, tokens_by_line: list[list[Any]]) -> Question | None:
-        """The first such line."""
+    def find(cls, tokens_by_line: list[list[Any]]) -> FamLineTransformer | None:
+        """Return a transformer of the first line of `%fam`, or None."""
         for line in tokens_by_line:
-            words = [token for token in line if token.string.strip()]
-            if [token.string for token in words[:2]] == ["%", "fam"] and words[2:3] and words[2].start > words[1].end:
-                return cls(words[0].start)
+            tokens = [token for token in line if token.string.strip()]
+            is_fam = [token.string for token in tokens[:2]] == ["%", "fam"]
+            # `%fam` alone shows the defaults; `%fam?` asks for help, which is IPython's to show.
+            if is_fam and tokens[2:3] and tokens[2].start > tokens[1].end:
+                return cls(tokens[0].start)
         return None
 
 
-def split(line: str) -> tuple[list[str], str]:
-    """The options at the beginning of a line as arguments, and the prompt after them as it stands; raises ValueError.
+def split_line(line: str) -> tuple[list[str], str]:
+    """Split a line into the options at its beginning, as arguments, and the prompt after them, as it stands.
 
-    Only the options are read like a shell's: an apostrophe in a prompt is an apostrophe.
+    Raises ValueError if a quote is not closed.
     """
+    # Only the options are read like a shell's: an apostrophe in a prompt is an apostrophe.
     arguments: list[str] = []
     rest = line.strip()
     while rest.startswith("-"):
-        word, rest = _next(rest)
+        word, rest = _next_word(rest)
         if word == "--":
             break
         arguments.append(word)
         if word not in _FLAGS and "=" not in word and rest:
-            value, rest = _next(rest)
+            value, rest = _next_word(rest)
             arguments.append(value)
     return arguments, rest
 
 
-def _next(text: str) -> tuple[str, str]:
-    found = _WORD.match(text)
-    if found is None or text[found.end() : found.end() + 1].strip():
+def _next_word(text: str) -> tuple[str, str]:
+    match = _SHELL_WORD.match(text)
+    if match is None or text[match.end() : match.end() + 1].strip():
         raise ValueError("a quote is not closed")
-    return shlex.split(found[0])[0] if found[0] else "", text[found.end() :].lstrip()
+    return shlex.split(match[0])[0] if match[0] else "", text[match.end() :].lstrip()
 
 
-def unknown(option: str, known: Sequence[str]) -> str:
-    """What to write instead of an option that is not one of the known."""
+def describe_unknown_option(option: str, known: Sequence[str]) -> str:
+    """Say that there is no such option, and what was probably meant."""
     name = option.partition("=")[0]
     field = name.strip("-").replace("-", "_")
     if field in FIELDS:
@@ -98,11 +104,14 @@ def unknown(option: str, known: Sequence[str]) -> str:
     return f"there is no option {name}; did you mean --set {fields[0]}=VALUE?"
 
 
-def assigned(words: str) -> tuple[str, Any]:
-    """A field and its value: JSON where it is JSON, else the text itself."""
-    name, sign, value = words.partition("=")
+def parse_assignment(text: str) -> tuple[str, Any]:
+    """Return the field and the value of FIELD=VALUE; the value is JSON, or else the text itself.
+
+    Raises UsageError if it is no assignment to a field of a request.
+    """
+    name, sign, value = text.partition("=")
     if not sign or not name.isidentifier():
-        raise UsageError(f"--set: expected FIELD=VALUE, such as temperature=0.5, got {words!r}")
+        raise UsageError(f"--set: expected FIELD=VALUE, such as temperature=0.5, got {text!r}")
     if name == "stream":
         raise UsageError("--set: replies are streamed unless --no-stream is given; write that instead")
     if name not in FIELDS:
@@ -115,23 +124,24 @@ def assigned(words: str) -> tuple[str, Any]:
         return name, value
 
 
-def filled(prompt: str, names: Mapping[str, Any]) -> str:
-    """The prompt with `{name}` replaced where there is such a variable, and left as it is where there is none."""
-    return _VARIABLE.sub(lambda found: str(names[found[1]]) if found[1] in names else found[0], prompt)
+def fill_variables(prompt: str, variables: Mapping[str, Any]) -> str:
+    """Replace `{name}` in the prompt by that variable; where there is none, it stays as it is."""
+    # Not str.format: a prompt may hold JSON or code, whose braces mean nothing here.
+    return _VARIABLE.sub(lambda match: str(variables[match[1]]) if match[1] in variables else match[0], prompt)
 
 
-def written(options: Mapping[str, Any]) -> Iterator[str]:
-    """Options as one types them."""
+def format_options(options: Mapping[str, Any]) -> Iterator[str]:
+    """Yield options as they are typed."""
     for name, value in options.items():
         if name == "set":
-            yield from (f"--set {shlex.quote(f'{field}={json.dumps(given)}')}" for field, given in value.items())
+            yield from (f"--set {shlex.quote(f'{field}={json.dumps(setting)}')}" for field, setting in value.items())
         else:
             yield f"--{name.replace('_', '-')}" + ("" if value is True else f" {shlex.quote(str(value))}")
 
 
 _ENDPOINT = ("-e", "--endpoint")
-_LOCAL = ("into", "using", "raw", "reset", "set", "prompt", "help")
-"""Options that are no fields."""
+_NOT_FIELDS = ("into", "using", "raw", "reset", "set", "prompt", "help", "no_stream")
+"""Options that are no fields of a request."""
 _EXAMPLES = """
 examples:
   %%fam -e messages -m fam-2-5-pro --thinking 1024 --into answer
@@ -143,20 +153,24 @@ examples:
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """What `%load_ext famnb` calls: registers `%fam` and `%%fam`, and the completion of their options."""
+    """Register `%fam` and `%%fam`, and the completion of their options; `%load_ext famnb` calls this."""
     magics = FamMagics(shell)
     shell.register_magics(magics)
     matchers = shell.Completer.custom_matchers
     # Loading it again replaces what is there.
-    matchers[:] = [each for each in matchers if getattr(each, "__qualname__", "") != FamMagics.complete.__qualname__]
+    name = FamMagics.complete.__qualname__
+    matchers[:] = [matcher for matcher in matchers if getattr(matcher, "__qualname__", "") != name]
     matchers.append(magics.complete)
-    lines = shell.input_transformer_manager.token_transformers
-    lines[:] = [*(each for each in lines if each.__qualname__ != Question.__qualname__), Question]
+    transformers = shell.input_transformer_manager.token_transformers
+    # By name: `%reload_ext` has imported this module anew, so that the class is another one.
+    name = FamLineTransformer.__qualname__
+    others = [transformer for transformer in transformers if transformer.__qualname__ != name]
+    transformers[:] = [*others, FamLineTransformer]
 
 
 @magics_class
 class FamMagics(Magics):
-    """The two magics, with the defaults that `%fam` was given."""
+    """The two magics, with the defaults that `%fam` was given and the client that they connect."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
@@ -187,8 +201,8 @@ class FamMagics(Magics):
     @line_cell_magic
     def fam(self, line: str, cell: str | None = None) -> Reply | None:
         """Ask the API, streaming the reply under the cell."""
-        given, prompt = self._read(line)
-        if given.get("help"):
+        options, prompt = self._parse(line)
+        if options.get("help"):
             print(_help())  # noqa: T201 - a magic's output
             return None
         if cell is not None and prompt:
@@ -197,49 +211,50 @@ class FamMagics(Magics):
         if not prompt:
             if cell is not None:
                 raise UsageError("%%fam: the cell is empty; write the prompt below the line of options")
-            self._settle(given)
+            self._set_defaults(options)
             return None
-        chosen = {**self._defaults, **given, "set": {**self._defaults.get("set", {}), **given.get("set", {})}}
-        return self._asked(prompt, chosen)
+        fields = {**self._defaults.get("set", {}), **options.get("set", {})}
+        return self._ask(prompt, {**self._defaults, **options, "set": fields})
 
-    def _read(self, line: str) -> tuple[dict[str, Any], str]:
-        """The options that a line gives, and what follows them."""
+    def _parse(self, line: str) -> tuple[dict[str, Any], str]:
+        """Return the options of a line, and what follows them; raises UsageError."""
         try:
-            arguments, rest = split(line)
+            arguments, rest = split_line(line)
         except ValueError as error:
             raise UsageError(f"%fam: {error} in {line.strip()[:60]!r}") from None
         parsed, unknown = FamMagics.fam.parser.parse_known_args(arguments)
         if unknown:
-            raise UsageError(f"%fam: {unknown(unknown[0], _options())}")
-        given = {name: value for name, value in vars(parsed).items() if value is not None}
-        if "set" in given:
-            given["set"] = dict(map(assigned, given["set"]))
-        return given, rest
+            raise UsageError(f"%fam: {describe_unknown_option(unknown[0], _long_options())}")
+        options = {name: value for name, value in vars(parsed).items() if value is not None}
+        if "set" in options:
+            options["set"] = dict(map(parse_assignment, options["set"]))
+        return options, rest
 
-    def _settle(self, given: dict[str, Any]) -> None:
-        """Take options as defaults, and show what holds; with none given, the help too."""
-        alone = not given
-        if given.pop("reset", False):
+    def _set_defaults(self, options: dict[str, Any]) -> None:
+        """Take options as defaults, and show all defaults; without options, the help too."""
+        has_options = bool(options)
+        if options.pop("reset", False):
             self._defaults = {}
-        fields = {**self._defaults.get("set", {}), **given.pop("set", {})}
-        self._defaults = {**self._defaults, **given, **({"set": fields} if fields else {})}
-        client = self._found(self._defaults.get("using"))
-        shown = " ".join(written(self._defaults)) or "none: the model fam-2-5-pro on messages"
-        print(f"client    {client!r}\nledger    {client.ledger.path}\ndefaults  {shown}")  # noqa: T201 - a magic's output
-        if alone:
+        fields = {**self._defaults.get("set", {}), **options.pop("set", {})}
+        self._defaults = {**self._defaults, **options, **({"set": fields} if fields else {})}
+        client = self._find_client(self._defaults.get("using"))
+        defaults = " ".join(format_options(self._defaults)) or "none: the model fam-2-5-pro on messages"
+        print(f"client    {client!r}\nledger    {client.ledger.path}")  # noqa: T201 - a magic's output
+        print(f"defaults  {defaults}")  # noqa: T201 - a magic's output
+        if not has_options:
             print(f"\n{_help()}")  # noqa: T201 - a magic's output
 
-    def _asked(self, prompt: str, chosen: dict[str, Any]) -> Reply:
-        """Ask, and keep the reply; any failure is one line."""
-        name, fields = chosen.get("into"), {**chosen["set"]}
-        fields |= {key: value for key, value in chosen.items() if key not in (*_LOCAL, "no_stream")}
+    def _ask(self, prompt: str, options: dict[str, Any]) -> Reply:
+        """Ask, and keep the reply in the variable wanted; a failure becomes a UsageError, one line in IPython."""
+        name, fields = options.get("into"), {**options["set"]}
+        fields |= {option: value for option, value in options.items() if option not in _NOT_FIELDS}
         if name is not None and (not name.isidentifier() or keyword.iskeyword(name)):
             raise UsageError(f"--into: {name!r} is no name for a variable")
-        if not chosen.get("raw"):
-            prompt = filled(prompt, self._shell.user_ns)
-        client = self._found(chosen.get("using"))
+        if not options.get("raw"):
+            prompt = fill_variables(prompt, self._shell.user_ns)
+        client = self._find_client(options.get("using"))
         try:
-            reply = client.ask(prompt, stream=not chosen.get("no_stream"), **fields)
+            reply = client.ask(prompt, stream=not options.get("no_stream"), **fields)
         except (FamnbError, Interrupted) as error:
             if name and error.reply is not None:
                 self._shell.user_ns[name] = error.reply
@@ -252,11 +267,11 @@ class FamMagics(Magics):
             print(reply.text)  # noqa: T201 - a terminal has no live view
         return reply
 
-    def _found(self, name: str | None) -> Client:
-        """The client that a variable holds, else one that is connected now and kept."""
-        held = self._shell.user_ns.get(name or "client")
-        if isinstance(held, Client):
-            return held
+    def _find_client(self, name: str | None) -> Client:
+        """Return the client that a variable holds, else one that is connected now and kept."""
+        value = self._shell.user_ns.get(name or "client")
+        if isinstance(value, Client):
+            return value
         if name is not None:
             raise UsageError(f"--using: {name!r} is no famnb.Client; make one with {name} = famnb.connect()")
         if self._client is None:
@@ -265,40 +280,44 @@ class FamMagics(Magics):
 
     @context_matcher()
     def complete(self, context: CompletionContext) -> SimpleMatcherResult:
-        """What can follow in a line of `%fam`: options, endpoints, models, fields, clients."""
-        before = context.text_until_cursor
-        asked = re.match(r"\s*%%?fam\s", before)
-        if asked is None:
+        """Complete a line of `%fam`: options, endpoints, models, fields, clients."""
+        line = context.text_until_cursor
+        magic = re.match(r"\s*%%?fam\s", line)
+        if magic is None:
             return {"completions": []}
-        *earlier, word = ["", *before[asked.end() :].split(" ")]
-        found = [each for each in self._candidates(earlier, word) if each.startswith(word)]
+        *earlier, word = ["", *line[magic.end() :].split(" ")]
+        matches = [candidate for candidate in self._candidates(earlier, word) if candidate.startswith(word)]
         return {
-            "completions": [SimpleCompletion(text=each, type="fam") for each in found],
+            "completions": [SimpleCompletion(text=match, type="fam") for match in matches],
             "matched_fragment": word,
-            "suppress": bool(found),
+            # Python names would be no help among options; without a match they may be what is meant.
+            "suppress": bool(matches),
         }
 
     def _candidates(self, earlier: list[str], word: str) -> Iterator[str]:
+        """Yield what may stand at the cursor, after the words before it."""
         default = str(self._defaults.get("endpoint"))
-        endpoint = next((after for name, after in itertools.pairwise(earlier) if name in _ENDPOINT), default)
-        chosen = [ENDPOINTS[endpoint]] if endpoint in ENDPOINTS else list(ENDPOINTS.values())
+        endpoint = next((value for option, value in itertools.pairwise(earlier) if option in _ENDPOINT), default)
+        endpoints = [ENDPOINTS[endpoint]] if endpoint in ENDPOINTS else list(ENDPOINTS.values())
         match earlier[-1]:
             case "-e" | "--endpoint":
                 yield from ENDPOINTS
             case "-m" | "--model":
-                yield from dict.fromkeys(model for each in chosen for model in each.models)
+                yield from dict.fromkeys(model for endpoint in endpoints for model in endpoint.models)
             case "--set":
-                here = {name for each in chosen for name in each.request.model_fields}
-                yield from (f"{name}=" for name in FIELDS if name in here)
+                names = {name for endpoint in endpoints for name in endpoint.request.model_fields}
+                yield from (f"{name}=" for name in FIELDS if name in names)
             case "--using":
                 yield from (name for name, value in self._shell.user_ns.items() if isinstance(value, Client))
             case _ if word.startswith("-"):
-                yield from _options()
+                yield from _long_options()
 
 
-def _options() -> list[str]:
+def _long_options() -> list[str]:
     """The long names of all options."""
-    return [each for each in FamMagics.fam.parser._option_string_actions if each.startswith("--")]
+    # argparse lists them in a private attribute alone. IPython makes its parser of these decorators, the last first.
+    options = [option for option in reversed(FamMagics.fam.decorators) if isinstance(option, argument)]
+    return [flag for option in options for flag in option.args if flag.startswith("--")]
 
 
 def _help() -> str:

@@ -1,7 +1,4 @@
-"""The command line, `famnb COMMAND`: finds the command, runs it, and turns errors into words and a status.
-
-MERGED: One module a command of `famnb`: its options and what it prints; the work is done below.
-"""
+"""The command line, `famnb COMMAND`: one module a command, which declares its options, runs, and prints the outcome."""
 
 from __future__ import annotations
 
@@ -14,30 +11,31 @@ import famnb
 from famnb.cli import bench, calls, check, lab, ledger, scrub, serve
 from famnb.errors import FamnbError
 
-READER_LEFT = 141
-"""The exit status of a program that writes to a pipe that nobody reads any more, as shells tell it."""
+BROKEN_PIPE = 141
+"""The exit status of a program whose pipe nobody reads any more: 128 + SIGPIPE, as shells report it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit status is 0 when it did what it was asked, 1 when it did not, 2 for a wrong call."""
-    options = _parser().parse_args(arguments)
+    """Run one command and return the exit status: 0 for success, 1 for failure, 2 for wrong arguments."""
+    options = _make_parser().parse_args(arguments)
     run: Callable[[argparse.Namespace], int] = options.run
     try:
         status = run(options)
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        # Whoever read has left, as `head` does; what is still held back would be written, and fail, at the very end.
+        # Whoever read has left, as `head` does. What is still buffered would be written when the interpreter ends, and
+        # fail there with a traceback.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return READER_LEFT
+        return BROKEN_PIPE
     except (FamnbError, OSError) as error:
         print(f"famnb: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        return 130
+        return 130  # 128 + SIGINT
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="famnb", description="A notebook workbench and measuring instrument for a text-generation API."
     )
@@ -45,8 +43,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for command in (lab, serve, check, calls, ledger, scrub, bench):
         name = command.__name__.rpartition(".")[2]
-        words = (command.declare.__doc__ or "").strip()
-        command.declare(commands.add_parser(name, help=words.split(";")[0], description=words))
+        # The docstring of `declare` describes a command; up to its semicolon, it is the line of the overview.
+        description = (command.declare.__doc__ or "").strip()
+        command.declare(commands.add_parser(name, help=description.split(";")[0], description=description))
     return parser
 
 

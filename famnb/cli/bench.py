@@ -1,4 +1,4 @@
-"""`famnb bench`: runs the benchmarks in a child of their own."""
+"""`famnb bench`: runs the benchmarks of tests/bench in a process of their own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from famnb.cli._common import shipped
+from famnb.cli.shipped_files import find_shipped_folder
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -20,8 +20,8 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run benchmarks in a child, so that nothing this process has loaded is measured."""
-    folder, _ = shipped("tests/bench", "__main__.py")
+    """Run benchmarks in a child process, so that nothing this process has loaded is measured."""
+    folder, _ = find_shipped_folder("tests/bench", "__main__.py")
     command = [sys.executable, str(folder), *options.names]
     command += ["--quick"] if options.quick else []
     command += ["--list"] if options.list else []

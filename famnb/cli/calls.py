@@ -1,31 +1,33 @@
-"""`famnb calls`: the recorded calls, as a table or into a file."""
+"""`famnb calls`: prints the recorded calls as a table, or writes them to a file."""
 
 from __future__ import annotations
 
 import argparse
 import shutil
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from famnb.cli._common import at_least
+from famnb.cli.arguments import integer_from
+from famnb.formatting import format_count, format_number
 from famnb.frame.calls import calls
 
-_LEFT_OUT = ("e2e_s", "output_tokens", "cost_usd", "model", "ttft_s", "endpoint", "started_at")
-"""The columns that give way in a narrow terminal, in this order."""
+_DROPPED_FIRST = ("e2e_s", "output_tokens", "cost_usd", "model", "ttft_s", "endpoint", "started_at")
+"""The columns that are left out where the terminal is too narrow, in this order."""
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
     """The recorded calls; the latest as a table, or all of them into a file."""
-    to = parser.add_mutually_exclusive_group()
-    to.add_argument("--csv", metavar="FILE", help="write all calls as CSV; - is standard output")
-    to.add_argument("--parquet", metavar="FILE", type=Path, help="write all calls as Parquet")
+    target = parser.add_mutually_exclusive_group()
+    target.add_argument("--csv", metavar="FILE", help="write all calls as CSV; - is standard output")
+    target.add_argument("--parquet", metavar="FILE", type=Path, help="write all calls as Parquet")
     parser.add_argument("--ledger", metavar="FILE", type=Path, help="the ledger (default: FAMNB_LEDGER, else your own)")
     parser.add_argument(
-        "-n", type=at_least(1), default=20, metavar="ROWS", help="rows of the table (default: %(default)s)"
+        "-n", type=integer_from(1), default=20, metavar="ROWS", help="rows of the table (default: %(default)s)"
     )
     parser.set_defaults(run=run)
 
@@ -47,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     elif frame.empty:
         print("No calls are recorded yet. `famnb check` makes eight.")
     else:
-        table, left_out = _table(frame.tail(options.n), _width())
+        table, left_out = _format_frame(frame.tail(options.n), _terminal_width())
         print(table)
         print(f"{len(frame)} calls in all; times in seconds, started_at in UTC, ~ is an estimate")
         if left_out:
@@ -55,28 +57,31 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _width() -> int | None:
-    """Characters of a line; None where lines may have any length, as in a file."""
+def _terminal_width() -> int | None:
+    """Characters of a line; None if lines may have any length, as in a file."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def _table(frame: pd.DataFrame, width: int | None) -> tuple[str, list[str]]:
-    """The columns that fit, and the names of the others; an estimated figure is marked with ~."""
+def _format_frame(frame: pd.DataFrame, width: int | None) -> tuple[str, list[str]]:
+    """The columns that fit as text, and the names of the others; an estimated value is marked with ~."""
     shown = frame[["started_at", "endpoint", "model", "status", "ttft_s", "e2e_s"]].copy()
     shown["started_at"] = shown["started_at"].dt.tz_convert(None).dt.floor("s")
-    guessed = frame["output_tokens_source"] == "estimated"
-    shown["output_tokens"] = _marked(frame["output_tokens"], guessed, ",.0f")
-    shown["cost_usd"] = _marked(frame["cost_usd"], frame["cost_low_usd"] < frame["cost_high_usd"], ".3g")
+    is_estimate = frame["output_tokens_source"] == "estimated"
+    is_interval = frame["cost_low_usd"] < frame["cost_high_usd"]
+    shown["output_tokens"] = _mark_estimates(frame["output_tokens"], is_estimate, format_count)
+    shown["cost_usd"] = _mark_estimates(frame["cost_usd"], is_interval, format_number)
     left_out: list[str] = []
     while True:
-        text = shown.to_string(index=False, na_rep="–", float_format=lambda value: f"{value:.3g}")
+        text = shown.to_string(index=False, na_rep="–", float_format=format_number)
         if width is None or len(text.partition("\n")[0]) <= width or len(shown.columns) == 1:
             return text, left_out
-        left_out.append(next(name for name in _LEFT_OUT if name in shown))
+        left_out.append(next(name for name in _DROPPED_FIRST if name in shown))
         shown = shown.drop(columns=left_out[-1])
 
 
-def _marked(figures: pd.Series[Any], guessed: pd.Series[Any], form: str) -> list[str]:
-    """Figures as text, `–` for a missing one and ~ before a guessed one."""
-    pairs = zip(figures.tolist(), guessed.fillna(False).tolist(), strict=True)
-    return ["–" if pd.isna(figure) else f"{'~' if guess else ''}{figure:{form}}" for figure, guess in pairs]
+def _mark_estimates(
+    values: pd.Series[Any], is_estimate: pd.Series[Any], format_value: Callable[[float], str]
+) -> list[str]:
+    """Values as text, `–` for a missing one and ~ before an estimated one."""
+    pairs = zip(values.tolist(), is_estimate.fillna(False).tolist(), strict=True)
+    return ["–" if pd.isna(value) else f"{'~' if estimate else ''}{format_value(value)}" for value, estimate in pairs]

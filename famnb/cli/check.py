@@ -1,4 +1,4 @@
-"""`famnb check`: does every endpoint answer, whole and streamed."""
+"""`famnb check`: calls every endpoint, whole and streamed, and prints whether each answers."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def run(options: argparse.Namespace) -> int:
     """Call every endpoint twice and print a row for each call as it ends."""
     with connect() as client:
         print(f"{'endpoint':<11}{'mode':<10}{'model':<14}{'status':<12}{'first token':>12}{'total':>10}{'out':>6}")
-        outcomes = [_checked(client, endpoint, stream, options.prompt) for endpoint, stream in _eight()]
+        outcomes = [_check(client, endpoint, stream, options.prompt) for endpoint, stream in _all_modes()]
     passed = sum(outcomes)
     print(f"{passed} of {len(outcomes)} calls passed")
     return 0 if passed == len(outcomes) else 1
 
 
-def _eight() -> Iterator[tuple[Endpoint, bool]]:
+def _all_modes() -> Iterator[tuple[Endpoint, bool]]:
     return ((endpoint, stream) for endpoint in ENDPOINTS.values() for stream in (False, True))
 
 
-def _checked(client: BlockingClient, endpoint: Endpoint, stream: bool, prompt: str) -> bool:
-    """Make one call and print its row; whether it passed: completed, with text and a time to first token."""
+def _check(client: BlockingClient, endpoint: Endpoint, stream: bool, prompt: str) -> bool:
+    """Make one call, print its row, and return whether it completed with text and a time to first token."""
     request = compose(endpoint.name, prompt, stream=stream, max_tokens=200)
     try:
         reply = client.send(request)
@@ -45,13 +45,13 @@ def _checked(client: BlockingClient, endpoint: Endpoint, stream: bool, prompt: s
     passed = not problem and reply.complete is True and bool(reply.text) and timing.ttft_s is not None
     mode = "streamed" if stream else "whole"
     print(
-        f"{endpoint.name:<11}{mode:<10}{endpoint.models[0]:<14}{reply.status:<12}{_seconds(timing.ttft_s):>12}"
-        f"{_seconds(timing.e2e_s):>10}{'–' if tokens is None else tokens:>6}{problem}",
+        f"{endpoint.name:<11}{mode:<10}{endpoint.models[0]:<14}{reply.status:<12}{_format_seconds(timing.ttft_s):>12}"
+        f"{_format_seconds(timing.e2e_s):>10}{'–' if tokens is None else tokens:>6}{problem}",
         flush=True,
     )
     return passed
 
 
-def _seconds(value: float | None) -> str:
+def _format_seconds(value: float | None) -> str:
     # One unit down the column, so that rows compare at a glance; format_duration would change it from row to row.
     return "–" if value is None else f"{value:.3f} s"

@@ -1,4 +1,4 @@
-"""`famnb lab`: JupyterLab on the notebooks beside the embedded service."""
+"""`famnb lab`: starts the embedded service, and JupyterLab on the notebooks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from famnb import service
-from famnb.cli._common import at_least, shipped
+from famnb.cli.arguments import integer_from
+from famnb.cli.shipped_files import find_shipped_folder
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL, spawn
 
 START = "01-start.ipynb"
@@ -20,7 +21,10 @@ def declare(parser: argparse.ArgumentParser) -> None:
     """JupyterLab on the notebooks, with the embedded service running; Ctrl-C ends both."""
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
     parser.add_argument(
-        "--port", type=at_least(0, 65_535), metavar="N", help="JupyterLab's port (default: 8888, or the next free one)"
+        "--port",
+        type=integer_from(0, 65_535),
+        metavar="N",
+        help="JupyterLab's port (default: 8888, or the next free one)",
     )
     parser.add_argument("lab", nargs="*", metavar="-- OPTION", help="further options for JupyterLab, after --")
     parser.set_defaults(run=run)
@@ -31,11 +35,12 @@ def run(options: argparse.Namespace) -> int:
     if find_spec("jupyterlab") is None:
         print('famnb: JupyterLab is not installed; run: pip install "famnb[lab]"', file=sys.stderr)
         return 1
-    folder = notebooks()
+    folder = find_notebooks()
     command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={folder}"]
     command += [f"--LabApp.default_url=/lab/tree/{START}"]
     command += ["--no-browser"] if options.no_browser else []
     command += [f"--port={options.port}"] if options.port is not None else []
+    # JupyterLab refuses to run as root, the user of most containers, unless told to; Windows has no such user.
     if getattr(os, "geteuid", lambda: 1)() == 0:
         command.append("--allow-root")
     with service.serve() as server:
@@ -46,18 +51,19 @@ def run(options: argparse.Namespace) -> int:
         try:
             return child.wait()
         except KeyboardInterrupt:
-            # Ctrl-C reached JupyterLab as well; it asks once more, and is not waited for any longer then.
+            # Ctrl-C reached JupyterLab as well, which asks whether to stop: nobody is there to answer any more.
             child.terminate()
             return child.wait()
 
 
-def notebooks() -> Path:
+def find_notebooks() -> Path:
     """The folder of notebooks: the checkout's own, else a copy of the installed ones that the user may change."""
-    source, own = shipped("notebooks", START)
-    if own:
+    source, is_checkout = find_shipped_folder("notebooks", START)
+    if is_checkout:
         return source
     copy = Path.cwd() / "famnb-notebooks"
     copy.mkdir(exist_ok=True)
+    # What the user has changed is not written over.
     for notebook in sorted(source.glob("*.ipynb")):
         if not (copy / notebook.name).exists():
             shutil.copy(notebook, copy)

@@ -1,4 +1,4 @@
-"""`famnb ledger info | prune | export | import`: options and printing; the work is `record`'s."""
+"""`famnb ledger info | prune | export | import`: what the ledger file holds, and its upkeep."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
-from famnb.cli._common import at_least
+from famnb.cli.arguments import integer_from
 from famnb.record import Ledger
 
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
@@ -20,8 +20,10 @@ def declare(parser: argparse.ArgumentParser) -> None:
     info = commands.add_parser("info", help="what it holds, and how large it is")
     info.set_defaults(run=_info)
     prune = commands.add_parser("prune", help="delete calls, for good; those that still run stay")
-    prune.add_argument("--older-than", type=_age, metavar="AGE", help="calls before this age, such as 90d, 12h or 2w")
-    prune.add_argument("--keep", type=at_least(0), metavar="N", help="calls beyond the N newest")
+    prune.add_argument(
+        "--older-than", type=_parse_age, metavar="AGE", help="calls before this age, such as 90d, 12h or 2w"
+    )
+    prune.add_argument("--keep", type=integer_from(0), metavar="N", help="calls beyond the N newest")
     prune.add_argument("--payloads-only", action="store_true", help="keep the rows with their metrics")
     prune.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
     prune.set_defaults(run=_prune)
@@ -37,13 +39,13 @@ def declare(parser: argparse.ArgumentParser) -> None:
         )
 
 
-def _age(text: str) -> timedelta:
-    """An age such as 90d."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([hdw])", text)
-    if not found:
+def _parse_age(text: str) -> timedelta:
+    """Return an age such as 90d; raises ArgumentTypeError."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([hdw])", text)
+    if not match:
         raise argparse.ArgumentTypeError(f"expected an age such as 90d, 12h or 2w, got {text!r}")
     try:
-        return timedelta(**{_UNITS[found[2]]: float(found[1])})
+        return timedelta(**{_UNITS[match[2]]: float(match[1])})
     except OverflowError:
         raise argparse.ArgumentTypeError(f"{text!r} is longer than there have been calls") from None
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from famnb.errors import FamnbError
+from famnb.formatting import format_count
 from famnb.scrub import scrub
 
 
@@ -18,18 +19,18 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Scrub every file; a file that cannot be scrubbed does not keep the others from it."""
+    """Scrub every file; one that cannot be scrubbed is reported, and the others are scrubbed all the same."""
     status = 0
     for file in options.files:
         try:
-            found = scrub(file, write=not options.check)
+            findings = scrub(file, write=not options.check)
         except (FamnbError, OSError) as error:
             print(f"famnb: {error}", file=sys.stderr)
             status = 1
             continue
-        for finding in found:
+        for finding in findings:
             print(f"{file}: {finding}")
-        keys = f"{len(found)} key{'' if len(found) == 1 else 's'}"
-        print(f"{file}: {keys} {'found' if options.check else 'removed'}" if found else f"{file}: no key found")
-        status = 1 if found and options.check else status
+        verb = "found" if options.check else "removed"
+        print(f"{file}: {format_count(len(findings), 'key')} {verb}" if findings else f"{file}: no key found")
+        status = 1 if findings and options.check else status
     return status

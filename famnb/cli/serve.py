@@ -1,4 +1,4 @@
-"""`famnb serve`: the local service, in the foreground."""
+"""`famnb serve`: runs the local service in the foreground."""
 
 from __future__ import annotations
 
