@@ -9,14 +9,14 @@ import pytest
 from famnb.endpoints import ENDPOINTS
 from famnb.service import Server
 from tests.support.fault_server import FaultServer
-from tests.support.service_requests import BaseClient
-from tests.support.upstream_servers import answering, gateway
+from tests.support.service_requests import ServiceClient
+from tests.support.upstream_servers import answer_hello, start_gateway
 
 
 @pytest.fixture(scope="session")
-def api(server: Server) -> Iterator[BaseClient]:
+def api(server: Server) -> Iterator[ServiceClient]:
     """A caller of the shared service."""
-    with BaseClient(server) as caller:
+    with ServiceClient(server) as caller:
         yield caller
 
 
@@ -27,12 +27,12 @@ def endpoint(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def calling() -> Iterator[Callable[[Server], BaseClient]]:
+def make_client() -> Iterator[Callable[[Server], ServiceClient]]:
     """Makes callers of further services, closed at the end of the test."""
-    made: list[BaseClient] = []
+    made: list[ServiceClient] = []
 
-    def make(server: Server) -> BaseClient:
-        made.append(BaseClient(server))
+    def make(server: Server) -> ServiceClient:
+        made.append(ServiceClient(server))
         return made[-1]
 
     yield make
@@ -41,22 +41,22 @@ def calling() -> Iterator[Callable[[Server], BaseClient]]:
 
 
 @pytest.fixture(scope="session")
-def fronted() -> Iterator[tuple[BaseClient, FaultServer]]:
+def gateway_and_upstream() -> Iterator[tuple[ServiceClient, FaultServer]]:
     """A service in front of a scripted server, shared by the tests that need nothing special of either."""
-    with FaultServer(choose=answering) as server, gateway(server) as caller:
+    with FaultServer(choose=answer_hello) as server, start_gateway(server) as caller:
         yield caller, server
 
 
 @pytest.fixture
-def upstream(fronted: tuple[BaseClient, FaultServer]) -> Iterator[FaultServer]:
+def upstream(gateway_and_upstream: tuple[ServiceClient, FaultServer]) -> Iterator[FaultServer]:
     """The scripted server, which answers soundly unless a test says otherwise."""
-    server = fronted[1]
+    server = gateway_and_upstream[1]
     server.requests.clear()
     yield server
-    server.choose = answering
+    server.choose = answer_hello
 
 
 @pytest.fixture
-def through(fronted: tuple[BaseClient, FaultServer]) -> BaseClient:
+def gateway(gateway_and_upstream: tuple[ServiceClient, FaultServer]) -> ServiceClient:
     """A caller of the service in front of it."""
-    return fronted[0]
+    return gateway_and_upstream[0]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -16,7 +14,7 @@ from famnb.wire.sse import Decoder
 PATHS = {name: endpoint.path for name, endpoint in ENDPOINTS.items()}
 
 
-class BaseClient(httpx.Client):
+class ServiceClient(httpx.Client):
     """Sends what it is told to the endpoints of one service, with its key."""
 
     def __init__(self, server: Server) -> None:
@@ -24,14 +22,14 @@ class BaseClient(httpx.Client):
 
     def ask(self, endpoint: str, prompt: str = "Why is the sky blue?", **fields: Any) -> httpx.Response:
         """Post a request that is valid but for what `fields` make of it; a field given as `...` is left out."""
-        return self.post(PATHS[endpoint], json=minimal(endpoint, prompt, **fields))
+        return self.post(PATHS[endpoint], json=minimal_body(endpoint, prompt, **fields))
 
     def events(self, endpoint: str, prompt: str = "Why is the sky blue?", **fields: Any) -> list[Any]:
         """The decoded events of a streamed answer, `[DONE]` as it is."""
-        return decoded(self.ask(endpoint, prompt, stream=True, **fields).content)
+        return decode_stream(self.ask(endpoint, prompt, stream=True, **fields).content)
 
 
-def minimal(endpoint: str, prompt: str = "Why is the sky blue?", **fields: Any) -> dict[str, Any]:
+def minimal_body(endpoint: str, prompt: str = "Why is the sky blue?", **fields: Any) -> dict[str, Any]:
     """The smallest valid body of an endpoint, with some fields changed."""
     conversation: dict[str, Any] = {"messages": [{"role": "user", "content": prompt}]}
     body = {
@@ -42,13 +40,13 @@ def minimal(endpoint: str, prompt: str = "Why is the sky blue?", **fields: Any) 
     return {name: value for name, value in body.items() if value is not ...}
 
 
-def decoded(stream: bytes) -> list[Any]:
+def decode_stream(stream: bytes) -> list[Any]:
     """The events of a stream's bytes."""
     decoder = Decoder()
     return [data.decode() if data == b"[DONE]" else json.loads(data) for data in decoder.feed(stream) + decoder.end()]
 
 
-def said(endpoint: str, body: Any) -> dict[str, Any]:
+def error_of(endpoint: str, body: Any) -> dict[str, Any]:
     """The innermost error object of an error body, the endpoint's own wrapping checked."""
     if endpoint != "messages":
         assert list(body) == ["error"]
@@ -58,13 +56,3 @@ def said(endpoint: str, body: Any) -> dict[str, Any]:
     assert body["error"]["type"] == "error"
     assert {"message", "type"} <= body["error"]["error"].keys()
     return dict(body["error"]["error"])
-
-
-def eventually(holds: Callable[[], bool], *, within: float = 10.0) -> bool:
-    """Whether something comes true, asked again and again; the limit is generous, since machines are slow at times."""
-    end = time.monotonic() + within
-    while time.monotonic() < end:
-        if holds():
-            return True
-        time.sleep(0.02)
-    return False

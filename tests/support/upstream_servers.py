@@ -12,7 +12,7 @@ from famnb.reply import Reply, fold
 from famnb.service import serve
 from famnb.wire.sse import Decoder
 from tests.support.fault_server import DONE, FaultServer, Received, Script, chunked, event, whole
-from tests.support.service_requests import BaseClient
+from tests.support.service_requests import ServiceClient
 
 MODEL = "their-model"
 COUNTS = {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}
@@ -27,7 +27,7 @@ def chunk(delta: dict[str, Any] | None, finish: str | None = None, **fields: Any
     )
 
 
-def said(*pieces: str, usage: Any = COUNTS) -> list[bytes]:
+def stream_chunks(*pieces: str, usage: Any = COUNTS) -> list[bytes]:
     """A plain stream that says these pieces, as most servers write it."""
     content = [chunk({"content": piece}) for piece in pieces]
     tail = [] if usage is None else [chunk(None, usage=usage)]
@@ -49,9 +49,9 @@ def completion(
     }
 
 
-def answering(request: Received) -> Script:
+def answer_hello(request: Received) -> Script:
     """What a sound server answers: a stream where one is asked for, else one object."""
-    return chunked(*said("Hello", ", world.")) if asked(request)["stream"] else whole(completion())
+    return chunked(*stream_chunks("Hello", ", world.")) if asked(request)["stream"] else whole(completion())
 
 
 def asked(request: Received) -> dict[str, Any]:
@@ -62,14 +62,14 @@ def asked(request: Received) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def gateway(upstream: FaultServer | str, **options: Any) -> Iterator[BaseClient]:
+def start_gateway(upstream: FaultServer | str, **options: Any) -> Iterator[ServiceClient]:
     """A service in front of an upstream, and a caller of it."""
     url = upstream if isinstance(upstream, str) else upstream.url
-    with serve(upstream=url, **{"upstream_model": MODEL, **options}) as server, BaseClient(server) as caller:
+    with serve(upstream=url, **{"upstream_model": MODEL, **options}) as server, ServiceClient(server) as caller:
         yield caller
 
 
-def reply(api: BaseClient, endpoint: str, prompt: str = "Say hello.", **fields: Any) -> Reply:
+def reply(api: ServiceClient, endpoint: str, prompt: str = "Say hello.", **fields: Any) -> Reply:
     """The reply to a request, which must succeed, read as the client reads it."""
     answer = api.ask(endpoint, prompt, **fields)
     assert answer.status_code == 200, answer.text

@@ -1,8 +1,10 @@
-"""The pace of the simulated engine: log-normal with the parameters it says, slower with effort, and repeatable."""
+"""The simulated latency: lifelike, the distribution that the model promises, and the same for the same requests."""
 
 from __future__ import annotations
 
 import asyncio
+import random
+import statistics
 from collections.abc import Iterable
 
 import numpy as np
@@ -12,11 +14,73 @@ from scipy import stats
 from famnb.endpoints import compose
 from famnb.events import Delta, Usage
 from famnb.request import Request
-from famnb.service.engines.latency_model import OTHER_PROFILE, PROFILES, LogNormal, latency_profile
+from famnb.service.engines.latency_model import OTHER_PROFILE, PROFILES, LogNormal, TokenPacer, latency_profile
 from famnb.service.engines.simulated import SimulatedEngine
 from famnb.service.prompt import build_prompt
 
+
+def waits(model: str, scale: float, count: int = 400) -> list[float]:
+    """How long a reply of `count` tokens sleeps before each, on a clock that only sleeping moves."""
+    now = [0.0]
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        now[0] += seconds
+
+    async def speak() -> None:
+        pace = TokenPacer(scale=scale, rng=random.Random(1), clock=lambda: now[0], sleep=sleep)
+        await pace.wait(PROFILES[model].ttft)
+        for _ in range(count):
+            await pace.wait(PROFILES[model].gap)
+
+    asyncio.run(speak())
+    return slept
+
+
+@pytest.mark.parametrize("model", list(PROFILES))
+def test_the_pace_is_lifelike(model: str) -> None:
+    """The first token takes 0.1 to 1 s, and 40 to 85 follow each second, unevenly."""
+    first, *gaps = waits(model, 1.0)
+    assert 0.1 < first < 1
+    assert 40 <= 1 / statistics.fmean(gaps) <= 85
+    assert statistics.stdev(gaps) > statistics.fmean(gaps) / 4
+
+
+def test_larger_models_are_slower() -> None:
+    """The pro model waits longer than the mini, before the first token and between tokens."""
+    pro, mini = waits("fam-2-5-pro", 1.0), waits("fam-2-5-mini", 1.0)
+    assert pro[0] > mini[0]
+    assert statistics.median(pro[1:]) > statistics.median(mini[1:])
+
+
+def test_the_time_scale_scales() -> None:
+    """Half the scale, half the time; none, no waiting at all."""
+    assert sum(waits("fam-mini", 0.5)) == pytest.approx(sum(waits("fam-mini", 1.0)) / 2)
+    assert set(waits("fam-mini", 0.0)) == {0.0}
+
+
+def test_being_late_once_does_not_slow_what_follows() -> None:
+    """The waits keep to a timetable: time lost is made up for."""
+    now = [0.0]
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        now[0] += seconds + (5.0 if len(slept) == 1 else 0.0)
+
+    async def speak() -> None:
+        pace = TokenPacer(scale=1, rng=random.Random(1), clock=lambda: now[0], sleep=sleep)
+        for _ in range(10):
+            await pace.wait(PROFILES["fam-mini"].gap)
+
+    asyncio.run(speak())
+    assert slept[1:] == [0.0] * 9
+
+
 REPLIES = 2_000
+
+
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 

@@ -19,7 +19,8 @@ from famnb.endpoints import ENDPOINTS
 from famnb.reply import Reply, fold
 from famnb.service import Server, serve
 from famnb.wire.sse import Decoder
-from tests.support.service_requests import PATHS, BaseClient, decoded, eventually, minimal
+from tests.support.service_requests import PATHS, ServiceClient, decode_stream, minimal_body
+from tests.support.waiting import wait_until
 
 FIXTURES = Path(__file__).parents[1] / "wire" / "fixtures"
 
@@ -62,21 +63,21 @@ def collapsed(events: list[Any]) -> list[Any]:
     ],
 )
 def test_a_stream_has_the_documents_events(
-    api: BaseClient, fixture: str, endpoint_: str, fields: dict[str, Any]
+    api: ServiceClient, fixture: str, endpoint_: str, fields: dict[str, Any]
 ) -> None:
     """Event for event and field for field the stream is the document's, ids and texts aside."""
-    expected = decoded((FIXTURES / fixture).read_bytes())
+    expected = decode_stream((FIXTURES / fixture).read_bytes())
     assert collapsed(api.events(endpoint_, **fields)) == collapsed(expected)
 
 
-def test_a_message_starts_with_zero_usage(api: BaseClient) -> None:
+def test_a_message_starts_with_zero_usage(api: ServiceClient) -> None:
     """As in the document, the counts of `message_start` are zeros, and only output is counted at the end."""
     events = api.events("messages")
     assert set(events[0]["message"]["usage"].values()) == {0}
     assert list(events[-2]["usage"]) == ["output_tokens"]
 
 
-def test_a_stream_consists_of_data_lines_alone(api: BaseClient, endpoint: str) -> None:
+def test_a_stream_consists_of_data_lines_alone(api: ServiceClient, endpoint: str) -> None:
     """Every event is one `data:` line and a blank line; nothing follows the terminal event."""
     answer = api.ask(endpoint, stream=True)
     blocks = answer.text.split("\n\n")
@@ -86,7 +87,7 @@ def test_a_stream_consists_of_data_lines_alone(api: BaseClient, endpoint: str) -
     assert last == "[DONE]" if endpoint != "responses" else json.loads(last)["type"] == "response.completed"
 
 
-def test_a_stream_has_the_promised_headers(api: BaseClient, endpoint: str) -> None:
+def test_a_stream_has_the_promised_headers(api: ServiceClient, endpoint: str) -> None:
     """An event stream in UTF-8 that no cache keeps."""
     headers = api.ask(endpoint, stream=True).headers
     assert headers["content-type"] == "text/event-stream; charset=utf-8"
@@ -95,10 +96,10 @@ def test_a_stream_has_the_promised_headers(api: BaseClient, endpoint: str) -> No
 
 @pytest.mark.parametrize("header", [{}, {"anthropic-version": "2023-06-01"}], ids=["plain", "sdk"])
 def test_events_have_names_only_for_the_sdk_of_the_messages_endpoint(
-    api: BaseClient, endpoint: str, header: dict[str, str]
+    api: ServiceClient, endpoint: str, header: dict[str, str]
 ) -> None:
     """With `anthropic-version` the messages stream gains `event:` lines and `message_stop`; no other stream changes."""
-    stream = api.post(PATHS[endpoint], json=minimal(endpoint, stream=True), headers=header).text
+    stream = api.post(PATHS[endpoint], json=minimal_body(endpoint, stream=True), headers=header).text
     named = endpoint == "messages" and bool(header)
     assert ("event: message_stop\n" in stream) == named
     assert bool(re.search(r"^event:", stream, re.MULTILINE)) == named
@@ -121,7 +122,7 @@ def folded(endpoint: str, answer: bytes, *, streamed: bool) -> Reply:
 @pytest.mark.parametrize(
     "prompt", ["Why is the sky blue?", "count to 30", "Write 50 words.", "Was heißt „naïve“? 你好"]
 )
-def test_streamed_equals_whole(api: BaseClient, endpoint: str, prompt: str, fields: dict[str, Any]) -> None:
+def test_streamed_equals_whole(api: ServiceClient, endpoint: str, prompt: str, fields: dict[str, Any]) -> None:
     """The same request gives the same blocks and the same end, whole and streamed."""
     named = {ENDPOINTS[endpoint].request.cap if name == "cap" else name: value for name, value in fields.items()}
     whole = folded(endpoint, api.ask(endpoint, prompt, **named).content, streamed=False)
@@ -132,7 +133,7 @@ def test_streamed_equals_whole(api: BaseClient, endpoint: str, prompt: str, fiel
         assert streamed.usage.output_tokens == whole.usage.output_tokens
 
 
-def test_streamed_equals_whole_with_thinking_and_tools(api: BaseClient) -> None:
+def test_streamed_equals_whole_with_thinking_and_tools(api: ServiceClient) -> None:
     """Thinking and tool calls, too, are the same either way."""
     thinking = {"thinking": {"type": "enabled", "budget_tokens": 50}}
     tools = {"tools": [{"type": "function", "function": {"name": "get_weather"}}], "tool_choice": "required"}
@@ -166,24 +167,24 @@ def lifelike() -> Iterator[Server]:
 
 
 def test_events_arrive_while_the_answer_is_still_being_made(
-    lifelike: Server, calling: Callable[[Server], BaseClient]
+    lifelike: Server, make_client: Callable[[Server], ServiceClient]
 ) -> None:
     """While the first events are here, the stored response is still in progress: nothing waited for the end."""
-    caller = calling(lifelike)
-    body = minimal("responses", "count to 2000", stream=True, max_output_tokens=5000)
+    caller = make_client(lifelike)
+    body = minimal_body("responses", "count to 2000", stream=True, max_output_tokens=5000)
     with caller.stream("POST", PATHS["responses"], json=body) as stream:
         chunks = stream.iter_bytes()
         received = b""
         while b"output_text.delta" not in received:
             received += next(chunks)
-        id_ = decoded(received.rpartition(b"\n\n")[0] + b"\n\n")[0]["response"]["id"]
+        id_ = decode_stream(received.rpartition(b"\n\n")[0] + b"\n\n")[0]["response"]["id"]
         assert caller.get(f"{PATHS['responses']}/{id_}").json()["status"] == "in_progress"
         assert b"response.completed" not in received
 
 
 def test_each_event_is_a_write_of_its_own(server: Server) -> None:
     """On the wire every HTTP chunk holds exactly one event."""
-    with connection(server, minimal("web", stream=True), PATHS["web"]) as made:
+    with connection(server, minimal_body("web", stream=True), PATHS["web"]) as made:
         received = b""
         while not received.endswith(b"0\r\n\r\n"):
             received += made.recv(65536)
@@ -199,43 +200,45 @@ def test_each_event_is_a_write_of_its_own(server: Server) -> None:
 
 
 @pytest.mark.parametrize("streams", [True, False])
-def test_generation_stops_when_the_caller_leaves(calling: Callable[[Server], BaseClient], streams: bool) -> None:
+def test_generation_stops_when_the_caller_leaves(make_client: Callable[[Server], ServiceClient], streams: bool) -> None:
     """A place that a departed caller held is free again long before its answer would have ended."""
     with serve(time_scale=1, concurrency=1) as slow:
-        caller = calling(slow)
-        body = minimal("responses", "count to 100000", stream=streams, max_output_tokens=100_000)
+        caller = make_client(slow)
+        body = minimal_body("responses", "count to 100000", stream=streams, max_output_tokens=100_000)
         with connection(slow, body, PATHS["responses"]) as made:
             if streams:
                 assert made.recv(1)
-            assert eventually(lambda: caller.ask("web", model="x").status_code == 429)
-        assert eventually(lambda: caller.ask("web", model="x").status_code == 400)
+            wait_until(lambda: caller.ask("web", model="x").status_code == 429)
+        wait_until(lambda: caller.ask("web", model="x").status_code == 400)
 
 
-def test_a_response_whose_caller_left_is_cancelled(lifelike: Server, calling: Callable[[Server], BaseClient]) -> None:
+def test_a_response_whose_caller_left_is_cancelled(
+    lifelike: Server, make_client: Callable[[Server], ServiceClient]
+) -> None:
     """It is stored as `cancelled` with the text so far, and cannot be continued."""
-    caller = calling(lifelike)
-    body = minimal("responses", "count to 100000", stream=True, max_output_tokens=100_000)
+    caller = make_client(lifelike)
+    body = minimal_body("responses", "count to 100000", stream=True, max_output_tokens=100_000)
     with caller.stream("POST", PATHS["responses"], json=body) as stream:
         chunks = stream.iter_bytes()
         received = b""
         while b"output_text.delta" not in received:
             received += next(chunks)
-    id_ = decoded(received.rpartition(b"\n\n")[0] + b"\n\n")[0]["response"]["id"]
+    id_ = decode_stream(received.rpartition(b"\n\n")[0] + b"\n\n")[0]["response"]["id"]
     path = f"{PATHS['responses']}/{id_}"
-    assert eventually(lambda: caller.get(path).json()["status"] == "cancelled")
+    wait_until(lambda: caller.get(path).json()["status"] == "cancelled")
     assert caller.get(path).json()["output"][0]["content"][0]["text"].startswith("1")
     assert caller.ask("responses", previous_response_id=id_).status_code == 400
 
 
 def test_an_early_end_of_one_stream_leaves_the_others_alone(
-    lifelike: Server, calling: Callable[[Server], BaseClient]
+    lifelike: Server, make_client: Callable[[Server], ServiceClient]
 ) -> None:
     """Ten callers leave at once; the eleventh reads its whole answer."""
-    leaving = [connection(lifelike, minimal("web", "count to 9999", stream=True), PATHS["web"]) for _ in range(10)]
+    leaving = [connection(lifelike, minimal_body("web", "count to 9999", stream=True), PATHS["web"]) for _ in range(10)]
     for made in leaving:
         assert made.recv(1)
         made.close()
-    assert calling(lifelike).events("web", "count to 20")[-1] == "[DONE]"
+    assert make_client(lifelike).events("web", "count to 20")[-1] == "[DONE]"
 
 
 def test_a_thousand_requests_at_once_have_a_thousand_ids(server: Server) -> None:
@@ -245,7 +248,7 @@ def test_a_thousand_requests_at_once_have_a_thousand_ids(server: Server) -> None
         headers = {"authorization": f"Bearer {server.key}"}
         limits = httpx.Limits(max_connections=None)
         async with HttpxAiohttpClient(base_url=server.url, headers=headers, limits=limits, timeout=60) as client:
-            bodies = [minimal("responses", "one line", stream=bool(number % 2)) for number in range(1000)]
+            bodies = [minimal_body("responses", "one line", stream=bool(number % 2)) for number in range(1000)]
             answers = await asyncio.gather(*(client.post(PATHS["responses"], json=body) for body in bodies))
         return [answer.text.partition('"id":"')[2].partition('"')[0] for answer in answers]
 

@@ -1,47 +1,40 @@
-"""Faults on demand, and the shape in which each endpoint reports a failure."""
+"""Faults on demand, and the format in which each endpoint reports a failure."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 
 import httpx
 import pytest
 
-from famnb.events import Event, Started
 from famnb.service import Server, serve
-from famnb.service.app import create_app
 from famnb.service.errors import ServiceError
 from famnb.service.fault_injection import HEADER, InjectedFaults, parse_faults
-from famnb.service.prompt import GenerationPrompt
-from famnb.service.settings import Options
-from famnb.service.shutdown import Shutdown
-from famnb.service.stores.memory import MemoryStore
-from tests.support.service_requests import PATHS, BaseClient, decoded, minimal, said
+from tests.support.service_requests import PATHS, ServiceClient, decode_stream, error_of, minimal_body
 
 
-def asked(api: BaseClient, endpoint: str, fault: str, **fields: object) -> httpx.Response:
-    return api.post(PATHS[endpoint], json=minimal(endpoint, **fields), headers={HEADER: fault})
+def asked(api: ServiceClient, endpoint: str, fault: str, **fields: object) -> httpx.Response:
+    return api.post(PATHS[endpoint], json=minimal_body(endpoint, **fields), headers={HEADER: fault})
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 408, 429, 500, 503, 529])
-def test_a_status_on_demand_has_the_endpoints_shape(api: BaseClient, endpoint: str, status: int) -> None:
+def test_a_status_on_demand_has_the_endpoints_shape(api: ServiceClient, endpoint: str, status: int) -> None:
     """The status asked for, with `Retry-After` where it belongs."""
     answer = asked(api, endpoint, f"status={status}", stream=True)
     assert answer.status_code == status
-    error = said(endpoint, answer.json())
+    error = error_of(endpoint, answer.json())
     assert error["message"]
     assert error["type"]
     assert endpoint == "messages" or isinstance(error["code"], str)
     assert ("retry-after" in answer.headers) == (status in (429, 503, 529))
 
 
-def test_a_failure_inside_a_stream_is_said_in_the_dialect(api: BaseClient, endpoint: str) -> None:
+def test_a_failure_inside_a_stream_is_said_in_the_dialect(api: ServiceClient, endpoint: str) -> None:
     """After 3 deltas comes the failure, no finish and no further delta; the stream ends in order."""
     stream = asked(api, endpoint, "error=3", stream=True)
     assert stream.status_code == 200
-    events = decoded(stream.content)
+    events = decode_stream(stream.content)
     assert sum("delta" in json.dumps(event) and "finish" not in event for event in events) >= 3
     match endpoint:
         case "responses":
@@ -61,47 +54,21 @@ def test_a_failure_inside_a_stream_is_said_in_the_dialect(api: BaseClient, endpo
             assert [event["choices"][0]["finish_reason"] for event in events[:-2]] == [None] * 3
 
 
-def test_a_failure_of_a_whole_reply_is_a_500(api: BaseClient, endpoint: str) -> None:
+def test_a_failure_of_a_whole_reply_is_a_500(api: ServiceClient, endpoint: str) -> None:
     """What would have been a failure inside a stream is an error response here."""
     answer = asked(api, endpoint, "error=3")
     assert answer.status_code == 500
-    assert said(endpoint, answer.json())["type"] in ("server_error", "api_error")
+    assert error_of(endpoint, answer.json())["type"] in ("server_error", "api_error")
 
 
-class FailingEngine:
-    """An engine that fails before it says anything."""
-
-    name = "broken"
-
-    async def generate(self, prompt: GenerationPrompt, /) -> AsyncGenerator[Event]:
-        raise RuntimeError("the engine's own words")
-        yield Started()
-
-
-@pytest.mark.parametrize("streamed", [True, False])
-def test_a_crash_is_a_500_in_shape_that_ends_the_connection(endpoint: str, streamed: bool) -> None:
-    """The body tells nothing of the inside; the caller is told not to use the connection, which the server closes."""
-    app = create_app(Options(), keys=("key",), engine=FailingEngine(), store=MemoryStore(), shutdown=Shutdown())
-
-    async def answered() -> httpx.Response:
-        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
-            body = minimal(endpoint, stream=streamed)
-            return await client.post(PATHS[endpoint], json=body, headers={"authorization": "Bearer key"})
-
-    answer = asyncio.run(answered())
-    assert (answer.status_code, answer.headers["connection"]) == (500, "close")
-    assert "own words" not in said(endpoint, answer.json())["message"]
-
-
-def test_a_cut_ends_the_connection_without_an_end(api: BaseClient, endpoint: str) -> None:
+def test_a_cut_ends_the_connection_without_an_end(api: ServiceClient, endpoint: str) -> None:
     """Neither the stream nor the whole reply is finished, and the transport shows it."""
     for fields in ({"stream": True}, {}):
         with pytest.raises(httpx.RemoteProtocolError, match="peer closed connection"):
             asked(api, endpoint, "cut=3", **fields)
 
 
-def test_garbage_is_an_event_that_is_not_json(api: BaseClient, endpoint: str) -> None:
+def test_garbage_is_an_event_that_is_not_json(api: ServiceClient, endpoint: str) -> None:
     """One event among good ones cannot be decoded; a whole reply's body cannot either."""
     blocks = asked(api, endpoint, "garbage=3", stream=True).text.split("\n\n")
     assert blocks.count('data: {"garbage": tr') == 1
@@ -109,17 +76,17 @@ def test_garbage_is_an_event_that_is_not_json(api: BaseClient, endpoint: str) ->
         asked(api, endpoint, "garbage=3").json()
 
 
-def test_drip_changes_no_byte(api: BaseClient, endpoint: str) -> None:
+def test_drip_changes_no_byte(api: ServiceClient, endpoint: str) -> None:
     """Byte by byte the same events arrive."""
-    dripped = decoded(asked(api, endpoint, "drip", stream=True).content)
+    dripped = decode_stream(asked(api, endpoint, "drip", stream=True).content)
     plain = api.events(endpoint)
     assert len(dripped) == len(plain)
 
 
-def test_a_stall_says_nothing_more(api: BaseClient) -> None:
+def test_a_stall_says_nothing_more(api: ServiceClient) -> None:
     """After the deltas asked for the stream is silent but open."""
     headers = {HEADER: "stall=2"}
-    body = minimal("web", stream=True)
+    body = minimal_body("web", stream=True)
     with (
         pytest.raises(httpx.ReadTimeout),
         api.stream("POST", PATHS["web"], json=body, headers=headers, timeout=0.3) as stream,
@@ -128,10 +95,10 @@ def test_a_stall_says_nothing_more(api: BaseClient) -> None:
             pass
 
 
-def test_faults_can_be_committed_by_default(calling: Callable[[Server], BaseClient]) -> None:
+def test_faults_can_be_committed_by_default(make_client: Callable[[Server], ServiceClient]) -> None:
     """The option works like the header, which takes its place."""
     with serve(time_scale=0, fault="status=503") as broken:
-        caller = calling(broken)
+        caller = make_client(broken)
         assert caller.ask("web").status_code == 503
         assert asked(caller, "web", "").status_code == 200
 
@@ -145,9 +112,9 @@ def test_several_faults_are_joined_by_commas() -> None:
 @pytest.mark.parametrize(
     "words", ["status", "status=200", "status=x", "delay=-1", "delay=nan", "cut", "cut=-1", "drip=1", "fire=2"]
 )
-def test_a_fault_that_does_not_exist_is_refused(api: BaseClient, words: str) -> None:
+def test_a_fault_that_does_not_exist_is_refused(api: ServiceClient, words: str) -> None:
     """The answer says which faults there are."""
     answer = asked(api, "web", words)
-    assert (answer.status_code, said("web", answer.json())["param"]) == (400, HEADER)
+    assert (answer.status_code, error_of("web", answer.json())["param"]) == (400, HEADER)
     with pytest.raises(ServiceError, match="expected some of"):
         parse_faults(words)

@@ -1,7 +1,8 @@
-"""The upstream's address, key and models: how they are told, and that nobody else ever sees the first two."""
+"""The upstream engine: its address, key, models and connections."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import socket
@@ -16,10 +17,20 @@ import pytest
 
 from famnb.errors import ConnectError, CredentialError, InvalidRequest
 from famnb.service import Server, serve
-from tests.support.fault_server import FaultServer, Received, Script, chunked, event, whole
-from tests.support.service_requests import PATHS, BaseClient, eventually, minimal, said
-from tests.support.upstream_servers import answering, asked, chunk, completion, gateway, reply
-from tests.support.upstream_servers import said as stream_of
+from tests.support.fault_server import Do, FaultServer, Received, Script, chunked, event, whole
+from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body
+from tests.support.upstream_servers import (
+    HELLO,
+    MODEL,
+    answer_hello,
+    asked,
+    chunk,
+    completion,
+    reply,
+    start_gateway,
+    stream_chunks,
+)
+from tests.support.waiting import wait_until
 
 KEY = "the-upstreams-own-key"
 
@@ -39,7 +50,7 @@ def listing(*models: str) -> Script:
 )
 def test_the_address_may_end_in_v1(suffix: str, named: str, header: str | None) -> None:
     """Either way the same path is called, with the key if there is one and without any if there is none."""
-    with FaultServer(choose=answering) as upstream, gateway(upstream.url + suffix, upstream_key=named) as api:
+    with FaultServer(choose=answer_hello) as upstream, start_gateway(upstream.url + suffix, upstream_key=named) as api:
         reply(api, "web")
     (request,) = upstream.requests
     assert (request.path, request.headers.get("authorization")) == ("/v1/chat/completions", header)
@@ -59,8 +70,8 @@ def test_the_address_may_end_in_v1(suffix: str, named: str, header: str | None) 
 def test_models_by_the_upstreams_names(told: Any, listed: list[str], called: str, expected: str) -> None:
     """As told; else our own name, unless the upstream lists one single other model."""
     with (
-        FaultServer(choose=answering, get=listing(*listed)) as upstream,
-        gateway(upstream, upstream_model=told) as api,
+        FaultServer(choose=answer_hello, get=listing(*listed)) as upstream,
+        start_gateway(upstream, upstream_model=told) as api,
     ):
         assert api.ask("web", model=called).json()["model"] == called
     assert asked(upstream.requests[0])["model"] == expected
@@ -69,8 +80,8 @@ def test_models_by_the_upstreams_names(told: Any, listed: list[str], called: str
 def test_a_provider_prefixed_model_goes_through() -> None:
     """What the first endpoint takes by any name, an upstream with many models may know."""
     with (
-        FaultServer(choose=answering, get=listing("a/b", "c/d")) as upstream,
-        gateway(upstream, upstream_model=()) as api,
+        FaultServer(choose=answer_hello, get=listing("a/b", "c/d")) as upstream,
+        start_gateway(upstream, upstream_model=()) as api,
     ):
         reply(api, "chat", model="c/d")
     assert asked(upstream.requests[0])["model"] == "c/d"
@@ -78,18 +89,21 @@ def test_a_provider_prefixed_model_goes_through() -> None:
 
 def test_a_model_changed_at_the_upstream_is_found_again() -> None:
     """The list is read again once the upstream no longer knows the model."""
-    with FaultServer(choose=answering, get=listing("old")) as upstream, gateway(upstream, upstream_model=()) as api:
+    with (
+        FaultServer(choose=answer_hello, get=listing("old")) as upstream,
+        start_gateway(upstream, upstream_model=()) as api,
+    ):
         reply(api, "web")
         upstream.get = listing("new")
         upstream.choose = lambda request: whole({"error": "no such model"}, 404)
         assert api.ask("web").status_code == 500
-        upstream.choose = answering
+        upstream.choose = answer_hello
 
         def asks_for_the_new_one() -> bool:
             reply(api, "web")
             return bool(asked(upstream.requests[-1])["model"] == "new")
 
-        assert eventually(asks_for_the_new_one)
+        wait_until(asks_for_the_new_one)
 
 
 def leaking(request: Received) -> Script:
@@ -130,7 +144,7 @@ def test_the_upstreams_key_and_address_are_told_to_nobody(
     """Not in an error, a header, an event, `/health` or the service's own output, though the upstream repeats them."""
     upstream, server = leaky
     before = len(upstream.requests)
-    with BaseClient(server) as api:
+    with ServiceClient(server) as api:
         answered = api.ask(endpoint, prompt, stream=stream)
     told = f"{answered.headers} {answered.text} {httpx.get(f'{server.url}/health').text}"
     server._log.seek(0)
@@ -142,7 +156,7 @@ def test_the_upstreams_key_and_address_are_told_to_nobody(
 
 def test_a_key_that_the_answer_repeats_is_masked(leaky: tuple[FaultServer, Server], endpoint: str) -> None:
     """A server may have been told to repeat everything."""
-    with BaseClient(leaky[1]) as api:
+    with ServiceClient(leaky[1]) as api:
         told = reply(api, endpoint, "repeat").text
     assert KEY not in told
     assert "[key]" in told
@@ -190,18 +204,18 @@ def test_an_upstream_that_is_down_is_a_warning_and_a_500() -> None:
     assert process.stdout is not None
     url = json.loads(process.stdout.readline())["url"]
     with httpx.Client(base_url=url, headers={"authorization": "Bearer ours"}) as client:
-        answers = {name: client.post(path, json=minimal(name, stream=True)) for name, path in PATHS.items()}
+        answers = {name: client.post(path, json=minimal_body(name, stream=True)) for name, path in PATHS.items()}
     process.send_signal(signal.SIGINT)
     printed = process.communicate(timeout=20)[1]
     for name, answer in answers.items():
-        words = said(name, answer.json())["message"]
+        words = error_of(name, answer.json())["message"]
         assert (answer.status_code, "does not answer" in words, address in answer.text) == (500, True, False)
     assert printed == "famnb: the upstream does not answer yet; calls fail until it does\n"
 
 
 def test_the_command_line_takes_a_map_of_models() -> None:
     """`--upstream-model` may be repeated; the key is read from the variable that is named."""
-    with FaultServer(choose=lambda _: chunked(*stream_of("Hello."))) as upstream:
+    with FaultServer(choose=lambda _: chunked(*stream_chunks("Hello."))) as upstream:
         command = [sys.executable, "-m", "famnb", "serve", "--upstream", upstream.url, "--key", "ours"]
         command += ["--upstream-key", "THEIR_KEY", "--upstream-model", "fam-2-5-pro=big", "--upstream-model", "small"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -209,9 +223,120 @@ def test_the_command_line_takes_a_map_of_models() -> None:
         url = json.loads(process.stdout.readline())["url"]
         with httpx.Client(base_url=url, headers={"authorization": "Bearer ours"}) as client:
             for model in ("fam-2-5-pro", "fam-2-5-mini"):
-                body = minimal("web", model=model, stream=True)
+                body = minimal_body("web", model=model, stream=True)
                 assert "Hello." in client.post("/v1/web/chat/completions", json=body).text
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=20)
     assert [asked(request)["model"] for request in upstream.requests] == ["big", "small"]
     assert {request.headers["authorization"] for request in upstream.requests} == {f"Bearer {KEY}"}
+
+
+@pytest.mark.parametrize("words", [[*HELLO, Do.HOLD], [Do.HOLD]], ids=["in a stream", "before it"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_upstream_is_left_when_the_caller_leaves(
+    gateway: ServiceClient, upstream: FaultServer, endpoint: str, stream: bool, words: list[Any]
+) -> None:
+    """The upstream sees the connection close while it still had something to say."""
+    script = chunked(*words, end=False) if len(words) > 1 else words
+
+    async def leave() -> int:
+        loop, arrived = asyncio.get_running_loop(), asyncio.Event()
+
+        def choose(_: Received) -> Script:
+            loop.call_soon_threadsafe(arrived.set)
+            return script
+
+        upstream.choose = choose
+        async with httpx.AsyncClient(base_url=gateway.base_url, headers=dict(gateway.headers)) as client:
+            call = asyncio.create_task(client.post(PATHS[endpoint], json=minimal_body(endpoint, stream=stream)))
+            await arrived.wait()
+            held = upstream.open
+            call.cancel()
+        return held
+
+    held = asyncio.run(leave())
+    wait_until(lambda: upstream.open < held)
+
+
+def test_many_at_once_are_not_mixed_up(gateway: ServiceClient, upstream: FaultServer) -> None:
+    """Each of a hundred callers hears its own answer, on its own endpoint."""
+
+    def echo(request: Received) -> Script:
+        prompt = asked(request)["messages"][-1]["content"]
+        return chunked(*stream_chunks(*(f"{prompt}:{number} " for number in range(20))))
+
+    upstream.choose = echo
+    names = [list(PATHS)[number % 4] for number in range(100)]
+
+    async def ask_all() -> list[httpx.Response]:
+        async with httpx.AsyncClient(base_url=gateway.base_url, headers=dict(gateway.headers), timeout=30) as client:
+            return await asyncio.gather(
+                *(
+                    client.post(PATHS[name], json=minimal_body(name, f"caller{number}", stream=True))
+                    for number, name in enumerate(names)
+                )
+            )
+
+    for number, answered in enumerate(asyncio.run(ask_all())):
+        assert answered.status_code == 200
+        assert answered.text.count(f"caller{number}:") >= 20
+        assert answered.text.count("caller") == answered.text.count(f"caller{number}:")
+
+
+def test_connections_to_the_upstream_are_used_again(
+    gateway: ServiceClient, upstream: FaultServer, endpoint: str
+) -> None:
+    """One after another, calls need one connection."""
+    reply(gateway, endpoint, stream=True)
+    before = upstream.connections
+    for stream in (True, False, True):
+        reply(gateway, endpoint, stream=stream)
+    assert upstream.connections == before
+
+
+def test_a_kept_connection_that_is_closing_is_no_failure(
+    gateway: ServiceClient, upstream: FaultServer, endpoint: str
+) -> None:
+    """The request is sent once more, on another connection; a second time is the upstream's own fault."""
+    breaking = [True]
+
+    def choose(request: Received) -> Script:
+        return [Do.RESET] if breaking.pop() else answer_hello(request)
+
+    upstream.choose = choose
+    breaking[:] = [False, True]
+    assert reply(gateway, endpoint, stream=True).text == "Hello, world."
+    breaking[:] = [True, True]
+    assert gateway.ask(endpoint, stream=True).status_code == 500
+    assert len(upstream.requests) == 4
+
+
+def test_an_answer_says_which_engine_gave_it(gateway: ServiceClient, upstream: FaultServer, endpoint: str) -> None:
+    """And the model by the name that the caller used."""
+    answered = gateway.ask(endpoint)
+    assert answered.headers["x-famnb-engine"] == "upstream"
+    assert answered.json()["model"] == minimal_body(endpoint)["model"]
+    assert asked(upstream.requests[-1])["model"] == MODEL
+
+
+def test_a_stored_response_goes_on(gateway: ServiceClient, upstream: FaultServer) -> None:
+    """The upstream, which stores nothing, gets the whole conversation each time."""
+    first = gateway.ask("responses", "My name is Ada.").json()
+    gateway.ask("responses", "What is it?", previous_response_id=first["id"])
+    said_before = [(message["role"], message["content"]) for message in asked(upstream.requests[-1])["messages"]]
+    assert said_before == [("user", "My name is Ada."), ("assistant", "Hello, world."), ("user", "What is it?")]
+
+
+def test_famnb_in_front_of_famnb_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through two services the simulated answer is the one that the first gives, streamed and whole, with its usage."""
+    with serve(time_scale=0) as sim:
+        monkeypatch.setenv("THEIR_KEY", sim.key)
+        with (
+            start_gateway(sim.url, upstream_key="THEIR_KEY", upstream_model="fam-mini") as gateway,
+            ServiceClient(sim) as direct,
+        ):
+            for endpoint in PATHS:
+                whole, streamed = (reply(gateway, endpoint, temperature=0.5, stream=stream) for stream in (False, True))
+                assert whole.text == streamed.text
+                assert whole.usage.output_tokens
+            assert reply(gateway, "chat").text == reply(direct, "chat").text

@@ -1,17 +1,101 @@
-"""Rate limits: a key's allowance, its burst and its concurrency, with a `Retry-After` that tells the truth."""
+"""API keys, and the rate limits of each key."""
 
 from __future__ import annotations
 
+import json
+import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
 from famnb.service import Server, serve
 from famnb.service.auth import RateLimiter
 from famnb.service.errors import ServiceError
-from tests.support.service_requests import BaseClient, eventually, said
+from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body
+from tests.support.waiting import wait_until
+
+FIXTURES = Path(__file__).parents[1] / "wire" / "fixtures"
+
+
+def raw(server: Server, request: bytes) -> bytes:
+    """Everything the service answers to these bytes, up to the end of the connection."""
+    address = urlsplit(server.url)
+    with socket.create_connection((address.hostname, address.port), timeout=20) as connection:
+        connection.sendall(request)
+        received = b""
+        while chunk := connection.recv(65536):
+            received += chunk
+    return received
+
+
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [("authorization", "")],
+        [("authorization", "Bearer")],
+        [("authorization", "Bearer wrong")],
+        [("authorization", "Basic {key}")],
+        [("authorization", "{key}")],
+        [("authorization", "Bearer {key} {key}")],
+        [("authorization", "Bearer {key}"), ("authorization", "Bearer {key}")],
+        [("authorization", f"Bearer {'k' * 30_000}")],
+        [("authorization", "Bearer schlüssel")],
+    ],
+    ids=lambda headers: repr(headers)[:60],
+)
+def test_a_key_that_is_not_the_key_is_refused(
+    server: Server, endpoint: str, headers: list[tuple[str, str]], streams: bool
+) -> None:
+    """No, empty, wrong, doubled or oversize key: 401 as JSON in the endpoint's shape, also where a stream was asked."""
+    sent = [(name, value.format(key=server.key).encode("latin-1")) for name, value in headers]
+    answer = httpx.post(server.url + PATHS[endpoint], headers=sent, json=minimal_body(endpoint, stream=streams))
+    assert answer.status_code == 401
+    assert answer.headers["content-type"] == "application/json"
+    error = error_of(endpoint, answer.json())
+    if endpoint == "messages":
+        assert error["type"] == "authentication_error"
+    else:
+        assert (error["type"], error["code"]) == ("invalid_request_error", "invalid_api_key")
+    assert server.key not in answer.text
+
+
+@pytest.mark.parametrize("name", ["web", "responses", "messages"])
+def test_an_error_body_is_the_documents(server: Server, name: str) -> None:
+    """The body for an invalid key equals the document's, but for the message."""
+    expected = json.loads((FIXTURES / f"error_{name}.json").read_text())
+    body = httpx.post(server.url + PATHS[name], json=minimal_body(name)).json()
+    inner = body["error"]["error"] if name == "messages" else body["error"]
+    (expected["error"]["error"] if name == "messages" else expected["error"])["message"] = inner["message"]
+    assert body == expected
+
+
+def test_the_key_comes_before_the_body(server: Server, endpoint: str) -> None:
+    """A wrong key is 401 even when the body is nonsense, and even when it never comes."""
+    assert httpx.post(server.url + PATHS[endpoint], content=b"{").status_code == 401
+    head = f"POST {PATHS[endpoint]} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 1000\r\n\r\n"
+    assert raw(server, head.encode()).startswith(b"HTTP/1.1 401 ")
+
+
+def test_the_scheme_may_be_written_in_any_case(server: Server) -> None:
+    """`bearer` is `Bearer`, as HTTP has it."""
+    headers = {"authorization": f"bEARER  {server.key}"}
+    assert httpx.post(server.url + PATHS["web"], headers=headers, json=minimal_body("web")).status_code == 200
+
+
+def test_the_messages_endpoint_also_takes_the_header_of_its_sdk(server: Server) -> None:
+    """`x-api-key` is accepted there and nowhere else, and a wrong Authorization is not mended by it."""
+    headers = {"x-api-key": server.key}
+    assert httpx.post(server.url + PATHS["messages"], headers=headers, json=minimal_body("messages")).status_code == 200
+    assert httpx.post(server.url + PATHS["web"], headers=headers, json=minimal_body("web")).status_code == 401
+    headers["authorization"] = "Bearer wrong"
+    assert httpx.post(server.url + PATHS["messages"], headers=headers, json=minimal_body("messages")).status_code == 401
 
 
 class Clock:
@@ -94,30 +178,32 @@ def test_concurrency_counts_only_what_runs() -> None:
     assert request(limits) is None
 
 
-def test_a_limited_service_answers_429_in_shape(calling: Callable[[Server], BaseClient], endpoint: str) -> None:
+def test_a_limited_service_answers_429_in_shape(make_client: Callable[[Server], ServiceClient], endpoint: str) -> None:
     """Over the wire: two pass, the rest are 429 with both forms of `Retry-After`."""
     with serve(time_scale=0, requests_per_minute=1, burst=2) as limited:
-        caller = calling(limited)
+        caller = make_client(limited)
         answers = [caller.ask(endpoint) for _ in range(5)]
     assert [answer.status_code for answer in answers] == [200, 200, 429, 429, 429]
-    assert said(endpoint, answers[-1].json())["type"] == "rate_limit_error"
+    assert error_of(endpoint, answers[-1].json())["type"] == "rate_limit_error"
     assert 55 <= int(answers[-1].headers["retry-after"]) <= 60
     assert int(answers[-1].headers["retry-after-ms"]) <= int(answers[-1].headers["retry-after"]) * 1000
 
 
-def test_of_a_burst_at_once_exactly_those_beyond_the_limit_are_refused(calling: Callable[[Server], BaseClient]) -> None:
+def test_of_a_burst_at_once_exactly_those_beyond_the_limit_are_refused(
+    make_client: Callable[[Server], ServiceClient],
+) -> None:
     """15 callers at the same moment, 10 allowed: 10 answers and 5 × 429, and nobody's request counts twice."""
     with serve(time_scale=0, requests_per_minute=10) as limited:
-        caller = calling(limited)
+        caller = make_client(limited)
         with ThreadPoolExecutor(15) as pool:
             statuses = list(pool.map(lambda _: caller.ask("messages").status_code, range(15)))
     assert sorted(statuses) == [200] * 10 + [429] * 5
 
 
-def test_whoever_waits_exactly_as_long_as_he_was_told_passes(calling: Callable[[Server], BaseClient]) -> None:
+def test_whoever_waits_exactly_as_long_as_he_was_told_passes(make_client: Callable[[Server], ServiceClient]) -> None:
     """Over the wire, time after time, by the finer of the two headers; the coarser one is never sooner."""
     with serve(time_scale=0, requests_per_minute=120, burst=1) as limited:
-        caller = calling(limited)
+        caller = make_client(limited)
         assert caller.ask("web").status_code == 200
         for _ in range(2):
             refused = caller.ask("web")
@@ -127,22 +213,22 @@ def test_whoever_waits_exactly_as_long_as_he_was_told_passes(calling: Callable[[
             assert caller.ask("web").status_code == 200
 
 
-def test_a_stream_holds_its_place_until_it_ends(calling: Callable[[Server], BaseClient]) -> None:
+def test_a_stream_holds_its_place_until_it_ends(make_client: Callable[[Server], ServiceClient]) -> None:
     """While a stream is open another request is 429; afterwards it passes."""
     with serve(time_scale=0, concurrency=1) as limited:
-        caller = calling(limited)
+        caller = make_client(limited)
         headers = {"x-famnb-fault": "stall=1"}
         with caller.stream("POST", "/v1/responses", json=_streamed(), headers=headers) as stream:
             chunks = stream.iter_bytes()
             next(chunks)
             assert caller.ask("web").status_code == 429
-        assert eventually(lambda: caller.ask("web").status_code == 200)
+        wait_until(lambda: caller.ask("web").status_code == 200)
 
 
 def _streamed() -> dict[str, object]:
     return {"model": "fam-2-5-pro", "input": "hello", "stream": True}
 
 
-def test_the_embedded_default_has_no_limit(api: BaseClient) -> None:
+def test_the_embedded_default_has_no_limit(api: ServiceClient) -> None:
     """Without options nothing is ever 429."""
     assert {api.ask("web", "one sentence").status_code for _ in range(50)} == {200}

@@ -15,9 +15,11 @@ from famnb.client.client import BlockingClient as Client
 from famnb.endpoints import compose
 from famnb.errors import InvalidRequest
 from famnb.service import serve
-from tests.support.service_requests import PATHS, BaseClient, decoded
+from tests.support.service_requests import PATHS, ServiceClient, decode_stream
 
 IMAGE = "data:image/png;base64,iVBORw0KGgo="
+
+
 CASES: dict[str, list[dict[str, Any]]] = {
     "basic response": [{"role": "user", "content": "Say hello in three words."}],
     "system prompt": [
@@ -46,6 +48,7 @@ CASES: dict[str, list[dict[str, Any]]] = {
 }
 """What the suite asks for, in our words; its tool calling is not on this API's responses endpoint."""
 
+
 TEXT, WHOLE, NUMBER, TRUTH, LIST, OBJECT = (
     {"type": name} for name in ("string", "integer", "number", "boolean", "array", "object")
 )
@@ -65,6 +68,8 @@ def listed(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 PART = all_of(type={"const": "output_text"}, text=TEXT, annotations=LIST, logprobs=LIST)
+
+
 ITEM = all_of(
     type={"const": "message"},
     id=TEXT,
@@ -72,6 +77,8 @@ ITEM = all_of(
     status={"enum": ["in_progress", "completed", "incomplete"]},
     content=listed(PART),
 )
+
+
 USAGE = all_of(
     input_tokens=WHOLE,
     output_tokens=WHOLE,
@@ -79,14 +86,20 @@ USAGE = all_of(
     input_tokens_details=all_of(cached_tokens=WHOLE),
     output_tokens_details=all_of(reasoning_tokens=WHOLE),
 )
+
+
 FORMATS = (
     all_of(type={"enum": ["text", "json_object"]}),
     all_of(type={"const": "json_schema"}, name=TEXT, description=or_null(TEXT), schema={"type": "null"}, strict=TRUTH),
 )
+
+
 REASONING = all_of(
     effort={"enum": ["none", "low", "medium", "high", "xhigh", None]},
     summary={"enum": ["concise", "detailed", "auto", None]},
 )
+
+
 RESPONSE = all_of(
     id=TEXT,
     object={"const": "response"},
@@ -120,7 +133,11 @@ RESPONSE = all_of(
     safety_identifier=or_null(TEXT),
     prompt_cache_key=or_null(TEXT),
 )
+
+
 PLACE = {"output_index": WHOLE, "content_index": WHOLE, "item_id": TEXT}
+
+
 EVENTS = {
     **{f"response.{word}": {"response": RESPONSE} for word in ("created", "in_progress", "completed")},
     **{f"response.{word}": {"response": RESPONSE} for word in ("incomplete", "failed")},
@@ -139,16 +156,16 @@ def valid(value: Any, schema: dict[str, Any]) -> bool:
 
 
 @pytest.fixture(scope="module")
-def profiled() -> Iterator[BaseClient]:
+def profiled() -> Iterator[ServiceClient]:
     """A caller of a service with the profile."""
-    with serve(time_scale=0, profile="openresponses") as server, BaseClient(server) as caller:
+    with serve(time_scale=0, profile="openresponses") as server, ServiceClient(server) as caller:
         yield caller
 
 
-def events(caller: BaseClient, **fields: Any) -> list[Any]:
+def events(caller: ServiceClient, **fields: Any) -> list[Any]:
     """The events of a streamed answer, each checked; the last line must have been `[DONE]`."""
     stream = caller.ask("responses", stream=True, **fields).content
-    *said, last = decoded(stream)
+    *said, last = decode_stream(stream)
     assert last == "[DONE]"
     named = [line.removeprefix("event: ") for line in stream.decode().splitlines() if line.startswith("event: ")]
     assert named == [event["type"] for event in said]
@@ -159,7 +176,7 @@ def events(caller: BaseClient, **fields: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_whole_response_has_every_field(profiled: BaseClient, case: str) -> None:
+def test_a_whole_response_has_every_field(profiled: ServiceClient, case: str) -> None:
     """It is complete, has an output, and every required field has its type."""
     body = profiled.ask("responses", input=[{"type": "message", **item} for item in CASES[case]]).json()
     assert valid(body, RESPONSE)
@@ -169,7 +186,7 @@ def test_a_whole_response_has_every_field(profiled: BaseClient, case: str) -> No
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_stream_has_every_event_and_field(profiled: BaseClient, case: str) -> None:
+def test_a_stream_has_every_event_and_field(profiled: ServiceClient, case: str) -> None:
     """Every event is valid and in its order, and the last one has the whole response."""
     said = events(profiled, input=[{"type": "message", **item} for item in CASES[case]])
     types = [event["type"] for event in said]
@@ -191,7 +208,7 @@ def test_a_stream_has_every_event_and_field(profiled: BaseClient, case: str) -> 
     assert (said[0]["response"]["completed_at"], final["status"]) == (None, "completed")
 
 
-def test_a_conversation_goes_on_by_id(profiled: BaseClient) -> None:
+def test_a_conversation_goes_on_by_id(profiled: ServiceClient) -> None:
     """The next response names the one it continues."""
     first = profiled.ask("responses", "My name is Ada.").json()
     second = profiled.ask("responses", "What is my name?", previous_response_id=first["id"]).json()
@@ -200,7 +217,7 @@ def test_a_conversation_goes_on_by_id(profiled: BaseClient) -> None:
     assert "My name is Ada." in second["output"][0]["content"][0]["text"]
 
 
-def test_what_was_asked_for_is_repeated(profiled: BaseClient) -> None:
+def test_what_was_asked_for_is_repeated(profiled: ServiceClient) -> None:
     """Each field as the request had it, the document's default where it had none."""
     asked: dict[str, Any] = {
         "instructions": "Be kind.",
@@ -228,13 +245,13 @@ def test_what_was_asked_for_is_repeated(profiled: BaseClient) -> None:
         {"reasoning": {"effort": "minimal", "summary": "none"}},
     ],
 )
-def test_what_the_specification_has_no_word_for_is_still_valid(profiled: BaseClient, fields: dict[str, Any]) -> None:
+def test_what_the_specification_has_no_word_for_is_still_valid(profiled: ServiceClient, fields: dict[str, Any]) -> None:
     """Whole and streamed, whatever the document allows."""
     assert valid(profiled.ask("responses", **fields).json(), RESPONSE)
     assert events(profiled, **fields)
 
 
-def test_an_incomplete_response_says_why(profiled: BaseClient) -> None:
+def test_an_incomplete_response_says_why(profiled: ServiceClient) -> None:
     """It met its cap: no time of completion, and a reason; the stream's last event is `response.incomplete`."""
     body = profiled.ask("responses", "count to 100", max_output_tokens=5).json()
     assert valid(body, RESPONSE)
@@ -246,26 +263,26 @@ def test_an_incomplete_response_says_why(profiled: BaseClient) -> None:
     )
 
 
-def test_a_failed_stream_ends_with_a_valid_response(profiled: BaseClient) -> None:
+def test_a_failed_stream_ends_with_a_valid_response(profiled: ServiceClient) -> None:
     """`response.failed` with the error's code and message, then `[DONE]`."""
     answer = profiled.post(
         PATHS["responses"],
         json={"model": "fam-2-5-pro", "input": "hello", "stream": True},
         headers={"x-famnb-fault": "error=2"},
     )
-    *_, failed, done = decoded(answer.content)
+    *_, failed, done = decode_stream(answer.content)
     assert valid(failed, all_of(sequence_number=WHOLE, **EVENTS["response.failed"]))
     assert (failed["type"], failed["response"]["status"], done) == ("response.failed", "failed", "[DONE]")
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_stored_response_is_the_one_that_was_sent(profiled: BaseClient, stream: bool) -> None:
+def test_a_stored_response_is_the_one_that_was_sent(profiled: ServiceClient, stream: bool) -> None:
     """Retrieved, it has the same fields and values, the time of completion included."""
     sent = events(profiled)[-1]["response"] if stream else profiled.ask("responses").json()
     assert profiled.get(f"{PATHS['responses']}/{sent['id']}").json() == sent
 
 
-def test_our_client_and_the_openai_sdk_read_it(profiled: BaseClient) -> None:
+def test_our_client_and_the_openai_sdk_read_it(profiled: ServiceClient) -> None:
     """Both read the stream to the same text."""
     key = profiled.headers["authorization"].removeprefix("Bearer ")
     url = str(profiled.base_url).rstrip("/")
@@ -280,14 +297,14 @@ def test_our_client_and_the_openai_sdk_read_it(profiled: BaseClient) -> None:
     assert (final.usage and final.usage.output_tokens_details.reasoning_tokens) == 0
 
 
-def test_the_other_endpoints_do_not_change(profiled: BaseClient, api: BaseClient) -> None:
+def test_the_other_endpoints_do_not_change(profiled: ServiceClient, api: ServiceClient) -> None:
     """Only the responses endpoint has a profile; the others answer as without it."""
     for endpoint in ("chat", "web", "messages"):
         assert set(profiled.ask(endpoint).json()) == set(api.ask(endpoint).json())
         assert all("sequence_number" not in event for event in profiled.events(endpoint) if event != "[DONE]")
 
 
-def test_without_the_profile_the_document_alone_holds(api: BaseClient) -> None:
+def test_without_the_profile_the_document_alone_holds(api: ServiceClient) -> None:
     """None of the added fields, events or lines is there; the fixtures of the streams hold it to the byte."""
     body = api.ask("responses").json()
     assert set(body) == {"id", "object", "status", "created_at", "model", "output", "usage"}

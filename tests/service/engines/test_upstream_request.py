@@ -1,4 +1,4 @@
-"""What the upstream is asked: each endpoint's request in the field's chat dialect, less what the upstream refuses."""
+"""The request to an upstream: every endpoint's fields as a chat completion, without what the upstream refuses."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from tests.support.fault_server import FaultServer, Received, Script, whole
-from tests.support.service_requests import BaseClient, said
-from tests.support.upstream_servers import MODEL, THINKING, answering, asked, completion, gateway, reply
+from tests.support.service_requests import ServiceClient, error_of
+from tests.support.upstream_servers import MODEL, THINKING, answer_hello, asked, completion, reply, start_gateway
 
 SCHEMA = {"type": "object", "properties": {"sky": {"type": "string"}}}
 
 
-def sent(fronted: tuple[BaseClient, FaultServer], endpoint: str, **fields: Any) -> dict[str, Any]:
+def sent(gateway_and_upstream: tuple[ServiceClient, FaultServer], endpoint: str, **fields: Any) -> dict[str, Any]:
     """What the upstream is asked when the service is asked this."""
-    api, upstream = fronted
+    api, upstream = gateway_and_upstream
     reply(api, endpoint, "Why?", **fields)
     return asked(upstream.requests[-1])
 
@@ -54,16 +54,19 @@ ALL: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("endpoint", "fields", "expected"), ALL)
 def test_fields_are_forwarded(
-    fronted: tuple[BaseClient, FaultServer], endpoint: str, fields: dict[str, Any], expected: dict[str, Any]
+    gateway_and_upstream: tuple[ServiceClient, FaultServer],
+    endpoint: str,
+    fields: dict[str, Any],
+    expected: dict[str, Any],
 ) -> None:
     """Each in the words of the field's chat dialect."""
-    body = sent(fronted, endpoint, **fields)
+    body = sent(gateway_and_upstream, endpoint, **fields)
     assert {name: body.get(name) for name in expected} == expected
 
 
-def test_what_nobody_set_is_not_sent(fronted: tuple[BaseClient, FaultServer]) -> None:
+def test_what_nobody_set_is_not_sent(gateway_and_upstream: tuple[ServiceClient, FaultServer]) -> None:
     """The first endpoint documents no defaults, so the upstream's own are in force."""
-    assert sent(fronted, "chat").keys() == {"model", "messages", "stream"}
+    assert sent(gateway_and_upstream, "chat").keys() == {"model", "messages", "stream"}
 
 
 SYSTEMS: list[tuple[str, dict[str, Any]]] = [
@@ -80,24 +83,24 @@ SYSTEMS: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("endpoint", "fields"), SYSTEMS)
 def test_system_text_is_one_system_message(
-    fronted: tuple[BaseClient, FaultServer], endpoint: str, fields: dict[str, Any]
+    gateway_and_upstream: tuple[ServiceClient, FaultServer], endpoint: str, fields: dict[str, Any]
 ) -> None:
     """Also a developer's, a role that many servers refuse."""
-    messages = sent(fronted, endpoint, **fields)["messages"]
+    messages = sent(gateway_and_upstream, endpoint, **fields)["messages"]
     assert messages == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]
 
 
-def test_images_are_forwarded(fronted: tuple[BaseClient, FaultServer], endpoint: str) -> None:
+def test_images_are_forwarded(gateway_and_upstream: tuple[ServiceClient, FaultServer], endpoint: str) -> None:
     """By address, never opened, as parts of the message."""
     url = "https://pictures.example/cat.png"
     image = {"type": "image_url", "image_url": {"url": url}}
     content = [{"type": "text", "text": "What is this?"}, image]
     field = "input" if endpoint == "responses" else "messages"
-    body = sent(fronted, endpoint, **{field: [{"role": "user", "content": content}]})
+    body = sent(gateway_and_upstream, endpoint, **{field: [{"role": "user", "content": content}]})
     assert body["messages"] == [{"role": "user", "content": content}]
 
 
-def test_tools_and_their_results_are_forwarded(fronted: tuple[BaseClient, FaultServer]) -> None:
+def test_tools_and_their_results_are_forwarded(gateway_and_upstream: tuple[ServiceClient, FaultServer]) -> None:
     """Calls keep their ids, so that results find them."""
     tools = [
         {"type": "function", "function": {"name": name, "description": "d", "parameters": SCHEMA}} for name in "ab"
@@ -108,7 +111,7 @@ def test_tools_and_their_results_are_forwarded(fronted: tuple[BaseClient, FaultS
         {"role": "assistant", "content": "", "tool_calls": [call]},
         {"role": "tool", "content": "because", "tool_call_id": "call_7"},
     ]
-    body = sent(fronted, "web", messages=messages, tools=tools)
+    body = sent(gateway_and_upstream, "web", messages=messages, tools=tools)
     assert (body["messages"], body["tools"], "tool_choice" in body) == (messages, tools, False)
 
 
@@ -122,11 +125,11 @@ def test_tools_and_their_results_are_forwarded(fronted: tuple[BaseClient, FaultS
     ],
 )
 def test_the_tool_choice_is_forwarded(
-    fronted: tuple[BaseClient, FaultServer], names: str, choice: Any, expected: Any
+    gateway_and_upstream: tuple[ServiceClient, FaultServer], names: str, choice: Any, expected: Any
 ) -> None:
     """A tool that alone is required is named, which more servers understand."""
     tools = [{"type": "function", "function": {"name": name}} for name in names]
-    assert sent(fronted, "web", tools=tools, tool_choice=choice)["tool_choice"] == expected
+    assert sent(gateway_and_upstream, "web", tools=tools, tool_choice=choice)["tool_choice"] == expected
 
 
 def picky(*known: str, words: str = "each") -> Any:
@@ -135,7 +138,7 @@ def picky(*known: str, words: str = "each") -> Any:
     def choose(request: Received) -> Script:
         unknown = sorted(set(asked(request)) - {"model", "messages", "stream", *known})
         if not unknown:
-            return answering(request)
+            return answer_hello(request)
         if words == "first":
             error = f"unknown field `{unknown[0]}`, expected one of `model`, `max_tokens`, `reasoning_effort`"
             return whole({"detail": error}, 422)
@@ -153,7 +156,7 @@ def test_fields_that_the_upstream_refuses_are_left_out(endpoint: str, words: str
     """The caller sees none of it, and the next call does not try again."""
     known = ("max_tokens", "temperature", "top_p")
     thinking = {"thinking": THINKING} if endpoint == "messages" else {"reasoning": {"effort": "high"}}
-    with FaultServer(choose=picky(*known, words=words)) as upstream, gateway(upstream) as api:
+    with FaultServer(choose=picky(*known, words=words)) as upstream, start_gateway(upstream) as api:
         assert reply(api, endpoint, stream=True, **thinking).text == "Hello, world."
         tries = len(upstream.requests)
         assert tries == (2 if words == "each" else 4)
@@ -163,9 +166,9 @@ def test_fields_that_the_upstream_refuses_are_left_out(endpoint: str, words: str
 
 def test_what_the_caller_set_is_not_left_out() -> None:
     """A temperature that was asked for is refused in the upstream's words; the document's default is dropped."""
-    with FaultServer(choose=picky("max_tokens", "top_p")) as upstream, gateway(upstream) as api:
+    with FaultServer(choose=picky("max_tokens", "top_p")) as upstream, start_gateway(upstream) as api:
         refused = api.ask("web", temperature=0.7)
-        assert (refused.status_code, "temperature" in said("web", refused.json())["message"]) == (400, True)
+        assert (refused.status_code, "temperature" in error_of("web", refused.json())["message"]) == (400, True)
         assert reply(api, "web").text == "Hello, world."
         assert "temperature" not in asked(upstream.requests[-1])
 
@@ -179,7 +182,7 @@ def test_a_cap_by_its_newer_name() -> None:
         words = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
         return whole({"error": {"message": words, "type": "invalid_request_error", "param": "max_tokens"}}, 400)
 
-    with FaultServer(choose=newer) as upstream, gateway(upstream) as api:
+    with FaultServer(choose=newer) as upstream, start_gateway(upstream) as api:
         for cap in (9, 10):
             assert reply(api, "messages", max_tokens=cap).text == "Hello, world."
             assert asked(upstream.requests[-1])["max_completion_tokens"] == cap
@@ -200,7 +203,7 @@ def test_a_schema_in_the_other_way() -> None:
 
     form = {"type": "json_schema", "json_schema": {"schema": SCHEMA}}
     bad = {"type": "json_schema", "json_schema": {"schema": {"bad": 1}}}
-    with FaultServer(choose=older) as upstream, gateway(upstream) as api:
+    with FaultServer(choose=older) as upstream, start_gateway(upstream) as api:
         assert api.ask("chat", response_format=bad).status_code == 400
         assert reply(api, "chat", response_format=form).text == '{"sky": "blue"}'
         assert asked(upstream.requests[-1])["response_format"] == {"type": "json_object", "schema": SCHEMA}
@@ -209,6 +212,6 @@ def test_a_schema_in_the_other_way() -> None:
 def test_an_error_is_not_taken_for_a_refused_field() -> None:
     """A prompt that is too long stays so, whichever fields the words name; nothing is tried again."""
     words = "'max_tokens' is too large: 2048. This model's maximum context length is 1024 tokens."
-    with FaultServer(whole({"error": {"message": words}}, 400)) as upstream, gateway(upstream) as api:
-        assert said("web", api.ask("web").json())["code"] == "context_length_exceeded"
+    with FaultServer(whole({"error": {"message": words}}, 400)) as upstream, start_gateway(upstream) as api:
+        assert error_of("web", api.ask("web").json())["code"] == "context_length_exceeded"
         assert len(upstream.requests) == 1

@@ -1,4 +1,4 @@
-"""Large bodies: read beside the event loop, so that others are served meanwhile, and answered as small ones are."""
+"""Large bodies: handled in a thread, so that others are served meanwhile, and answered as small ones are."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ import pytest
 
 from famnb.service import Server, serve
 from famnb.service.request_body import LARGE
-from tests.support.service_requests import PATHS, BaseClient, eventually, minimal, said
+from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body
+from tests.support.waiting import wait_until
 
 TURN = {"role": "user", "content": "a"}
+
+
 MANY = [TURN] * 500_000
 """As many messages as fit into 20 MB, or nearly."""
 
@@ -37,8 +40,8 @@ class Listening:
         self._thread = threading.Thread(target=self._listen, args=(server,))
 
     def _listen(self, server: Server) -> None:
-        body = minimal("messages", "count to 99999", stream=True, model="fam-2-5-mini", max_tokens=90_000)
-        with BaseClient(server) as caller, caller.stream("POST", PATHS["messages"], json=body) as stream:
+        body = minimal_body("messages", "count to 99999", stream=True, model="fam-2-5-mini", max_tokens=90_000)
+        with ServiceClient(server) as caller, caller.stream("POST", PATHS["messages"], json=body) as stream:
             for line in stream.iter_lines():
                 self.deltas += "content_block_delta" in line
                 if self._over.is_set():
@@ -46,7 +49,7 @@ class Listening:
 
     def __enter__(self) -> Listening:
         self._thread.start()
-        assert eventually(lambda: self.deltas > 3)
+        wait_until(lambda: self.deltas > 3)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -96,9 +99,9 @@ BODIES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("case", BODIES)
-def test_a_large_body_is_answered_as_a_small_one(api: BaseClient, endpoint: str, case: str) -> None:
+def test_a_large_body_is_answered_as_a_small_one(api: ServiceClient, endpoint: str, case: str) -> None:
     """White space that makes it large changes neither the answer nor a word of an error."""
-    body = json.dumps(minimal(endpoint, **BODIES[case])).encode()
+    body = json.dumps(minimal_body(endpoint, **BODIES[case])).encode()
     small, large = (api.post(PATHS[endpoint], content=content) for content in (body, body + b" " * LARGE))
     assert large.status_code == small.status_code == (200 if case == "sound" else 400)
     kept = {"id", "created", "created_at", "item_id"}
@@ -106,11 +109,11 @@ def test_a_large_body_is_answered_as_a_small_one(api: BaseClient, endpoint: str,
 
 
 @pytest.mark.parametrize("broken", [b"{", b"[]", b"\xff", b'{"a": NaN}', b"[" * 300, b'{"messages": "\\ud8"}'])
-def test_a_large_body_that_is_broken_is_refused_as_a_small_one(api: BaseClient, broken: bytes) -> None:
+def test_a_large_body_that_is_broken_is_refused_as_a_small_one(api: ServiceClient, broken: bytes) -> None:
     """To the word, but for the place in the body, which is the same since the white space comes after."""
     small, large = (api.post(PATHS["web"], content=content) for content in (broken, broken + b" " * LARGE))
     assert large.status_code == small.status_code == 400
-    assert said("web", large.json())["code"] == said("web", small.json())["code"] == "invalid_json"
+    assert error_of("web", large.json())["code"] == error_of("web", small.json())["code"] == "invalid_json"
 
 
 def stripped(value: Any, names: set[str]) -> Any:
@@ -124,12 +127,12 @@ def stripped(value: Any, names: set[str]) -> Any:
             return value
 
 
-def test_a_body_nested_too_deep_is_refused_however_large(api: BaseClient) -> None:
+def test_a_body_nested_too_deep_is_refused_however_large(api: ServiceClient) -> None:
     """Brackets are counted first, yet many that are side by side are no depth."""
-    deep = minimal("web", response_format={"type": "json_schema", "json_schema": {"schema": nested(110)}})
+    deep = minimal_body("web", response_format={"type": "json_schema", "json_schema": {"schema": nested(110)}})
     answer = api.post(PATHS["web"], json=deep)
-    assert (answer.status_code, "nested more than 100" in said("web", answer.json())["message"]) == (400, True)
-    wide = minimal("web", messages=[{"role": "user", "content": [{"type": "text", "text": "a"}]}] * 300)
+    assert (answer.status_code, "nested more than 100" in error_of("web", answer.json())["message"]) == (400, True)
+    wide = minimal_body("web", messages=[{"role": "user", "content": [{"type": "text", "text": "a"}]}] * 300)
     assert api.post(PATHS["web"], json=wide).status_code == 200
 
 
@@ -147,7 +150,7 @@ def test_a_caller_who_leaves_while_a_large_body_is_read_leaves_nothing_behind(pa
     address = urlsplit(paced.url)
     with socket.create_connection((address.hostname, address.port)) as sender:
         sender.sendall(head(paced, "web", body) + body)
-    with BaseClient(paced) as caller:
+    with ServiceClient(paced) as caller:
         answer = caller.ask("web", "Say hello briefly.")
     assert answer.status_code == 200
     assert httpx.get(f"{paced.url}/health").json()["status"] == "ok"

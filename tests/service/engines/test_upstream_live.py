@@ -14,8 +14,9 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.service_requests import PATHS, BaseClient, eventually, minimal
-from tests.support.upstream_servers import gateway, reply
+from tests.support.service_requests import PATHS, ServiceClient, minimal_body
+from tests.support.upstream_servers import reply, start_gateway
+from tests.support.waiting import wait_until
 
 pytestmark = [
     pytest.mark.slow,
@@ -24,8 +25,14 @@ pytestmark = [
         reason='no engine is installed; CMAKE_ARGS="-DLLAVA_BUILD=OFF" pip install "famnb[engines]"',
     ),
 ]
+
+
 CAPS = {"chat": "max_tokens", "web": "max_new_tokens", "responses": "max_output_tokens", "messages": "max_tokens"}
+
+
 CONTEXT = 1024
+
+
 SCHEMA = {"type": "object", "properties": {"sunny": {"type": "boolean"}}, "required": ["sunny"]}
 
 
@@ -89,7 +96,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             return False
 
     try:
-        assert eventually(answers, within=60)
+        wait_until(answers, timeout=60)
         yield url
     finally:
         process.kill()
@@ -97,17 +104,17 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def api(engine: str) -> Iterator[BaseClient]:
-    with gateway(engine, upstream_model=()) as caller:
+def api(engine: str) -> Iterator[ServiceClient]:
+    with start_gateway(engine, upstream_model=()) as caller:
         yield caller
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_every_endpoint_is_answered(api: BaseClient, endpoint: str, stream: bool) -> None:
+def test_every_endpoint_is_answered(api: ServiceClient, endpoint: str, stream: bool) -> None:
     """With text, a proven end, and the counts that the engine gives: for whole replies all, for streams none."""
     told = reply(api, endpoint, stream=stream, **{CAPS[endpoint]: 16})
     assert told.text
-    assert (told.complete, told.model) == (True, minimal(endpoint)["model"])
+    assert (told.complete, told.model) == (True, minimal_body(endpoint)["model"])
     assert told.finish_reason in ("length", "stop")
     if stream:
         assert told.usage.output_tokens is None
@@ -118,7 +125,7 @@ def test_every_endpoint_is_answered(api: BaseClient, endpoint: str, stream: bool
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("named", [True, False])
-def test_a_required_tool_is_called(api: BaseClient, stream: bool, named: bool) -> None:
+def test_a_required_tool_is_called(api: ServiceClient, stream: bool, named: bool) -> None:
     """With arguments that its schema allows."""
     tools = [{"type": "function", "function": {"name": "tell_weather", "parameters": SCHEMA}}]
     choice: Any = {"type": "function", "function": {"name": "tell_weather"}} if named else "required"
@@ -129,7 +136,7 @@ def test_a_required_tool_is_called(api: BaseClient, stream: bool, named: bool) -
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_schema_is_kept(api: BaseClient, stream: bool) -> None:
+def test_a_schema_is_kept(api: ServiceClient, stream: bool) -> None:
     """Though this engine refuses `json_schema` and wants the schema in another way."""
     chat = {"response_format": {"type": "json_schema", "json_schema": {"schema": SCHEMA}}}
     responses = {"text": {"format": {"type": "json_schema", "schema": SCHEMA}}}
@@ -137,14 +144,14 @@ def test_a_schema_is_kept(api: BaseClient, stream: bool) -> None:
         assert isinstance(json.loads(reply(api, endpoint, stream=stream, **form).text)["sunny"], bool)
 
 
-def test_a_conversation_goes_on(api: BaseClient) -> None:
+def test_a_conversation_goes_on(api: ServiceClient) -> None:
     """By `previous_response_id`, on an engine that stores nothing."""
     first = api.ask("responses", max_output_tokens=8).json()
     second = api.ask("responses", previous_response_id=first["id"], max_output_tokens=8).json()
     assert second["usage"]["input_tokens"] > first["usage"]["input_tokens"]
 
 
-def test_a_prompt_that_is_too_long_is_an_error(api: BaseClient, endpoint: str) -> None:
+def test_a_prompt_that_is_too_long_is_an_error(api: ServiceClient, endpoint: str) -> None:
     """A 400; but streamed this engine breaks off without a word, which is a 500, and no harm to the next call."""
     too_long = {"prompt": "long " * CONTEXT, CAPS[endpoint]: 16}
     for _ in range(3):
@@ -153,11 +160,11 @@ def test_a_prompt_that_is_too_long_is_an_error(api: BaseClient, endpoint: str) -
         assert (streamed.status_code, "the engine behind this service" in streamed.text) == (500, True)
 
 
-def test_a_stream_that_the_engine_drops_for_the_next_request_has_failed(api: BaseClient) -> None:
+def test_a_stream_that_the_engine_drops_for_the_next_request_has_failed(api: ServiceClient) -> None:
     """This engine serves one at a time: it ends the first stream with [DONE] and no finish reason."""
     free = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
     tool = {"type": "function", "function": {"name": "t", "parameters": free}}
-    body = minimal("web", stream=True, max_new_tokens=900, tools=[tool], tool_choice="required")
+    body = minimal_body("web", stream=True, max_new_tokens=900, tools=[tool], tool_choice="required")
     with api.stream("POST", PATHS["web"], json=body) as first:
         lines = first.iter_lines()
         begun = next(lines)

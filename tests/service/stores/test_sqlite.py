@@ -1,14 +1,17 @@
-"""Responses in a file: conversations outlive the service, each key's own, and what cannot be kept is never promised."""
+"""Responses in a file: conversations outlive the service, and what cannot be stored is never promised."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import os
 import resource
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +19,17 @@ import httpx
 import psutil
 import pytest
 
-from famnb.errors import ConnectError
+from famnb.errors import ConnectError, InvalidRequest
+from famnb.request.neutral import PromptTurn
 from famnb.service import Server, serve
+from famnb.service.stores.base import StoredResponse
 from famnb.service.stores.sqlite import SqliteStore
-from tests.support.service_requests import PATHS, BaseClient, decoded, eventually, minimal, said
+from tests.support.service_requests import PATHS, ServiceClient, decode_stream, error_of, minimal_body
+from tests.support.waiting import wait_until
 
 PATH = PATHS["responses"]
+
+
 KEY = "the-key-of-these-tests"
 
 
@@ -36,7 +44,7 @@ def started(file: Path, **options: object) -> Server:
     return serve(**{"store": file, "key": KEY, "time_scale": 0, **options})
 
 
-def answered(caller: BaseClient, prompt: str, **fields: object) -> tuple[str, str]:
+def answered(caller: ServiceClient, prompt: str, **fields: object) -> tuple[str, str]:
     """The id and the text of a response."""
     body = caller.ask("responses", prompt, **fields).json()
     return body["id"], body["output"][0]["content"][0]["text"]
@@ -47,20 +55,20 @@ def first_id(texts: Iterator[str]) -> str:
     return next(texts).partition('"id":"')[2].partition('"')[0]
 
 
-def refused(caller: BaseClient, id_: str) -> str:
+def refused(caller: ServiceClient, id_: str) -> str:
     """Why a response cannot be continued."""
     answer = caller.ask("responses", previous_response_id=id_)
     assert answer.status_code == 400
-    assert said("responses", answer.json())["code"] == "previous_response_not_found"
-    return str(said("responses", answer.json())["message"])
+    assert error_of("responses", answer.json())["code"] == "previous_response_not_found"
+    return str(error_of("responses", answer.json())["message"])
 
 
 @pytest.fixture(scope="module")
-def restarted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[BaseClient, dict[str, Any]]]:
+def restarted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ServiceClient, dict[str, Any]]]:
     """A caller of a service that was restarted and has a second key now, and the answers given before."""
     file = tmp_path_factory.mktemp("store") / "responses.sqlite"
     items = [{"role": "system", "content": "Speak plainly."}, {"role": "user", "content": "The root."}]
-    with started(file) as server, BaseClient(server) as caller:
+    with started(file) as server, ServiceClient(server) as caller:
         root = caller.ask("responses", "", input=items, instructions="Be a pirate.")
         after = {"previous_response_id": root.json()["id"]}
         left = caller.ask("responses", "The left branch.", **after)
@@ -70,12 +78,12 @@ def restarted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[BaseCl
         beyond, _ = answered(caller, "Beyond it.", previous_response_id=deleted)
         caller.delete(f"{PATH}/{deleted}").raise_for_status()
     before = {"root": root, "left": left, "right": right, "kind": kind, "deleted": deleted, "beyond": beyond}
-    with started(file, key=["second-key", KEY]) as server, BaseClient(server) as caller:
+    with started(file, key=["second-key", KEY]) as server, ServiceClient(server) as caller:
         caller.headers["authorization"] = f"Bearer {KEY}"
         yield caller, before
 
 
-Restarted = tuple[BaseClient, dict[str, Any]]
+Restarted = tuple[ServiceClient, dict[str, Any]]
 
 
 def test_a_conversation_goes_on_after_a_restart(restarted: Restarted) -> None:
@@ -121,14 +129,14 @@ def test_another_key_sees_nothing_after_a_restart(restarted: Restarted) -> None:
     caller, before = restarted
     id_, second = before["kind"].json()["id"], {"authorization": "Bearer second-key"}
     assert caller.get(f"{PATH}/{id_}", headers=second).status_code == 404
-    body = minimal("responses", previous_response_id=id_)
+    body = minimal_body("responses", previous_response_id=id_)
     assert caller.post(PATH, json=body, headers=second).status_code == 400
     assert caller.get(f"{PATH}/{id_}").status_code == 200
 
 
 def test_what_is_not_to_be_stored_never_reaches_the_file(file: Path) -> None:
     """Of `store: false` there is no trace, of the key neither, and after a deletion nothing is left in the tables."""
-    with started(file) as server, BaseClient(server) as caller:
+    with started(file) as server, ServiceClient(server) as caller:
         hidden, _ = answered(caller, "A secret word: xyzzy.", store=False)
         first, _ = answered(caller, "To be deleted.")
         second, _ = answered(caller, "This as well.", previous_response_id=first)
@@ -143,18 +151,18 @@ def test_what_is_not_to_be_stored_never_reaches_the_file(file: Path) -> None:
 
 def test_what_had_no_end_is_kept_as_such(file: Path) -> None:
     """A response whose caller left is `cancelled`, one that the kill interrupted `failed`; neither goes on."""
-    body = minimal("responses", "count to 99999", stream=True, max_output_tokens=9999)
-    with started(file, time_scale=1) as server, BaseClient(server) as caller:
+    body = minimal_body("responses", "count to 99999", stream=True, max_output_tokens=9999)
+    with started(file, time_scale=1) as server, ServiceClient(server) as caller:
         with caller.stream("POST", PATH, json=body) as stream:
             left = first_id(stream.iter_text())
-        assert eventually(lambda: caller.get(f"{PATH}/{left}").json()["status"] == "cancelled")
+        wait_until(lambda: caller.get(f"{PATH}/{left}").json()["status"] == "cancelled")
         with caller.stream("POST", PATH, json=body) as stream:
             texts = stream.iter_text()
             killed = first_id(texts)
             assert caller.get(f"{PATH}/{killed}").json()["status"] == "in_progress"
             assert "it is in_progress" in refused(caller, killed)
             psutil.Process(server.pid).kill()
-    with started(file) as server, BaseClient(server) as caller:
+    with started(file) as server, ServiceClient(server) as caller:
         found = [caller.get(f"{PATH}/{id_}").json() for id_ in (left, killed)]
         assert [response["status"] for response in found] == ["cancelled", "failed"]
         assert found[1]["error"]["code"] == "server_error"
@@ -169,7 +177,7 @@ def test_the_command_line_has_the_store(file: Path) -> None:
         assert process.stdout is not None
         url = json.loads(process.stdout.readline())["url"]
         headers = {"authorization": f"Bearer {KEY}"}
-        answer = httpx.post(f"{url}{PATH}", json=minimal("responses"), headers=headers)
+        answer = httpx.post(f"{url}{PATH}", json=minimal_body("responses"), headers=headers)
         process.kill()
 
     async def found() -> bytes:
@@ -184,7 +192,7 @@ def test_the_command_line_has_the_store(file: Path) -> None:
 
 def test_a_file_has_one_service(file: Path) -> None:
     """A second one is refused in words, and does not disturb the first."""
-    with started(file) as server, BaseClient(server) as caller:
+    with started(file) as server, ServiceClient(server) as caller:
         with pytest.raises(ConnectError, match=r"store: .*another service uses it.*choose another file"):
             started(file)
         id_, _ = answered(caller, "Still there?")
@@ -193,13 +201,13 @@ def test_a_file_has_one_service(file: Path) -> None:
 
 def test_what_a_full_disk_cannot_keep_is_not_promised(file: Path) -> None:
     """Whole, it is an error; streamed, it is refused or fails; without `store` calls go on, and with room all do."""
-    with started(file) as server, BaseClient(server) as caller:
+    with started(file) as server, ServiceClient(server) as caller:
         before, _ = answered(caller, "Before.")
         process = psutil.Process(server.pid)
         process.rlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
         answers = [caller.ask("responses", "Now.", stream=stream) for stream in (False, True)]
         assert [answer.status_code for answer in answers] == [500, 500]
-        assert all("cannot be used now" in said("responses", answer.json())["message"] for answer in answers)
+        assert all("cannot be used now" in error_of("responses", answer.json())["message"] for answer in answers)
         assert caller.ask("responses", "Now.", store=False).status_code == 200
         assert caller.get(f"{PATH}/{before}").status_code == 200
         process.rlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
@@ -209,14 +217,91 @@ def test_what_a_full_disk_cannot_keep_is_not_promised(file: Path) -> None:
 
 def test_a_stream_whose_end_cannot_be_kept_fails(file: Path) -> None:
     """The disk is full by the time it ends: its last event says so rather than `completed`, and so does `GET`."""
-    with started(file, time_scale=1) as server, BaseClient(server) as caller:
-        with caller.stream("POST", PATH, json=minimal("responses", "count to 5", stream=True)) as stream:
+    with started(file, time_scale=1) as server, ServiceClient(server) as caller:
+        with caller.stream("POST", PATH, json=minimal_body("responses", "count to 5", stream=True)) as stream:
             chunks = stream.iter_bytes()
             got = next(chunks)
             process = psutil.Process(server.pid)
             process.rlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
-            events = decoded(got + b"".join(chunks))
+            events = decode_stream(got + b"".join(chunks))
         id_ = events[0]["response"]["id"]
         assert (events[-1]["type"], events[-1]["response"]["status"]) == ("response.failed", "failed")
         assert caller.get(f"{PATH}/{id_}").json()["status"] == "failed"
         assert "it is failed" in refused(caller, id_)
+
+
+def response(id_: str, **fields: object) -> StoredResponse:
+    """A finished response to one turn."""
+    return StoredResponse(
+        id=id_, status="completed", body=json.dumps({"id": id_}).encode(), turns=(PromptTurn("user", id_),), **fields
+    )
+
+
+def test_all_that_wait_are_written_at_once_while_the_loop_goes_on(file: Path) -> None:
+    """While one commit is under way the loop is free, and what comes meanwhile shares the next."""
+    store, commits, begun, gate = SqliteStore(file), [], threading.Event(), threading.Event()
+
+    def traced(sql: str) -> None:
+        if sql == "COMMIT":
+            commits.append(sql)
+            begun.set()
+            gate.wait(10)
+
+    async def use() -> tuple[int, int]:
+        store._connection.set_trace_callback(traced)
+        first = asyncio.create_task(store.add("key", response("first")))
+        await asyncio.to_thread(begun.wait, 10)
+        more = [asyncio.create_task(store.add("key", response(str(n)))) for n in range(50)]
+        await asyncio.sleep(0.01)
+        done = sum(task.done() for task in (first, *more))
+        gate.set()
+        await asyncio.gather(first, *more)
+        await store.aclose()
+        return done, len(commits)
+
+    assert asyncio.run(use()) == (0, 2)
+
+
+def not_a_store(file: Path) -> None:
+    file.write_text("This is a letter, not a database. " * 200)
+
+
+def another_database(file: Path) -> None:
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        connection.execute("CREATE TABLE letters (words TEXT)")
+
+
+def of_the_future(file: Path) -> None:
+    asyncio.run(SqliteStore(file).aclose())
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+
+
+@pytest.mark.parametrize(
+    ("prepare", "reason"),
+    [
+        (not_a_store, "no store of responses"),
+        (another_database, "no store of responses"),
+        (of_the_future, "version 99, this famnb knows up to 1: update famnb"),
+        (Path.mkdir, "Is a directory"),
+        (lambda file: file.parent.rmdir(), "No such file"),
+    ],
+)
+def test_a_file_that_cannot_be_a_store_is_refused_at_the_start(
+    file: Path, prepare: Callable[[Path], object], reason: str
+) -> None:
+    """In words, with the file's name and what to do; the file is as it was."""
+    prepare(file)
+    before = file.read_bytes() if file.is_file() else None
+    with pytest.raises(InvalidRequest, match=rf"store: .*{file.name} cannot be used .*{reason}.*another file"):
+        SqliteStore(file)
+    assert (file.read_bytes() if file.is_file() else None) == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="no file is read-only to root")
+def test_a_read_only_file_is_refused_at_the_start(file: Path) -> None:
+    """What cannot be kept is not promised."""
+    asyncio.run(SqliteStore(file).aclose())
+    file.chmod(0o400)
+    with pytest.raises(InvalidRequest, match="ermission"):
+        SqliteStore(file)

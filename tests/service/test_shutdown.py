@@ -1,4 +1,4 @@
-"""The end of the service: open calls end properly, in their endpoint's own words, and nothing holds it up."""
+"""The end of the service: open calls end properly, in their endpoint's own format, and nothing holds it up."""
 
 from __future__ import annotations
 
@@ -17,16 +17,19 @@ import pytest
 
 from famnb.service import Server, serve
 from tests.support.fault_server import Do, FaultServer, chunked
-from tests.support.service_requests import PATHS, BaseClient, decoded, eventually, minimal, said
+from tests.support.service_requests import PATHS, ServiceClient, decode_stream, error_of, minimal_body
 from tests.support.upstream_servers import HELLO, MODEL
+from tests.support.waiting import wait_until
 
 KEY = "the-key-of-these-tests"
+
+
 CAP = {"chat": "max_tokens", "responses": "max_output_tokens", "web": "max_new_tokens", "messages": "max_tokens"}
 
 
 def endless(endpoint: str, **fields: Any) -> dict[str, Any]:
     """A request whose answer takes minutes."""
-    return minimal(endpoint, "count to 99999", **{CAP[endpoint]: 16_000, **fields})
+    return minimal_body(endpoint, "count to 99999", **{CAP[endpoint]: 16_000, **fields})
 
 
 class Call(threading.Thread):
@@ -42,7 +45,7 @@ class Call(threading.Thread):
 
     def run(self) -> None:
         server, endpoint, fields = self._request
-        with BaseClient(server) as caller:
+        with ServiceClient(server) as caller:
             while self.answer is None or self.answer.status_code == 429:
                 with caller.stream("POST", PATHS[endpoint], json=endless(endpoint, **fields)) as self.answer:
                     self.content = b""
@@ -52,7 +55,7 @@ class Call(threading.Thread):
                             self.begun.set()
 
 
-def runs(other: BaseClient, endpoint: str) -> bool:
+def runs(other: ServiceClient, endpoint: str) -> bool:
     """Whether a call has the one place that there is; asked by a request that would hold it for a moment only."""
     return other.post(PATHS[endpoint], content=b"no JSON").status_code == 429
 
@@ -71,12 +74,12 @@ def closed(server: Server) -> None:
 
 def ended(server: Server) -> bool:
     """Whether the process is gone, in its own time."""
-    return eventually(lambda: not server.running)
+    return bool(wait_until(lambda: not server.running))
 
 
 def failure(endpoint: str, content: bytes) -> str:
     """The message of the failure with which a stream ends, all that its endpoint wants around it checked."""
-    events = decoded(content)
+    events = decode_stream(content)
     match endpoint:
         case "responses":
             assert events[-1]["type"] == "response.failed"
@@ -109,7 +112,7 @@ def test_a_stream_of_an_engine_behind_ends_as_well() -> None:
     with FaultServer(chunked(*HELLO, Do.HOLD, end=False)) as upstream:
         with serve(upstream=upstream.url, upstream_model=MODEL) as server:
             call = Call(server, "messages", stream=True)
-            assert eventually(lambda: b"world" in call.content)
+            wait_until(lambda: b"world" in call.content)
             server.close()
             call.join(20)
         assert "the service is ending" in failure("messages", call.content)
@@ -120,13 +123,13 @@ def test_whole_calls_are_answered_with_an_error() -> None:
     with FaultServer([Do.HOLD]) as upstream:
         with serve(upstream=upstream.url, upstream_model=MODEL) as server:
             calls = {endpoint: Call(server, endpoint) for endpoint in PATHS}
-            assert eventually(lambda: sum(got.method == "POST" for got in upstream.requests) == len(calls))
+            wait_until(lambda: sum(got.method == "POST" for got in upstream.requests) == len(calls))
             server.close()
         for endpoint, call in calls.items():
             call.join(20)
             assert call.answer is not None
             assert (call.answer.status_code, call.answer.headers["connection"]) == (500, "close")
-            assert "the service is ending" in said(endpoint, json.loads(call.content))["message"]
+            assert "the service is ending" in error_of(endpoint, json.loads(call.content))["message"]
 
 
 def test_uploads_under_way_are_answered() -> None:
@@ -136,13 +139,13 @@ def test_uploads_under_way_are_answered() -> None:
         for endpoint, caller in callers.items():
             head = f"POST {PATHS[endpoint]} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {server.key}\r\n"
             caller.sendall(f"{head}content-length: 1000\r\n\r\n{{".encode())
-        with BaseClient(server) as other:
+        with ServiceClient(server) as other:
             assert [other.get("/health").status_code for _ in range(3)] == [200] * 3
         terminated(server)
         for endpoint, caller in callers.items():
             head, _, body = b"".join(iter(lambda caller=caller: caller.recv(65536), b"")).partition(b"\r\n\r\n")
             assert head.startswith(b"HTTP/1.1 500")
-            assert "the service is ending" in said(endpoint, json.loads(body))["message"]
+            assert "the service is ending" in error_of(endpoint, json.loads(body))["message"]
         assert ended(server)
 
 
@@ -153,8 +156,8 @@ def test_a_stored_response_that_was_cut_short_has_failed(tmp_path: Path) -> None
         assert call.begun.wait(20)
         server.close()
         call.join(20)
-    last = decoded(call.content)[-1]["response"]
-    with serve(time_scale=1, store=tmp_path / "store", key=KEY) as server, BaseClient(server) as caller:
+    last = decode_stream(call.content)[-1]["response"]
+    with serve(time_scale=1, store=tmp_path / "store", key=KEY) as server, ServiceClient(server) as caller:
         found = caller.get(f"{PATHS['responses']}/{last['id']}").json()
         assert (found["status"], found["error"]) == ("failed", last["error"])
         assert found["output"][0]["content"][0]["text"]
@@ -193,18 +196,18 @@ def test_a_caller_who_does_not_read_is_not_waited_for(tmp_path: Path) -> None:
         while b'","object":"response"' not in head:
             head += caller.recv(1024)
         # Once it rests, every buffer is full, and the stream waits for its caller.
-        assert eventually(lambda: psutil.Process(server.pid).cpu_percent(interval=0.2) < 5)
+        wait_until(lambda: psutil.Process(server.pid).cpu_percent(interval=0.2) < 5)
         terminated(server)
-        assert eventually(lambda: refuses(server))
+        wait_until(lambda: refuses(server))
         assert ended(server)
-    with serve(time_scale=0, store=tmp_path / "store", key=KEY) as server, BaseClient(server) as caller:
+    with serve(time_scale=0, store=tmp_path / "store", key=KEY) as server, ServiceClient(server) as caller:
         id_ = head.partition(b'"id":"')[2].partition(b'"')[0].decode()
         assert caller.get(f"{PATHS['responses']}/{id_}").json()["status"] in ("failed", "cancelled")
 
 
 def test_an_idle_connection_does_not_hold_up_the_end() -> None:
     """One that is kept for a next call is closed at once, though its caller keeps it open."""
-    with serve() as server, BaseClient(server) as caller:
+    with serve() as server, ServiceClient(server) as caller:
         assert caller.get("/health").status_code == 200
         terminated(server)
         assert ended(server)
@@ -214,8 +217,8 @@ def test_a_call_that_is_only_to_begin_is_refused() -> None:
     """What is silent before its first event, here because it was asked to be late, gets an error instead."""
     with serve(fault="delay=600", concurrency=1) as server:
         call = Call(server, "web", stream=True)
-        with BaseClient(server) as other:
-            assert eventually(lambda: runs(other, "web"))
+        with ServiceClient(server) as other:
+            wait_until(lambda: runs(other, "web"))
         server.close()
         call.join(20)
     assert call.answer is not None

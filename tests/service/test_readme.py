@@ -1,4 +1,4 @@
-"""What the README says of the service: each of its commands starts one, and what it offers there exists."""
+"""What the README says of the service: each of its commands starts one, and the options it names exist."""
 
 from __future__ import annotations
 
@@ -16,11 +16,15 @@ from pathlib import Path
 import httpx
 
 from tests.support.fault_server import FaultServer, whole
-from tests.support.service_requests import PATHS, minimal
-from tests.support.upstream_servers import answering
+from tests.support.service_requests import PATHS, minimal_body
+from tests.support.upstream_servers import answer_hello
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
+
+
 COMMANDS = re.findall(r"^famnb serve --upstream .*$", README, re.MULTILINE)
+
+
 MODELS = {"object": "list", "data": [{"id": "their-only-model", "object": "model"}]}
 
 
@@ -45,13 +49,13 @@ def test_each_command_in_front_of_an_engine_starts_and_answers() -> None:
     """llama.cpp, Ollama, vLLM on one machine and on many: all endpoints answer, and the key goes where it should."""
     assert len(COMMANDS) == 4
     with contextlib.ExitStack() as stack:
-        engines = [stack.enter_context(FaultServer(choose=answering, get=whole(MODELS))) for _ in COMMANDS]
+        engines = [stack.enter_context(FaultServer(choose=answer_hello, get=whole(MODELS))) for _ in COMMANDS]
         services = [stack.enter_context(started(*pair)) for pair in zip(COMMANDS, engines, strict=True)]
         for command, engine, service in zip(COMMANDS, engines, services, strict=True):
             assert service.stdout is not None
             url = json.loads(service.stdout.readline())["url"]
             with httpx.Client(base_url=url, headers={"authorization": "Bearer ours"}, timeout=20) as client:
-                answers = {name: client.post(path, json=minimal(name)).text for name, path in PATHS.items()}
+                answers = {name: client.post(path, json=minimal_body(name)).text for name, path in PATHS.items()}
             assert [name for name, answer in answers.items() if "Hello, world." in answer] == list(PATHS)
             key = "Bearer theirs" if "ENGINE_KEY" in command else None
             assert {request.headers.get("authorization") for request in engine.requests} == {key}

@@ -1,4 +1,4 @@
-"""The document's tables over a real socket: whole bodies, defaults in force, every word that is allowed, counts."""
+"""Endpoints over a real socket: whole replies have the document's fields, defaults, words and counts."""
 
 from __future__ import annotations
 
@@ -15,10 +15,14 @@ from famnb.events import COUNTS
 from famnb.reply import Reply, fold
 from famnb.wire.sse import Decoder
 from tests.support.fault_server import FaultServer
-from tests.support.service_requests import PATHS, BaseClient, minimal
+from tests.support.service_requests import PATHS, ServiceClient, minimal_body
 
 FIXTURES = Path(__file__).parents[1] / "wire" / "fixtures"
+
+
 CAPS = {name: endpoint.request.cap for name, endpoint in ENDPOINTS.items()}
+
+
 CONVERSATION = {name: endpoint.request.prompt_field for name, endpoint in ENDPOINTS.items()}
 
 
@@ -33,7 +37,7 @@ def shape(value: Any) -> Any:
             return type(value)
 
 
-def told(api: BaseClient, endpoint: str, prompt: str, **fields: Any) -> Reply:
+def told(api: ServiceClient, endpoint: str, prompt: str, **fields: Any) -> Reply:
     """The reply to a request, whole or streamed, which must succeed."""
     answer = api.ask(endpoint, prompt, **fields)
     assert answer.status_code == 200, answer.text
@@ -54,7 +58,7 @@ def told(api: BaseClient, endpoint: str, prompt: str, **fields: Any) -> Reply:
         ("messages", {"thinking": {"type": "enabled", "budget_tokens": 9}}),
     ],
 )
-def test_a_whole_reply_has_the_documents_fields(api: BaseClient, name: str, fields: dict[str, Any]) -> None:
+def test_a_whole_reply_has_the_documents_fields(api: ServiceClient, name: str, fields: dict[str, Any]) -> None:
     """Each of its fields with its type, and no other; what is always the same is so."""
     fixture = json.loads((FIXTURES / f"{'web' if name == 'chat' else name}.json").read_text())
     body = api.ask(name, **fields).json()
@@ -74,7 +78,7 @@ def test_a_whole_reply_has_the_documents_fields(api: BaseClient, name: str, fiel
         ("messages", r"msg_[0-9a-f]{32}"),
     ],
 )
-def test_an_id_has_its_form_and_is_new_each_time(api: BaseClient, name: str, form: str, stream: bool) -> None:
+def test_an_id_has_its_form_and_is_new_each_time(api: ServiceClient, name: str, form: str, stream: bool) -> None:
     """A chat completion's is `chatcmpl-<uuid>`; every event of a stream has the same."""
     ids = [set(re.findall(rf'"id":"({form})"', api.ask(name, "one line", stream=stream).text)) for _ in range(2)]
     assert [len(found) for found in ids] == [1, 1]
@@ -82,14 +86,14 @@ def test_an_id_has_its_form_and_is_new_each_time(api: BaseClient, name: str, for
 
 
 @pytest.mark.parametrize(("name", "default"), [("responses", 512), ("messages", 512), ("web", 2048), ("chat", 16_384)])
-def test_the_default_cap_is_in_force(api: BaseClient, name: str, default: int) -> None:
+def test_the_default_cap_is_in_force(api: ServiceClient, name: str, default: int) -> None:
     """A text without end has as many tokens as the document says, on the first endpoint as many as its model has."""
     found = told(api, name, "count to 99999")
     assert (found.usage.output_tokens, found.finish_reason) == (default, "length")
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_cap_of_one_gives_one_token_and_the_length_reason(api: BaseClient, endpoint: str, stream: bool) -> None:
+def test_a_cap_of_one_gives_one_token_and_the_length_reason(api: ServiceClient, endpoint: str, stream: bool) -> None:
     """Also where reasoning was asked for, which the cap counts too."""
     thinking = {"thinking": {"type": "enabled", "budget_tokens": 100}} if endpoint == "messages" else {}
     effort = {} if endpoint == "messages" else {"reasoning": {"effort": "high"}}
@@ -97,7 +101,7 @@ def test_a_cap_of_one_gives_one_token_and_the_length_reason(api: BaseClient, end
     assert (found.text, found.thinking, found.finish_reason, found.status) == ("1", "", "length", "incomplete")
 
 
-def test_a_thinking_budget_is_held_under_the_cap(api: BaseClient) -> None:
+def test_a_thinking_budget_is_held_under_the_cap(api: ServiceClient) -> None:
     """However large the budget, there is room for an answer, and all of it is within the cap."""
     thinking = {"type": "enabled", "budget_tokens": 10**6}
     body = api.ask("messages", "count to 99999", max_tokens=40, thinking=thinking).json()
@@ -108,6 +112,8 @@ def test_a_thinking_budget_is_held_under_the_cap(api: BaseClient) -> None:
 
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
+
+
 ALLOWED: list[tuple[str, dict[str, Any]]] = [
     *((name, {"reasoning": {"effort": word}}) for name in ("chat", "responses", "web") for word in EFFORTS),
     *(
@@ -131,7 +137,7 @@ ALLOWED: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("name", "fields"), ALLOWED, ids=repr)
-def test_every_word_that_is_allowed_passes(api: BaseClient, name: str, fields: dict[str, Any]) -> None:
+def test_every_word_that_is_allowed_passes(api: ServiceClient, name: str, fields: dict[str, Any]) -> None:
     """And the answer is a reply that ended in order."""
     found = told(api, name, "Say hello in one sentence.", **fields)
     assert (found.finish_reason, found.model) == ("stop", fields.get("model", ENDPOINTS[name].models[0]))
@@ -146,7 +152,7 @@ def test_every_word_that_is_allowed_passes(api: BaseClient, name: str, fields: d
         ("messages", ("user", "assistant")),
     ],
 )
-def test_every_role_passes_and_no_other(api: BaseClient, name: str, roles: tuple[str, ...]) -> None:
+def test_every_role_passes_and_no_other(api: ServiceClient, name: str, roles: tuple[str, ...]) -> None:
     """Those of the endpoint, wherever they stand; any other is refused."""
     for role in ("system", "developer", "user", "assistant", "tool", "function", "User", ""):
         said = {"role": role, "content": "Hello.", **({"tool_call_id": "call_1"} if role == "tool" else {})}
@@ -167,7 +173,7 @@ SCHEMA = {
 @pytest.mark.parametrize("strict", [None, False, True])
 @pytest.mark.parametrize("name", ["chat", "web", "responses"])
 def test_a_reply_satisfies_the_schema_it_was_asked_for(
-    api: BaseClient, name: str, strict: bool | None, stream: bool
+    api: ServiceClient, name: str, strict: bool | None, stream: bool
 ) -> None:
     """Strict or not, whole or streamed, by each endpoint's own field."""
     schema = {"name": "trip", "schema": SCHEMA, **({} if strict is None else {"strict": strict})}
@@ -195,7 +201,7 @@ def tool(name: str) -> dict[str, Any]:
         ({"type": "function", "function": {"name": "get_news"}}, ["get_news"]),
     ],
 )
-def test_every_tool_choice_is_obeyed(api: BaseClient, choice: Any, called: list[str], stream: bool) -> None:
+def test_every_tool_choice_is_obeyed(api: ServiceClient, choice: Any, called: list[str], stream: bool) -> None:
     """In parallel where two are asked for, by `auto` where nothing is said, only the named one where one is."""
     fields = {"tools": [tool("get_weather"), tool("get_news")], "tool_choice": choice, "stream": stream}
     found = told(api, "web", "The weather and the news of Paris, please.", **fields)
@@ -204,7 +210,7 @@ def test_every_tool_choice_is_obeyed(api: BaseClient, choice: Any, called: list[
     assert (found.finish_reason, bool(found.text)) == ("tool_calls" if called else "stop", not called)
 
 
-def test_calls_are_streamed_as_indexed_deltas(api: BaseClient) -> None:
+def test_calls_are_streamed_as_indexed_deltas(api: ServiceClient) -> None:
     """First id, type and name of a call, then its arguments in pieces, each with its index."""
     events = api.events("web", "The weather and the news of Paris.", tools=[tool("get_weather"), tool("get_news")])
     *chunks, last, done = events
@@ -219,7 +225,7 @@ def test_calls_are_streamed_as_indexed_deltas(api: BaseClient) -> None:
     assert [call["index"] for call in calls] == sorted(call["index"] for call in calls)
 
 
-def test_one_prompt_has_one_text_and_one_count_on_every_endpoint(api: BaseClient) -> None:
+def test_one_prompt_has_one_text_and_one_count_on_every_endpoint(api: ServiceClient) -> None:
     """What is asked, what is answered and what is counted do not depend on the way in; totals are sums."""
     counts = {}
     for name in PATHS:
@@ -230,7 +236,7 @@ def test_one_prompt_has_one_text_and_one_count_on_every_endpoint(api: BaseClient
     assert len(set(counts.values())) == 1
 
 
-def test_a_stream_counts_what_the_whole_reply_counts(api: BaseClient) -> None:
+def test_a_stream_counts_what_the_whole_reply_counts(api: ServiceClient) -> None:
     """As far as each stream says it: all on web chat when asked, the totals on responses, the output on messages."""
     told_by = {
         "web": ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens", "total_tokens"),
@@ -250,7 +256,7 @@ def test_a_stream_counts_what_the_whole_reply_counts(api: BaseClient) -> None:
         assert all(getattr(streamed, count) is None for count in set(COUNTS) - set(counts))
 
 
-def test_reasoning_is_counted_and_not_shown(api: BaseClient) -> None:
+def test_reasoning_is_counted_and_not_shown(api: ServiceClient) -> None:
     """On the three endpoints that have it, it is a part of the output tokens; the visible text is the same."""
     for name in ("chat", "responses", "web"):
         plain, reasoned = (
@@ -262,7 +268,7 @@ def test_reasoning_is_counted_and_not_shown(api: BaseClient) -> None:
         assert more == reasoned.usage.reasoning_tokens > 0
 
 
-def test_an_image_is_counted_and_never_fetched(api: BaseClient, endpoint: str) -> None:
+def test_an_image_is_counted_and_never_fetched(api: ServiceClient, endpoint: str) -> None:
     """Nobody calls at its address, in whichever of the forms it is given."""
     with FaultServer() as somewhere:
         url = f"{somewhere.url}/image.png"
@@ -278,10 +284,10 @@ def test_an_image_is_counted_and_never_fetched(api: BaseClient, endpoint: str) -
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_fields_that_do_not_exist_change_nothing(api: BaseClient, endpoint: str, stream: bool) -> None:
+def test_fields_that_do_not_exist_change_nothing(api: ServiceClient, endpoint: str, stream: bool) -> None:
     """At any depth, and also where the vendors' interfaces have them."""
     unknown = {"user": "me", "n": 3, "parallel_tool_calls": False, "seed": "x", "logprobs": None, "extra": [{}]}
-    body = minimal(endpoint, "Write 30 words.", stream=stream)
+    body = minimal_body(endpoint, "Write 30 words.", stream=stream)
     more = {**body, **unknown}
     if endpoint != "responses":
         more["messages"] = [{**body["messages"][0], "cache_control": {"type": "ephemeral"}}]

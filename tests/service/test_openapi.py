@@ -1,4 +1,4 @@
-"""The service keeps the word of its own `/openapi.json`: what that allows is answered, what it forbids is refused."""
+"""The OpenAPI document: requests generated from it get what it promises."""
 
 from __future__ import annotations
 
@@ -12,21 +12,12 @@ from hypothesis import HealthCheck, settings
 from famnb.endpoints import ENDPOINTS
 from famnb.service import Server, serve
 from famnb.service.openapi import openapi_document
-from tests.support.service_requests import BaseClient
+from tests.support.service_requests import ServiceClient
 
 KEY = "the-key-of-this-test"
+
+
 schema = schemathesis.openapi.from_dict(openapi_document(tuple(ENDPOINTS.values())))
-
-
-@schema.auth()
-class Bearer:
-    """The key, but for cases that are about a missing or a wrong one."""
-
-    def get(self, case: Any, context: Any) -> str:
-        return KEY
-
-    def set(self, case: Any, key: str, context: Any) -> None:
-        case.headers = {**(case.headers or {}), "Authorization": f"Bearer {key}"}
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +50,7 @@ def names_nothing(body: Any) -> bool:
             return False
 
 
-def test_the_description_is_served(api: BaseClient) -> None:
+def test_the_description_is_served(api: ServiceClient) -> None:
     """Any client may read it; it has one operation for each endpoint and nothing else."""
     served = api.get("/openapi.json").json()
     assert served == schema.raw_schema

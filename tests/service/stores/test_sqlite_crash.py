@@ -1,4 +1,4 @@
-"""`kill -9` under load: every response that was acknowledged is there afterwards, as it was, and goes on."""
+"""`kill -9` under load: every response that was acknowledged is there afterwards, as it was, and continues."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ import httpx
 import psutil
 
 from famnb.service import Server, serve
-from tests.support.service_requests import PATHS, BaseClient, decoded
+from tests.support.service_requests import PATHS, ServiceClient, decode_stream
 
 PATH = PATHS["responses"]
+
+
 ROUNDS = 5
+
+
 CLIENTS = 4
 
 
@@ -35,13 +39,13 @@ class Client(threading.Thread):
 
     def run(self) -> None:
         try:
-            with BaseClient(self._server) as caller, contextlib.suppress(httpx.TransportError):
+            with ServiceClient(self._server) as caller, contextlib.suppress(httpx.TransportError):
                 while True:
                     self._make(caller)
         except Exception as error:
             self.error = error
 
-    def _make(self, caller: BaseClient) -> None:
+    def _make(self, caller: ServiceClient) -> None:
         done = [*self.whole, *self.streamed]
         previous = self._rng.choice(done[-4:]) if done and self._rng.random() < 0.9 else ...
         prompt = f"count to 3, please, this is number {len(done)}"
@@ -50,7 +54,7 @@ class Client(threading.Thread):
             self.whole[answer.raise_for_status().json()["id"]] = answer.content
             return
         with caller.stream("POST", PATH, json=body(prompt, previous)) as stream:
-            last = decoded(stream.raise_for_status().read())[-1]
+            last = decode_stream(stream.raise_for_status().read())[-1]
         assert last["type"] == "response.completed"
         self.streamed[last["response"]["id"]] = last["response"]["output"]
 
@@ -77,7 +81,7 @@ def test_what_was_acknowledged_before_a_kill_is_there_afterwards(tmp_path: Path)
     streamed: dict[str, object] = {}
     for turn in range(ROUNDS + 1):
         with serve(store=tmp_path / "store.sqlite", time_scale=0, key="one-key-for-all-rounds") as server:
-            with BaseClient(server) as caller:
+            with ServiceClient(server) as caller:
                 assert {id_: caller.get(f"{PATH}/{id_}").content for id_ in whole} == whole
                 assert {id_: caller.get(f"{PATH}/{id_}").json()["output"] for id_ in streamed} == streamed
                 ids = [*whole, *streamed]

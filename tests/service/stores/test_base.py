@@ -1,41 +1,46 @@
-"""Stored responses: continued, branched, retrieved and deleted, by the key that made them alone."""
+"""Stored responses in stores of both kinds: continued, branched, retrieved and deleted, each by its own key alone."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 
 from famnb.endpoints import ENDPOINTS
 from famnb.events import Delta, Done, Ended, Event, Started
+from famnb.request.neutral import PromptTurn
 from famnb.service import Server, serve
-from famnb.service.stores.base import StoredResponse, store_events
+from famnb.service.errors import ServiceError
+from famnb.service.prompt import PriorConversation
+from famnb.service.stores.base import Store, StoredResponse, store_events
 from famnb.service.stores.memory import MemoryStore
+from famnb.service.stores.sqlite import SqliteStore
 from famnb.wire import responses
-from tests.support.service_requests import PATHS, BaseClient, minimal, said
+from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body
 
 PATH = PATHS["responses"]
 
 
 @pytest.fixture(scope="module", params=["memory", "file"])
-def api(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BaseClient]:
+def api(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceClient]:
     """A caller of a service with either kind of store."""
     store = tmp_path_factory.mktemp("store") / "responses.sqlite" if request.param == "file" else ""
-    with serve(time_scale=0, store=store) as server, BaseClient(server) as caller:
+    with serve(time_scale=0, store=store) as server, ServiceClient(server) as caller:
         yield caller
 
 
-def answered(caller: BaseClient, prompt: str, **fields: object) -> tuple[str, str]:
+def answered(caller: ServiceClient, prompt: str, **fields: object) -> tuple[str, str]:
     """The id and the text of a response."""
     body = caller.ask("responses", prompt, **fields).json()
     return body["id"], body["output"][0]["content"][0]["text"]
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_conversation_goes_on(api: BaseClient, stream: bool) -> None:
+def test_a_conversation_goes_on(api: ServiceClient, stream: bool) -> None:
     """The next answer knows what was said before, whether that came whole or streamed."""
     if stream:
         id_ = api.events("responses", "My name is Ada.")[0]["response"]["id"]
@@ -46,7 +51,7 @@ def test_a_conversation_goes_on(api: BaseClient, stream: bool) -> None:
     assert "My name is Ada." in text
 
 
-def test_a_conversation_branches(api: BaseClient) -> None:
+def test_a_conversation_branches(api: ServiceClient) -> None:
     """Two answers to the same response do not know of each other."""
     root, _ = answered(api, "The root.")
     left, _ = answered(api, "The left branch.", previous_response_id=root)
@@ -56,7 +61,7 @@ def test_a_conversation_branches(api: BaseClient) -> None:
     assert ("The root." in text, "The right branch." in text, "The left branch." in text) == (True, True, False)
 
 
-def test_instructions_are_not_carried_over(api: BaseClient) -> None:
+def test_instructions_are_not_carried_over(api: ServiceClient) -> None:
     """The instructions of the earlier response are gone; a system message of its input stays."""
     items = [{"role": "system", "content": "Speak plainly."}, {"role": "user", "content": "Hello."}]
     id_, first = answered(api, "", input=items, instructions="Be a pirate.")
@@ -64,7 +69,7 @@ def test_instructions_are_not_carried_over(api: BaseClient) -> None:
     assert ("Be a pirate." in first, "Be a pirate." in text, "Speak plainly." in text) == (True, False, True)
 
 
-def test_what_was_seen_before_is_counted_as_cached(api: BaseClient) -> None:
+def test_what_was_seen_before_is_counted_as_cached(api: ServiceClient) -> None:
     """The repeated prefix is part of the input and named as cached; under other instructions nothing is."""
     id_, _ = answered(api, "My name is Ada.", instructions="Be kind.")
     fresh = {"previous_response_id": id_, "instructions": "Be terse."}
@@ -75,7 +80,7 @@ def test_what_was_seen_before_is_counted_as_cached(api: BaseClient) -> None:
     assert usage["input_tokens_details"]["cached_tokens"] == 0
 
 
-def test_an_incomplete_response_can_be_continued(api: BaseClient) -> None:
+def test_an_incomplete_response_can_be_continued(api: ServiceClient) -> None:
     """A response that met its cap is a response all the same."""
     body = api.ask("responses", "count to 100", max_output_tokens=5).json()
     assert (body["status"], body["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
@@ -83,39 +88,39 @@ def test_an_incomplete_response_can_be_continued(api: BaseClient) -> None:
     assert api.ask("responses", "Go on.", previous_response_id=body["id"]).status_code == 200
 
 
-def refused(caller: BaseClient, id_: object) -> bool:
+def refused(caller: ServiceClient, id_: object) -> bool:
     """Whether continuing a response is refused as it should be, whole and streamed."""
     answers = [caller.ask("responses", previous_response_id=id_, **more) for more in ({}, {"stream": True})]
-    errors = [said("responses", answer.json()) for answer in answers]
+    errors = [error_of("responses", answer.json()) for answer in answers]
     return all(answer.status_code == 400 for answer in answers) and all(
         (error["code"], error["param"]) == ("previous_response_not_found", "previous_response_id") for error in errors
     )
 
 
-def test_an_unknown_response_cannot_be_continued(api: BaseClient) -> None:
+def test_an_unknown_response_cannot_be_continued(api: ServiceClient) -> None:
     """An id that was never given is 400."""
     assert refused(api, "resp_unknown")
     assert refused(api, "")
 
 
-def test_what_is_not_stored_cannot_be_continued_or_retrieved(api: BaseClient) -> None:
+def test_what_is_not_stored_cannot_be_continued_or_retrieved(api: ServiceClient) -> None:
     """`store: false` leaves nothing behind."""
     id_, _ = answered(api, "Forget this.", store=False)
     assert refused(api, id_)
     assert api.get(f"{PATH}/{id_}").status_code == 404
 
 
-def test_a_failed_response_is_kept_but_not_continued(api: BaseClient) -> None:
+def test_a_failed_response_is_kept_but_not_continued(api: ServiceClient) -> None:
     """A failure inside a stream leaves a response with status `failed` and its error."""
     headers = {"x-famnb-fault": "error=3"}
-    stream = api.post(PATH, json=minimal("responses", stream=True), headers=headers)
+    stream = api.post(PATH, json=minimal_body("responses", stream=True), headers=headers)
     id_ = stream.text.partition('"id":"')[2].partition('"')[0]
     body = api.get(f"{PATH}/{id_}").json()
     assert (body["status"], body["error"]["code"]) == ("failed", "server_error")
     assert refused(api, id_)
 
 
-def test_a_stored_response_is_retrieved_as_it_was(api: BaseClient) -> None:
+def test_a_stored_response_is_retrieved_as_it_was(api: ServiceClient) -> None:
     """`GET` gives the whole reply's own bytes; of a streamed one, the same object."""
     whole = api.ask("responses")
     assert api.get(f"{PATH}/{whole.json()['id']}").content == whole.content
@@ -124,7 +129,7 @@ def test_a_stored_response_is_retrieved_as_it_was(api: BaseClient) -> None:
     assert (stored["output"], stored["status"]) == (final["output"], "completed")
 
 
-def test_a_deleted_response_is_gone_while_its_successors_go_on(api: BaseClient) -> None:
+def test_a_deleted_response_is_gone_while_its_successors_go_on(api: ServiceClient) -> None:
     """After `DELETE` it is 404, but a conversation that went past it continues."""
     first, _ = answered(api, "My name is Ada.")
     second, _ = answered(api, "Noted?", previous_response_id=first)
@@ -136,10 +141,10 @@ def test_a_deleted_response_is_gone_while_its_successors_go_on(api: BaseClient) 
     assert "My name is Ada." in text
 
 
-def test_another_key_sees_nothing(calling: Callable[[Server], BaseClient]) -> None:
+def test_another_key_sees_nothing(make_client: Callable[[Server], ServiceClient]) -> None:
     """Responses belong to the key that made them."""
     with serve(time_scale=0, key=["first-key", "second-key"]) as shared:
-        owner, other = calling(shared), calling(shared)
+        owner, other = make_client(shared), make_client(shared)
         other.headers["authorization"] = "Bearer second-key"
         id_, _ = answered(owner, "A secret.")
         assert owner.get(f"{PATH}/{id_}").status_code == 200
@@ -151,17 +156,17 @@ def test_another_key_sees_nothing(calling: Callable[[Server], BaseClient]) -> No
 def test_retrieving_needs_the_key(server: Server) -> None:
     """Without a key it is 401, in the shape of the endpoint."""
     answer = httpx.get(f"{server.url}{PATH}/resp_x")
-    assert (answer.status_code, said("responses", answer.json())["code"]) == (401, "invalid_api_key")
+    assert (answer.status_code, error_of("responses", answer.json())["code"]) == (401, "invalid_api_key")
 
 
-def test_other_methods_say_what_is_allowed(api: BaseClient) -> None:
+def test_other_methods_say_what_is_allowed(api: ServiceClient) -> None:
     """A stored response can be retrieved and deleted, nothing else."""
     answer = api.post(f"{PATH}/resp_x", json={})
     assert answer.status_code == 405
     assert {"GET", "DELETE"} <= set(answer.headers["allow"].split(", "))
 
 
-def test_items_and_a_text_mean_the_same(api: BaseClient) -> None:
+def test_items_and_a_text_mean_the_same(api: ServiceClient) -> None:
     """A plain text equals one user message."""
     _, text = answered(api, "Hello there.")
     _, same = answered(api, "", input=[{"role": "user", "content": [{"type": "input_text", "text": "Hello there."}]}])
@@ -189,3 +194,72 @@ def test_a_response_is_complete_in_the_store_before_its_last_event_goes_out() ->
         return [json.loads(await store.get("key", "resp_1"))["status"] async for _ in passing]
 
     assert asyncio.run(statuses()) == ["in_progress", "in_progress", "in_progress", "completed"]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Where a store is to be."""
+    return tmp_path / "responses.sqlite"
+
+
+@pytest.fixture(params=["memory", "file"])
+def make(request: pytest.FixtureRequest, file: Path) -> Callable[[int], Store]:
+    """Makes a store of either kind that holds so many responses a key."""
+    return lambda most: (
+        MemoryStore(max_responses=most) if request.param == "memory" else SqliteStore(file, max_responses=most)
+    )
+
+
+def response(id_: str, **fields: object) -> StoredResponse:
+    """A finished response to one turn."""
+    return StoredResponse(
+        id=id_, status="completed", body=json.dumps({"id": id_}).encode(), turns=(PromptTurn("user", id_),), **fields
+    )
+
+
+def test_the_oldest_response_of_a_key_makes_room(make: Callable[[int], Store]) -> None:
+    """Beyond the limit the first is gone, for that key alone; a conversation that went past it is whole."""
+
+    async def use(store: Store) -> tuple[list[bool], PriorConversation]:
+        await store.add("other", response("a"))
+        before = PriorConversation()
+        for previous, id_ in ((None, "a"), ("a", "b"), ("b", "c"), ("c", "d")):
+            await store.add("key", response(id_, previous_id=previous, prior=before))
+            before = await store.get_conversation("key", id_)
+        there = []
+        for key, id_ in (("key", "a"), ("key", "b"), ("key", "c"), ("key", "d"), ("other", "a")):
+            try:
+                there.append(await store.get(key, id_) == response(id_).body)
+            except ServiceError:
+                there.append(False)
+        await store.aclose()
+        return there, before
+
+    there, before = asyncio.run(use(make(2)))
+    assert there == [False, False, True, True, True]
+    assert [turn.text for turn in before.turns] == ["a", "b", "c", "d"]
+
+
+def test_a_response_whose_predecessor_is_deleted_while_it_runs_keeps_the_conversation(
+    make: Callable[[int], Store],
+) -> None:
+    """It has read all of it and goes on from there; a response that is deleted itself while it runs stays so."""
+
+    async def use(store: Store) -> PriorConversation:
+        await store.add("key", response("a"))
+        earlier = await store.get_conversation("key", "a")
+        await store.delete("key", "a")
+        await store.add("key", response("b", previous_id="a", prior=earlier))
+        for id_ in ("c", "d"):
+            await store.add("key", StoredResponse(id=id_, previous_id="b"))
+        await store.delete("key", "d")
+        for id_ in ("c", "d"):
+            await store.finish("key", response(id_, previous_id="b", prior=await store.get_conversation("key", "b")))
+        with pytest.raises(ServiceError, match="no response 'd'"):
+            await store.get("key", "d")
+        try:
+            return await store.get_conversation("key", "c")
+        finally:
+            await store.aclose()
+
+    assert [turn.text for turn in asyncio.run(use(make(9))).turns] == ["a", "b", "c"]

@@ -1,4 +1,4 @@
-"""Values made from JSON Schemas satisfy them; a schema that leaves no way is refused with a reason, at once."""
+"""Values for JSON Schemas, checked by a validator."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ TREE = {
     },
     "$ref": "#/$defs/node",
 }
+
+
 LINKED = {
     "type": "object",
     "properties": {"value": {"type": "integer"}, "next": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}},
@@ -183,6 +185,8 @@ KEYWORDS = [
         "additionalProperties",
     ),
 ]
+
+
 NONSENSE = st.recursive(
     st.none()
     | st.booleans()

@@ -1,4 +1,4 @@
-"""The simulated engine: what it says, how long it is, what it counts, and that it says so every time alike."""
+"""The simulated engine: its tokens, its answers, its tool calls, and counts that add up."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from jsonschema import validate
 
 from famnb.endpoints import ENDPOINTS, compose
@@ -17,7 +19,35 @@ from famnb.service.engines import simulated
 from famnb.service.engines.simulated import IMAGE_TOKENS, SimulatedEngine
 from famnb.service.errors import ServiceError
 from famnb.service.prompt import GenerationPrompt, build_prompt
-from tests.support.service_requests import minimal
+from tests.support.service_requests import minimal_body
+
+
+@given(st.lists(st.text(alphabet=st.one_of(st.sampled_from("ab1 .\n_好"), st.characters()), max_size=8)))
+def test_the_pieces_are_the_text_however_it_is_cut(chunks: list[str]) -> None:
+    """Nothing is lost or added, no piece is empty, and their number is the count of the whole text."""
+    text = "".join(chunks)
+    found = list(simulated.split_tokens(chunks))
+    assert "".join(found) == text
+    assert all(found)
+    assert found == list(simulated.split_tokens([text]))
+    assert len(found) == simulated.count_tokens(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("Why is the sky blue?", ["Why", " is", " the", " sky", " blue", "?"]),
+        ("unbelievable", ["unbeliev", "able"]),
+        ("12345", ["123", "45"]),
+        ("你好", ["你", "好"]),
+        ("a\n\n\nb", ["a", "\n\n\n", "b"]),
+        ("", []),
+    ],
+)
+def test_a_piece_is_a_short_word_or_less(text: str, pieces: list[str]) -> None:
+    """About as a real tokenizer cuts."""
+    assert list(simulated.split_tokens([text])) == pieces
+
 
 WEATHER = {
     "name": "get_weather",
@@ -27,6 +57,8 @@ WEATHER = {
         "required": ["city"],
     },
 }
+
+
 CLOCK = {"name": "current_time"}
 
 
@@ -43,7 +75,7 @@ def reply(endpoint: str, text: str, *, seed: int = 0, **fields: Any) -> Reply:
 
 def web(text: str, **fields: Any) -> Reply:
     """The reply to a web chat request with tools or a format."""
-    return fold(events(build_prompt(WebChatRequest(**minimal("web", text, **fields)))))
+    return fold(events(build_prompt(WebChatRequest(**minimal_body("web", text, **fields)))))
 
 
 def functions(*given: dict[str, Any]) -> list[dict[str, Any]]:

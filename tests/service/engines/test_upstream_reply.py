@@ -1,0 +1,254 @@
+"""Whatever an upstream sends, all four endpoints answer properly; its failures never look like an end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.fault_server import DONE, Do, FaultServer, Script, chunked, event, whole
+from tests.support.service_requests import ServiceClient
+from tests.support.upstream_servers import (
+    COUNTS,
+    HELLO,
+    THINKING,
+    answer,
+    asked,
+    chunk,
+    completion,
+    reply,
+    stream_chunks,
+)
+
+BARE = [event({"choices": [{"index": 0, "delta": {"content": piece}}]}) for piece in ("Hello", ", world.")]
+
+
+NULLS = {"content": None, "tool_calls": None, "function_call": None, "refusal": None, "reasoning_content": None}
+
+
+STREAMS = {
+    "as most": stream_chunks("Hello", ", world."),
+    "without [DONE]": stream_chunks("Hello", ", world.")[:-1],
+    "usage on the finish chunk": [*HELLO, chunk({}, "stop", usage=COUNTS), DONE],
+    "usage with every chunk": [
+        chunk({"content": "Hello"}, usage={**COUNTS, "completion_tokens": 1, "total_tokens": 8}),
+        chunk({"content": ", world."}, "stop", usage=COUNTS),
+        DONE,
+    ],
+    "no finish_reason key before the end": [*BARE, chunk({}, "stop", usage=COUNTS), DONE],
+    "nulls everywhere": [
+        chunk({**NULLS, "role": "assistant"}, usage=None),
+        *(chunk({**NULLS, "content": piece}, usage=None) for piece in ("Hello", ", world.")),
+        chunk(NULLS, "stop", usage=COUNTS),
+        DONE,
+    ],
+    "comments and CRLF": [
+        b": ping\r\n\r\n",
+        *(part.replace(b"\n", b"\r\n") for part in stream_chunks("Hello", ", world.")),
+    ],
+    "a finish reason of its own": [*HELLO, chunk({}, "eos_token", usage=COUNTS), DONE],
+    "reasoning_content": [chunk({"reasoning_content": "Hm."}), *stream_chunks("Hello", ", world.")],
+    "reasoning": [chunk({"reasoning": "Hm."}), *stream_chunks("Hello", ", world.")],
+    "think tags": stream_chunks("<thi", "nk>Hm.</think>", "\n\nHello", ", world."),
+}
+
+
+@pytest.mark.parametrize("words", STREAMS.values(), ids=STREAMS.keys())
+def test_a_stream_of_any_kind_is_told_properly(
+    gateway: ServiceClient, upstream: FaultServer, endpoint: str, words: list[bytes]
+) -> None:
+    """The same text, end and usage on every endpoint; thinking that nobody asked to see is not shown."""
+    answer(upstream, chunked(*words))
+    options = {"stream_options": {"include_usage": True}} if endpoint == "web" else {}
+    told = reply(gateway, endpoint, stream=True, **options)
+    assert (told.text, told.thinking, told.complete, told.finish_reason) == ("Hello, world.", "", True, "stop")
+    if endpoint != "chat":
+        assert told.usage.output_tokens == 5
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        completion(),
+        completion(reasoning_content="Hm."),
+        completion("<think>Hm.</think>Hello, world."),
+        completion([{"type": "text", "text": "Hello, world."}], tool_calls=None, refusal=None),
+        {"choices": [{"message": {"content": "Hello, world."}}], "usage": COUNTS},
+    ],
+    ids=["plain", "reasoning_content", "think tags", "parts and nulls", "bare"],
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_whole_body_is_told_properly(
+    gateway: ServiceClient, upstream: FaultServer, endpoint: str, stream: bool, body: dict[str, Any]
+) -> None:
+    """Also where a stream was asked for."""
+    answer(upstream, whole(body))
+    told = reply(gateway, endpoint, stream=stream)
+    assert (told.text, told.thinking, told.complete, told.finish_reason) == ("Hello, world.", "", True, "stop")
+    if not stream:
+        assert (told.usage.input_tokens, told.usage.output_tokens) == (7, 5)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_usage_that_the_upstream_never_says_is_absent(
+    gateway: ServiceClient, upstream: FaultServer, endpoint: str, stream: bool
+) -> None:
+    """No count is made up: null, or the zero of a messages stream, which means the same."""
+    answer(
+        upstream, chunked(*stream_chunks("Hello.", usage=None)) if stream else whole(completion("Hello.", usage=None))
+    )
+    assert reply(gateway, endpoint, stream=stream).usage.output_tokens is None
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning", "content"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_thinking_is_shown_where_it_is_asked_for(
+    gateway: ServiceClient, upstream: FaultServer, field: str, stream: bool
+) -> None:
+    """As a block of its own, before the text, with how long it took."""
+    thought = "<think>Hm, well.</think>" if field == "content" else "Hm, well."
+    answer(upstream, chunked(chunk({field: thought}), *stream_chunks("Hello", ", world.")))
+    told = reply(gateway, "messages", stream=stream, thinking=THINKING)
+    assert [block.kind for block in told.blocks] == ["thinking", "text"]
+    assert (told.thinking, told.text) == ("Hm, well.", "Hello, world.")
+    if not stream:
+        assert told.blocks[0].latency_ms is not None
+    sent = asked(upstream.requests[-1])
+    assert (sent["reasoning_effort"], sent["chat_template_kwargs"]) == ("low", {"enable_thinking": True})
+
+
+CALL = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": '{"city":'}}
+
+
+TOOL = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object"}}}
+
+
+@pytest.mark.parametrize("finish", ["tool_calls", "stop", "function_call"])
+@pytest.mark.parametrize("id_", ["call_1", None])
+def test_tool_calls_are_told(gateway: ServiceClient, upstream: FaultServer, finish: str, id_: str | None) -> None:
+    """Streamed or whole, with the reason that the API has for them, and an id where the upstream gives none."""
+    rest = {"index": 0, "function": {"arguments": ' "Oslo"}'}}
+    calls = [chunk({"tool_calls": [{**CALL, "id": id_}]}), chunk({"tool_calls": [rest]}), chunk({}, finish), DONE]
+    answer(upstream, chunked(*calls))
+    streamed = reply(gateway, "web", stream=True, tools=[TOOL])
+    message = [{**CALL, "id": id_, "function": {"name": "look_up", "arguments": '{"city": "Oslo"}'}}]
+    answer(upstream, whole(completion(None, tool_calls=message, finish=finish)))
+    for told in (streamed, reply(gateway, "web", tools=[TOOL])):
+        (call,) = told.tool_calls
+        assert (call.name, call.arguments, told.finish_reason) == ("look_up", {"city": "Oslo"}, "tool_calls")
+        assert call.id == id_ or call.id.startswith("call_")
+
+
+BROKEN = {
+    "the connection breaks": chunked(*HELLO, Do.RESET, end=False),
+    "the body ends without a finish reason": chunked(*HELLO),
+    "another request killed it": chunked(*HELLO, DONE, Do.CLOSE, end=False),
+    "[DONE] without a finish reason": chunked(*HELLO, DONE),
+    "an error event": chunked(*HELLO, event({"error": {"message": "out of memory", "code": 500}}), DONE),
+    "an error in an object": chunked(*HELLO, event({"object": "error", "message": "out of memory", "code": 50})),
+    "an event that is not JSON": chunked(*HELLO, event(b'{"choices": [{"del'), DONE),
+    "a finish reason that says so": chunked(*HELLO, chunk({}, "abort"), DONE),
+}
+
+
+@pytest.mark.parametrize("script", BROKEN.values(), ids=BROKEN.keys())
+def test_an_upstream_that_dies_is_a_failure_never_an_end(
+    gateway: ServiceClient, upstream: FaultServer, endpoint: str, script: Script
+) -> None:
+    """What had come is told; then the endpoint's own failure event, and no sign of a normal end."""
+    answer(upstream, script)
+    told = reply(gateway, endpoint, stream=True)
+    assert (told.text, told.status, told.complete) == ("Hello, world.", "failed", False)
+    assert told.fault is not None
+    assert told.fault.message.startswith("the engine behind this service")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        [Do.RESET],
+        [whole(completion())[0][:-20], Do.CLOSE],
+        whole(b"<html><body>Welcome</body></html>", content_type="text/html"),
+        whole(b""),
+        whole({"choices": []}),
+        whole({"error": {"message": "out of memory", "code": 500}}),
+        whole(b"<html><title>502 Bad Gateway</title></html>", 502, content_type="text/html"),
+        whole({"detail": "Not authenticated"}, 401),
+        whole({"error": "model not found"}, 404),
+        whole(b"", 301, location="http://127.0.0.1:1/"),
+        [b"SSH-2.0-OpenSSH\r\n", Do.CLOSE],
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_is_wrong_with_the_upstream_is_a_500_in_shape(
+    gateway: ServiceClient, upstream: FaultServer, endpoint: str, stream: bool, script: Script
+) -> None:
+    """Before anything is sent it is an ordinary error body; a refused key is ours, not the caller's."""
+    answer(upstream, script)
+    answered = gateway.ask(endpoint, stream=stream)
+    inner = answered.json()["error"]
+    inner = inner["error"] if endpoint == "messages" else inner
+    assert (answered.status_code, inner["type"]) == (500, "api_error" if endpoint == "messages" else "server_error")
+    assert inner["message"].startswith("the engine behind this service")
+    assert "www-authenticate" not in answered.headers
+
+
+TOO_LONG = "This model's maximum context length is 4096 tokens. However, you requested 9000 tokens."
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "code"),
+    [
+        (400, {"error": {"message": TOO_LONG, "code": 400, "type": "BadRequestError"}}, "context_length_exceeded"),
+        (400, {"error": {"message": "too big", "type": "exceed_context_size_error"}}, "context_length_exceeded"),
+        (400, {"error": {"message": "no such thing", "code": "bad_thing"}}, "bad_thing"),
+        (400, {"object": "error", "message": "no such thing", "code": 40001}, "invalid_request_error"),
+        (422, {"detail": [{"loc": ["body", "messages"], "msg": "no such thing"}]}, "invalid_request_error"),
+        (413, b"<html><title>no such thing</title></html>", "invalid_request_error"),
+        (
+            500,
+            {"error": {"message": '1 validation error:\n no such thing\n\n  File "/srv/x.py"'}},
+            "invalid_request_error",
+        ),
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_is_wrong_with_the_request_is_a_400(
+    gateway: ServiceClient, upstream: FaultServer, status: int, body: Any, code: str, stream: bool
+) -> None:
+    """With the upstream's words for it, but nothing of its inside, and a code that is a word."""
+    answer(upstream, whole(body, status))
+    answered = gateway.ask("web", stream=stream)
+    error = answered.json()["error"]
+    assert (answered.status_code, error["type"], error["code"]) == (400, "invalid_request_error", code)
+    assert any(words in error["message"] for words in ("no such thing", "maximum context length", "too big"))
+    assert "/srv" not in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("hint", "seconds"),
+    [({"retry_after": "7"}, "7"), ({"retry_after_ms": "2500"}, "3"), ({"retry_after": "soon"}, None), ({}, None)],
+)
+def test_a_busy_upstream_is_a_429_with_its_retry_after(
+    gateway: ServiceClient, upstream: FaultServer, endpoint: str, hint: dict[str, str], seconds: str | None
+) -> None:
+    """Truthful, or none."""
+    answer(upstream, whole({"error": {"message": "slow down"}}, 429, **hint))
+    answered = gateway.ask(endpoint, stream=True)
+    assert (answered.status_code, answered.headers.get("retry-after")) == (429, seconds)
+
+
+def test_an_error_in_the_first_event_of_a_stream_is_an_error_response(
+    gateway: ServiceClient, upstream: FaultServer
+) -> None:
+    """Nothing was sent yet, so the status can still say it."""
+    answer(upstream, chunked(event({"error": {"message": TOO_LONG, "code": 400}}), DONE))
+    answered = gateway.ask("web", stream=True)
+    assert (answered.status_code, answered.json()["error"]["code"]) == (400, "context_length_exceeded")
+
+
+def test_the_token_cap_is_an_incomplete_reply(gateway: ServiceClient, upstream: FaultServer, endpoint: str) -> None:
+    """As every endpoint says it."""
+    answer(upstream, chunked(*HELLO, chunk({}, "length"), DONE))
+    told = reply(gateway, endpoint, stream=True)
+    assert (told.finish_reason, told.status) == ("length", "incomplete")

@@ -1,0 +1,163 @@
+"""Routes, errors outside the endpoints, the headers of every response, and the two addresses of the document."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+
+import httpx
+import pytest
+
+from famnb.client.client import BlockingClient as Client
+from famnb.endpoints import ENDPOINTS, compose
+from famnb.errors import NotFoundError
+from famnb.events import Event, Started
+from famnb.service import Server, serve
+from famnb.service.app import create_app
+from famnb.service.prompt import GenerationPrompt
+from famnb.service.settings import Options
+from famnb.service.shutdown import Shutdown
+from famnb.service.stores.memory import MemoryStore
+from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "OPTIONS"])
+def test_another_method_is_405_and_says_what_is_allowed(api: ServiceClient, endpoint: str, method: str) -> None:
+    """Only POST is allowed, and `Allow` says so."""
+    answer = api.request(method, PATHS[endpoint])
+    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+    assert "POST" in error_of(endpoint, answer.json())["message"]
+
+
+@pytest.mark.parametrize("path", ["/", "/v1", "/v1/completions", "/v1/responses/", "/v2/responses", "/health/x", "//"])
+def test_an_unknown_path_is_404_in_the_common_shape(api: ServiceClient, path: str) -> None:
+    """A path that belongs to no endpoint gets the web chat's error shape."""
+    answer = api.post(path, json={})
+    assert (answer.status_code, error_of("web", answer.json())["type"]) == (404, "invalid_request_error")
+
+
+def test_an_unknown_path_below_an_endpoint_has_its_shape(api: ServiceClient) -> None:
+    """Below the messages endpoint an error looks as it does there."""
+    answer = api.post("/v1/messages/count_tokens", json={})
+    assert (answer.status_code, error_of("messages", answer.json())["type"]) == (404, "invalid_request_error")
+
+
+def test_every_answer_carries_its_marks(api: ServiceClient, endpoint: str) -> None:
+    """A request id of its own, the engine's name and the server's, whatever the status."""
+    answers = [api.ask(endpoint), api.ask(endpoint, stream=True), api.ask(endpoint, model="x"), api.get("/nowhere")]
+    assert len({answer.headers["x-request-id"] for answer in answers}) == 4
+    for answer in answers:
+        assert answer.headers["x-famnb-engine"] == "sim"
+        assert answer.headers.get_list("server") == ["famnb"]
+
+
+def test_health_and_description_need_no_key(server: Server) -> None:
+    """Anyone may ask whether the service is there and what it offers."""
+    assert httpx.get(f"{server.url}/health").json() == {"status": "ok", "engine": "sim"}
+    description = httpx.get(f"{server.url}/openapi.json").json()
+    assert set(description["paths"]) == set(PATHS.values())
+    properties = description["components"]["schemas"]["ResponsesRequest"]["properties"]
+    assert properties["max_output_tokens"]["default"] == 512
+    assert properties["previous_response_id"]["description"]
+
+
+class FailingEngine:
+    """An engine that fails before it says anything."""
+
+    name = "broken"
+
+    async def generate(self, prompt: GenerationPrompt, /) -> AsyncGenerator[Event]:
+        raise RuntimeError("the engine's own words")
+        yield Started()
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_a_crash_is_a_500_in_shape_that_ends_the_connection(endpoint: str, streamed: bool) -> None:
+    """The body tells nothing of the inside; the caller is told not to use the connection, which the server closes."""
+    app = create_app(Options(), keys=("key",), engine=FailingEngine(), store=MemoryStore(), shutdown=Shutdown())
+
+    async def answered() -> httpx.Response:
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+            body = minimal_body(endpoint, stream=streamed)
+            return await client.post(PATHS[endpoint], json=body, headers={"authorization": "Bearer key"})
+
+    answer = asyncio.run(answered())
+    assert (answer.status_code, answer.headers["connection"]) == (500, "close")
+    assert "own words" not in error_of(endpoint, answer.json())["message"]
+
+
+@pytest.fixture(scope="module")
+def two() -> Iterator[Server]:
+    """A service with an alternative address."""
+    with serve(time_scale=0, alt_port=0) as running:
+        yield running
+
+
+def posted(server: Server, url: str, endpoint: str) -> httpx.Response:
+    """The answer to a sound request, sent to one of the addresses."""
+    headers = {"authorization": f"Bearer {server.key}"}
+    return httpx.post(url + PATHS[endpoint], json=minimal_body(endpoint), headers=headers)
+
+
+def own(server: Server, endpoint: str) -> str:
+    """The address at which the document has an endpoint."""
+    return server.alt_url if ENDPOINTS[endpoint].alt else server.url
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_client_with_both_addresses_calls_every_endpoint(two: Server, endpoint: str, stream: bool) -> None:
+    """Whole and streamed; the client sends each request to the address the document has for it."""
+    with Client(base_url=two.url, alt_base_url=two.alt_url, api_key=two.key) as client:
+        reply = client.send(compose(endpoint, "Why is the sky blue?", stream=stream))
+    assert reply.complete
+    assert reply.text
+
+
+def test_a_client_with_the_addresses_swapped_is_told(two: Server, endpoint: str) -> None:
+    """The typed error says at which address the endpoint is served."""
+    with Client(base_url=two.alt_url, alt_base_url=two.url, api_key=two.key) as client:
+        address = "alternative" if ENDPOINTS[endpoint].alt else "first"
+        with pytest.raises(NotFoundError, match=f"{PATHS[endpoint]} is served at the {address} address"):
+            client.send(compose(endpoint, "Why is the sky blue?"))
+
+
+def test_an_endpoint_at_the_wrong_address_is_404_in_its_own_shape(two: Server, endpoint: str) -> None:
+    """The error body is the endpoint's; at its own address the same request is answered."""
+    wrong = {two.url, two.alt_url} - {own(two, endpoint)}
+    answer = posted(two, wrong.pop(), endpoint)
+    assert answer.status_code == 404
+    error = error_of(endpoint, answer.json())
+    assert error["type"] == "invalid_request_error"
+    assert posted(two, own(two, endpoint), endpoint).status_code == 200
+
+
+def test_stored_responses_are_where_responses_are_made(two: Server) -> None:
+    """Retrieved at the alternative address; at the first there is no such path."""
+    made = posted(two, two.alt_url, "responses").json()["id"]
+    headers = {"authorization": f"Bearer {two.key}"}
+    found = {url: httpx.get(f"{url}/v1/responses/{made}", headers=headers) for url in (two.url, two.alt_url)}
+    assert found[two.alt_url].json()["id"] == made
+    assert found[two.url].status_code == 404
+    assert "alternative address" in error_of("responses", found[two.url].json())["message"]
+
+
+def test_each_address_describes_what_it_serves(two: Server) -> None:
+    """Both are healthy, and `/openapi.json` lists exactly the endpoints that are there."""
+    for url in (two.url, two.alt_url):
+        assert httpx.get(f"{url}/health").json()["status"] == "ok"
+        described = httpx.get(f"{url}/openapi.json").json()
+        assert set(described["paths"]) == {PATHS[name] for name in ENDPOINTS if own(two, name) == url}
+
+
+def test_limits_hold_across_both() -> None:
+    """A key's allowance is one, wherever it calls."""
+    with serve(time_scale=0, alt_port=0, requests_per_minute=1, burst=2) as limited:
+        answers = [posted(limited, own(limited, name), name).status_code for name in ENDPOINTS]
+    assert answers == [200, 200, 429, 429]
+
+
+def test_without_an_alternative_port_both_addresses_are_one(server: Server) -> None:
+    """All four endpoints on one port, which is also the `alt_url`."""
+    assert server.alt_url == server.url
+    assert {posted(server, server.alt_url, name).status_code for name in ENDPOINTS} == {200}

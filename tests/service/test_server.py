@@ -1,0 +1,149 @@
+"""The service in the foreground: its first line, its ports, its files, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+import httpx
+import psutil
+import pytest
+
+from famnb.endpoints import ENDPOINTS
+from famnb.errors import ConnectError
+from famnb.service import Server, serve
+from tests.support.service_requests import PATHS, minimal_body
+
+
+def python(code: str) -> subprocess.Popen[str]:
+    """A process of its own that runs some code."""
+    return subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def answers(server: Server | dict[str, object]) -> bool:
+    url = server["url"] if isinstance(server, dict) else server.url
+    try:
+        return httpx.get(f"{url}/health").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="another process's limits are told by Linux alone")
+def test_it_has_as_many_files_as_the_system_allows() -> None:
+    """Each caller is one, and what a shell allows by default would be too few for a thousand of them."""
+    code = (
+        "import psutil, resource as r, famnb.service as s\n"
+        "most = r.getrlimit(r.RLIMIT_NOFILE)[1]\n"
+        "r.setrlimit(r.RLIMIT_NOFILE, (256, most))\n"
+        "with s.serve() as server: print(psutil.Process(server.pid).rlimit(r.RLIMIT_NOFILE) == (most, most))"
+    )
+    out, error = python(code).communicate(timeout=60)
+    assert (out.strip(), error) == ("True", "")
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_run_prints_one_line_and_ends_on_a_signal(sent: signal.Signals) -> None:
+    """In the foreground: one JSON line once it accepts connections, then silence; a signal ends it, streams or not."""
+    code = "from famnb.service import run\nrun(time_scale=1.0, key='some-key')"
+    process = python(code)
+    assert process.stdout is not None
+    line = json.loads(process.stdout.readline())
+    assert set(line) == {"url", "key", "pid", "alt_url"}
+    assert (line["key"], line["pid"]) == ("some-key", process.pid)
+    opened = threading.Event()
+
+    def listen() -> None:
+        body = minimal_body("web", "count to 99999", stream=True)
+        headers = {"authorization": "Bearer some-key"}
+        try:
+            with httpx.stream("POST", line["url"] + PATHS["web"], json=body, headers=headers) as stream:
+                for _ in stream.iter_bytes():
+                    opened.set()
+        except httpx.TransportError:
+            pass
+
+    listener = threading.Thread(target=listen)
+    listener.start()
+    assert opened.wait(20)
+    process.send_signal(sent)
+    out, error = process.communicate(timeout=20)
+    listener.join()
+    assert (out, "Traceback" in error) == ("", False)
+    assert process.returncode in (0, -sent)
+
+
+def test_run_goes_on_when_its_input_ends() -> None:
+    """Only a child watches its input; in the foreground the service goes on without one."""
+    process = python("from famnb.service import run\nrun()")
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.close()
+    process.stdin = None
+    line = json.loads(process.stdout.readline())
+    assert answers(line)
+    process.terminate()
+    process.communicate(timeout=20)
+
+
+def test_it_listens_where_it_is_told_and_says_how_to_reach_it() -> None:
+    """The address of a service that listens everywhere is one that can be called."""
+    with serve(host="0.0.0.0") as server:
+        assert server.url.startswith("http://127.0.0.1:")
+        assert answers(server)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with serve(port=port) as server:
+        assert server.url == f"http://127.0.0.1:{port}"
+
+
+def own(server: Server, endpoint: str) -> str:
+    """The address at which the document has an endpoint."""
+    return server.alt_url if ENDPOINTS[endpoint].alt else server.url
+
+
+def test_one_process_listens_at_both_and_ends_for_both() -> None:
+    """Its two sockets belong to one process; `close` ends the open stream at each and frees both ports."""
+    with serve(alt_port=0) as server:
+        ports = sorted(int(url.rpartition(":")[2]) for url in (server.url, server.alt_url))
+        listening = psutil.Process(server.pid).net_connections("tcp")
+        assert sorted(each.laddr.port for each in listening if each.status == psutil.CONN_LISTEN) == ports
+        client = httpx.Client(headers={"authorization": f"Bearer {server.key}"})
+        streams = []
+        for name in ("chat", "messages"):
+            body = minimal_body(name, "count to 9999", stream=True)
+            request = client.build_request("POST", own(server, name) + PATHS[name], json=body)
+            streams.append(client.send(request, stream=True).iter_bytes())
+            next(streams[-1])
+    assert not psutil.pid_exists(server.pid)
+    for port in ports:
+        with socket.socket() as probe:
+            assert probe.connect_ex(("127.0.0.1", port)) != 0
+    client.close()
+
+
+def test_a_taken_alternative_port_is_said() -> None:
+    """As for the first port."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ConnectError, match=rf"cannot listen at 127\.0\.0\.1 port {port} .*choose"):
+            serve(alt_port=port)
+
+
+def test_the_command_line_says_both_addresses() -> None:
+    """`famnb serve --alt-port 0` names them in its first line."""
+    command = [sys.executable, "-m", "famnb", "serve", "--alt-port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        try:
+            assert child.stdout is not None
+            line = json.loads(child.stdout.readline())
+            assert line["url"] != line["alt_url"]
+            assert httpx.get(f"{line['alt_url']}/health").status_code == 200
+        finally:
+            child.terminate()

@@ -1,0 +1,52 @@
+"""Options: what is wrong with one is said before anything starts."""
+
+from __future__ import annotations
+
+import math
+
+import psutil
+import pytest
+
+from famnb.errors import ConnectError, CredentialError, InvalidRequest
+from famnb.service import serve
+
+
+@pytest.mark.parametrize("key", ["", "two words", "line\n", "schlüssel", ["good", "not good"]])
+def test_a_malformed_key_is_refused_without_being_shown(key: str | list[str]) -> None:
+    """The refusal comes before anything starts."""
+    with pytest.raises(CredentialError) as refused:
+        serve(key=key)
+    assert "words" not in str(refused.value)
+    assert "schlüssel" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"time_scale": -1.0},
+        {"time_scale": math.nan},
+        {"requests_per_minute": math.nan},
+        {"requests_per_minute": math.inf},
+        {"burst": 0, "requests_per_minute": 1},
+        {"concurrency": -1},
+        {"fault": "fire"},
+    ],
+)
+def test_a_wrong_option_is_refused(options: dict[str, object]) -> None:
+    """In words, and with nothing left running."""
+    before = {child.pid for child in psutil.Process().children()}
+    with pytest.raises((InvalidRequest, ConnectError), match=r"expected"):
+        serve(**options)
+    assert {child.pid for child in psutil.Process().children()} <= before
+
+
+def test_a_burst_of_no_allowance_is_refused() -> None:
+    """It would limit nothing, which nobody means."""
+    with pytest.raises(InvalidRequest, match="requests_per_minute"):
+        serve(burst=5)
+
+
+def test_an_option_that_does_not_exist_is_a_type_error() -> None:
+    """As with any function."""
+    with pytest.raises(TypeError, match="speed"):
+        serve(speed=1)
