@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import json
 import socket
 import time
@@ -10,6 +12,9 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+import uvicorn
+from starlette.applications import Starlette
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from famnb.service import Server, serve
 from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body
@@ -269,3 +274,23 @@ def test_a_body_is_called_for_only_once_the_key_is_known(server: Server) -> None
         assert rest(connection).startswith(b"HTTP/1.1 200 OK")
     wrong = post(server, "web", "expect: 100-continue", "connection: close", key="wrong")
     assert raw(server, wrong.partition(b"{")[0]).startswith(b"HTTP/1.1 401")
+
+
+def test_uvicorn_has_what_this_protocol_builds_on() -> None:
+    """None of it is documented: a version of uvicorn that lacks a part is found here, not in a connection."""
+    server = uvicorn.Server(uvicorn.Config(Starlette(), log_config=None))
+    loop = asyncio.new_event_loop()
+    protocol = HttpToolsProtocol(server.config, server.server_state, {}, _loop=loop)
+    loop.close()
+    attributes = {"cycle", "headers", "loop", "parser", "pipeline", "scope", "server_state", "transport"}
+    assert attributes <= vars(protocol).keys()
+    methods = ["_unset_keepalive_if_required", "connection_lost", "connection_made", "data_received", "on_header"]
+    methods += ["on_headers_complete", "on_message_begin", "on_message_complete", "on_response_complete", "on_url"]
+    assert all(callable(getattr(HttpToolsProtocol, name)) for name in [*methods, "send_400_response"])
+    protocol.on_message_begin()
+    assert (protocol.url, protocol.headers, protocol.scope["state"]) == (b"", [], {})
+    cycle = RequestResponseCycle(**dict.fromkeys(inspect.signature(RequestResponseCycle).parameters))
+    flags = (cycle.disconnected, cycle.response_started, cycle.chunked_encoding, cycle.expected_content_length)
+    assert flags == (False, False, None, 0)
+    assert hasattr(cycle, "message_event")
+    assert (server.server_state.tasks, server.server_state.default_headers, server.should_exit) == (set(), [], False)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import psutil
 import pytest
 
@@ -305,3 +306,14 @@ def test_a_read_only_file_is_refused_at_the_start(file: Path) -> None:
     file.chmod(0o400)
     with pytest.raises(InvalidRequest, match="ermission"):
         SqliteStore(file)
+
+
+def test_turns_have_the_names_in_a_file_that_older_files_have() -> None:
+    """A conversation stored by an earlier version is read, tool calls and their results included."""
+    old = [
+        {"role": "assistant", "text": "", "images": [], "calls": [{"id": "c", "name": "f", "arguments": "{}"}]},
+        {"role": "tool", "text": "4", "images": [], "calls": [], "answers": "c"},
+    ]
+    turns = msgspec.convert(old, tuple[PromptTurn, ...])
+    assert (turns[0].tool_calls[0].name, turns[1].tool_call_id) == ("f", "c")
+    assert [set(turn) for turn in msgspec.to_builtins(turns)] == [{"role", "text", "images", "calls", "answers"}] * 2
