@@ -25,22 +25,22 @@ def authenticate(headers: Headers, keys: Sequence[str], *, key_header: str | Non
     if not values and key_header is not None:
         values = [f"Bearer {key}" for key in headers.getlist(key_header)]
     if not values:
-        raise _unauthorized("no API key: send the header `Authorization: Bearer <API_KEY>`")
+        raise _unauthorized_error("no API key: send the header `Authorization: Bearer <API_KEY>`")
     if len(values) > 1:
-        raise _unauthorized("the API key is given more than once: send one `Authorization` header")
+        raise _unauthorized_error("the API key is given more than once: send one `Authorization` header")
     scheme, _, token = values[0].partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
-        raise _unauthorized("the header `Authorization` holds no key: send `Authorization: Bearer <API_KEY>`")
+        raise _unauthorized_error("the header `Authorization` holds no key: send `Authorization: Bearer <API_KEY>`")
     # starlette decodes headers as latin-1; encoding back gives the bytes that were sent.
     token_bytes = token.strip().encode("latin-1")
     # Every key is compared, each in constant time, so that the time taken does not tell which one came close.
     matches = [key for key in keys if hmac.compare_digest(token_bytes, key.encode())]
     if not matches:
-        raise _unauthorized("the API key is not valid for this service")
+        raise _unauthorized_error("the API key is not valid for this service")
     return matches[0]
 
 
-def _unauthorized(message: str) -> ServiceError:
+def _unauthorized_error(message: str) -> ServiceError:
     return ServiceError(401, message, headers={"www-authenticate": "Bearer"})
 
 
