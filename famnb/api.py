@@ -13,11 +13,12 @@ from urllib.parse import urlsplit
 
 from famnb import service
 from famnb.client.auth import Credential
-from famnb.client.client import CONNECTIONS, BaseClient, BlockingClient, Viewer
+from famnb.client.client import BaseClient, BlockingClient, Viewer
 from famnb.client.config import Deadlines
 from famnb.client.conversation import AsyncConversation
 from famnb.client.replay import Replay, Replays
 from famnb.client.retry import Retries
+from famnb.client.transport import MAX_CONNECTIONS
 from famnb.errors import CredentialError
 from famnb.record import Ledger
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL, announce
@@ -47,7 +48,7 @@ class Client(BlockingClient):
         ledger: Ledger | Path | str | None = None,
         retries: Retries | None = None,
         deadlines: Deadlines | None = None,
-        connections: int = CONNECTIONS,
+        connections: int = MAX_CONNECTIONS,
         replay: Replay | None = None,
         replay_speed: float | None = None,
     ) -> None:
@@ -79,7 +80,7 @@ class AsyncClient(BaseClient):
         ledger: Ledger | Path | str | None = None,
         retries: Retries | None = None,
         deadlines: Deadlines | None = None,
-        connections: int = CONNECTIONS,
+        connections: int = MAX_CONNECTIONS,
         replay: Replay | None = None,
         replay_speed: float | None = None,
     ) -> None:

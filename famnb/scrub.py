@@ -139,7 +139,7 @@ def _cleaned(members: Sequence[_String], keys: Mapping[str, str]) -> tuple[list[
     # What is masked may bring out another key beside it, seldom; so it is looked at until there is none.
     for _ in range(PASSES):
         joint = "\n" if "traceback" in place else ""
-        keys_here = secret_patterns.found(joint.join(values), keys)
+        keys_here = secret_patterns.find_keys(joint.join(values), keys)
         if not keys_here:
             break
         found += [(kind, sum(end - start for start, end in spans)) for kind, spans in keys_here]

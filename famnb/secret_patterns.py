@@ -1,4 +1,4 @@
-"""What a key looks like in a text: the environment's own, and well-known shapes; where keys stand is others' matter."""
+"""How API keys are recognised in a text: those of the environment, and well-known shapes. Imports nothing of famnb."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from typing import TypeAlias
 Span: TypeAlias = tuple[int, int]
 
 MASK = "[key]"
-SHORTEST = 8
+MIN_KEY_LENGTH = 8
 """A key shorter than this may be a word of ordinary text, so it is masked nowhere."""
 _ENTITIES = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
 
+# Colours of a traceback stand inside a key as well as around it.
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
-_BREAK = re.compile(rf"{_ANSI.pattern}|[\r\n]+")
+_LINE_BREAK = re.compile(rf"{_ANSI.pattern}|[\r\n]+")
 _SECRET_NAME = re.compile(r"(?:API_?KEY|SERVICE_KEY|_TOKEN|_SECRET)$")
 _RANDOM = r"(?=[^\s\"'\\]{20}|[^\s\"'\\]*[0-9])"
 """What tells a key from a word that stands for one: it is long, or has a digit in it."""
@@ -43,68 +44,73 @@ _COMPILED = {name: re.compile(shape) for name, shape in _SHAPES.items()}
 
 def known_keys() -> dict[str, str]:
     """The keys in the environment, each with the variable it is from: FAM_API_KEY, and every other so named."""
-    found: dict[str, str] = {}
+    keys: dict[str, str] = {}
     for name, value in sorted(os.environ.items()):
         if _SECRET_NAME.search(name.upper()):
-            found |= {key: name for key in value.split() if len(key) >= SHORTEST}
-    return found
+            keys |= {key: name for key in value.split() if len(key) >= MIN_KEY_LENGTH}
+    return keys
 
 
-def found(text: str, keys: Mapping[str, str]) -> list[tuple[str, list[Span]]]:
-    """Every key in a text: its kind, and the stretches it has there, several where line ends or colours cut it."""
-    all_found: list[tuple[str, list[Span]]] = []
-    taken: set[int] = set()
-    plain, whole = _View(text, _ANSI), _View(text, _BREAK)
+def find_keys(text: str, keys: Mapping[str, str]) -> list[tuple[str, list[Span]]]:
+    """Every key in a text: its kind, and its spans there, several where line ends or colours cut it.
+
+    `keys` are known ones, each with its kind; the well-known shapes are found besides.
+    """
+    results: list[tuple[str, list[Span]]] = []
+    covered: set[int] = set()
+    # A known key is recognised across line ends too, a shape only across colours.
+    plain, joined = _CutText(text, _ANSI), _CutText(text, _LINE_BREAK)
     matches = [
-        (keys[key], whole, match.span())
+        (keys[key], joined, match.span())
+        # The longest first: one key may be the beginning of another.
         for key in sorted(keys, key=len, reverse=True)
-        for match in re.finditer(key_pattern(key), whole.text)
+        for match in re.finditer(key_pattern(key), joined.text)
     ]
     matches += [
         (name, plain, match.span(match.lastindex or 0))
         for name, shape in _COMPILED.items()
         for match in shape.finditer(plain.text)
     ]
-    for name, view, span in matches:
-        spans = view.spans(*span)
-        places = {place for start, end in spans for place in range(start, end)}
-        if places.isdisjoint(taken) and text[spans[0][0] : spans[-1][1]] != MASK:
-            taken |= places
-            all_found.append((name, spans))
-    return all_found
+    for name, cut_text, span in matches:
+        spans = cut_text.spans(*span)
+        indices = {index for start, end in spans for index in range(start, end)}
+        if indices.isdisjoint(covered) and text[spans[0][0] : spans[-1][1]] != MASK:
+            covered |= indices
+            results.append((name, spans))
+    return results
 
 
-class _View:
-    """A text without what `cut` matches, and the way back from its places to the text's."""
+class _CutText:
+    """A text without what `cut` matches; `spans` leads back to the places in the whole text."""
 
     def __init__(self, text: str, cut: re.Pattern[str]) -> None:
-        kept, at = [], 0
+        kept, position = [], 0
         for match in cut.finditer(text):
-            kept.append((at, match.start()))
-            at = match.end()
-        self._kept = [(start, end) for start, end in [*kept, (at, len(text))] if start < end]
+            kept.append((position, match.start()))
+            position = match.end()
+        self._kept = [(start, end) for start, end in [*kept, (position, len(text))] if start < end]
         self._starts = [0, *itertools.accumulate(end - start for start, end in self._kept)]
         self.text = "".join(text[start:end] for start, end in self._kept)
 
     def spans(self, start: int, end: int) -> list[Span]:
-        """The stretches of the text that a stretch of the view stands for."""
-        found: list[Span] = []
+        """The spans of the whole text that one span of the cut text stands for."""
+        spans: list[Span] = []
         number = bisect.bisect_right(self._starts, start) - 1
         while start < end:
             shift = self._kept[number][0] - self._starts[number]
             stop = min(end, self._starts[number + 1])
-            found.append((start + shift, stop + shift))
+            spans.append((start + shift, stop + shift))
             start, number = stop, number + 1
-        return found
+        return spans
 
 
 def key_pattern(key: str) -> str:
-    """A pattern for a key as others may write it: plain, or its signs escaped as in JSON, HTML or an address."""
-    return "".join(map(_sign, key))
+    """A pattern for a key as others may write it: plain, or its punctuation escaped as in JSON, HTML or an address."""
+    return "".join(map(_character_pattern, key))
 
 
-def _sign(character: str) -> str:
-    """A pattern for one character; letters, digits and the signs of an address stand for themselves."""
+def _character_pattern(character: str) -> str:
+    """A pattern for one character; letters, digits and `-._~`, which nothing escapes, stand for themselves."""
     if character.isalnum() or character in "-._~":
         return re.escape(character)
     code, name = ord(character), _ENTITIES.get(character, "")

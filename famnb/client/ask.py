@@ -1,13 +1,12 @@
-"""Rounds of tool calls: the model calls functions, they run, and it is told what they returned, until it answers.
+"""What `ask` does: composes a request, runs the tools that the model calls, reads the answer by a schema.
 
 request ── reply ──┬── no calls, or nobody to run them ── the reply
                    └── calls ── (approved) ── run ── request + reply + results ── next round
 
-MERGED: What takes several calls, as steps that a blocking or an awaiting client carries out; it decides none of them.
+Written once, as a generator of steps that a blocking or an awaiting client carries out:
 
-generator ── Send, Perform ──► driven │ adriven
+generator ── Send, Perform ──► run_steps │ arun_steps
           ◄── reply, value, or the error raised ──┘
-MERGED: One question up to its reply: composed, its tools run, its answer read by a schema; sending is left to others.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from typing import Any, TypeAlias
 import pydantic
 import pydantic_core
 
-from famnb.client.exchange import labelled
+from famnb.client.exchange import normalize_labels
 from famnb.endpoints import compose, endpoint_able_to
 from famnb.errors import FamnbError, Interrupted, InvalidRequest, ParseError
 from famnb.reply import Block, Reply
@@ -38,96 +37,97 @@ from famnb.validation import check_integer
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Send:
-    """A request is sent and its reply is waited for, on show where a client shows its streams."""
+    """A step: send a request and wait for its reply, in view where a client shows its streams."""
 
     request: Request
     labels: Mapping[str, str]
     rounds: tuple[Any, ...] = ()
-    """The rounds of tool calls before it (`rounds.Round`), each with its results."""
+    """The rounds of tool calls before it (`Round`), each with its results."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Perform:
-    """Somebody's function is called; what it returns is awaited if it can be."""
+    """A step: call a user's function; what it returns is awaited if it can be."""
 
     work: Callable[[], Any]
-    aside: bool = False
+    is_slow: bool = False
     """Whether it may take long, and so must not hold up an event loop."""
 
 
 Steps: TypeAlias = Generator[Send | Perform, Any, Reply]
 
 
-def driven(steps: Steps, send: Callable[[Send], Reply]) -> Reply:
+def run_steps(steps: Steps, send: Callable[[Send], Reply]) -> Reply:
     """Carry out the steps one after another, blocking."""
-    answer: Any = None
+    value: Any = None
     failure: BaseException | None = None
     while True:
         try:
-            step = steps.send(answer) if failure is None else steps.throw(failure)
-        except StopIteration as over:
-            return _reply(over)
-        answer = failure = None
+            step = steps.send(value) if failure is None else steps.throw(failure)
+        except StopIteration as end:
+            return _get_reply(end)
+        value = failure = None
         try:
-            answer = send(step) if isinstance(step, Send) else _performed(step)
+            value = send(step) if isinstance(step, Send) else _perform(step)
         except BaseException as error:  # the steps decide what an interrupt leaves behind
             failure = error
 
 
-async def adriven(steps: Steps, send: Callable[[Send], Awaitable[Reply]]) -> Reply:
+async def arun_steps(steps: Steps, send: Callable[[Send], Awaitable[Reply]]) -> Reply:
     """Carry out the steps one after another, awaiting."""
-    answer: Any = None
+    value: Any = None
     failure: BaseException | None = None
     while True:
         try:
-            step = steps.send(answer) if failure is None else steps.throw(failure)
-        except StopIteration as over:
-            return _reply(over)
-        answer = failure = None
+            step = steps.send(value) if failure is None else steps.throw(failure)
+        except StopIteration as end:
+            return _get_reply(end)
+        value = failure = None
         try:
-            answer = await (send(step) if isinstance(step, Send) else _awaited(step))
+            value = await (send(step) if isinstance(step, Send) else _aperform(step))
         except BaseException as error:
             failure = error
 
 
-def _reply(over: StopIteration) -> Reply:
-    reply: Reply = over.value
+def _get_reply(end: StopIteration) -> Reply:
+    reply: Reply = end.value
     return reply
 
 
-def _performed(step: Perform) -> Any:
-    made = step.work()
-    if not inspect.isawaitable(made):
-        return made
+def _perform(step: Perform) -> Any:
+    value = step.work()
+    if not inspect.isawaitable(value):
+        return value
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(_value(made))
-    # In a notebook a loop runs already, and it waits for this very cell.
-    with concurrent.futures.ThreadPoolExecutor(1) as beside:
-        return beside.submit(contextvars.copy_context().run, asyncio.run, _value(made)).result()
+        return asyncio.run(_await(value))
+    # In a notebook a loop runs already, and it waits for this very cell; so another thread gets a loop of its own.
+    with concurrent.futures.ThreadPoolExecutor(1) as executor:
+        return executor.submit(contextvars.copy_context().run, asyncio.run, _await(value)).result()
 
 
-async def _awaited(step: Perform) -> Any:
-    made = await asyncio.to_thread(step.work) if step.aside else step.work()
-    return await made if inspect.isawaitable(made) else made
+async def _aperform(step: Perform) -> Any:
+    value = await asyncio.to_thread(step.work) if step.is_slow else step.work()
+    return await value if inspect.isawaitable(value) else value
 
 
-async def _value(made: Awaitable[Any]) -> Any:
-    return await made
+async def _await(value: Awaitable[Any]) -> Any:
+    # asyncio.run takes coroutines alone, not every awaitable.
+    return await value
 
 
 Approve: TypeAlias = Callable[[Block], Any]
 """Asked before each call: True has it run; anything else declines it, a text is told to the model as the reason."""
-GivenTools: TypeAlias = Sequence[Any] | None
+ToolsArgument: TypeAlias = Sequence[Any] | None
 """Python functions, `famnb.tool`s, and tools as the request has them."""
-MOST_ROUNDS = 8
-"""How many rounds of tool calls run unless said otherwise."""
+MAX_ROUNDS = 8
+"""How many rounds of tool calls run by default: enough for a few look-ups, few enough to notice a model in a loop."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What came of one call."""
+    """The result of one tool call."""
 
     call: Block
     """The model's call: `name`, `arguments`, `id`."""
@@ -154,23 +154,25 @@ class Tools:
     functions: Mapping[str, FunctionTool]
     auto: bool = False
     approve: Approve | None = None
-    max_rounds: int = MOST_ROUNDS
-    ran: Callable[[Result], object] | None = None
-    """Told each result at once, before the round is over."""
+    max_rounds: int = MAX_ROUNDS
+    on_result: Callable[[Result], object] | None = None
+    """Called with each result at once, before the round is over."""
 
     @classmethod
-    def among(cls, tools: Any, **options: Any) -> Tools:
-        """Those of a request's `tools` that are Python functions; raises InvalidRequest."""
-        given = tools if isinstance(tools, list | tuple) else ()
-        functions = [as_tool(each) for each in given if callable(each)]
-        names = [each.name for each in functions]
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise InvalidRequest(f"tools: two functions are named {twice[0]!r}; rename one with @famnb.tool(name=...)")
-        made = cls(dict(zip(names, functions, strict=True)), **options)
-        check_integer("max_rounds", made.max_rounds, minimum=1)
-        if (made.auto or made.approve) and not functions:
+    def from_argument(cls, tools: Any, **options: Any) -> Tools:
+        """Those of a request's `tools` that are Python functions. Raises InvalidRequest for any that cannot be one."""
+        items = tools if isinstance(tools, list | tuple) else ()
+        functions = [as_tool(item) for item in items if callable(item)]
+        names = [function.name for function in functions]
+        if duplicates := [name for name in names if names.count(name) > 1]:
+            raise InvalidRequest(
+                f"tools: two functions are named {duplicates[0]!r}; rename one with @famnb.tool(name=...)"
+            )
+        instance = cls(dict(zip(names, functions, strict=True)), **options)
+        check_integer("max_rounds", instance.max_rounds, minimum=1)
+        if (instance.auto or instance.approve) and not functions:
             raise InvalidRequest("auto, approve: there is no function to run; give Python functions as tools=[...]")
-        return made
+        return instance
 
     @property
     def run(self) -> bool:
@@ -183,9 +185,9 @@ def rounds(request: Request, labels: Mapping[str, str], tools: Tools) -> Steps:
     loop = {"loop": secrets.token_hex(6)} if tools.functions else {}
     past: tuple[Round, ...] = ()
     while True:
-        place = {**loop, "round": str(len(past) + 1)} if loop else {}
+        round_labels = {**loop, "round": str(len(past) + 1)} if loop else {}
         try:
-            reply: Reply = yield Send(request, {**labels, **place}, past)
+            reply: Reply = yield Send(request, {**labels, **round_labels}, past)
         except (FamnbError, Interrupted) as failure:
             if failure.reply is not None:
                 failure.reply = dataclasses.replace(failure.reply, rounds=past)
@@ -194,11 +196,11 @@ def rounds(request: Request, labels: Mapping[str, str], tools: Tools) -> Steps:
         if not reply.tool_calls or not tools.run or reply.status == "cancelled":
             return reply
         if len(past) == tools.max_rounds:
-            said = f"the model still calls tools after {len(past)} rounds (max_rounds); its last calls were not run"
-            warnings.warn(said, stacklevel=2)
-            return dataclasses.replace(reply, warnings=(*reply.warnings, said))
+            warning = f"the model still calls tools after {len(past)} rounds (max_rounds); its last calls were not run"
+            warnings.warn(warning, stacklevel=2)
+            return dataclasses.replace(reply, warnings=(*reply.warnings, warning))
         try:
-            results = yield from _results(reply.tool_calls, tools)
+            results = yield from _run_calls(reply.tool_calls, tools)
         except KeyboardInterrupt:
             interrupted = Interrupted("a tool was running; the reply that called it is kept")
             interrupted.reply = reply
@@ -207,19 +209,19 @@ def rounds(request: Request, labels: Mapping[str, str], tools: Tools) -> Steps:
         request = request.with_tool_results(reply, [result.content for result in results])
 
 
-def _results(calls: Sequence[Block], tools: Tools) -> Generator[Perform, Any, tuple[Result, ...]]:
+def _run_calls(calls: Sequence[Block], tools: Tools) -> Generator[Perform, Any, tuple[Result, ...]]:
     """Run calls, in their order."""
-    made: list[Result] = []
+    results: list[Result] = []
     for call in calls:
-        result = yield from _result(call, tools)
-        made.append(result)
-        if tools.ran is not None:
-            yield Perform(functools.partial(tools.ran, result))
-    return tuple(made)
+        result = yield from _run_call(call, tools)
+        results.append(result)
+        if tools.on_result is not None:
+            yield Perform(functools.partial(tools.on_result, result))
+    return tuple(results)
 
 
-def _result(call: Block, tools: Tools) -> Generator[Perform, Any, Result]:
-    """Run one call; whatever goes wrong in it is told to the model, which can do better."""
+def _run_call(call: Block, tools: Tools) -> Generator[Perform, Any, Result]:
+    """Run one call; whatever goes wrong in it becomes a result for the model, which can do better next."""
     function = tools.functions.get(call.name)
     if function is None:
         known = ", ".join(tools.functions)
@@ -234,14 +236,14 @@ def _result(call: Block, tools: Tools) -> Generator[Perform, Any, Result]:
             reason = f": {verdict}" if verdict else ""
             return _failure(call, PermissionError(f"the user declined this call{reason}"))
     try:
-        value = yield Perform(functools.partial(function, **arguments), aside=True)
+        value = yield Perform(functools.partial(function, **arguments), is_slow=True)
         return Result(call=call, content=_content(value), value=value)
     except Exception as error:  # whatever a user's function raises
         return _failure(call, error, f"{type(error).__name__}: {error}")
 
 
-def _failure(call: Block, error: Exception, words: str = "") -> Result:
-    return Result(call=call, content=_failed(words or str(error)), error=error)
+def _failure(call: Block, error: Exception, message: str = "") -> Result:
+    return Result(call=call, content=_failure_json(message or str(error)), error=error)
 
 
 def _content(value: Any) -> str:
@@ -250,8 +252,8 @@ def _content(value: Any) -> str:
     return pydantic_core.to_json(value, fallback=str, inf_nan_mode="constants").decode()
 
 
-def _failed(words: str) -> str:
-    return pydantic_core.to_json({"error": words}).decode()
+def _failure_json(message: str) -> str:
+    return pydantic_core.to_json({"error": message}).decode()
 
 
 def ask(
@@ -265,19 +267,19 @@ def ask(
     options: Mapping[str, Any],
     **fields: Any,
 ) -> Steps:
-    """The steps of `Client.ask`; what cannot be sent is said at once, what the endpoint cannot carry is a warning."""
-    able = Tools.among(tools, **options)
-    name = endpoint or endpoint_able_to(model, tools=bool(able.functions), schema=schema is not None).name
+    """The steps of `Client.ask`. Raises InvalidRequest at once; what the endpoint cannot carry is a warning."""
+    runnable = Tools.from_argument(tools, **options)
+    name = endpoint or endpoint_able_to(model, tools=bool(runnable.functions), schema=schema is not None).name
     if tools is not None:
         fields["tools"] = tools
     request = compose(name, prompt, model=model, schema=schema, **fields)
     for loss in request.losses:
         warnings.warn(loss, stacklevel=3)
-    return _steps(request, labelled(labels or {}), able, schema)
+    return _ask_steps(request, normalize_labels(labels or {}), runnable, schema)
 
 
-def parsed(reply: Reply, schema: Any) -> Reply:
-    """The reply with `parsed`, an instance of the schema; raises ParseError when its answer is none.
+def parse_reply(reply: Reply, schema: Any) -> Reply:
+    """The reply with `parsed`, an instance of the schema. Raises ParseError if its answer is none.
 
     A reply that was stopped, or that calls tools, is returned as it is.
     """
@@ -285,25 +287,27 @@ def parsed(reply: Reply, schema: Any) -> Reply:
         return reply
     refusal = "".join(block.text for block in reply.blocks if block.kind == "refusal")
     if refusal or reply.finish_reason == "content_filter":
-        raise _unparsed(reply, "refused", f"the model refused: {refusal[:200] or 'the answer was filtered'}")
+        raise _parse_error(reply, "refused", f"the model refused: {refusal[:200] or 'the answer was filtered'}")
     if reply.status == "incomplete" or reply.finish_reason == "length":
         cap = getattr(reply.request, "cap", "the token cap")
-        raise _unparsed(reply, "incomplete", f"the answer was cut short; give more than it needs as {cap}")
+        raise _parse_error(reply, "incomplete", f"the answer was cut short; give more than it needs as {cap}")
     try:
         instance = structured_output.read(reply.text, schema)
     except pydantic.ValidationError as error:
-        faults = [f"{where(each['loc']) or 'the answer'}: {expected(each)}" for each in error.errors(include_url=False)]
+        faults = [
+            f"{where(fault['loc']) or 'the answer'}: {expected(fault)}" for fault in error.errors(include_url=False)
+        ]
         name = getattr(schema, "__name__", schema)
-        raise _unparsed(reply, "invalid", f"the answer is no {name}: {'; '.join(faults)}") from None
+        raise _parse_error(reply, "invalid", f"the answer is no {name}: {'; '.join(faults)}") from None
     return dataclasses.replace(reply, parsed=instance)
 
 
-def _steps(request: Request, labels: Mapping[str, str], tools: Tools, schema: Any) -> Steps:
+def _ask_steps(request: Request, labels: Mapping[str, str], tools: Tools, schema: Any) -> Steps:
     reply = yield from rounds(request, labels, tools)
-    return parsed(reply, schema)
+    return parse_reply(reply, schema)
 
 
-def _unparsed(reply: Reply, reason: Any, words: str) -> ParseError:
-    error = ParseError(words, reason=reason, partial=structured_output.growing(reply.text))
+def _parse_error(reply: Reply, reason: Any, message: str) -> ParseError:
+    error = ParseError(message, reason=reason, partial=structured_output.growing(reply.text))
     error.reply = reply
     return error

@@ -1,7 +1,4 @@
-"""The clients, blocking and awaited: what users hold; starting and awaiting a call is the caller's.
-
-MERGED: What both clients have in common: how a call is started, shown and awaited; carrying it is the engine's.
-"""
+"""BaseClient, what all clients have in common, and BlockingClient; the public Client and AsyncClient are in `api`."""
 
 from __future__ import annotations
 
@@ -14,19 +11,17 @@ from typing import Any, NoReturn, Self
 
 from famnb import endpoints
 from famnb.client import ask
-from famnb.client import ask as asking
-from famnb.client.ask import MOST_ROUNDS, Approve, GivenTools, Send, adriven, driven
+from famnb.client.ask import MAX_ROUNDS, Approve, Send, ToolsArgument, arun_steps, run_steps
 from famnb.client.auth import Credential
-from famnb.client.batch import FanOut, Gates
-from famnb.client.config import Addresses, Deadlines
+from famnb.client.batch import Batch, ServiceLimiters
+from famnb.client.config import Addresses, Clock, Deadlines
 from famnb.client.conversation import AsyncConversation, Conversation
 from famnb.client.engine import CallEngine
-from famnb.client.exchange import Exchange, Recorder, labelled
-from famnb.client.live_call import LiveCall
+from famnb.client.exchange import Exchange, Recorder, normalize_labels
+from famnb.client.live_call import Stream
 from famnb.client.replay import Replays
 from famnb.client.retry import Retries
-from famnb.client.stream import Stream
-from famnb.client.transport import origin_of
+from famnb.client.transport import MAX_CONNECTIONS, origin_of
 from famnb.endpoints import ENDPOINTS
 from famnb.errors import InvalidRequest
 from famnb.reply import Reply
@@ -35,12 +30,15 @@ from famnb.validation import check_integer
 
 Labels = Mapping[str, str]
 Viewer = Callable[[Stream], contextlib.AbstractContextManager[object]]
-CONNECTIONS = 100
 CONCURRENCY = 16
+"""How many calls of `send_many` run at once by default."""
 
 
 class BaseClient:
-    """What the clients have in common: how a call is started, and every way to await one."""
+    """What the clients have in common: how a call is started, and every way to await one.
+
+    It needs no ledger: `recorder` keeps its calls, if there is one.
+    """
 
     def __init__(
         self,
@@ -51,14 +49,16 @@ class BaseClient:
         recorder: Recorder | None = None,
         retries: Retries | None = None,
         deadlines: Deadlines | None = None,
-        connections: int = CONNECTIONS,
+        connections: int = MAX_CONNECTIONS,
         replays: Replays | None = None,
         viewer: Viewer | None = None,
+        clock: Clock | None = None,
     ) -> None:
         """Addresses and key default to FAM_BASE_URL, FAM_ALT_BASE_URL and FAM_API_KEY.
 
         `connections` is how many connections to one service may be in use at once; further calls wait for one.
         `replays` answers what it can from recorded calls, `viewer` shows a stream while `ask` waits for it.
+        `clock` is for tests.
         """
         api_key = Credential.from_argument(api_key)
         api_key.check()
@@ -66,16 +66,18 @@ class BaseClient:
         """How many connections to one service may be in use at once."""
         self.viewer = viewer
         """Shows a stream while `ask` waits for it; may be set at any time."""
-        self._addresses = Addresses.found(base_url, alt_base_url)
+        self._addresses = Addresses.from_arguments(base_url, alt_base_url)
+        self._urls = {endpoint.name: self._addresses.url(endpoint) for endpoint in ENDPOINTS.values()}
         self._engine = CallEngine(
             credential=api_key,
             recorder=recorder,
             retries=retries or Retries(),
             deadlines=deadlines or Deadlines(),
             connections=connections,
+            clock=clock or Clock(),
             replays=replays,
         )
-        # At the end of the process the I/O thread closes what is open.
+        # Not at the end of the process: then the I/O thread closes what is open, in its own order.
         weakref.finalize(self, self._engine.retire).atexit = False
 
     @property
@@ -94,7 +96,7 @@ class BaseClient:
         return self._engine.replays
 
     def settings(self) -> dict[str, Any]:
-        """The arguments that make a caller like this one in another process; without key, recorder and replays."""
+        """The arguments that make a client like this one in another process; without key, recorder and replays."""
         return {
             "base_url": self._addresses.base_url,
             "alt_base_url": self._addresses.alt_base_url,
@@ -105,35 +107,37 @@ class BaseClient:
 
     def base_url(self, endpoint: str) -> str:
         """The address of the service that an endpoint's requests go to, without the endpoint's own path."""
-        at = endpoints.endpoint(endpoint)
-        return self._addresses.url(at).removesuffix(at.path)
+        return self._urls[endpoint].removesuffix(endpoints.endpoint(endpoint).path)
 
     def exchange(self, request: Request, *, labels: Labels | None = None) -> Exchange:
         """A call that is about to be made, as it is recorded: where to, its labels, and how its secrets are hidden."""
-        endpoint = ENDPOINTS[request.endpoint]
         return Exchange(
             request=request,
-            endpoint=endpoint,
-            url=self._addresses.url(endpoint),
-            labels=labelled(labels or {}),
+            endpoint=ENDPOINTS[request.endpoint],
+            url=self._urls[request.endpoint],
+            labels=normalize_labels(labels) if labels else {},
             mask=self._engine.mask,
         )
 
-    def start(self, request: Request, *, labels: Labels | None = None, gates: Gates | None = None) -> Stream:
+    def start(
+        self, request: Request, *, labels: Labels | None = None, limiters: ServiceLimiters | None = None
+    ) -> Stream:
         """Send a request as it is, whole or streamed, and return at once with a handle on the call.
 
-        `gates` are those of a fan-out that it belongs to: then it waits for its turn, longer while a service throttles.
+        With `limiters`, those of a batch, the call waits for its turn, longer while its service is throttling.
         """
-        return self._start(request, labels, gates)
+        _check_request(request)
+        exchange = self.exchange(request, labels=labels)
+        return self._engine.start(exchange, None if limiters is None else limiters[origin_of(exchange.url)])
 
     def stream(self, request: Request, *, labels: Labels | None = None) -> Stream:
         """Send a request as a stream; a context manager, sync and async, that stops the call when it is left early."""
-        _expect(request)
-        return self._start(request if request.streams else request.replace(stream=True), labels, None)
+        _check_request(request)
+        return self.start(request if request.streams else request.replace(stream=True), labels=labels)
 
     async def asend(self, request: Request, *, labels: Labels | None = None) -> Reply:
         """Send a request and await its reply, on any event loop; a cancelled await stops the call."""
-        return await _awaited(self.start(request, labels=labels))
+        return await _await_or_stop(self.start(request, labels=labels))
 
     async def aask(
         self,
@@ -142,10 +146,10 @@ class BaseClient:
         model: str | None = None,
         endpoint: str | None = None,
         schema: Any = None,
-        tools: GivenTools = None,
+        tools: ToolsArgument = None,
         auto: bool = False,
         approve: Approve | None = None,
-        max_rounds: int = MOST_ROUNDS,
+        max_rounds: int = MAX_ROUNDS,
         stream: bool = True,
         labels: Labels | None = None,
         **fields: Any,
@@ -163,7 +167,7 @@ class BaseClient:
             stream=stream,
             **fields,
         )
-        return await adriven(steps, self._asent)
+        return await arun_steps(steps, self._arun_send)
 
     async def asend_many(
         self,
@@ -174,15 +178,15 @@ class BaseClient:
         progress: bool | None = None,
     ) -> list[Reply]:
         """`send_many`, awaited."""
-        return await self._fan_out(requests, concurrency, labels, progress).gathered()
+        return await self._start_batch(requests, concurrency, labels, progress).areplies()
 
     def aconversation(self, endpoint: str | None = None, **settings: Any) -> AsyncConversation:
         """A conversation whose turns are awaited; `settings` are those of `aask`, and hold for every turn."""
-        return AsyncConversation(lambda steps: adriven(steps, self._asent), endpoint, **settings)
+        return AsyncConversation(lambda steps: arun_steps(steps, self._arun_send), endpoint, **settings)
 
     async def aclose(self) -> None:
         """Stop what is running, wait until it is recorded, and close every connection."""
-        await asyncio.wrap_future(self._engine.shut())
+        await asyncio.wrap_future(self._engine.shut_down())
 
     async def __aenter__(self) -> Self:
         return self
@@ -199,38 +203,34 @@ class BaseClient:
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError("a client holds a key and open connections and cannot be pickled or copied: make a new one")
 
-    def _start(self, request: Request, labels: Labels | None, gates: Gates | None) -> Stream:
-        _expect(request)
-        exchange = self.exchange(request, labels=labels)
-        gate = None if gates is None else gates[origin_of(exchange.url)]
-        return self._engine.start(LiveCall(exchange=exchange, body=request.body_json(), gate=gate))
-
-    def _fan_out(
+    def _start_batch(
         self, requests: Iterable[Request], concurrency: int, labels: Labels | None, progress: bool | None
-    ) -> FanOut:
-        gates, requests = Gates(concurrency), list(requests)
+    ) -> Batch:
+        limiters, requests = ServiceLimiters(concurrency), list(requests)
+        # All of them before the first is sent: a mistake in the last one should cost nothing.
         for request in requests:
-            _expect(request)
-        return FanOut([self._start(request, labels, gates) for request in requests], progress=progress)
+            _check_request(request)
+        streams = [self.start(request, labels=labels, limiters=limiters) for request in requests]
+        return Batch(streams, progress=progress)
 
-    async def _asent(self, step: Send) -> Reply:
-        call = self.start(step.request, labels=step.labels)
-        with self._shown(call):
-            return await _awaited(call)
+    async def _arun_send(self, step: Send) -> Reply:
+        stream = self.start(step.request, labels=step.labels)
+        with self._view(stream):
+            return await _await_or_stop(stream)
 
-    def _shown(self, call: Stream) -> contextlib.AbstractContextManager[object]:
-        return contextlib.nullcontext() if self.viewer is None else self.viewer(call)
+    def _view(self, stream: Stream) -> contextlib.AbstractContextManager[object]:
+        return contextlib.nullcontext() if self.viewer is None else self.viewer(stream)
 
 
-async def _awaited(call: Stream) -> Reply:
+async def _await_or_stop(stream: Stream) -> Reply:
     try:
-        return await call
+        return await stream
     except asyncio.CancelledError:
-        call.stop()
+        stream.stop()
         raise
 
 
-def _expect(request: object) -> None:
+def _check_request(request: object) -> None:
     if not isinstance(request, Request):
         *names, last = (endpoint.request.__name__ for endpoint in ENDPOINTS.values())
         raise InvalidRequest(
@@ -256,10 +256,10 @@ class BlockingClient(BaseClient):
         max_tokens: int | None = None,
         thinking: int | None = None,
         schema: Any = None,
-        tools: GivenTools = None,
+        tools: ToolsArgument = None,
         auto: bool = False,
         approve: Approve | None = None,
-        max_rounds: int = MOST_ROUNDS,
+        max_rounds: int = MAX_ROUNDS,
         stream: bool = True,
         labels: Labels | None = None,
         **fields: Any,
@@ -274,7 +274,7 @@ class BlockingClient(BaseClient):
         answers; `reply.rounds` has them. Otherwise the reply is returned with its `tool_calls`.
         """
         options = {"auto": auto, "approve": approve, "max_rounds": max_rounds}
-        steps = asking.ask(
+        steps = ask.ask(
             prompt,
             model=model,
             endpoint=endpoint,
@@ -288,14 +288,14 @@ class BlockingClient(BaseClient):
             stream=stream,
             **fields,
         )
-        return driven(steps, self._sent)
+        return run_steps(steps, self._run_send)
 
     def conversation(self, endpoint: str | None = None, **settings: Any) -> Conversation:
         """A conversation, turn by turn; `settings` are those of `ask`, and hold for every turn.
 
         Without an `endpoint`, `responses`, or the one that the model or the tools need.
         """
-        return Conversation(lambda steps: driven(steps, self._sent), endpoint, **settings)
+        return Conversation(lambda steps: run_steps(steps, self._run_send), endpoint, **settings)
 
     def send_many(
         self,
@@ -310,11 +310,11 @@ class BlockingClient(BaseClient):
         Replies come in the order of the requests, each with its own `error`, which is not raised.
         `progress` shows a bar; by default when there are more than a few requests and somebody is looking.
         """
-        return self._fan_out(requests, concurrency, labels, progress).replies()
+        return self._start_batch(requests, concurrency, labels, progress).replies()
 
     def close(self) -> None:
         """Stop what is running, wait until it is recorded, and close every connection."""
-        self._engine.shut().result()
+        self._engine.shut_down().result()
 
     def __enter__(self) -> Self:
         return self
@@ -324,7 +324,7 @@ class BlockingClient(BaseClient):
     ) -> None:
         self.close()
 
-    def _sent(self, step: Send) -> Reply:
-        call = self.start(step.request, labels=step.labels)
-        with self._shown(call):
-            return call.result()
+    def _run_send(self, step: Send) -> Reply:
+        stream = self.start(step.request, labels=step.labels)
+        with self._view(stream):
+            return stream.result()

@@ -1,37 +1,29 @@
-"""How many may pass at once: the connections of a client, and the calls of a fan-out, which adapts to the service."""
+"""ConcurrencyLimiter: how many calls of `send_many` may run at once, adapted to what the service can take."""
 
 from __future__ import annotations
 
 import asyncio
 import collections
-from types import TracebackType
 
 
 class ConcurrencyLimiter:
-    """Lets a limited number in, first come first served; used on the I/O thread alone.
+    """Lets a limited number of calls run, first come first served; used on the I/O thread alone.
 
     The limit grows by one for each limit's worth of successes; when the service asks for less, it becomes half of what
-    is in.
+    is running: additive increase, multiplicative decrease, as TCP finds the capacity of a line.
     """
 
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.limit = float(most)
-        """How many may be in now; between 1 and `most`."""
+    def __init__(self, maximum: int) -> None:
+        self.maximum = maximum
+        self.limit = float(maximum)
+        """How many may run now; between 1 and `maximum`."""
         self.running = 0
+        """How many run now."""
         self._queue: collections.deque[asyncio.Future[None]] = collections.deque()
         self._halved_ns = 0
 
-    async def __aenter__(self) -> None:
-        await self.enter()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.leave()
-
     async def enter(self) -> None:
-        """Wait for a place."""
+        """Wait for a turn."""
         if self.running < int(self.limit) and not self._queue:
             self.running += 1
             return
@@ -40,29 +32,31 @@ class ConcurrencyLimiter:
         try:
             await turn
         except asyncio.CancelledError:
+            # The turn had come just before the waiter was cancelled: it goes to the next.
             if not turn.cancelled():
                 self.leave()
             raise
 
     def leave(self) -> None:
-        """One is out, or gives up the place it was just given."""
+        """End a turn, or give up one that has just come."""
         self.running -= 1
         self._admit()
 
-    def widen(self, most: int) -> None:
-        """Let up to `most` in from now on, unless the service has asked for less."""
-        if most > self.most:
-            self.limit = float(most) if self.limit >= self.most else self.limit
-            self.most = most
+    def widen(self, maximum: int) -> None:
+        """Let up to `maximum` run from now on, unless the service has asked for less."""
+        if maximum > self.maximum:
+            self.limit = float(maximum) if self.limit >= self.maximum else self.limit
+            self.maximum = maximum
             self._admit()
 
-    def succeeded(self) -> None:
+    def on_success(self) -> None:
         """A call went well."""
-        self.limit = min(float(self.most), self.limit + 1 / self.limit)
+        self.limit = min(float(self.maximum), self.limit + 1 / self.limit)
         self._admit()
 
-    def throttled(self, sent_ns: int, now_ns: int) -> None:
+    def on_throttled(self, sent_ns: int, now_ns: int) -> None:
         """The service asked for less; a request sent before the last halving says nothing new."""
+        # Else one burst of refusals, all sent under the old limit, would halve it once for each.
         if sent_ns > self._halved_ns:
             self.limit = max(1.0, min(self.limit, self.running or self.limit) / 2)
             self._halved_ns = now_ns

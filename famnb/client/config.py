@@ -1,15 +1,18 @@
-"""Where the endpoints are: the two base addresses, checked before anything is sent there.
-
-MERGED: How long to wait for what; the watching itself is in `watch`.
-"""
+"""What a client is set up with: the two base addresses, deadlines, and the clock."""
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import functools
 import ipaddress
 import math
 import os
+import random
 import socket
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -17,8 +20,8 @@ from famnb.endpoints import Endpoint
 from famnb.errors import InvalidRequest
 from famnb.validation import check_number
 
-BASE = "FAM_BASE_URL"
-ALT = "FAM_ALT_BASE_URL"
+BASE_VARIABLE = "FAM_BASE_URL"
+ALT_VARIABLE = "FAM_ALT_BASE_URL"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -29,34 +32,36 @@ class Addresses:
     alt_base_url: str
 
     @classmethod
-    def found(cls, base_url: str | None, alt_base_url: str | None) -> Self:
+    def from_arguments(cls, base_url: str | None, alt_base_url: str | None) -> Self:
         """The given addresses, or the environment's; one alone serves for both.
 
         With a given `base_url` the environment's second address does not count: the two belong together.
         """
         if base_url is None:
-            base_url = os.getenv(BASE) or None
-            alt_base_url = alt_base_url or os.getenv(ALT) or None
+            base_url = os.getenv(BASE_VARIABLE) or None
+            alt_base_url = alt_base_url or os.getenv(ALT_VARIABLE) or None
         base, alt = base_url or alt_base_url, alt_base_url or base_url
         if base is None or alt is None:
-            raise InvalidRequest(f"base_url: unset; pass base_url= (and alt_base_url=) or set {BASE} (and {ALT})")
-        return cls(checked("base_url", base), checked("alt_base_url", alt))
+            raise InvalidRequest(
+                f"base_url: unset; pass base_url= (and alt_base_url=) or set {BASE_VARIABLE} (and {ALT_VARIABLE})"
+            )
+        return cls(check_address("base_url", base), check_address("alt_base_url", alt))
 
     def url(self, endpoint: Endpoint) -> str:
         """Where an endpoint's requests go."""
         return (self.alt_base_url if endpoint.alt else self.base_url) + endpoint.path
 
 
-def checked(name: str, address: str) -> str:
-    """An address without its `/v1`; raises InvalidRequest, naming the setting it came from."""
+def check_address(name: str, address: str) -> str:
+    """Return an address without its `/v1`. Raises InvalidRequest, naming the setting it came from, if it is none."""
     parts = urlsplit(address)
     try:
-        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
-    except ValueError:
-        sound = False
+        is_complete = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:  # `port` raises it for one that is no number, or beyond 65535
+        is_complete = False
     if parts.username or parts.password:
         raise InvalidRequest(f"{name}: an address holds no user name or password; pass the key as api_key=")
-    if not sound or parts.query or parts.fragment or any(map(str.isspace, address)):
+    if not is_complete or parts.query or parts.fragment or any(map(str.isspace, address)):
         raise InvalidRequest(f"{name}: expected an address such as https://api.example.com, got {address!r}")
     # The endpoints' paths begin with /v1, which many services' own examples count as part of the address.
     return address.rstrip("/").removesuffix("/v1").rstrip("/")
@@ -102,10 +107,27 @@ class Deadlines:
             check_number(name, seconds, above=0, finite=False, expected="a number of seconds above 0")
 
     def finite(self, name: str) -> float | None:
-        """A limit as the libraries below want it: None for ever."""
+        """A limit as httpx and aiohttp take it, where None is no limit."""
         seconds = float(getattr(self, name))
         return seconds if math.isfinite(seconds) else None
 
 
-PATIENT = Deadlines(math.inf, math.inf, math.inf, math.inf, math.inf)
+NO_DEADLINES = Deadlines(math.inf, math.inf, math.inf, math.inf, math.inf)
 """No limit at all, for what only its caller ends."""
+
+
+_utc_now = functools.partial(datetime.now, UTC)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Clock:
+    """Time and chance as a client uses them; a test gives it its own."""
+
+    monotonic_ns: Callable[[], int] = time.monotonic_ns
+    """Nanoseconds, for what is measured."""
+    now: Callable[[], datetime] = _utc_now
+    """When a call starts."""
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    """Pauses between attempts, in seconds."""
+    uniform: Callable[[float, float], float] = random.uniform
+    """A number between two, which spreads the pauses of many clients."""

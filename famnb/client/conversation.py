@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Self, TypeAlias
 
-from famnb.client.ask import MOST_ROUNDS, Approve, GivenTools, Steps, Tools, parsed, rounds
+from famnb.client.ask import MAX_ROUNDS, Approve, Steps, Tools, ToolsArgument, parse_reply, rounds
 from famnb.endpoints import ENDPOINTS, compose, endpoint, endpoint_able_to
 from famnb.errors import APIStatusError, FamnbError, Interrupted, InvalidRequest, NotFoundError
 from famnb.reply import Reply
@@ -189,10 +189,10 @@ class BaseConversation:
         run_steps: Callable[[Steps], Any],
         endpoint: str | None,
         *,
-        tools: GivenTools = None,
+        tools: ToolsArgument = None,
         auto: bool = False,
         approve: Approve | None = None,
-        max_rounds: int = MOST_ROUNDS,
+        max_rounds: int = MAX_ROUNDS,
         labels: Mapping[str, str] | None = None,
         **settings: Any,
     ) -> None:
@@ -201,7 +201,7 @@ class BaseConversation:
         All others are the settings of `Client.ask`, and hold for every turn.
         """
         self._run_steps = run_steps
-        self._tools = Tools.among(tools, auto=auto, approve=approve, max_rounds=max_rounds)
+        self._tools = Tools.from_argument(tools, auto=auto, approve=approve, max_rounds=max_rounds)
         able = endpoint_able_to(settings.get("model"), tools=bool(self._tools.functions), keep_conversation=True)
         self.endpoint = endpoint or able.name
         """The endpoint's name."""
@@ -300,7 +300,7 @@ class BaseConversation:
         requests = self._requests(prompt, before, fields)
         tools = self._tools
         if "tools" in fields:
-            tools = dataclasses.replace(tools, functions=Tools.among(fields["tools"]).functions)
+            tools = dataclasses.replace(tools, functions=Tools.from_argument(fields["tools"]).functions)
         # Two turns at once would both follow the same one, and which branch is current would be chance.
         if not self._answering.acquire(blocking=False):
             raise InvalidRequest("this conversation is being answered just now: wait for that, or use fork()")
@@ -314,7 +314,7 @@ class BaseConversation:
             raise
         finally:
             self._answering.release()
-        return parsed(reply, schema)
+        return parse_reply(reply, schema)
 
     def _requests(self, prompt: UserContent, before: Turn | None, fields: Mapping[str, Any]) -> list[Request]:
         """The requests of `requests_after` for a prompt, with the settings and the fields of this turn."""

@@ -1,4 +1,7 @@
-"""One call while it happens and once it is over, and the contract with whoever records it."""
+"""Exchange, one call with what was asked, what came and when; and Recorder, the protocol of what keeps exchanges.
+
+Pure data: the ledger, the frames and the cluster's workers import this without the network.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,13 @@ from famnb.timing import Read
 
 
 def new_call_id() -> str:
-    """A fresh id for a call; ids sort by the time they were made, to the millisecond."""
+    """Return a fresh id for a call; ids sort by the time they were made, to the millisecond."""
+    # 44 bits of milliseconds in hexadecimal last beyond the year 2500.
     return f"call_{time.time_ns() // 1_000_000:011x}{secrets.token_hex(8)}"
 
 
-def labelled(labels: object) -> dict[str, str]:
-    """Labels as they are recorded, numbers as texts and None left out; raises InvalidRequest for what are none."""
+def normalize_labels(labels: object) -> dict[str, str]:
+    """Return labels as they are recorded: numbers as texts, None left out. Raises InvalidRequest for anything else."""
     if not isinstance(labels, Mapping):
         raise InvalidRequest(f"labels: expected texts by name, such as {{'tag': 'first'}}; got {labels!r:.80}")
     for name, value in labels.items():

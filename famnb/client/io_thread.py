@@ -1,4 +1,4 @@
-"""The one I/O thread of the process: a daemon with an event loop of its own, started on first use and after a fork."""
+"""The one I/O thread of the process: a daemon with its own event loop, started on first use, anew after a fork."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
-GOODBYE_S = 2.0
-"""How long the end of the process waits for connections to close."""
+CLOSE_S = 2.0
+"""How long the end of the process waits for connections to close; a script should not hang on a dead peer."""
 
 
-class Closing(Protocol):
+class Closable(Protocol):
     """Something that must be closed on the loop before the loop stops."""
 
     async def abandon(self) -> None:
@@ -27,8 +27,8 @@ class IOThread:
     """A thread that runs an event loop for as long as the process lives."""
 
     def __init__(self) -> None:
-        self.loop = _event_loop()
-        self.open: set[Closing] = set()
+        self.loop = _make_event_loop()
+        self.open: set[Closable] = set()
         """What is to be closed when the process ends; touched on the loop's own thread alone."""
         self._tasks: set[asyncio.Task[Any]] = set()
         self._thread = threading.Thread(target=self._run, name="famnb-io", daemon=True)
@@ -56,20 +56,20 @@ class IOThread:
         """The future of a coroutine run on the loop."""
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
-    def goodbye(self) -> None:
+    def close(self) -> None:
         """Close what is open and stop; called when the process ends."""
         with contextlib.suppress(TimeoutError):
-            self.submit(self._close()).result(GOODBYE_S)
+            self.submit(self._close()).result(CLOSE_S)
         self.call(self.loop.stop)
-        self._thread.join(GOODBYE_S)
+        self._thread.join(CLOSE_S)
 
     async def _close(self) -> None:
-        for each in list(self.open):
-            await each.abandon()
+        for closable in list(self.open):
+            await closable.abandon()
 
 
-def _event_loop() -> asyncio.AbstractEventLoop:
-    """An event loop of the fastest kind there is on this platform."""
+def _make_event_loop() -> asyncio.AbstractEventLoop:
+    """An event loop of the fastest kind there is on this platform: uvloop halves the cost of a live event."""
     try:
         import uvloop
     except ImportError:
@@ -79,7 +79,8 @@ def _event_loop() -> asyncio.AbstractEventLoop:
 
 _lock = threading.Lock()
 _current: IOThread | None = None
-_orphans: list[IOThread] = []
+_before_fork: list[IOThread] = []
+"""Kept alive: collecting the parent's loop in the child would close sockets and selectors the parent still uses."""
 
 
 def io_thread() -> IOThread:
@@ -88,19 +89,21 @@ def io_thread() -> IOThread:
     with _lock:
         if _current is None:
             _current = IOThread()
-            atexit.register(_current.goodbye)
+            atexit.register(_current.close)
         return _current
 
 
-def _forked() -> None:
+def _forget_after_fork() -> None:
     """In the child of a fork no thread runs but the forking one: forget the parent's, without touching its sockets."""
     global _current, _lock
+    # A thread that is gone now may have held it.
     _lock = threading.Lock()
     if _current is not None:
-        atexit.unregister(_current.goodbye)
-        _orphans.append(_current)
+        atexit.unregister(_current.close)
+        _before_fork.append(_current)
         _current = None
 
 
+# Windows has no fork.
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+    os.register_at_fork(after_in_child=_forget_after_fork)

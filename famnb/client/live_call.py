@@ -1,7 +1,8 @@
-"""One call as the I/O thread knows it: what is sent, what has come, and how to end it early.
+"""A call while it runs: `LiveCall` as the I/O thread sees it, and `Stream`, its caller's handle.
 
-MERGED: From the I/O thread to whoever waits, in any thread or on any loop: events as they come, and the reply at the
-end.
+I/O thread                                                          the caller, in any thread or on any event loop
+CallEngine ── LiveCall ─┬─ ResponseReader ── EventBuffer ─────────► Stream: events, reply, `stop`
+                        └─ DeadlineTimer ◄──────────────── stop ───┘
 """
 
 from __future__ import annotations
@@ -11,29 +12,44 @@ import contextlib
 import dataclasses
 import functools
 import logging
+import math
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from types import TracebackType
+from typing import Any
 
 from famnb.client.concurrency import ConcurrencyLimiter
 from famnb.client.config import Deadlines
 from famnb.client.exchange import Exchange
+from famnb.client.io_thread import IOThread
 from famnb.client.response_reader import ResponseReader
-from famnb.client.timeouts import DeadlineTimer
-from famnb.errors import Cancelled, DeadlineError, FamnbError, StreamInterrupted
+from famnb.errors import (
+    Cancelled,
+    DeadlineError,
+    FamnbError,
+    FirstEventTimeout,
+    IdleTimeout,
+    Interrupted,
+    PoolTimeout,
+    StreamInterrupted,
+    TotalTimeout,
+)
 from famnb.events import Event
 from famnb.reply import Reply
+from famnb.request import structured_output
 from famnb.timing import Read
 
+GRACE_S = 15.0
+"""How long leaving a `with` block, or an interrupt, waits for a stopped call to be recorded."""
 _log = logging.getLogger("famnb")
 
 
 class EventBuffer:
-    """An append-only list of events and then a reply; costs the I/O thread nothing while nobody waits.
+    """An append-only list of events, then a reply; costs the I/O thread nothing while nobody waits.
 
-    A waiter puts its waker on a list *before* it looks a last time, and the I/O thread looks at the list *after* it
-    has appended, so that no event falls between.
+    A waiter registers its callback *before* it looks at the list a last time, and the I/O thread looks for callbacks
+    *after* it has appended, so that no event is missed between the two.
     """
 
     def __init__(self) -> None:
@@ -44,195 +60,428 @@ class EventBuffer:
         self._on_events: list[Callable[[], object]] = []
         self._on_end: list[Callable[[], object]] = []
 
-    def grew(self) -> None:
-        """New events are on the list; on the I/O thread."""
+    def notify(self) -> None:
+        """Wake who waits for events, after some were appended; on the I/O thread."""
+        # Looked at without the lock: this runs for every read of every stream, and mostly nobody waits.
         if self._on_events:
             with self._lock:
-                wakers, self._on_events = self._on_events, []
-            _all(wakers)
+                callbacks, self._on_events = self._on_events, []
+            _run_all(callbacks)
 
     def finish(self, reply: Reply) -> None:
-        """The call is over; on the I/O thread."""
+        """Set the outcome and wake everybody; on the I/O thread."""
         with self._lock:
             self.reply = reply
-            wakers, self._on_events, self._on_end = [*self._on_events, *self._on_end], [], []
-        _all(wakers)
+            callbacks, self._on_events, self._on_end = [*self._on_events, *self._on_end], [], []
+        _run_all(callbacks)
 
-    def at_end(self, waker: Callable[[], object]) -> None:
+    def add_done_callback(self, callback: Callable[[], object]) -> None:
         """Have a function called once the call is over; at once if it is."""
         with self._lock:
             if self.reply is None:
-                self._on_end.append(waker)
+                self._on_end.append(callback)
                 return
-        _all([waker])
+        _run_all([callback])
 
     def wait(self, timeout: float | None = None, *, seen: int | None = None) -> bool:
-        """Block until the call is over, or until there are more events than `seen`; False when time runs out."""
-        due = None if timeout is None else time.monotonic() + timeout
-        while not self._ready(seen):
-            woken = threading.Event()
-            with self._enlisted(woken.set, seen):
-                left = None if due is None else max(0.0, due - time.monotonic())
-                if not self._ready(seen) and not woken.wait(left):
-                    return self._ready(seen)
+        """Block until the call is over, or until there are more events than `seen`; False if time runs out first."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not self._is_ready(seen):
+            event = threading.Event()
+            with self._register(event.set, seen):
+                remaining = None if deadline is None else max(0.0, deadline - time.monotonic())
+                if not self._is_ready(seen) and not event.wait(remaining):
+                    return self._is_ready(seen)
         return True
 
-    async def until(self, *, seen: int | None = None) -> None:
-        """The same without blocking the loop this runs on."""
+    async def await_change(self, *, seen: int | None = None) -> None:
+        """Wait as `wait` does, without a time limit and without blocking the loop this runs on."""
         loop = asyncio.get_running_loop()
-        while not self._ready(seen):
-            woken = loop.create_future()
-            with self._enlisted(functools.partial(_nudge, loop, woken), seen):
-                if not self._ready(seen):
-                    await woken
+        while not self._is_ready(seen):
+            future = loop.create_future()
+            with self._register(functools.partial(_resolve_on_loop, loop, future), seen):
+                if not self._is_ready(seen):
+                    await future
 
-    def _ready(self, seen: int | None) -> bool:
+    def _is_ready(self, seen: int | None) -> bool:
         return self.reply is not None or (seen is not None and len(self.events) > seen)
 
     @contextlib.contextmanager
-    def _enlisted(self, waker: Callable[[], object], seen: int | None) -> Iterator[None]:
-        """While the body runs, the waker is called when what is waited for comes."""
+    def _register(self, callback: Callable[[], object], seen: int | None) -> Iterator[None]:
+        """While the body runs, have the callback called when what is waited for comes."""
         with self._lock:
-            (self._on_end if seen is None else self._on_events).append(waker)
+            (self._on_end if seen is None else self._on_events).append(callback)
         try:
             yield
         finally:
             with self._lock:
-                for wakers in (self._on_end, self._on_events):
-                    if waker in wakers:
-                        wakers.remove(waker)
+                for callbacks in (self._on_end, self._on_events):
+                    if callback in callbacks:
+                        callbacks.remove(callback)
 
 
-def _nudge(loop: asyncio.AbstractEventLoop, woken: asyncio.Future[None]) -> None:
+def _resolve_on_loop(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
     # The waiter's loop may have been closed meanwhile; then nobody is left to wake.
     with contextlib.suppress(RuntimeError):
-        loop.call_soon_threadsafe(_set, woken)
+        loop.call_soon_threadsafe(_resolve, future)
 
 
-def _set(woken: asyncio.Future[None]) -> None:
-    if not woken.done():
-        woken.set_result(None)
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
-def _all(wakers: list[Callable[[], object]]) -> None:
-    for waker in wakers:
+def _run_all(callbacks: list[Callable[[], object]]) -> None:
+    for callback in callbacks:
         try:
-            waker()
-        except Exception:
+            callback()
+        except Exception:  # a user's callback must not end the call, nor keep the next callback from running
             _log.exception("a callback at the end of a call failed")
 
 
-Clock = Callable[[], int]
+class DeadlineTimer:
+    """The one place where a running call is ended early: by a deadline that passes or by its caller's stop.
+
+    waiting ──(a connection is free)── sent ──(first event)── streaming ──(end)
+    PoolTimeout                        FirstEventTimeout      IdleTimeout
+    └─────────────────────── TotalTimeout, or `stop` ────────────────────────┘
+
+    An async context manager: it ends its body, and raises the error that says why. A sign of life only moves a number,
+    which the one timer reads when it fires; a timer for every chunk would cost more than reading the chunk.
+    """
+
+    __slots__ = (
+        "_deadlines",
+        "_early_end",
+        "_error_type",
+        "_is_open",
+        "_limit",
+        "_loop",
+        "_message",
+        "_phase_start",
+        "_start",
+        "_timeout",
+        "_timer",
+    )
+
+    def __init__(self, deadlines: Deadlines) -> None:
+        self._deadlines = deadlines
+        self._loop = asyncio.get_running_loop()
+        self._timeout = asyncio.timeout(None)
+        self._timer: asyncio.TimerHandle | None = None
+        self._start = self._phase_start = self._loop.time()
+        self._limit = math.inf
+        self._error_type: type[DeadlineError] = TotalTimeout
+        self._message = ""
+        self._early_end: FamnbError | None = None
+        self._is_open = False
+
+    async def __aenter__(self) -> DeadlineTimer:
+        await self._timeout.__aenter__()
+        self._is_open = True
+        self._check()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_open = False
+        if self._timer is not None:
+            self._timer.cancel()
+        try:
+            await self._timeout.__aexit__(kind, error, trace)
+        except TimeoutError:
+            raise self._make_error() from None
+
+    def expect_connection(self) -> None:
+        """The call waits for one of the client's connections."""
+        self._begin_phase(PoolTimeout, self._deadlines.pool, "no connection of this client was free")
+
+    def expect_end(self) -> None:
+        """The call pauses, or has no first event to wait for: only the total counts."""
+        self._begin_phase(TotalTimeout, math.inf, "")
+
+    def expect_first_event(self) -> None:
+        """The request of a stream is on its way."""
+        self._begin_phase(FirstEventTimeout, self._deadlines.first_event, "the first event of the stream did not come")
+
+    def expect_more(self) -> None:
+        """The answer has begun: from here on it must not fall silent."""
+        self._begin_phase(IdleTimeout, self._deadlines.idle, "nothing more of the answer came")
+
+    def note_activity(self) -> None:
+        """A sign of life came; for every chunk, so it must cost next to nothing."""
+        self._phase_start = self._loop.time()
+
+    def stop(self, reason: FamnbError) -> None:
+        """End the call, which raises `reason`; on the loop's own thread."""
+        self._early_end = reason
+        self._check()
+
+    def _begin_phase(self, error_type: type[DeadlineError], limit: float, message: str) -> None:
+        if self._early_end is not None:
+            return
+        self._error_type, self._limit, self._message = error_type, limit, message
+        self._phase_start = self._loop.time()
+        self._check()
+
+    def _check(self) -> None:
+        """End the call if it is time, else set the timer for when it could be."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        due = min(self._phase_start + self._limit, self._start + self._deadlines.total)
+        if self._early_end is not None:
+            due = -math.inf
+        if due <= self._loop.time():
+            # asyncio.Timeout refuses to be rescheduled once it has expired, or outside its body.
+            if self._is_open and not self._timeout.expired():
+                self._timeout.reschedule(self._loop.time())
+        elif due < math.inf:
+            self._timer = self._loop.call_at(due, self._check)
+
+    def _make_error(self) -> FamnbError:
+        if self._early_end is not None:
+            return self._early_end
+        total = self._deadlines.total
+        if self._phase_start + self._limit > self._start + total:
+            return TotalTimeout(f"the call took longer than {total:g} s (deadlines: total)", seconds=total)
+        name = {PoolTimeout: "pool", FirstEventTimeout: "first_event", IdleTimeout: "idle"}[self._error_type]
+        message = f"{self._message} within {self._limit:g} s (deadlines: {name})"
+        return self._error_type(message, seconds=self._limit)
 
 
 @dataclasses.dataclass(slots=True, kw_only=True, eq=False)
 class LiveCall:
-    """A call while it runs; touched on the I/O thread alone, but for `exchange` and `handover`, which are read."""
+    """A call while it runs; touched on the I/O thread alone, but for `exchange` and `buffer`, which others read."""
 
     exchange: Exchange
     body: bytes
-    """The request's JSON, the same bytes for every try."""
-    handover: EventBuffer = dataclasses.field(default_factory=EventBuffer)
-    gate: ConcurrencyLimiter | None = None
-    """Where a fan-out's call waits for its turn."""
-    clock: Clock = time.monotonic_ns
-    intake: ResponseReader | None = None
+    """The request's JSON, the same bytes for every attempt."""
+    buffer: EventBuffer = dataclasses.field(default_factory=EventBuffer)
+    limiter: ConcurrencyLimiter | None = None
+    """Where a call of `send_many` waits for its turn; None for a call that is sent at once."""
+    now_ns: Callable[[], int] = time.monotonic_ns
+    """The clock of its timings; a call that is played again has the recording's."""
+    reader: ResponseReader | None = None
+    """Reads the response of the present attempt; None before its headers have come."""
     sent_ns: int | None = None
-    """When the present try was sent."""
+    """When the present attempt was sent."""
     should_retry: str | None = None
-    """The `x-should-retry` header of the present try."""
-    watch: DeadlineTimer | None = None
-    ending: FamnbError | None = None
-    """Why the call is ended early."""
+    """The `x-should-retry` header of the present attempt."""
+    timer: DeadlineTimer | None = None
+    early_end: FamnbError | None = None
+    """Why the call is ended early; None if it is not."""
 
-    @asynccontextmanager
-    async def guarded(self, deadlines: Deadlines) -> AsyncIterator[DeadlineTimer]:
+    @contextlib.asynccontextmanager
+    async def limit_time(self, deadlines: Deadlines) -> AsyncIterator[DeadlineTimer]:
         """While the body runs, a deadline or `stop` ends it."""
-        async with DeadlineTimer(deadlines) as watch:
-            self.watch = watch
-            if self.ending is not None:
-                watch.stop(self.ending)
-            yield watch
+        async with DeadlineTimer(deadlines) as timer:
+            self.timer = timer
+            if self.early_end is not None:
+                timer.stop(self.early_end)
+            yield timer
 
-    def stop(self, why: FamnbError | None = None) -> None:
-        """End the call, for its caller unless `why` says otherwise."""
-        self.ending = self.ending or why or Cancelled("stopped by the caller")
-        if self.watch is not None:
-            self.watch.stop(self.ending)
+    def stop(self, reason: FamnbError | None = None) -> None:
+        """End the call, for its caller unless `reason` says otherwise."""
+        self.early_end = self.early_end or reason or Cancelled("stopped by the caller")
+        if self.timer is not None:
+            self.timer.stop(self.early_end)
 
-    def begin_try(self) -> None:
-        """Forget the try before; from here on time counts."""
+    def start_attempt(self) -> None:
+        """Forget the attempt before; from here on time counts."""
         exchange = self.exchange
         exchange.attempts += 1
         exchange.http_status = exchange.request_id = exchange.service = exchange.headers_ns = None
         exchange.response_headers = ()
         exchange.reads = []
-        self.intake = self.should_retry = None
-        self.sent_ns = self.clock()
+        self.reader = self.should_retry = None
+        self.sent_ns = self.now_ns()
 
-    def elapsed(self) -> int:
-        """Nanoseconds since the present try was sent."""
-        return 0 if self.sent_ns is None else self.clock() - self.sent_ns
+    def elapsed_ns(self) -> int:
+        """Nanoseconds since the present attempt was sent."""
+        return 0 if self.sent_ns is None else self.now_ns() - self.sent_ns
 
-    def begin_intake(self, *, streamed: bool, mask: Callable[[bytes], bytes] = bytes) -> ResponseReader:
-        """The answer's headers have come; its body goes here, secrets taken out of it by `mask`."""
+    def start_reading(self, *, streamed: bool, mask: Callable[[bytes], bytes] = bytes) -> ResponseReader:
+        """Make the reader of a response whose headers have come; `mask` takes secrets out of what it reads."""
         exchange = self.exchange
-        self.intake = ResponseReader(
+        self.reader = ResponseReader(
             exchange.endpoint,
             streamed=streamed,
             headers_ns=exchange.headers_ns,
-            events=self.handover.events,
+            events=self.buffer.events,
             mask=mask,
         )
         exchange.streamed = streamed
-        exchange.reads = self.intake.reads
-        return self.intake
+        exchange.reads = self.reader.reads
+        return self.reader
 
     def keep_body(self, body: bytes) -> None:
         """Keep a body that is no reply, an error's."""
-        intake = self.begin_intake(streamed=False)
+        reader = self.start_reading(streamed=False)
         if body:
-            intake.reads.append(Read(self.elapsed(), (body,)))
+            reader.reads.append(Read(self.elapsed_ns(), (body,)))
 
-    def snapshot(self) -> Reply:
+    def partial_reply(self) -> Reply:
         """The reply so far; safe from any thread, since nothing on it is ever taken back."""
-        intake = self.intake
-        reply = Reply(endpoint=self.exchange.endpoint.name) if intake is None else intake.reply()
-        return self._signed(dataclasses.replace(reply, status="running"))
+        reader = self.reader
+        reply = Reply(endpoint=self.exchange.endpoint.name) if reader is None else reader.reply()
+        return self._identify(dataclasses.replace(reply, status="running"))
 
     def conclude(self, error: FamnbError | None) -> FamnbError | None:
         """Nothing more comes: put the outcome on the exchange, and return the error that remains.
 
         What cuts a stream short after there was evidence of a complete reply is no error; nor is the caller's stop.
         """
-        exchange, intake = self.exchange, self.intake
-        if intake is None:
-            intake = self.begin_intake(streamed=False)
-        elapsed = self.elapsed()
-        intake.close(elapsed)
-        late = intake.streamed and intake.folding.ended is not None
-        if late and isinstance(error, StreamInterrupted | DeadlineError | Cancelled):
-            error = _proof(intake)
-        exchange.streamed = intake.streamed
-        exchange.end_ns = None if self.sent_ns is None else intake.stopwatch.end_ns
-        intake.stopwatch.end_ns = exchange.end_ns
-        outcome = self._signed(intake.outcome(error))
+        exchange, reader = self.exchange, self.reader
+        if reader is None:
+            reader = self.start_reading(streamed=False)
+        reader.close(self.elapsed_ns())
+        is_after_the_end = reader.streamed and reader.builder.ended is not None
+        if is_after_the_end and isinstance(error, StreamInterrupted | DeadlineError | Cancelled):
+            error = reader.failure()
+        exchange.streamed = reader.streamed
+        # A call that was never sent has no duration, not one of 0.
+        exchange.end_ns = None if self.sent_ns is None else reader.stopwatch.end_ns
+        reader.stopwatch.end_ns = exchange.end_ns
+        outcome = self._identify(reader.outcome(error))
         if isinstance(error, Cancelled):
             error, outcome = None, dataclasses.replace(outcome, error=None)
         exchange.reply = outcome
         return error
 
-    def _signed(self, reply: Reply) -> Reply:
+    def _identify(self, reply: Reply) -> Reply:
+        """The reply with what only the call knows."""
         exchange = self.exchange
         return dataclasses.replace(
             reply, call_id=exchange.id, request=exchange.request, service=exchange.service, replayed=exchange.replayed
         )
 
 
-def _proof(intake: ResponseReader) -> FamnbError | None:
-    """The failure that the service reported, if it did."""
-    try:
-        intake.prove()
-    except FamnbError as fault:
-        return fault
-    return None
+class Stream:
+    """A call under way. Iterate it for typed events, sync or async; ask it for its `reply` at any time.
+
+    Iteration and `result` raise the call's error, with what had come on its `.reply`, already recorded. A call that was
+    stopped has no error: iteration ends, and `result` is the partial reply with status `cancelled`.
+    """
+
+    def __init__(self, call: LiveCall, io: IOThread) -> None:
+        self._call = call
+        self._io = io
+        self._buffer = call.buffer
+
+    @property
+    def exchange(self) -> Exchange:
+        """The call as it is recorded."""
+        return self._call.exchange
+
+    @property
+    def events(self) -> list[Event]:
+        """The typed events so far: a list that only grows, to be read and indexed from any thread."""
+        return self._buffer.events
+
+    @property
+    def running(self) -> bool:
+        """Whether the call is still under way."""
+        return self._buffer.reply is None
+
+    @property
+    def reply(self) -> Reply:
+        """The reply as far as it has come, then the outcome."""
+        return self._buffer.reply or self._call.partial_reply()
+
+    @property
+    def partial(self) -> Any:
+        """The JSON value of the answer as far as it has come, unchecked; None while there is none."""
+        return structured_output.growing(self.reply.text)
+
+    def stop(self) -> None:
+        """End the call; it keeps what had come. Safe from any thread, more than once, and when it is over."""
+        self._io.call(self._call.stop)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Block until the call is over and recorded, at most `timeout` seconds; return whether it is."""
+        return self._wait(timeout)
+
+    async def ended(self) -> None:
+        """Wait, on any event loop and without blocking it, until the call is over and recorded."""
+        await self._buffer.await_change()
+
+    def result(self) -> Reply:
+        """Wait for the outcome and return it; raises the call's error."""
+        self._wait()
+        return self._raise_or_return()
+
+    def add_done_callback(self, callback: Callable[[Stream], object]) -> None:
+        """Have `callback(stream)` called once the call is over, on the I/O thread: it must not block."""
+        self._buffer.add_done_callback(lambda: callback(self))
+
+    def __iter__(self) -> Iterator[Event]:
+        seen, events = 0, self.events
+        while self._wait(seen=seen):
+            # In this order: once the call is over, the list grows no more.
+            if not self.running and seen == len(events):
+                break
+            while seen < len(events):
+                yield events[seen]
+                seen += 1
+        self._raise_or_return()
+
+    async def __aiter__(self) -> AsyncIterator[Event]:
+        seen, events = 0, self.events
+        while True:
+            await self._buffer.await_change(seen=seen)
+            if not self.running and seen == len(events):
+                break
+            while seen < len(events):
+                yield events[seen]
+                seen += 1
+        self._raise_or_return()
+
+    def __await__(self) -> Generator[object, None, Reply]:
+        yield from self.ended().__await__()
+        return self._raise_or_return()
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.running:
+            self.stop()
+            self._buffer.wait(GRACE_S)
+
+    async def __aenter__(self) -> Stream:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.running:
+            self.stop()
+            await self.ended()
+
+    def __repr__(self) -> str:
+        return f"<Stream {self.reply!r}>"
+
+    def _wait(self, timeout: float | None = None, *, seen: int | None = None) -> bool:
+        """Wait; an interrupt of the kernel stops the call, keeps what had come, and says so."""
+        try:
+            return self._buffer.wait(timeout, seen=seen)
+        except KeyboardInterrupt:
+            self.stop()
+            self._buffer.wait(GRACE_S)
+        # Raised outside the handler: a cell's traceback would show the bare KeyboardInterrupt above this one.
+        reply = self.reply
+        interrupted = Interrupted(f"{len(reply.text):,} characters of the answer had come; `client.last` has them")
+        interrupted.reply = reply
+        raise interrupted
+
+    def _raise_or_return(self) -> Reply:
+        """The outcome of a call that is over; raises its error."""
+        reply = self.reply
+        if reply.error is None:
+            return reply
+        # Without the I/O thread's frames, which say nothing to a caller.
+        raise reply.error.with_traceback(None)

@@ -1,4 +1,7 @@
-"""A key that came in pieces, a few characters an event: found in what the events add up to, and taken out of each."""
+"""Takes a key out of a stream that brought it in pieces, a few characters an event, before the call is recorded.
+
+A key within one event is masked as it is read (`Credential.mask_bytes`); this is for the one that no event had alone.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from famnb.client.exchange import Exchange
-from famnb.client.response_reader import replayed
+from famnb.client.response_reader import reply_from_reads
 from famnb.endpoints import Endpoint
 from famnb.errors import FamnbError
 from famnb.events import Address, Delta
@@ -17,11 +20,11 @@ from famnb.timing import Read
 from famnb.wire import lenient_json
 
 Find: TypeAlias = Callable[[str], Sequence[tuple[int, int]]]
-"""Where a text has the key, as (start, end)."""
-REST = "*"
-"""In the place of each further piece: an event without content would change the latencies."""
-_NOTHING = b"{}"
-"""What is left of an event whose piece of the key could not be told from the rest."""
+"""The places of the key in a text, as (start, end)."""
+PIECE_MASK = "*"
+"""In the place of each further piece of a key: an event without content would change the latencies."""
+_EMPTY_EVENT = b"{}"
+"""What is left of an event in which the piece of the key cannot be told from the rest."""
 
 
 def conceal(exchange: Exchange, texts: Iterable[str], find: Find) -> None:
@@ -33,8 +36,8 @@ def conceal(exchange: Exchange, texts: Iterable[str], find: Find) -> None:
     reply = exchange.reply
     if not exchange.streamed or not any(map(find, texts)):
         return
-    reads = _concealed(exchange.endpoint, reply.reads, find)
-    fresh = replayed(
+    reads = _redact_reads(exchange.endpoint, reply.reads, find)
+    redacted = reply_from_reads(
         exchange.endpoint,
         streamed=exchange.streamed,
         reads=reads,
@@ -42,60 +45,61 @@ def conceal(exchange: Exchange, texts: Iterable[str], find: Find) -> None:
         end_ns=exchange.end_ns,
     )
     exchange.reads = reads
-    changed = {name: getattr(fresh, name) for name in ("blocks", "reads", "events", "warnings")}
+    changed = {name: getattr(redacted, name) for name in ("blocks", "reads", "events", "warnings")}
     exchange.reply = dataclasses.replace(reply, **changed)
 
 
-def _concealed(endpoint: Endpoint, reads: Sequence[Read], find: Find) -> list[Read]:
-    """The reads with the mask in the event that had the key's beginning, and a sign where some of the rest was."""
+def _redact_reads(endpoint: Endpoint, reads: Sequence[Read], find: Find) -> list[Read]:
+    """The reads with MASK in the event that had the key's beginning, and PIECE_MASK where more of it was."""
     data = [list(read.data) for read in reads]
     reader = endpoint.dialect.reader()
     pieces: dict[tuple[Address, bool], list[tuple[int, int, str]]] = {}
-    for at, batch in enumerate(data):
-        for number, each in enumerate(batch):
+    for read_index, batch in enumerate(data):
+        for event_index, event_data in enumerate(batch):
             with contextlib.suppress(FamnbError):  # an event that cannot be read has ended the reply, as its error says
-                for event in reader.read(each):
+                for event in reader.read(event_data):
                     if isinstance(event, Delta):
-                        pieces.setdefault((event.at, event.kind == "signature"), []).append((at, number, event.text))
-    for block in pieces.values():
-        found = find("".join(text for _, _, text in block))
+                        block_pieces = pieces.setdefault((event.at, event.kind == "signature"), [])
+                        block_pieces.append((read_index, event_index, event.text))
+    for block_pieces in pieces.values():
+        spans = find("".join(text for _, _, text in block_pieces))
         start = 0
-        for at, number, text in block:
-            clean = _without(text, start, found)
+        for read_index, event_index, text in block_pieces:
+            clean = _redact_piece(text, start, spans)
             if clean != text:
-                data[at][number] = _swapped(data[at][number], text, clean)
+                data[read_index][event_index] = _replace_text(data[read_index][event_index], text, clean)
             start += len(text)
     return [Read(read.t_ns, tuple(batch)) for read, batch in zip(reads, data, strict=True)]
 
 
-def _without(text: str, offset: int, found: Sequence[tuple[int, int]]) -> str:
-    """A piece that begins at `offset` of the whole, without what it has of the key."""
+def _redact_piece(text: str, offset: int, spans: Sequence[tuple[int, int]]) -> str:
+    """A piece that begins at `offset` of the whole text, without what it has of the key at `spans` of the whole."""
     parts, done = [], 0
-    for start, end in found:
+    for start, end in spans:
         low, high = max(start - offset, 0), min(end - offset, len(text))
         if low < high:
-            parts += [text[done:low], MASK if start >= offset else REST]
+            parts += [text[done:low], MASK if start >= offset else PIECE_MASK]
             done = high
     return "".join([*parts, text[done:]])
 
 
-def _swapped(data: bytes, old: str, new: str) -> bytes:
-    """An event with one text in the place of another."""
+def _replace_text(data: bytes, old: str, new: str) -> bytes:
+    """The event with one text in the place of another."""
     try:
         decoded = lenient_json.decode(data)
     except ValueError:
-        return _NOTHING
-    swapped = _replaced(decoded, old, new)
-    return _NOTHING if swapped == decoded else lenient_json.encode(swapped)
+        return _EMPTY_EVENT
+    changed = _replace_in(decoded, old, new)
+    return _EMPTY_EVENT if changed == decoded else lenient_json.encode(changed)
 
 
-def _replaced(value: Any, old: str, new: str) -> Any:
+def _replace_in(value: Any, old: str, new: str) -> Any:
     match value:
         case str():
             return new if value == old else value
         case list():
-            return [_replaced(each, old, new) for each in value]
+            return [_replace_in(item, old, new) for item in value]
         case Mapping():
-            return {name: _replaced(each, old, new) for name, each in value.items()}
+            return {name: _replace_in(item, old, new) for name, item in value.items()}
         case _:
             return value

@@ -1,8 +1,8 @@
-"""Recorded calls played again, through the same reader and the same handle as live ones; nothing is sent or recorded.
+"""Plays recorded calls again, through the same reader and the same handle as live ones; sends and records nothing.
 
-request ── recall ──┬── found ── its reads, at their pace or at once ── the recorded reply, marked `replayed`
-                    └── none ──┬── "prefer": the service is asked
-                               └── "only": NotRecorded
+request ── recall ──┬── recorded ── its reads, at their pace or at once ── the recorded reply, marked `replayed`
+                    └── not ──┬── "prefer": the service is asked
+                              └── "only": NotRecorded
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ import dataclasses
 from typing import Literal, Protocol, TypeAlias, get_args
 from urllib.parse import urlsplit
 
-from famnb.client.config import PATIENT, is_loopback
+from famnb.client.config import NO_DEADLINES, is_loopback
 from famnb.client.exchange import Exchange
 from famnb.client.io_thread import io_thread
-from famnb.client.live_call import LiveCall
-from famnb.client.stream import Stream
+from famnb.client.live_call import LiveCall, Stream
 from famnb.errors import FamnbError, InvalidRequest, LedgerError, NotRecorded
 from famnb.request import Request
 from famnb.validation import check_number
@@ -26,8 +25,8 @@ from famnb.validation import check_number
 Replay: TypeAlias = Literal["prefer", "only"]
 
 
-class Memory(Protocol):
-    """Remembers calls; asked on a thread of its own, so it may take its time."""
+class ReplaySource(Protocol):
+    """Finds recorded calls, as the ledger does; called on a thread of its own, so it may block."""
 
     def recall(self, request: Request, *, nth: int, simulated: bool) -> Exchange | None:
         """The `nth` newest complete call of an identical request, over again after the oldest; None without any.
@@ -37,79 +36,79 @@ class Memory(Protocol):
 
 
 class Replays:
-    """What a client answers from its memory.
+    """Answers a client's calls from recorded ones.
 
     The first identical request of a client gets the newest recording, the next one the recording before it, and so on,
     over again after the oldest: so repeats stay as different as they were. A simulated recording answers only a client
     whose service is on this machine itself.
     """
 
-    def __init__(self, memory: Memory, *, mode: Replay, speed: float | None = None) -> None:
+    def __init__(self, source: ReplaySource, *, mode: Replay, speed: float | None = None) -> None:
         if mode not in get_args(Replay):
             raise InvalidRequest(f"replay: expected 'prefer', 'only' or None, got {mode!r}")
-        self._memory = memory
+        self._source = source
         self._mode = mode
-        self._scale = _scale("replay_speed", speed)
-        self._asked: collections.Counter[str] = collections.Counter()
+        self._scale = _check_speed("replay_speed", speed)
+        self._counts: collections.Counter[str] = collections.Counter()
 
-    async def answered(self, call: LiveCall) -> bool:
-        """Answer a call from the memory if it can or must be; False when the service is to be asked."""
+    async def answer(self, call: LiveCall) -> bool:
+        """Answer a call from the record if it can or must be; return False if the service is to be asked."""
         request = call.exchange.request
         key = request.key()
-        nth, self._asked[key] = self._asked[key], self._asked[key] + 1
-        local = is_loopback(urlsplit(call.exchange.url).hostname or "")
+        nth, self._counts[key] = self._counts[key], self._counts[key] + 1
+        is_local = is_loopback(urlsplit(call.exchange.url).hostname or "")
         try:
-            recorded = await asyncio.to_thread(self._memory.recall, request, nth=nth, simulated=local)
+            recorded = await asyncio.to_thread(self._source.recall, request, nth=nth, simulated=is_local)
         except LedgerError as fault:
             if self._mode == "prefer":
                 return False
             _fail(call, LedgerError(str(fault)))
             return True
         if recorded is not None:
-            await _played(call, recorded, scale=self._scale)
+            await _play(call, recorded, scale=self._scale)
         elif self._mode == "only":
-            _fail(call, _not_recorded(call))
+            _fail(call, _not_recorded_error(call))
         return recorded is not None or self._mode == "only"
 
 
 def play(recorded: Exchange, *, speed: float | None) -> Stream:
     """Play one recorded call, whatever became of it; see `record.Ledger.replay`."""
-    scale, io = _scale("speed", speed), io_thread()
+    scale, io = _check_speed("speed", speed), io_thread()
     call = LiveCall(exchange=recorded, body=b"")
 
-    async def alone() -> None:
+    async def run() -> None:
         try:
-            await _played(call, recorded, scale=scale)
+            await _play(call, recorded, scale=scale)
         finally:
-            call.handover.finish(call.exchange.reply)
+            call.buffer.finish(call.exchange.reply)
 
-    io.start(alone())
+    io.start(run())
     return Stream(call, io)
 
 
-async def _played(call: LiveCall, recorded: Exchange, *, scale: float) -> None:
+async def _play(call: LiveCall, recorded: Exchange, *, scale: float) -> None:
     """Feed a recorded call's reads to a call; its outcome is the recorded one, unless it is stopped before."""
     t_ns = 0
     # The recording's own clock: a call that is stopped half-way ends at the time it has come to.
-    call.clock, call.sent_ns = lambda: t_ns, 0
+    call.now_ns, call.sent_ns = lambda: t_ns, 0
     call.exchange = dataclasses.replace(recorded, reads=[], replayed=True)
-    intake = call.begin_intake(streamed=recorded.streamed)
+    reader = call.start_reading(streamed=recorded.streamed)
     reads = recorded.reads if recorded.reply.events else []  # an error's body says nothing but the error
     loop = asyncio.get_running_loop()
-    began = loop.time()
+    start = loop.time()
     try:
-        async with call.guarded(PATIENT):
+        async with call.limit_time(NO_DEADLINES):
             for read in reads:
-                await asyncio.sleep(max(0.0, began + read.t_ns * scale - loop.time()))
+                await asyncio.sleep(max(0.0, start + read.t_ns * scale - loop.time()))
                 t_ns = read.t_ns
                 with contextlib.suppress(FamnbError):  # the recorded reply has it
-                    intake.take(read)
-                call.handover.grew()
-            await asyncio.sleep(max(0.0, began + (recorded.end_ns or 0) * scale - loop.time()))
-    except FamnbError as ending:
-        call.conclude(ending)
+                    reader.feed_read(read)
+                call.buffer.notify()
+            await asyncio.sleep(max(0.0, start + (recorded.end_ns or 0) * scale - loop.time()))
+    except FamnbError as error:
+        call.conclude(error)
         return
-    intake.close(recorded.end_ns or t_ns)
+    reader.close(recorded.end_ns or t_ns)
     call.exchange.reads = recorded.reads
     reply = call.exchange.reply = dataclasses.replace(recorded.reply, request=recorded.request, replayed=True)
     if reply.error is not None:
@@ -117,12 +116,12 @@ async def _played(call: LiveCall, recorded: Exchange, *, scale: float) -> None:
 
 
 def _fail(call: LiveCall, error: FamnbError) -> None:
-    """End a call that was neither sent nor found."""
+    """End a call that was neither sent nor recorded."""
     call.conclude(error)
     error.reply = call.exchange.reply = dataclasses.replace(call.exchange.reply, call_id=None)
 
 
-def _not_recorded(call: LiveCall) -> NotRecorded:
+def _not_recorded_error(call: LiveCall) -> NotRecorded:
     request = call.exchange.request
     mode = "streamed" if request.streams else "whole"
     return NotRecorded(
@@ -131,8 +130,8 @@ def _not_recorded(call: LiveCall) -> NotRecorded:
     )
 
 
-def _scale(name: str, speed: float | None) -> float:
-    """Seconds to take for a recorded nanosecond; 0 is at once."""
+def _check_speed(name: str, speed: float | None) -> float:
+    """Return the seconds to take for a recorded nanosecond, 0 for at once. Raises InvalidRequest."""
     if speed is None:
         return 0.0
     pace = "a number from 0 up (0 is at once, 1 the recorded pace)"

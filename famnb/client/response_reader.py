@@ -1,4 +1,4 @@
-"""What the bytes of one answer amount to, as a pure core: chunks and their times in, reads, events and a reply out."""
+"""Reads one response: chunks of bytes and their times in; reads, events and a reply out. No input or output here."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from famnb.reply import Reply, ReplyBuilder
 from famnb.timing import Read, Stopwatch
 from famnb.wire import lenient_json, sse
 
-_FIELDS = (b":", b"data", b"event:", b"id:", b"retry:")
+_SSE_STARTS = (b":", b"data", b"event:", b"id:", b"retry:")
 """How a body begins that is an event stream, whatever its content type says."""
 
 
 class ResponseReader:
-    """Takes in one answer; the same for bytes from a socket and for bytes from a record."""
+    """Reads one response, from a socket (`feed`, `end`, `close`) or from a record (`feed_read`, `close`)."""
 
     def __init__(
         self,
@@ -31,111 +31,116 @@ class ResponseReader:
     ) -> None:
         self.endpoint = endpoint
         self.streamed = streamed
-        """Whether the answer is an event stream; one that turns out to be a single body is none."""
+        """Whether the response is an event stream; cleared at the end of one that turns out to be a single body."""
         self.reads: list[Read] = []
         self.events: list[Event] = [] if events is None else events
         """The typed events; a list that is given is appended to."""
-        self.folding = ReplyBuilder()
+        self.builder = ReplyBuilder()
         self.stopwatch = Stopwatch()
         self.stopwatch.headers_ns = headers_ns
         self._mask = mask
         """Takes secrets out of an event or a body before anything else sees it."""
-        self._first = len(self.events)
+        # A retry appends to the list of the attempt before, whose events its caller may already have seen.
+        self._first_event = len(self.events)
         self._decoder = sse.Decoder()
-        self._reader = endpoint.dialect.reader()
-        self._unread: list[bytes] = []
+        self._dialect_reader = endpoint.dialect.reader()
+        self._chunks: list[bytes] = []
+        """The body so far; of a stream only until its first event, in case it turns out to be a single body."""
         self._closed = False
 
     @property
-    def signs(self) -> int:
-        """Signs of life so far: whole events and comments of a stream, chunks of a body."""
-        return self._decoder.signs if self.streamed else len(self._unread)
+    def activity(self) -> int:
+        """How many signs of life came so far: whole events and comments of a stream, chunks of a body."""
+        return self._decoder.signs if self.streamed else len(self._chunks)
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether nothing of meaning can follow: the terminator, a terminal event or a failure has come."""
-        ended = self.folding.ended
-        return self.folding.done or (ended is not None and ended.status is not None)
+        ended = self.builder.ended
+        return self.builder.done or (ended is not None and ended.status is not None)
 
     @property
-    def spent(self) -> bool:
-        """Whether it is too late to ask again: a stream's content has been seen, a whole reply has been made."""
-        return self.folding.contents > 0 or not self.streamed
+    def is_consumed(self) -> bool:
+        """Whether it is too late to try again: a stream's content has been seen, a whole reply has been generated."""
+        return self.builder.contents > 0 or not self.streamed
 
     def feed(self, chunk: bytes, t_ns: int) -> bool:
-        """Take in one chunk as it came from the socket; True when it completed an event."""
+        """Read one chunk from the socket; return whether it completed an event."""
         if not self.streamed:
-            self._unread.append(chunk)
+            self._chunks.append(chunk)
             return False
         if not self.reads:
-            self._unread.append(chunk)
+            self._chunks.append(chunk)
         data = self._decoder.feed(chunk)
         if not data:
             return False
-        self.take(self._read(t_ns, data))
+        self.feed_read(self._make_read(t_ns, data))
         return True
 
-    def take(self, read: Read) -> None:
-        """Take in the events of one read, or the body of a whole reply."""
-        folding = self.folding
-        known, contents, answers, thoughts = folding.ended, folding.contents, folding.answers, folding.thoughts
+    def feed_read(self, read: Read) -> None:
+        """Read the events of one read, or the body of a whole reply."""
+        builder = self.builder
+        ended, contents, answers, thoughts = builder.ended, builder.contents, builder.answers, builder.thoughts
         self.reads.append(read)
         try:
             if self.streamed:
-                self._stream(read.data)
+                self._add_stream_events(read.data)
             else:
-                self._add(self._whole(read.data[0]))
+                self._add(self._decode_whole(read.data[0]))
         finally:
-            if folding.contents > contents:
-                answer, thinking = folding.answers > answers, folding.thoughts > thoughts
+            # Also when an event cannot be read: what the events before it brought has been seen.
+            if builder.contents > contents:
+                answer, thinking = builder.answers > answers, builder.thoughts > thoughts
                 self.stopwatch.content(read.t_ns, answer=answer, thinking=thinking)
-            if folding.done or folding.ended is not known:
+            if builder.done or builder.ended is not ended:
                 self.stopwatch.end_ns = read.t_ns
 
     def end(self, t_ns: int) -> None:
-        """The answer ended in order: read what is left over; raises when that does not prove a complete reply."""
+        """The body ended in order: read what is left over; raises unless there is evidence of a complete reply."""
         if self.streamed:
-            left = self._decoder.end()
-            if left:
-                self.take(self._read(t_ns, left))
+            rest = self._decoder.end()
+            if rest:
+                self.feed_read(self._make_read(t_ns, rest))
             if not self.reads:
-                self.streamed = b"".join(self._unread).lstrip(b"\xef\xbb\xbf \r\n").startswith(_FIELDS)
+                self.streamed = b"".join(self._chunks).lstrip(b"\xef\xbb\xbf \r\n").startswith(_SSE_STARTS)
         if not self.streamed:
-            read = self._read(t_ns, [b"".join(self._unread)])
+            read = self._make_read(t_ns, [b"".join(self._chunks)])
             if not read.data[0].strip():
-                raise self._misfit("is empty")
-            self.take(read)
+                raise self._format_error("is empty")
+            self.feed_read(read)
         self.close(t_ns)
-        self.prove()
+        if failure := self.failure():
+            raise failure
 
     def close(self, t_ns: int) -> None:
-        """Nothing more will come, in order or not: what was held back counts, and the clock stops."""
+        """Nothing more will come, in order or not: read what was held back, and stop the clock. Once is enough."""
         if self._closed:
             return
         self._closed = True
-        if not self.streamed and not self.reads and self._unread:
+        if not self.streamed and not self.reads and self._chunks:
             # A body that broke off is kept, and read as far as it can be.
             with contextlib.suppress(FamnbError):
-                self.take(self._read(t_ns, [b"".join(self._unread)]))
-        self._add(self._reader.end())
+                self.feed_read(self._make_read(t_ns, [b"".join(self._chunks)]))
+        self._add(self._dialect_reader.end())
         if self.stopwatch.end_ns is None:
             self.stopwatch.end_ns = t_ns
 
-    def prove(self) -> None:
-        """Raise unless there is evidence of a complete reply."""
-        ended = self.folding.ended
+    def failure(self) -> StreamError | StreamInterrupted | None:
+        """Why what came is no complete reply: the service reported a failure, or nothing proves the end."""
+        ended = self.builder.ended
         if ended is not None and ended.fault is not None:
-            raise StreamError(ended.fault.message, type=ended.fault.type, code=ended.fault.code)
-        if ended is None and not self.folding.done:
-            seen = len(self.events) - self._first
-            raise StreamInterrupted(
+            return StreamError(ended.fault.message, type=ended.fault.type, code=ended.fault.code)
+        if ended is None and not self.builder.done:
+            seen = len(self.events) - self._first_event
+            return StreamInterrupted(
                 f"the stream ended after {seen} {'event' if seen == 1 else 'events'} without a finish reason, "
                 "a stop reason or a terminal event; `.reply` has what came"
             )
+        return None
 
     def reply(self) -> Reply:
         """The reply so far, with its timing."""
-        reply = self.folding.reply()
+        reply = self.builder.reply()
         latencies = [block.latency_ms for block in reply.blocks if block.latency_ms is not None]
         timing = self.stopwatch.timing(
             streamed=self.streamed,
@@ -150,44 +155,45 @@ class ResponseReader:
         reply = self.reply()
         return dataclasses.replace(
             reply,
-            status=reply.status if error is None else status_of(error),
+            status=reply.status if error is None else status_for(error),
             complete=reply.complete if error is None else False,
             error=error,
             reads=tuple(self.reads),
-            events=tuple(self.events[self._first :]),
+            events=tuple(self.events[self._first_event :]),
         )
 
-    def _read(self, t_ns: int, data: Iterable[bytes]) -> Read:
+    def _make_read(self, t_ns: int, data: Iterable[bytes]) -> Read:
         return Read(t_ns, tuple(map(self._mask, data)))
 
-    def _stream(self, data: tuple[bytes, ...]) -> None:
-        if self._unread:
-            self._unread.clear()
-        folding, events, read = self.folding, self.events, self._reader.read
-        for each in data:
-            if folding.done:
+    def _add_stream_events(self, data: tuple[bytes, ...]) -> None:
+        if self._chunks:
+            self._chunks.clear()
+        # Local names: this loop runs for every event of every stream.
+        builder, events, read = self.builder, self.events, self._dialect_reader.read
+        for event_data in data:
+            if builder.done:
                 break
-            for event in read(each):
+            for event in read(event_data):
                 events.append(event)
-                folding.add(event)
+                builder.add(event)
 
-    def _whole(self, body: bytes) -> list[Event]:
+    def _decode_whole(self, body: bytes) -> list[Event]:
         try:
             decoded = lenient_json.decode(body)
         except ValueError:
-            raise self._misfit(f"is not JSON: {lenient_json.shown(body)}") from None
+            raise self._format_error(f"is not JSON: {lenient_json.shown(body)}") from None
         return self.endpoint.dialect.read(decoded)
 
-    def _misfit(self, found: str) -> ResponseFormatError:
-        return ResponseFormatError(f"the body {found}; expected a reply of {self.endpoint.name!r}")
+    def _format_error(self, fault: str) -> ResponseFormatError:
+        return ResponseFormatError(f"the body {fault}; expected a reply of {self.endpoint.name!r}")
 
     def _add(self, events: Sequence[Event]) -> None:
         self.events.extend(events)
         for event in events:
-            self.folding.add(event)
+            self.builder.add(event)
 
 
-def status_of(error: FamnbError) -> Status:
+def status_for(error: FamnbError) -> Status:
     """The status of a call that ended with an error."""
     match error:
         case Cancelled():
@@ -198,22 +204,23 @@ def status_of(error: FamnbError) -> Status:
             return "failed"
 
 
-def replayed(
+def reply_from_reads(
     endpoint: Endpoint, *, streamed: bool, reads: Sequence[Read], headers_ns: int | None, end_ns: int | None
 ) -> Reply:
-    """The reply that recorded reads amount to, through the same core as when they came.
+    """The reply that recorded reads add up to, read as when they came.
 
     What only the live call knew, a deadline or the caller's stop, is not in the bytes: such a reply is `interrupted`.
     """
-    intake = ResponseReader(endpoint, streamed=streamed, headers_ns=headers_ns)
+    reader = ResponseReader(endpoint, streamed=streamed, headers_ns=headers_ns)
     error: FamnbError | None = None
     try:
         for read in reads:
-            intake.take(read)
-        intake.close(end_ns or 0)
-        intake.prove()
+            reader.feed_read(read)
+        reader.close(end_ns or 0)
+        error = reader.failure()
     except FamnbError as fault:
         error = fault
-        intake.close(end_ns or 0)
-    intake.stopwatch.end_ns = end_ns
-    return intake.outcome(error)
+        reader.close(end_ns or 0)
+    # What was measured then counts, also where today's reader sees the end in another read.
+    reader.stopwatch.end_ns = end_ns
+    return reader.outcome(error)

@@ -1,4 +1,4 @@
-"""Whether to try again and when, as pure rules; the trying itself is in `core`.
+"""Whether to try a failed call again, and when, as pure rules; `engine.py` makes the attempts.
 
 failure                                   again?
 ── status 408 409 429 500 502 503 504 529 yes, or what `x-should-retry` says
@@ -19,17 +19,20 @@ from famnb.validation import check_integer, check_number
 RETRIED = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 THROTTLED = frozenset({429, 529})
 """Statuses that ask for fewer requests."""
-LONGEST_S = 8.0
-SHORTEST_S = 0.05
+MAX_PAUSE_S = 8.0
+"""The longest pause of our own choice; a service's own wish may be longer, see `Retries.max_wait`."""
+MIN_PAUSE_S = 0.05
 BASE_S = 0.5
+"""The bound of the first pause; it doubles with each retry."""
 THROTTLED_BASE_S = 1.0
+"""The same where the service asked for fewer requests."""
 SPREAD = 0.1
 """A wait the service asked for is lengthened by up to this share, so that not all come back at once."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Retries:
-    """How stubborn a client is."""
+    """How often a call is tried again, and for how long a service may ask to wait."""
 
     tries: int = 3
     """Requests sent at most for one call; 1 never tries again."""
@@ -43,32 +46,39 @@ class Retries:
         )
 
 
-def worth_retrying(error: FamnbError, *, should_retry: str | None = None, spent: bool = False) -> bool:
-    """Whether a failed try may be repeated; `should_retry` is the header, `spent` whether its answer was in use."""
+def is_worth_retrying(error: FamnbError, *, should_retry: str | None = None, is_consumed: bool = False) -> bool:
+    """Whether a failed attempt may be repeated.
+
+    `should_retry` is the `x-should-retry` header, `is_consumed` whether content of the response was already handed on.
+    """
     match error:
-        case _ if spent:
+        case _ if is_consumed:
             return False
         case APIStatusError(status=status):
-            said = (should_retry or "").strip().lower()
-            return said == "true" if said in ("true", "false") else status in RETRIED
+            header = (should_retry or "").strip().lower()
+            return header == "true" if header in ("true", "false") else status in RETRIED
         case ConnectError() | StreamInterrupted():
             return True
         case _:
             return False
 
 
-def pause(error: FamnbError, *, retried: int, uniform: Callable[[float, float], float]) -> float:
-    """Seconds to wait before the next try, `retried` tries after the first; the service's own wish goes first."""
+def compute_pause(error: FamnbError, *, retried: int, uniform: Callable[[float, float], float]) -> float:
+    """Seconds to wait before the next attempt, `retried` attempts after the first; `retry-after` goes first."""
     status = error.status if isinstance(error, APIStatusError) else None
-    wish = error.retry_after if isinstance(error, APIStatusError) else None
-    if wish is not None:
-        return max(SHORTEST_S, wish + uniform(0, SPREAD * wish))
+    retry_after = error.retry_after if isinstance(error, APIStatusError) else None
+    if retry_after is not None:
+        return max(MIN_PAUSE_S, retry_after + uniform(0, SPREAD * retry_after))
     base = THROTTLED_BASE_S if status == 429 else BASE_S
-    return max(SHORTEST_S, uniform(0, min(LONGEST_S, base * 2.0**retried)))
+    # Anywhere from nothing to the bound ("full jitter"): calls that failed together must not come back together.
+    return max(MIN_PAUSE_S, uniform(0, min(MAX_PAUSE_S, base * 2.0**retried)))
 
 
 class RetryBudget:
-    """Tries left for one service, so that many failing calls do not become a storm of them."""
+    """Retries left for one service, so that many failing calls do not become a storm of requests.
+
+    A retry costs `cost`, so `capacity` allows about 35 in a row; a success pays some of it back.
+    """
 
     __slots__ = ("_left", "capacity", "cost")
 
@@ -78,12 +88,12 @@ class RetryBudget:
         self._left = capacity
 
     def take(self) -> bool:
-        """Pay for one more try; False when the service has failed too often lately."""
+        """Pay for one more attempt; False, and nothing is paid, when the service has failed too often lately."""
         if self._left < self.cost:
             return False
         self._left -= self.cost
         return True
 
     def refill(self, *, retried: bool) -> None:
-        """A call succeeded: what its last retry cost comes back, or 1 when it needed none."""
+        """A call succeeded: what its last retry cost comes back, or 1 if it needed none."""
         self._left = min(self.capacity, self._left + (self.cost if retried else 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol, TypeAlias
 
-from famnb.client.batch import Gates
+from famnb.client.batch import ServiceLimiters
 from famnb.client.client import BaseClient
 from famnb.client.exchange import Exchange
 from famnb.experiment.budget import CallOutcome
@@ -30,10 +30,10 @@ class LocalExecutor:
 
     def __init__(self, client: BaseClient, *, concurrency: int) -> None:
         self._client = client
-        self._gates = Gates(concurrency)
+        self._limiters = ServiceLimiters(concurrency)
 
     def start(self, cell: Cell, *, labels: Mapping[str, str], on_done: OnDone) -> Stop:
-        stream = self._client.start(cell.request, labels=labels, gates=self._gates)
+        stream = self._client.start(cell.request, labels=labels, limiters=self._limiters)
         stream.add_done_callback(lambda ended: on_done(outcome_of(ended.exchange)))
         return stream.stop
 

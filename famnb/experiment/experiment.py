@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from famnb import stats
-from famnb.client.batch import FEW, watched
+from famnb.client.batch import FEW_CALLS, is_watched
 from famnb.client.client import CONCURRENCY, BlockingClient
 from famnb.errors import InvalidRequest
 from famnb.experiment import votes
@@ -170,7 +170,7 @@ class BaseExperiment:
         run = self._start_run(concurrency, budget_usd, rate, retry_failed, on, worker_key)
         if not wait:
             return run
-        shown = progress if progress is not None else len(self.cells) > FEW and watched()
+        shown = progress if progress is not None else len(self.cells) > FEW_CALLS and is_watched()
         try:
             follow(run, shown=shown)
         except KeyboardInterrupt:

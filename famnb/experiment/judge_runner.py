@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from tqdm.auto import tqdm
 
-from famnb.client.batch import FEW, watched
+from famnb.client.batch import FEW_CALLS, is_watched
 from famnb.client.client import BlockingClient
 from famnb.errors import InvalidRequest
 from famnb.experiment.budget import Budget, CallOutcome, ceiling, counted_cost
@@ -53,7 +53,7 @@ class JudgeRunner:
         client = judge.client or self.client
         # Not under the label `experiment`: judges' calls are none of its cells.
         labels = {"tag": TAG, "judge": judge.name, "judges": self.name}
-        shown = self.progress if self.progress is not None else len(requests) > FEW and watched()
+        shown = self.progress if self.progress is not None else len(requests) > FEW_CALLS and is_watched()
         waiting: list[int] = []
         with tqdm(total=len(requests), unit="verdict", desc=judge.name, disable=not shown) as bar:
             for index, request in enumerate(requests):

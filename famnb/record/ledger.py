@@ -17,8 +17,8 @@ from typing import Any, Self
 import platformdirs
 
 from famnb.client.exchange import Exchange
+from famnb.client.live_call import Stream
 from famnb.client.replay import play
-from famnb.client.stream import Stream
 from famnb.errors import LedgerError
 from famnb.record import maintenance, parquet, schema, serialize, token_estimates
 from famnb.record.price import Cost

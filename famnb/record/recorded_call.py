@@ -14,7 +14,7 @@ import msgspec
 
 from famnb import endpoints, errors
 from famnb.client.exchange import Exchange
-from famnb.client.response_reader import replayed
+from famnb.client.response_reader import reply_from_reads
 from famnb.endpoints import Endpoint
 from famnb.errors import FamnbError, InvalidRequest
 from famnb.events import Status
@@ -149,7 +149,7 @@ class RecordedCall:
             timing = Timing(**{name: self.row[name] for name in serialize.TIMINGS})
             return Reply(streamed=bool(self.row["streamed"]), reads=self.reads, timing=timing)
         end_ns = self.row["end_ns"] or self.reads[-1].t_ns
-        return replayed(
+        return reply_from_reads(
             self.endpoint,
             streamed=bool(self.row["streamed"]),
             reads=self.reads,

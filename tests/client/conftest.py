@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from famnb.client.client import BlockingClient
+from famnb.client.config import Clock
 from tests.support.client_shells import KEY, Notebook, Way
 from tests.support.fault_server import FaultServer, Script
 
@@ -33,13 +34,13 @@ def connect() -> Iterator[Callable[..., BlockingClient]]:
 
     def make(server: FaultServer | str, **options: Any) -> BlockingClient:
         url = server if isinstance(server, str) else server.url
-        client = BlockingClient(base_url=url, api_key=KEY, **options)
-        client.pauses = []
+        pauses: list[float] = []
 
         async def note(seconds: float) -> None:
-            client.pauses.append(seconds)
+            pauses.append(seconds)
 
-        client._engine.sleep = note
+        client = BlockingClient(base_url=url, api_key=KEY, **{"clock": Clock(sleep=note), **options})
+        client.pauses = pauses
         clients.append(client)
         return client
 

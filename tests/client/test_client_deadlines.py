@@ -8,10 +8,9 @@ import socket
 
 import pytest
 
-from famnb.client.config import Deadlines
-from famnb.client.config import Deadlines as Limits
+from famnb.client.config import Clock, Deadlines
+from famnb.client.live_call import DeadlineTimer
 from famnb.client.retry import Retries
-from famnb.client.timeouts import DeadlineTimer
 from famnb.errors import (
     Cancelled,
     ConnectError,
@@ -75,9 +74,7 @@ def test_the_total_counts_everything(way, serve, connect):
 def test_the_total_counts_the_pauses_between_tries(serve, connect):
     """A pause that is longer than what is left of the total ends with it."""
     server = serve(whole(b"", 503))
-    client = connect(server, deadlines=Deadlines(total=0.2))
-    client._engine.sleep = asyncio.sleep
-    client._engine.uniform = lambda low, high: 30.0
+    client = connect(server, deadlines=Deadlines(total=0.2), clock=Clock(uniform=lambda low, high: 30.0))
     with pytest.raises(TotalTimeout):
         client.send(WHOLE)
 
@@ -158,18 +155,18 @@ def test_a_senseless_deadline_is_refused(seconds):
 
 
 def test_the_first_deadline_to_pass_names_the_error():
-    """On the watch itself: idle before total, total before idle, a stop before both."""
+    """On the timer itself: idle before total, total before idle, a stop before both."""
 
-    async def ended(limits: Limits, *, stop: bool = False) -> type[Exception]:
+    async def ended(limits: Deadlines, *, stop: bool = False) -> type[Exception]:
         try:
-            async with DeadlineTimer(limits) as watch:
-                watch.streaming()
+            async with DeadlineTimer(limits) as timer:
+                timer.expect_more()
                 if stop:
-                    asyncio.get_running_loop().call_later(0.01, watch.stop, Cancelled())
+                    asyncio.get_running_loop().call_later(0.01, timer.stop, Cancelled())
                 await asyncio.sleep(5)
         except Exception as error:
             return type(error)
 
-    assert asyncio.run(ended(Limits(idle=0.05, total=1))) is IdleTimeout
-    assert asyncio.run(ended(Limits(idle=1, total=0.05))) is TotalTimeout
-    assert asyncio.run(ended(Limits(idle=1, total=1), stop=True)) is Cancelled
+    assert asyncio.run(ended(Deadlines(idle=0.05, total=1))) is IdleTimeout
+    assert asyncio.run(ended(Deadlines(idle=1, total=0.05))) is TotalTimeout
+    assert asyncio.run(ended(Deadlines(idle=1, total=1), stop=True)) is Cancelled

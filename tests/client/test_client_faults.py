@@ -214,7 +214,7 @@ def test_cookies_are_not_kept(serve, connect):
 
 def test_a_bug_of_ours_is_an_error_too(serve, connect, notebook, monkeypatch, caplog):
     """Whatever goes wrong inside, the call ends with a famnb error, recorded, its connection closed."""
-    monkeypatch.setattr("famnb.client.engine.taken", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("famnb.client.engine.read_response", lambda *_, **__: 1 / 0)
     client = connect(serve(whole(body("web", "Hello"))), recorder=notebook)
     with pytest.raises(FamnbError, match="ZeroDivisionError"):
         client.send(WHOLE)

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from famnb.client.response_reader import ResponseReader, replayed
+from famnb.client.response_reader import ResponseReader, reply_from_reads
 from famnb.endpoints import ENDPOINTS
 from famnb.errors import APIStatusError, FamnbError
 from famnb.record import serialize
@@ -23,7 +23,7 @@ def taken(name: str, data: bytes, *, streamed: bool, chance: random.Random) -> R
     intake, error = ResponseReader(ENDPOINTS[name], streamed=streamed), None
     at = t_ns = 0
     try:
-        while at < len(data) and not intake.finished:
+        while at < len(data) and not intake.is_finished:
             size = chance.choice((1, 7, 100, 10_000))
             intake.feed(data[at : at + size], t_ns := t_ns + 1_000_000)
             at += size
@@ -53,7 +53,9 @@ def test_no_answer_crashes_the_client(seed):
             reply = taken(name, data, streamed=streamed, chance=chance)
             used(reply)
             assert reply.error is not None or reply.complete is not False or reply.status == "failed"
-            again = replayed(ENDPOINTS[name], streamed=reply.streamed, reads=reply.reads, headers_ns=None, end_ns=10**9)
+            again = reply_from_reads(
+                ENDPOINTS[name], streamed=reply.streamed, reads=reply.reads, headers_ns=None, end_ns=10**9
+            )
             assert again.blocks == reply.blocks
 
 

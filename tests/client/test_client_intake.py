@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from famnb.client.response_reader import ResponseReader, replayed
+from famnb.client.response_reader import ResponseReader, reply_from_reads
 from famnb.endpoints import endpoint
 from famnb.errors import ResponseFormatError, StreamDecodeError, StreamError, StreamInterrupted
 from famnb.timing import Read
@@ -69,7 +69,9 @@ def test_any_cut_of_the_bytes_gives_the_same_reply(name, data):
 def test_a_recorded_stream_reads_the_same_again(name):
     """Reply, events and timing from the reads alone."""
     live = taken(name, (10, opening(name)[0]), (20, delta(name, "Hel")), (30, b"".join(closing(name, "Hel"))))
-    again = replayed(endpoint(name), streamed=True, reads=live.reads, headers_ns=5 * MS, end_ns=live.stopwatch.end_ns)
+    again = reply_from_reads(
+        endpoint(name), streamed=True, reads=live.reads, headers_ns=5 * MS, end_ns=live.stopwatch.end_ns
+    )
     assert (again, again.timing, again.events, again.raw) == (
         live.outcome(None),
         live.reply().timing,
@@ -82,7 +84,9 @@ def test_a_recorded_stream_reads_the_same_again(name):
 def test_a_recorded_whole_reply_reads_the_same_again(name):
     """The body is its one read."""
     live = taken(name, (10, lenient_json.encode(body(name, "Hello"))), streamed=False)
-    again = replayed(endpoint(name), streamed=False, reads=live.reads, headers_ns=5 * MS, end_ns=live.stopwatch.end_ns)
+    again = reply_from_reads(
+        endpoint(name), streamed=False, reads=live.reads, headers_ns=5 * MS, end_ns=live.stopwatch.end_ns
+    )
     assert (again, again.timing, again.text) == (live.outcome(None), live.reply().timing, "Hello")
 
 
@@ -97,20 +101,20 @@ def test_a_recorded_whole_reply_reads_the_same_again(name):
 def test_a_record_that_ended_badly_reads_as_it_ended(data, error, status):
     """The partial reply with its error; nothing is raised."""
     reads = [Read(10 * MS, tuple(each[6:-2] for each in data))]
-    reply = replayed(endpoint("web"), streamed=True, reads=reads, headers_ns=5 * MS, end_ns=10 * MS)
+    reply = reply_from_reads(endpoint("web"), streamed=True, reads=reads, headers_ns=5 * MS, end_ns=10 * MS)
     assert (type(reply.error), reply.status, reply.text) == (error, status, "Hel")
 
 
 def test_a_record_of_an_error_body_is_a_failure():
     """Also one that is no JSON, and one that was cut."""
     for data in (b'{"error": {"message": "no"}}', b"<html>", b'{"choices": [{'):
-        reply = replayed(endpoint("web"), streamed=False, reads=[Read(1, (data,))], headers_ns=1, end_ns=1)
+        reply = reply_from_reads(endpoint("web"), streamed=False, reads=[Read(1, (data,))], headers_ns=1, end_ns=1)
         assert (reply.status, reply.error is not None, reply.text) == ("failed", True, "")
 
 
 def test_a_record_without_reads_is_interrupted():
     """Nothing came: an empty reply without times."""
-    reply = replayed(endpoint("web"), streamed=True, reads=[], headers_ns=None, end_ns=None)
+    reply = reply_from_reads(endpoint("web"), streamed=True, reads=[], headers_ns=None, end_ns=None)
     assert (reply.status, reply.text, reply.timing.e2e_s, reply.timing.ttft_s) == ("interrupted", "", None, None)
 
 

@@ -70,36 +70,36 @@ def test_a_throttled_fan_out_finishes(serve, connect):
 
 def test_the_limit_is_halved_once_a_round_trip_and_grows_with_success():
     """16 to 8 for a burst of refusals, then one more place for each limit's worth of successes."""
-    gate = ConcurrencyLimiter(16)
+    limiter = ConcurrencyLimiter(16)
     for _ in range(10):
-        gate.throttled(sent_ns=100, now_ns=200)
-    assert gate.limit == 8
-    gate.throttled(sent_ns=150, now_ns=300)
-    assert gate.limit == 8
-    gate.throttled(sent_ns=250, now_ns=300)
-    assert gate.limit == 4
+        limiter.on_throttled(sent_ns=100, now_ns=200)
+    assert limiter.limit == 8
+    limiter.on_throttled(sent_ns=150, now_ns=300)
+    assert limiter.limit == 8
+    limiter.on_throttled(sent_ns=250, now_ns=300)
+    assert limiter.limit == 4
     for _ in range(4):
-        gate.succeeded()
-    assert 4.8 < gate.limit <= 5
+        limiter.on_success()
+    assert 4.8 < limiter.limit <= 5
     for _ in range(1000):
-        gate.succeeded()
-    assert gate.limit == 16
+        limiter.on_success()
+    assert limiter.limit == 16
 
 
-def test_what_is_in_is_halved_and_a_gate_that_was_throttled_is_not_widened():
-    """Four in of sixteen become two; a gate that nobody throttled takes a greater limit at once."""
+def test_what_is_in_is_halved_and_a_limiter_that_was_throttled_is_not_widened():
+    """Four in of sixteen become two; a limiter that nobody throttled takes a greater limit at once."""
 
-    async def fill(gate: ConcurrencyLimiter) -> ConcurrencyLimiter:
+    async def fill(limiter: ConcurrencyLimiter) -> ConcurrencyLimiter:
         for _ in range(4):
-            await gate.enter()
-        return gate
+            await limiter.enter()
+        return limiter
 
     throttled, other = asyncio.run(fill(ConcurrencyLimiter(16))), ConcurrencyLimiter(16)
-    throttled.throttled(sent_ns=100, now_ns=200)
-    for gate in (throttled, other):
-        gate.widen(32)
-        gate.widen(8)
-    assert (throttled.limit, throttled.most, other.limit) == (2, 32, 32)
+    throttled.on_throttled(sent_ns=100, now_ns=200)
+    for limiter in (throttled, other):
+        limiter.widen(32)
+        limiter.widen(8)
+    assert (throttled.limit, throttled.maximum, other.limit) == (2, 32, 32)
 
 
 def test_the_next_fan_out_begins_with_what_the_last_one_learned(send_many, serve, connect):
@@ -108,31 +108,32 @@ def test_the_next_fan_out_begins_with_what_the_last_one_learned(send_many, serve
     server = serve(refusal, refusal, refusal, refusal, answer)
     client = connect(server, retries=Retries(tries=1))
     send_many(client, prompts(*"abcd"), concurrency=4)
-    fan = next(iter(client._engine._services.values())).fan
+    fan = next(iter(client._engine._services.values())).batch_limiter
     assert (fan.limit, fan.running) == (2, 0)
     assert [reply.text for reply in send_many(client, prompts(*"abcd"), concurrency=4)] == ["Hello"] * 4
     assert 2 < fan.limit <= 4
 
 
-def test_a_gate_admits_in_order_and_survives_those_who_give_up():
+def test_a_limiter_admits_in_order_and_survives_those_who_give_up():
     """First come, first served; a place offered to somebody who just left goes to the next."""
 
     async def queue() -> list[str]:
-        gate, admitted = ConcurrencyLimiter(1), []
+        limiter, admitted = ConcurrencyLimiter(1), []
 
         async def enter(name: str) -> None:
-            async with gate:
-                admitted.append(name)
-                await asyncio.sleep(0)
+            await limiter.enter()
+            admitted.append(name)
+            await asyncio.sleep(0)
+            limiter.leave()
 
-        await gate.enter()
+        await limiter.enter()
         tasks = [asyncio.create_task(enter(name)) for name in "abcd"]
         await asyncio.sleep(0)
         tasks[0].cancel()
-        gate.leave()
+        limiter.leave()
         tasks[1].cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        assert gate.running == 0
+        assert limiter.running == 0
         return admitted
 
     assert asyncio.run(queue()) == ["c", "d"]

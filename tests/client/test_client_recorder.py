@@ -8,9 +8,8 @@ from concurrent.futures import Future
 
 import pytest
 
-from famnb.client.client import BlockingClient
 from famnb.errors import ServerError
-from tests.support.client_shells import KEY, Notebook
+from tests.support.client_shells import Notebook
 from tests.support.fault_server import Do, chunked, whole
 from tests.support.wire_payloads import closing, delta, request, said
 
@@ -51,7 +50,7 @@ def test_what_an_exchange_holds(serve, connect, notebook):
 
 def test_reads_are_handed_on_while_a_stream_runs(serve, connect, notebook, monkeypatch):
     """So that a crash keeps them; not when nothing new has come."""
-    monkeypatch.setattr("famnb.client.engine.NOTE_S", 0.05)
+    monkeypatch.setattr("famnb.client.engine.PROGRESS_S", 0.05)
     server = serve(chunked(delta("web", "a"), 0.2, delta("web", "b"), 0.2, *closing("web")))
     connect(server, recorder=notebook).send(STREAM)
     assert notebook.steps == ["opened", "arrived", "arrived", "closed"]
@@ -99,7 +98,7 @@ class Broken:
 @pytest.mark.parametrize("where", ["opened", "arrived", "closed", "future"])
 def test_a_recorder_that_fails_costs_one_warning(way, serve, connect, monkeypatch, where):
     """The call still answers; the warning says what is wrong, once."""
-    monkeypatch.setattr("famnb.client.engine.NOTE_S", 0.01)
+    monkeypatch.setattr("famnb.client.engine.PROGRESS_S", 0.01)
     client = connect(
         serve(chunked(delta("web", "Hel"), 0.1, delta("web", "lo"), *closing("web"))), recorder=Broken(where)
     )
@@ -121,7 +120,7 @@ def test_a_warning_that_is_an_error_breaks_nothing(serve, connect):
 
 def test_a_recorder_that_never_finishes_is_not_waited_for_for_ever(serve, connect, monkeypatch):
     """The reply comes, with a warning."""
-    monkeypatch.setattr("famnb.client.engine.PATIENCE_S", 0.1)
+    monkeypatch.setattr("famnb.client.engine.DURABLE_S", 0.1)
 
     class Stuck(Notebook):
         def closed(self, exchange):
@@ -131,10 +130,8 @@ def test_a_recorder_that_never_finishes_is_not_waited_for_for_ever(serve, connec
         assert connect(serve(chunked(*said("web", "Hello"))), recorder=Stuck()).send(STREAM).text == "Hello"
 
 
-def test_what_was_never_sent_is_recorded_too(serve, notebook):
+def test_what_was_never_sent_is_recorded_too(serve, connect, notebook):
     """A connection that is refused is a call all the same."""
-    client = BlockingClient(base_url=serve([Do.RESET]).url, api_key=KEY, recorder=notebook)
-    client._engine.sleep = lambda seconds: __import__("asyncio").sleep(0)
-    stream = client.start(STREAM)
+    stream = connect(serve([Do.RESET]), recorder=notebook).start(STREAM)
     assert stream.wait(10)
     assert (notebook.kept[0].attempts, notebook.kept[0].headers_ns, notebook.kept[0].reads) == (3, None, [])

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from famnb.client.retry import Retries, RetryBudget, pause, worth_retrying
+from famnb.client.retry import Retries, RetryBudget, compute_pause, is_worth_retrying
 from famnb.errors import (
     APIStatusError,
     ConnectError,
@@ -169,15 +169,22 @@ def high(low: float, up: float) -> float:
 
 def test_our_own_delay_doubles_up_to_eight_seconds():
     """U(0, min(8, 0.5 · 2ⁿ)), twice as long for 429, never under 50 ms."""
-    assert [pause(ServerError("", status=500), retried=n, uniform=high) for n in range(6)] == [0.5, 1, 2, 4, 8, 8]
-    assert pause(RateLimitError("", status=429), retried=0, uniform=high) == 1.0
-    assert pause(ConnectError(""), retried=0, uniform=lambda low, up: low) == 0.05
+    assert [compute_pause(ServerError("", status=500), retried=n, uniform=high) for n in range(6)] == [
+        0.5,
+        1,
+        2,
+        4,
+        8,
+        8,
+    ]
+    assert compute_pause(RateLimitError("", status=429), retried=0, uniform=high) == 1.0
+    assert compute_pause(ConnectError(""), retried=0, uniform=lambda low, up: low) == 0.05
 
 
 @pytest.mark.parametrize("error", [StreamError(""), StreamDecodeError(""), IdleTimeout(""), ValueError("")])
 def test_other_failures_are_final(error):
     """What the service or the clock said is not asked again."""
-    assert not worth_retrying(error)
+    assert not is_worth_retrying(error)
 
 
 @pytest.mark.parametrize(

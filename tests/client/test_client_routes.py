@@ -112,12 +112,12 @@ def trust(monkeypatch):
 
     def named(path: Path) -> None:
         monkeypatch.setenv("SSL_CERT_FILE", str(path))
-        transport._tls.cache_clear()
+        transport._tls_context.cache_clear()
 
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
-    transport._tls.cache_clear()
+    transport._tls_context.cache_clear()
     yield named
-    transport._tls.cache_clear()
+    transport._tls_context.cache_clear()
 
 
 def test_a_certificate_is_verified(connect, trust, secure):

@@ -277,4 +277,4 @@ def test_headers_that_are_secrets_are_recorded_masked(serve, connect, notebook):
     connect(serve(answer), recorder=notebook).send(WHOLE)
     headers = dict(notebook.kept[0].response_headers)
     assert (headers["set-cookie"], headers["x-request-id"]) == (MASK, "req_1")
-    assert Credential("k").masked("a kind word") == "a kind word"
+    assert Credential("k").mask("a kind word") == "a kind word"

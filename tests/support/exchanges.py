@@ -8,7 +8,7 @@ from typing import Any
 
 from famnb import endpoints
 from famnb.client.exchange import Exchange
-from famnb.client.response_reader import replayed
+from famnb.client.response_reader import reply_from_reads
 from famnb.timing import Read
 
 MS = 1_000_000
@@ -62,7 +62,7 @@ def exchange(
     made.reads = spoken("Hello, ", "world") if reads is None else reads
     made.attempts, made.http_status, made.service, made.streamed = 1, status, service, streamed
     made.headers_ns, made.end_ns = 90 * MS, made.reads[-1].t_ns if made.reads else 90 * MS
-    made.reply = replayed(
+    made.reply = reply_from_reads(
         made.endpoint, streamed=streamed, reads=made.reads, headers_ns=made.headers_ns, end_ns=made.end_ns
     )
     return made

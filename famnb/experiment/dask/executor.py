@@ -21,10 +21,10 @@ from typing import Any
 from famnb import __version__
 from famnb.client.auth import VARIABLE
 from famnb.client.client import BaseClient
-from famnb.client.engine import Recording
+from famnb.client.engine import SafeRecorder
 from famnb.client.exchange import Exchange, Recorder
 from famnb.client.io_thread import io_thread
-from famnb.client.response_reader import replayed
+from famnb.client.response_reader import reply_from_reads
 from famnb.errors import CredentialError, FamnbError, InvalidRequest, WorkerLost
 from famnb.experiment.budget import CallOutcome
 from famnb.experiment.dask import worker as remote
@@ -105,7 +105,7 @@ class DaskExecutor:
             raise InvalidRequest("on: a client that replays answers from the ledger of this process; run without on=")
         self._dask = dask_client
         self._client = client
-        self._recording = Recording(recorder)
+        self._recording = SafeRecorder(recorder)
         self._run_id = secrets.token_hex(8)
         is_embedded = client.base_url("chat") == os.getenv(SERVICE_URL)
         settings = {**client.settings(), "connections": concurrency}
@@ -291,7 +291,7 @@ class DaskExecutor:
         exchange = work.exchange
         assert exchange is not None, "a call that a worker carries has an exchange"
         exchange.end_ns = exchange.reads[-1].t_ns if exchange.reads else None
-        partial = replayed(
+        partial = reply_from_reads(
             exchange.endpoint,
             streamed=exchange.streamed,
             reads=exchange.reads,

@@ -21,10 +21,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from famnb.client.auth import Credential
-from famnb.client.batch import Gates
+from famnb.client.batch import ServiceLimiters
 from famnb.client.client import BaseClient
 from famnb.client.exchange import Exchange
-from famnb.client.stream import Stream
+from famnb.client.live_call import Stream
 from famnb.errors import CredentialError
 from famnb.reply import Reply
 from famnb.request import Request
@@ -103,7 +103,7 @@ class RemoteAgent:
     def __init__(self, run_id: str, client: BaseClient, *, concurrency: int) -> None:
         self._run_id = run_id
         self._client = client
-        self._limits = Gates(concurrency)
+        self._limits = ServiceLimiters(concurrency)
         self._loop = asyncio.get_running_loop()
         self._streams: dict[str, Stream] = {}
         """Calls whose end is not reported yet."""
@@ -114,7 +114,7 @@ class RemoteAgent:
 
     def start(self, call: RemoteCall) -> None:
         """Start a call."""
-        stream = self._streams[call.id] = self._client.start(call.request, gates=self._limits)
+        stream = self._streams[call.id] = self._client.start(call.request, limiters=self._limits)
         # The callback runs on the client's I/O thread; everything of this object belongs to the event loop.
         stream.add_done_callback(lambda _: self._loop.call_soon_threadsafe(self._on_end, call.id))
 

@@ -19,8 +19,8 @@ from contextlib import aclosing
 from typing import Any
 
 from famnb.client.auth import Credential
-from famnb.client.config import Deadlines, checked
-from famnb.client.engine import drained, error_body
+from famnb.client.config import Deadlines, check_address
+from famnb.client.engine import drain, read_error_body
 from famnb.client.response_reader import ResponseReader
 from famnb.client.transport import Response, Transport, origin_of
 from famnb.endpoints import ENDPOINTS, UPSTREAM
@@ -74,7 +74,7 @@ class UpstreamEngine:
 
         Raises InvalidRequest for an invalid address or model, CredentialError for an invalid key.
         """
-        self._base = checked("upstream", url)
+        self._base = check_address("upstream", url)
         self._credential = Credential(os.getenv(key_variable)) if key_variable else None
         if self._credential:
             self._credential.check()
@@ -123,7 +123,7 @@ class UpstreamEngine:
                     self._refused[model] = self._refused.get(model, frozenset()) | refused
                     yield answer, request
                     return
-                error = errors.read(answer.status, answer.headers, await error_body(answer))
+                error = errors.read(answer.status, answer.headers, await read_error_body(answer))
             if error.status == 404:
                 self._listed_models = None
             first_error = first_error or error
@@ -154,9 +154,9 @@ class UpstreamEngine:
         reader = ResponseReader(
             UPSTREAM,
             streamed=streams or answer.content_type == "text/event-stream",
-            mask=self._credential.masked_bytes if self._credential else bytes,
+            mask=self._credential.mask_bytes if self._credential else bytes,
         )
-        translator, translated, builder = ReplyTranslator(prompt), 0, reader.folding
+        translator, translated, builder = ReplyTranslator(prompt), 0, reader.builder
         async with aclosing(answer.chunks()) as chunks:
             async for chunk in chunks:
                 error = _feed(reader, chunk)
@@ -176,7 +176,7 @@ class UpstreamEngine:
             for event in translator.translate_end(builder):
                 yield event
             if builder.done:
-                await drained(chunks)  # a connection is used again only once its body has been read
+                await drain(chunks)  # a connection is used again only once its body has been read
 
     async def _find_model(self, ours: str) -> str:
         """Return the upstream's name of a model: the one configured, else ours if it has it, else its only one."""
@@ -198,7 +198,7 @@ class UpstreamEngine:
                 asyncio.timeout(_PROBE_TIMEOUT_S),
                 self._transport.send(f"{self._base}/v1/models", None) as answer,
             ):
-                body = await error_body(answer)
+                body = await read_error_body(answer)
                 # A server without a list of models (404) is up all the same.
                 state = "unauthorized" if answer.status in (401, 403) else "down" if answer.status >= 500 else "up"
         if state == "up":
@@ -208,7 +208,7 @@ class UpstreamEngine:
 
     def _hide(self, text: str) -> str:
         """Return a text of the upstream without its address and its key."""
-        text = self._credential.masked(text) if self._credential else text
+        text = self._credential.mask(text) if self._credential else text
         return self._address_pattern.sub("[upstream]", text)
 
 
@@ -238,7 +238,7 @@ async def _read_tail(chunks: AsyncIterator[bytes], reader: ResponseReader) -> No
         async with asyncio.timeout(_TAIL_TIMEOUT_S):
             async for chunk in chunks:
                 reader.feed(chunk, 0)
-                if reader.folding.done:
+                if reader.builder.done:
                     break
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from famnb.client.client import BlockingClient
 from famnb.client.exchange import Exchange
-from famnb.client.stream import Stream
+from famnb.client.live_call import Stream
 from famnb.errors import InvalidRequest
 from famnb.frame.calls import calls
 from famnb.frame.filters import ledger_of

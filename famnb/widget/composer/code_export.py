@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from famnb.client.auth import VARIABLE
-from famnb.client.config import ALT, BASE
+from famnb.client.config import ALT_VARIABLE, BASE_VARIABLE
 from famnb.endpoints import endpoint
 from famnb.errors import InvalidRequest
 from famnb.request import Request
@@ -46,7 +46,7 @@ class _Place:
 
     def __init__(self, base_url: str) -> None:
         self.url = base_url
-        names = (SERVICE_URL, ALT, BASE)
+        names = (SERVICE_URL, ALT_VARIABLE, BASE_VARIABLE)
         self.variable = next((name for name in names if os.getenv(name, "").rstrip("/") == base_url), None)
         self.key = KEY_VARIABLE if self.variable == SERVICE_URL else VARIABLE
         self.local = urlsplit(base_url).hostname in ("127.0.0.1", "localhost", "::1")

@@ -14,10 +14,10 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from famnb.client.ask import MOST_ROUNDS, Tools
+from famnb.client.ask import MAX_ROUNDS, Tools
 from famnb.client.client import BlockingClient
 from famnb.client.conversation import Turn
-from famnb.client.stream import Stream
+from famnb.client.live_call import Stream
 from famnb.endpoints import endpoint_able_to
 from famnb.errors import InvalidRequest
 from famnb.record import Ledger, RecordedCall
@@ -56,7 +56,7 @@ class Composer:
         tools: Sequence[Callable[..., Any]] = (),
         schema: Any = None,
         auto: bool = False,
-        max_rounds: int = MOST_ROUNDS,
+        max_rounds: int = MAX_ROUNDS,
     ) -> None:
         """Draw the form; nothing is sent yet.
 
@@ -65,7 +65,7 @@ class Composer:
         approved, or at once with `auto`, for at most `max_rounds` rounds. Without an `endpoint`, `messages`, or the one
         that can carry these. Raises InvalidRequest for what is no tool, type or endpoint.
         """
-        given = Tools.among(list(tools), auto=auto, max_rounds=max_rounds)
+        given = Tools.from_argument(list(tools), auto=auto, max_rounds=max_rounds)
         self._client = client
         # Callbacks come on the main thread, on a subshell's, on the flusher's, or on a turn's.
         self._guard = threading.RLock()

@@ -20,7 +20,7 @@ import traitlets
 from famnb.client.ask import Tools
 from famnb.client.client import BlockingClient
 from famnb.client.conversation import ConversationTree, Turn, requests_after
-from famnb.client.stream import Stream
+from famnb.client.live_call import Stream
 from famnb.errors import InvalidRequest
 from famnb.reply import Block, Reply
 from famnb.request import Request

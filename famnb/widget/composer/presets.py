@@ -15,7 +15,7 @@ import platformdirs
 
 from famnb.endpoints import ENDPOINTS
 from famnb.errors import InvalidRequest
-from famnb.secret_patterns import found, known_keys
+from famnb.secret_patterns import find_keys, known_keys
 from famnb.widget.form import images
 from famnb.widget.form.draft import Draft, form_fields
 from famnb.widget.form.images import PromptImage
@@ -52,7 +52,7 @@ def save(path: File, name: str, draft: Draft) -> tuple[str, ...]:
     if not name or len(name) > _LONGEST or not name.isprintable():
         raise InvalidRequest(f"preset: expected a name of 1 to {_LONGEST} characters, got {name[:40]!r}")
     made, left_out = _saved(draft)
-    if kinds := [kind for kind, _ in found(json.dumps(made, ensure_ascii=False), known_keys())]:
+    if kinds := [kind for kind, _ in find_keys(json.dumps(made, ensure_ascii=False), known_keys())]:
         raise InvalidRequest(f"preset: a text of the form holds what looks like a key ({kinds[0]}); take it out first")
     content = _content(path)
     _presets(content)[name] = made

@@ -17,10 +17,10 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Literal, Protocol, TypeAlias
 
-from famnb.client.ask import Result, Send, Steps, Tools, driven, parsed
+from famnb.client.ask import Result, Send, Steps, Tools, parse_reply, run_steps
 from famnb.client.client import BlockingClient
 from famnb.client.conversation import turn_steps
-from famnb.client.stream import Stream
+from famnb.client.live_call import Stream
 from famnb.errors import FamnbError, Interrupted, ParseError
 from famnb.events import Address
 from famnb.reply import Block, Reply
@@ -123,7 +123,7 @@ class TurnRunner:
         self.client = client
         self.approval = Approval(auto=tools.auto, on_change=listener.on_tool_change)
         approve = self.approval.ask if tools.functions else None
-        self.tools = dataclasses.replace(tools, auto=False, approve=approve, ran=self._on_result)
+        self.tools = dataclasses.replace(tools, auto=False, approve=approve, on_result=self._on_result)
         """The functions that the model may call."""
         self.stream: Stream | None = None
         """The call that was sent last; None before the first."""
@@ -155,7 +155,7 @@ class TurnRunner:
     def _run(self, steps: Steps, schema: Any, first_call: Future[Stream]) -> None:
         """Carry out the steps of a turn; on its thread."""
         try:
-            reply = _parse(driven(steps, lambda step: self._send(step, first_call)), schema)
+            reply = _parse(run_steps(steps, lambda step: self._send(step, first_call)), schema)
         except BaseException as failure:
             # On this thread nobody else hears of it.
             if not first_call.done():
@@ -204,6 +204,6 @@ class TurnRunner:
 def _parse(reply: Reply, schema: Any) -> Reply:
     """The reply with an instance of `schema`, or with a warning that says why its answer is none."""
     try:
-        return parsed(reply, schema)
+        return parse_reply(reply, schema)
     except ParseError as failure:
         return dataclasses.replace(reply, warnings=(*reply.warnings, f"`reply.parsed` is None: {failure.fault}"))

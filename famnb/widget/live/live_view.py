@@ -22,7 +22,7 @@ from typing import Any
 import traitlets
 from IPython import get_ipython
 
-from famnb.client.stream import Stream
+from famnb.client.live_call import Stream
 from famnb.widget.html import transcript
 from famnb.widget.live import output as shown
 from famnb.widget.live.base import FRONT, BaseWidget
