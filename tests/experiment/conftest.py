@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -15,6 +16,12 @@ import pytest
 import famnb
 from famnb.service import Server
 from tests.support import shared_run
+from tests.support.experiment_fixtures import client, connect, priced
+from tests.support.fault_server import FaultServer
+from tests.support.judging import Serve
+from tests.support.scripted_models import service
+
+__all__ = ["client", "connect", "priced"]
 
 CHILDREN = multiprocessing.get_context("forkserver")
 CHILDREN.set_forkserver_preload(["famnb.study"])
@@ -45,38 +52,6 @@ def where(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 
 @pytest.fixture
-def connect(tmp_path: Path) -> Iterator[Callable[..., famnb.Client]]:
-    """Makes clients of a service that record in this test's ledger, closed at its end."""
-    clients: list[famnb.Client] = []
-
-    def make(server: Server, **options: object) -> famnb.Client:
-        clients.append(
-            famnb.Client(base_url=server.url, api_key=server.key, ledger=tmp_path / "ledger.sqlite", **options)
-        )
-        return clients[-1]
-
-    yield make
-    for client in clients:
-        client.close()
-
-
-@pytest.fixture
-def client(connect: Callable[..., famnb.Client], server: Server) -> famnb.Client:
-    """A client of the service that does not wait."""
-    return connect(server)
-
-
-@pytest.fixture
-def priced() -> Iterator[None]:
-    """The two models have prices: 1 and 4, 0.2 and 1 USD per million tokens."""
-    famnb.prices.set("fam-2-5-pro", input=1, output=4)
-    famnb.prices.set("fam-2-5-mini", input="0.2", output=1)
-    yield
-    for model in ("fam-2-5-pro", "fam-2-5-mini"):
-        famnb.prices.unset(model)
-
-
-@pytest.fixture
 def child(server: Server, tmp_path: Path) -> Iterator[Callable[..., tuple[BaseProcess, Connection]]]:
     """Starts processes that run one and the same experiment in this test's ledger; each with what it says."""
     started: list[BaseProcess] = []
@@ -97,3 +72,21 @@ def child(server: Server, tmp_path: Path) -> Iterator[Callable[..., tuple[BasePr
     for process in started:
         process.kill()
         process.join()
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Serve]:
+    """Starts a service of written answers and verdicts, and a client of it that records."""
+    with ExitStack() as stack:
+
+        def start(*written: Any) -> tuple[famnb.Client, FaultServer]:
+            server = stack.enter_context(service(*written))
+            made = famnb.Client(
+                base_url=server.url,
+                api_key="k" * 20,
+                ledger=tmp_path / "judged.sqlite",
+                retries=famnb.Retries(tries=1),
+            )
+            return stack.enter_context(made), server
+
+        yield start

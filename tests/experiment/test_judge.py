@@ -1,59 +1,17 @@
-"""A model as judge: graded and in pairs, its position bias found, its calls recorded and paid for once."""
+"""A model as judge: what it is asked, how its verdicts are read, and that its position bias is found."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 import famnb
 from famnb import scorers
-from famnb.errors import InvalidRequest
 from famnb.experiment import Prompt
-from famnb.experiment.budget import ceiling
 from famnb.reply import Block, Reply
-from tests.support.fault_server import FaultServer, whole
-from tests.support.scripted_models import experiment, service, shown
-
-Serve = Callable[..., tuple[famnb.Client, FaultServer]]
-
-
-@pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Serve]:
-    """Starts a service of written answers and verdicts, and a client of it that records."""
-    with ExitStack() as stack:
-
-        def start(*written: Any) -> tuple[famnb.Client, FaultServer]:
-            server = stack.enter_context(service(*written))
-            made = famnb.Client(
-                base_url=server.url,
-                api_key="k" * 20,
-                ledger=tmp_path / "judged.sqlite",
-                retries=famnb.Retries(tries=1),
-            )
-            return stack.enter_context(made), server
-
-        yield start
-
-
-def answer(system: str, asked: str) -> str:
-    """An answer that is as long as its variant says."""
-    return asked * len(system)
-
-
-def verdict(winner: str) -> str:
-    return json.dumps({"reason": "so", "winner": winner})
-
-
-def longer(asked: dict[str, str]) -> str:
-    """A judge that likes the longer answer, wherever it stands."""
-    a, b = len(asked["answer A"]), len(asked["answer B"])
-    return verdict("A" if a > b else "B" if b > a else "tie")
+from tests.support.judging import Serve, answer, longer, verdict
+from tests.support.scripted_models import experiment, shown
 
 
 def test_a_fair_judge_ranks_the_variants_whatever_the_position(serve: Serve) -> None:
@@ -155,33 +113,6 @@ def test_a_judge_that_does_not_answer_in_form_leaves_no_score_until_asked_again(
     assert list(exp.frame()["score_judge"]) == [0.5, 0.5]
 
 
-def test_a_judge_whose_calls_fail_gives_no_verdict_and_is_tried_the_next_time(serve: Serve) -> None:
-    """An outage is no opinion: nothing is kept, the report says why, and the next round makes up for it."""
-    broken = [True]
-    client, _ = serve(answer, lambda asked: whole({"error": {"message": "out"}}, 500) if broken else longer(asked))
-    exp = experiment(client, ["a"], "x", "xx", scorers=[scorers.judge("fam-mini", pairwise=True)])
-    report = exp.score()
-    assert report.missing["judge"] == 2
-    assert "calls failed" in str(report)
-    assert len(exp.votes()) == 0
-    broken.clear()
-    assert exp.score().missing["judge"] == 0
-    assert exp.frame().set_index("variant")["score_judge"].to_dict() == {"x": 0, "xx": 1}
-
-
-def test_a_verdict_that_was_paid_for_is_not_paid_for_again(serve: Serve, tmp_path: Path) -> None:
-    """Where a process died between a judge's call and its score, the call is in the ledger and counts."""
-    client, server = serve(answer, longer)
-    exp = experiment(client, ["a", "b"], "x", "xx", scorers=[scorers.judge("fam-mini", pairwise=True)])
-    exp.score()
-    asked = len(server.requests)
-    with sqlite3.connect(tmp_path / "judged.sqlite") as connection:
-        connection.execute("DELETE FROM votes")
-    assert exp.score().scored["judge"] == 4
-    assert len(server.requests) == asked
-    assert exp.judge_cost()["calls"] == 4
-
-
 def test_a_judge_is_asked_again_where_the_expected_answer_was_corrected(serve: Serve) -> None:
     """Of that prompt alone; grades and choices were made against the old one."""
 
@@ -202,28 +133,6 @@ def test_a_judge_is_asked_again_where_the_expected_answer_was_corrected(serve: S
     assert found["score_duel"].to_dict() == {("p1", "x"): 1, ("p1", "xx"): 0, ("p2", "x"): 0, ("p2", "xx"): 1}
     assert found.loc["p2"]["score_grade"].to_dict() == {"x": 1, "xx": 5}
     assert corrected.score().scored == {"grade": 0, "duel": 0}
-
-
-def test_judges_keep_to_their_budget_earlier_rounds_counted(serve: Serve) -> None:
-    """No verdict is asked for that could pass it; a higher one goes on, and what was had is not asked again."""
-    client, server = serve(answer, longer)
-    judge = scorers.judge("fam-mini", pairwise=True, max_tokens=100)
-    exp = experiment(client, list("abcdef"), "x", "xx", scorers=[judge])
-    cells = [one.cell for one in exp.answers()]
-    worst = float(ceiling(judge.comparing(cells[0].prompt, "a", "aa")).usd)
-    before = len(server.requests)
-    report = exp.score(budget_usd=1.3 * worst, concurrency=1)
-    made, cost = len(server.requests) - before, exp.judge_cost()["cost_usd"]
-    assert 1 < made < 12
-    assert cost <= 1.3 * worst < cost + 1.1 * worst
-    assert report.unpaid == {"judge": 12 - made}
-    assert f"{12 - made} more could pass the budget" in str(report)
-    assert exp.score(budget_usd=0).scored == {"judge": 0}
-    assert exp.score(budget_usd=1).scored == {"judge": 12 - made}
-    assert len(server.requests) - before == 12
-    unpriced = scorers.judge("fam-2-5-pro", max_tokens=100)
-    with pytest.raises(InvalidRequest, match="no price is known for 'fam-2-5-pro'"):
-        experiment(client, ["a"], "x", "xx", scorers=[unpriced]).score(budget_usd=1)
 
 
 @pytest.mark.parametrize(

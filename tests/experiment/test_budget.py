@@ -10,7 +10,8 @@ import pytest
 
 import famnb
 from famnb.errors import BudgetExceeded, InvalidRequest
-from famnb.experiment.budget import ceiling
+from famnb.experiment.budget import ceiling, counted_cost
+from tests.support.scripted_executor import call_outcome
 
 GRID = famnb.grid(model=["fam-2-5-pro", "fam-2-5-mini"], endpoint=["messages", "web", "responses"])
 
@@ -111,3 +112,25 @@ def test_the_dearest_tier_that_a_request_can_fall_in_decides(priced):
     assert ceiling(long).usd == max(ceiling(long).input_tokens * 3 + 10, ceiling(long).input_tokens * 2 + 50) / Decimal(
         10**6
     )
+
+
+@pytest.mark.parametrize(
+    ("outcome", "counts"),
+    [
+        (call_outcome(high="1.5"), "1.5"),
+        (call_outcome("incomplete", high="1.5"), "1.5"),
+        (call_outcome(high=None), "2"),
+        (call_outcome(high="1.5", replayed=True), "0"),
+        (call_outcome("failed", high=None, http_status=429, error="RateLimitError"), "0"),
+        (call_outcome("failed", high=None, http_status=None, error="ConnectError"), "0"),
+        (call_outcome("failed", high=None, http_status=None, error="FirstEventTimeout"), "2"),
+        (call_outcome("failed", high="0.5", error="StreamError"), "2"),
+        (call_outcome("cancelled", high=None, http_status=None, attempts=0), "0"),
+        (call_outcome("cancelled", high="0.5"), "2"),
+        (call_outcome("interrupted", high=None, http_status=None, attempts=0), "2"),
+        (call_outcome("running", high=None, http_status=None), "2"),
+    ],
+)
+def test_what_may_have_cost_something_unknown_counts_at_its_worst(outcome, counts):
+    """A known cost counts as it is, a refusal and a replay as nothing; all others as the 2 they may have cost."""
+    assert counted_cost(outcome, Decimal(2)) == Decimal(counts)

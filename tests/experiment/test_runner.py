@@ -1,55 +1,17 @@
-"""The schedule by itself, its calls carried by a script: order, concurrency, warm-ups, rate, and room in the budget."""
+"""A run by itself, its calls carried by a script: order, concurrency, warm-ups, rate, and room in the budget."""
 
 from __future__ import annotations
 
-import threading
-import time
 from decimal import Decimal
 
 import pytest
 
-from famnb.experiment.budget import Budget, CallOutcome, counted_cost
+from famnb.experiment.budget import Budget
 from famnb.experiment.plan import plan_cells
 from famnb.experiment.prompts import parse_prompts
 from famnb.experiment.runner import Job, Run
 from famnb.experiment.variants import parse_variants
-
-
-def ended(status="completed", *, high="1", http_status=200, attempts=1, error=None, replayed=False):
-    high = None if high is None else Decimal(high)
-    return CallOutcome(status, "call", high, http_status, attempts, error, replayed)
-
-
-class Scripted:
-    """Carries calls that end when the test says so, or at once with a given outcome."""
-
-    def __init__(self, outcome: CallOutcome | None = None) -> None:
-        self.outcome = outcome
-        self.started: list = []
-        self.times: list[float] = []
-        self.open: dict = {}
-        self.most = 0
-        self.grew = threading.Condition()
-
-    def start(self, cell, *, labels, on_done):
-        with self.grew:
-            self.times.append(time.monotonic())
-            self.started.append(cell)
-            self.open[cell.key] = on_done
-            self.most = max(self.most, len(self.open))
-            self.grew.notify_all()
-        if self.outcome is not None:
-            self.end(cell, self.outcome)
-        return lambda: self.end(cell, ended("cancelled", high=None))
-
-    def end(self, cell, outcome):
-        with self.grew:
-            on_done = self.open.pop(cell.key)
-        on_done(outcome)
-
-    def until(self, count):
-        with self.grew:
-            assert self.grew.wait_for(lambda: len(self.started) >= count, 10)
+from tests.support.scripted_executor import ScriptedExecutor, call_outcome
 
 
 @pytest.fixture
@@ -82,11 +44,11 @@ def running():
 
 def test_cells_start_in_their_order_and_never_more_at_once_than_asked_for(running):
     """A place that becomes free is taken by the next cell."""
-    script = Scripted()
+    script = ScriptedExecutor()
     run = running(script, concurrency=4)
     for turn in range(12):
         script.until(min(turn + 4, 12))
-        script.end(script.started[turn], ended())
+        script.end(script.started[turn], call_outcome())
     assert run.wait().completed == 12
     assert script.most == 4
     assert [cell.order for cell in script.started] == list(range(12))
@@ -94,21 +56,21 @@ def test_cells_start_in_their_order_and_never_more_at_once_than_asked_for(runnin
 
 def test_measured_calls_wait_until_the_warm_ups_are_over(running):
     """However many places are free."""
-    script = Scripted()
+    script = ScriptedExecutor()
     run = running(script, concurrency=64, warmup=2)
     script.until(4)
     for cell in list(script.started)[:3]:
-        script.end(cell, ended())
+        script.end(cell, call_outcome())
     assert not run.over(0.05)
     assert [cell.warmup for cell in script.started] == [True] * 4
-    script.end(script.started[3], ended())
+    script.end(script.started[3], call_outcome())
     script.until(16)
     assert [cell.warmup for cell in script.started] == [True] * 4 + [False] * 12
 
 
 def test_calls_start_no_faster_than_the_rate(running):
     """Fifty a second: each start is 20 ms after the one before, or more."""
-    script = Scripted(ended())
+    script = ScriptedExecutor(call_outcome())
     assert running(script, rate=50, concurrency=64).wait().completed == 12
     gaps = [after - before for before, after in zip(script.times, script.times[1:], strict=False)]
     assert sum(gaps) >= 11 / 50 - 0.02
@@ -116,45 +78,23 @@ def test_calls_start_no_faster_than_the_rate(running):
 
 def test_a_call_starts_only_when_all_in_flight_at_their_worst_leave_room(running):
     """A limit of 6.5 takes three calls that may cost 2; once two have ended at 1, there is room for a fourth."""
-    script = Scripted()
+    script = ScriptedExecutor()
     run = running(script, concurrency=64, limit="6.5")
     script.until(3)
     for number, started in [(0, 3), (1, 4), (2, 4), (3, 5)]:
-        script.end(script.started[number], ended(high="1"))
+        script.end(script.started[number], call_outcome(high="1"))
         script.until(started)
         assert not run.over(0.05)
         assert len(script.started) == started
-    script.end(script.started[4], ended(high="1.5"))
+    script.end(script.started[4], call_outcome(high="1.5"))
     report = run.wait()
     assert (report.completed, report.stopped_by, report.counted_usd) == (5, "budget", Decimal("5.5"))
     assert report.left == 7
 
 
-@pytest.mark.parametrize(
-    ("outcome", "counts"),
-    [
-        (ended(high="1.5"), "1.5"),
-        (ended("incomplete", high="1.5"), "1.5"),
-        (ended(high=None), "2"),
-        (ended(high="1.5", replayed=True), "0"),
-        (ended("failed", high=None, http_status=429, error="RateLimitError"), "0"),
-        (ended("failed", high=None, http_status=None, error="ConnectError"), "0"),
-        (ended("failed", high=None, http_status=None, error="FirstEventTimeout"), "2"),
-        (ended("failed", high="0.5", error="StreamError"), "2"),
-        (ended("cancelled", high=None, http_status=None, attempts=0), "0"),
-        (ended("cancelled", high="0.5"), "2"),
-        (ended("interrupted", high=None, http_status=None, attempts=0), "2"),
-        (ended("running", high=None, http_status=None), "2"),
-    ],
-)
-def test_what_may_have_cost_something_unknown_counts_at_its_worst(outcome, counts):
-    """A known cost counts as it is, a refusal and a replay as nothing; all others as the 2 they may have cost."""
-    assert counted_cost(outcome, Decimal(2)) == Decimal(counts)
-
-
 def test_a_stop_ends_what_is_in_flight_and_starts_nothing_more(running):
     """Also while the schedule waits for the next call to be due."""
-    script = Scripted()
+    script = ScriptedExecutor()
     run = running(script, rate=1)
     script.until(1)
     run.stop()
@@ -164,10 +104,10 @@ def test_a_stop_ends_what_is_in_flight_and_starts_nothing_more(running):
 
 def test_a_cell_whose_worker_is_lost_is_run_again_twice_at_most_and_each_call_counts_at_its_worst(running):
     """The first is answered at its third try, at a cost of 2, 2 and 1; the second is given up, for a later run."""
-    script = Scripted()
-    lost = ended("interrupted", high=None, http_status=None, error="WorkerLost")
+    script = ScriptedExecutor()
+    lost = call_outcome("interrupted", high=None, http_status=None, error="WorkerLost")
     run = running(script, concurrency=1, limit="11")
-    for number, outcome in enumerate([lost, lost, ended(), lost, lost, lost]):
+    for number, outcome in enumerate([lost, lost, call_outcome(), lost, lost, lost]):
         script.until(number + 1)
         script.end(script.started[number], outcome)
     report = run.wait()
@@ -179,10 +119,10 @@ def test_a_cell_whose_worker_is_lost_is_run_again_twice_at_most_and_each_call_co
 
 def test_a_run_that_is_stopped_runs_no_lost_cell_again(running):
     """It is left for the next run."""
-    script = Scripted()
+    script = ScriptedExecutor()
     run = running(script, concurrency=1)
     script.until(1)
     run._stopped_by = "stop"
-    script.end(script.started[0], ended("interrupted", error="WorkerLost"))
+    script.end(script.started[0], call_outcome("interrupted", error="WorkerLost"))
     report = run.wait()
     assert (report.cancelled, report.lost, report.left, len(script.started)) == (1, 1, 12, 1)

@@ -64,7 +64,7 @@ def test_what_scorers_need_is_kept_and_not_asked():
         ([], None, "there are none"),
         ({"prompt": "a"}, None, "put it in a list"),
         (Path("prompts.txt"), None, "prompts.txt is no CSV or JSONL file"),
-        (__file__, None, "test_experiment_prompts.py is no CSV or JSONL file.*A text of that name is put in a list"),
+        (__file__, None, "test_prompts.py is no CSV or JSONL file.*A text of that name is put in a list"),
         (None, None, "expected a list of texts or rows, a frame, or the path of a .csv or .jsonl file; got None"),
         (b"a", None, "expected a list of texts or rows"),
         (["a"], 5, "template: expected a text with slots such as {question}, got 5"),

@@ -1,0 +1,60 @@
+"""The past calls that a forecast is made of: which count, and which never do."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from famnb.experiment.forecast import forecast
+from famnb.experiment.forecast_history import settings_digest
+from tests.support.forecast_histories import cells, past
+
+
+def test_the_history_is_that_of_the_same_settings_and_falls_back_step_by_step():
+    """The row says which past calls it is made of, and how many."""
+    plan = cells(models=["fam-2-5-pro"])
+    same = settings_digest("messages", plan[0].request.body())
+    steps = [past(9, model="fam-2-5-mini"), past(8, endpoint="chat"), past(7), past(6, settings=same)]
+    told = []
+    for until in (1, 2, 3, 4):
+        line = forecast(plan, pd.concat(steps[:until]), concurrency=1).lines[0]
+        told.append((line.history, line.output_tokens.n))
+    assert told == [
+        ("any model", 9),
+        ("the same model", 8),
+        ("the same model and endpoint", 7),
+        ("the same model, endpoint and settings", 6),
+    ]
+
+
+def test_answers_cut_short_by_another_cap_foresee_nothing():
+    """Nothing tells what they would have come to; few do no harm, and those of the same settings are as the plan is."""
+    plan = cells(models=["fam-2-5-pro"], max_tokens=400)
+    same = settings_digest("messages", plan[0].request.body())
+    cut = past(50, status="incomplete").assign(output_tokens=16)
+    assert forecast(plan, cut, concurrency=1).lines[0].history == "none"
+    assert forecast(plan, cut.assign(settings=same), concurrency=1).total.output_tokens.value == 160
+    few = pd.concat([cut[:2], past(48)])
+    assert forecast(plan, few, concurrency=1).lines[0].output_tokens.n == 50
+    assert forecast(plan, cut.assign(output_tokens=500), concurrency=1).total.output_tokens.value == 4000
+
+
+def test_settings_leave_out_what_the_user_asks_and_nothing_else():
+    """Two questions under one system text are the same settings; another system text or cap is not."""
+    ask = [{"role": "system", "content": "Be brief"}, {"role": "user", "content": "one"}]
+    other = [{"role": "system", "content": "Be brief"}, {"role": "user", "content": "two"}]
+    long = [{"role": "system", "content": "Be long"}, {"role": "user", "content": "one"}]
+    key = settings_digest("chat", {"model": "fam-mini", "messages": ask})
+    assert settings_digest("chat", {"model": "fam-mini", "messages": other}) == key
+    assert settings_digest("chat", {"model": "fam-mini", "messages": long}) != key
+    assert settings_digest("chat", {"model": "fam-mini", "messages": ask, "max_tokens": 5}) != key
+    assert settings_digest("responses", {"model": "fam-mini", "messages": ask}) != key
+
+
+def test_simulated_and_real_calls_are_never_mixed():
+    """The newest call says which of them count, and a simulated history says that it is one."""
+    real, made_up = past(20), past(30, simulated=True)
+    plan = cells(models=["fam-2-5-pro"])
+    assert forecast(plan, pd.concat([made_up, real]), concurrency=1).lines[0].output_tokens.n == 20
+    found = forecast(plan, pd.concat([real, made_up]), concurrency=1)
+    assert found.lines[0].output_tokens.n == 30
+    assert "Simulated:" in repr(found)

@@ -1,0 +1,42 @@
+"""Progress and report of a run: what they say while it runs and once it is over."""
+
+from __future__ import annotations
+
+import pytest
+
+from famnb.errors import InvalidRequest
+from tests.support.experiments import small_experiment
+from tests.support.waiting import wait_until
+
+
+def test_progress_can_be_read_while_it_runs(connect, stalling):
+    """A frozen picture: nothing done, no cost, no guess of the time left before a call has ended."""
+    exp = small_experiment(connect(stalling))
+    run = exp.run(concurrency=2, wait=False)
+    wait_until(lambda: run.progress.running == 2)
+    now = run.progress
+    assert (now.total, now.before, now.done, now.running) == (12, 0, 0, 2)
+    assert (now.spent_usd, now.eta_s, now.over) == (None, None, False)
+    with pytest.raises(InvalidRequest, match="exp is running already"):
+        exp.run()
+    run.stop()
+    run.wait()
+    assert (run.progress.over, run.progress.eta_s, run.running) == (True, 0, False)
+
+
+def test_a_bar_shows_the_money_spent_and_what_was_there_before(client, priced, capsys):
+    """It begins at the cells that are answered, and ends at the plan's size."""
+    small_experiment(client, prompts=1).run(progress=True)
+    assert "4/4" in capsys.readouterr().err
+    small_experiment(client).run(progress=True)
+    shown = capsys.readouterr().err
+    assert "12/12" in shown
+    assert "$0.00" in shown
+
+
+def test_a_report_reads_as_sentences(client, priced):
+    """As text and as HTML."""
+    report = small_experiment(client, name="<a>").run(budget_usd=1)
+    assert str(report).startswith("<a>: 12 completed of 12 planned in ")
+    assert "of the budget of $1.00 are counted." in str(report)
+    assert "&lt;a&gt;: 12 completed" in report._repr_html_()

@@ -1,0 +1,128 @@
+"""Resuming, also across processes: what is left alone, what is run again, and that no answered cell is paid again."""
+
+from __future__ import annotations
+
+import collections
+import random
+import sqlite3
+
+import pytest
+
+import famnb
+from tests.support.experiments import small_experiment, statuses
+from tests.support.shared_run import CELLS_PER_PROMPT
+from tests.support.waiting import wait_until
+
+
+@pytest.fixture
+def refusing(server):
+    """A service that answers everything with status 400."""
+    with famnb.serve(time_scale=0, fault="status=400", key=server.key) as running:
+        yield running
+
+
+def test_running_again_pays_for_nothing_that_is_answered(client, connect, server):
+    """Neither with the same object nor with a new one that has more prompts."""
+    exp = small_experiment(client)
+    exp.run()
+    assert (exp.run().completed, exp.run().skipped) == (0, 12)
+    report = small_experiment(connect(server), prompts=5).run()
+    assert (report.completed, report.skipped) == (8, 12)
+    assert len(client.ledger) == 20
+
+
+def test_streams_that_the_service_cut_off_have_failed(connect, server):
+    """What came is kept and counted, and may be billed: they are tried again only when asked."""
+    with famnb.serve(time_scale=0, fault="cut=3", key=server.key) as cutting:
+        run = small_experiment(connect(cutting), prompts=1, repeats=1).run(wait=False)
+        assert str(run.wait()).startswith("exp: 0 completed, 2 failed of 2 planned")
+    assert run.errors == {"StreamInterrupted": 2}
+    exp = small_experiment(connect(server), prompts=1, repeats=1)
+    assert statuses(exp) == {"interrupted": 2}
+    assert list(exp.summary().table["failed"]) == [1, 1]
+    assert (exp.run().skipped, exp.run().failed_before) == (2, 2)
+    assert exp.run(retry_failed=True).completed == 2
+
+
+def test_calls_that_a_process_left_behind_are_made_again(client):
+    """Its end is no failure of theirs, whether it was killed or ended properly."""
+    exp = small_experiment(client, prompts=1, repeats=1)
+    exp.run()
+    with sqlite3.connect(client.ledger.path) as file:
+        for call_id, error in zip(exp.frame()["call_id"], [None, "ProcessEnded"], strict=True):
+            file.execute("UPDATE calls SET status = 'interrupted', error = ? WHERE id = ?", (error, call_id))
+    assert statuses(exp) == {"interrupted": 2}
+    assert exp.run().completed == 2
+
+
+def test_another_name_is_another_experiment(client):
+    """The same cells under another name are run."""
+    small_experiment(client).run()
+    assert small_experiment(client, name="other").run().completed == 12
+
+
+def test_what_failed_is_tried_again_only_when_asked(connect, server, refusing, where):
+    """A failure stays, is counted and left alone; asked for, it is run again and the answer wins."""
+    exp = small_experiment(connect(refusing))
+    assert (exp.run(**where).failed, statuses(exp)) == (12, {"failed": 12})
+    assert set(exp.frame()["error"]) == {"BadRequestError"}
+    exp = small_experiment(connect(server))
+    left = exp.run(**where)
+    assert (left.completed, left.skipped, left.failed_before) == (0, 12, 12)
+    assert "12 of those left alone failed earlier. run(retry_failed=True) tries those that failed again." in str(left)
+    assert exp.run(retry_failed=True, **where).completed == 12
+    assert "failed" not in statuses(exp)
+    assert exp.run(retry_failed=True).completed == 0
+
+
+PROMPTS = 500
+
+
+CELLS = PROMPTS * CELLS_PER_PROMPT
+
+
+def recorded(tmp_path):
+    """How the calls of each cell stand."""
+    rows = famnb.Ledger(tmp_path / "ledger.sqlite").select("experiment = 'shared'")
+    found = collections.defaultdict(list)
+    for row in rows:
+        found[row["cell"]].append(row["standing"])
+    return found
+
+
+def answered(standings):
+    return sum(standing in ("completed", "incomplete") for standing in standings)
+
+
+def wait_for_rows(tmp_path, count):
+    """Wait until so many calls have a row, whether they are over or not."""
+    ledger = famnb.Ledger(tmp_path / "ledger.sqlite")
+    wait_until(lambda: len(ledger) >= count, timeout=60)
+
+
+def killed(process):
+    process.kill()
+    process.join()
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_five_times_pays_no_answered_cell_twice(child, tmp_path):
+    """2,000 calls, SIGKILL at random moments: each cell is answered exactly once; all else was in flight at a kill."""
+    chance, concurrency = random.Random(9), 16
+    before = 0
+    for _ in range(5):
+        process, _ = child(prompts=PROMPTS, concurrency=concurrency)
+        wait_for_rows(tmp_path, before + chance.randrange(20, 300))
+        killed(process)
+        done = sum(map(answered, recorded(tmp_path).values()))
+        assert before <= done < CELLS
+        before = done
+    assert before > 0
+    _, heard = child(prompts=PROMPTS, concurrency=concurrency)
+    assert heard.recv() == CELLS - before
+    found = recorded(tmp_path)
+    assert len(found) == CELLS
+    assert {answered(standings) for standings in found.values()} == {1}
+    others = [each for standings in found.values() for each in standings if each not in ("completed", "incomplete")]
+    assert set(others) <= {"interrupted"}
+    assert len(others) <= 5 * concurrency

@@ -1,0 +1,34 @@
+"""The lock of a run: one process at a time, and nothing left of a process that was killed."""
+
+from __future__ import annotations
+
+import famnb
+from tests.support.shared_run import CELLS_PER_PROMPT
+from tests.support.waiting import wait_until
+
+PROMPTS = 500
+
+
+def killed(process):
+    process.kill()
+    process.join()
+
+
+def test_a_second_process_is_refused_while_the_first_runs_and_then_resumes(connect, stalling, child, tmp_path):
+    """So two can neither pay for one cell nor spend one budget; the lock is gone with the run that had it."""
+    exp = famnb.Experiment("Question", name="shared", client=connect(stalling))
+    run = exp.run(wait=False)
+    _, heard = child(prompts=5)
+    assert "shared is running already, in this or another process" in heard.recv()
+    run.stop()
+    run.wait()
+    assert child(prompts=5)[1].recv() == 5 * CELLS_PER_PROMPT
+    assert not list(tmp_path.glob("*-run-*"))
+
+
+def test_a_killed_process_leaves_no_lock_behind(child, tmp_path):
+    """The next one runs at once."""
+    first, _ = child(prompts=PROMPTS)
+    wait_until(lambda: list(tmp_path.glob("*-run-*")))
+    killed(first)
+    assert child(prompts=5)[1].recv() in range(5 * CELLS_PER_PROMPT + 1)

@@ -1,0 +1,150 @@
+"""Scoring: each answer once, kept in the ledger, and made again where the scorer or the question changed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+import famnb
+from famnb import scorers
+from famnb.errors import Interrupted
+from famnb.experiment import Prompt
+from famnb.experiment.scorers import Score
+from famnb.record import Ledger, ratings
+from famnb.record.ratings import Scored
+from famnb.reply import Reply
+from tests.support.fault_server import FaultServer
+from tests.support.scripted_models import experiment, service
+
+
+@pytest.fixture
+def spelling() -> Iterator[FaultServer]:
+    """`loud` answers in capitals, `quiet` does not."""
+    with service(lambda system, asked: asked.upper() if system == "loud" else asked) as running:
+        yield running
+
+
+@pytest.fixture
+def talker(spelling: FaultServer, tmp_path: Path) -> Iterator[famnb.Client]:
+    with famnb.Client(base_url=spelling.url, api_key="k" * 20, ledger=tmp_path / "spoken.sqlite") as made:
+        yield made
+
+
+PROMPTS = [{"prompt": "one", "expected": "ONE"}, {"prompt": "two", "expected": "two"}]
+
+
+def test_scores_stand_in_the_frame(talker: famnb.Client) -> None:
+    """A column a scorer, missing where there is no call yet or the scorer failed; warm-up calls have none."""
+    some = [scorers.exact(), scorers.function(lambda reply: 1 / (reply.text != "ONE"), name="shaky")]
+    exp = experiment(talker, PROMPTS, "loud", "quiet", scorers=some, warmup=1)
+    frame = exp.frame()
+    scores = frame[~frame["warmup"]].set_index(["prompt_id", "variant"])[["score_exact", "score_shaky"]]
+    assert scores["score_exact"].to_dict() == {
+        **{("p1", "loud"): 1, ("p1", "quiet"): 0},
+        **{("p2", "loud"): 0, ("p2", "quiet"): 1},
+    }
+    assert scores["score_shaky"].isna().to_dict()["p1", "loud"]
+    assert scores["score_shaky"].sum() == 3
+    assert frame[frame["warmup"]][["score_exact", "score_shaky"]].isna().all(axis=None)
+    fresh = famnb.Experiment("never asked", name="fresh", client=talker, scorers=some)
+    assert fresh.frame()["score_exact"].isna().all()
+
+
+def test_a_score_is_made_once_and_a_changed_scorer_scores_anew(talker: famnb.Client) -> None:
+    """Also in another experiment object; `again` tries only what came to nothing."""
+    seen: list[str] = []
+
+    def counting(reply: Reply) -> float | None:
+        seen.append(reply.text)
+        return None if reply.text == "one" else 1.0
+
+    exp = experiment(talker, PROMPTS, "loud", "quiet", scorers=[counting])
+    assert exp.score().scored == {"counting": 4}
+    exp.frame()
+    same = experiment(talker, PROMPTS, "loud", "quiet", scorers=[counting])
+    assert same.score().scored == {"counting": 0}
+    assert len(seen) == 4
+    report = same.score(again=True)
+    assert (report.scored, report.missing, seen[4:]) == ({"counting": 1}, {"counting": 1}, ["one"])
+    changed = experiment(talker, PROMPTS, "loud", "quiet", scorers=[scorers.function(lambda _: 2, name="counting")])
+    assert list(changed.frame()["score_counting"]) == [2.0] * 4
+
+
+def test_an_expected_answer_that_is_corrected_scores_anew(talker: famnb.Client) -> None:
+    """The call is the same, and what it is compared with is not; nothing is sent for it."""
+    before = experiment(talker, PROMPTS, "loud", scorers=[scorers.exact()]).frame()
+    corrected = [PROMPTS[0], {"prompt": "two", "expected": "TWO"}]
+    after = experiment(talker, corrected, "loud", scorers=[scorers.exact()]).frame()
+    assert (list(before["call_id"]), set(before["score_exact"])) == (list(after["call_id"]), {1, 0})
+    assert set(after["score_exact"]) == {1}
+
+
+def test_an_interrupt_keeps_the_scores_that_were_made(talker: famnb.Client) -> None:
+    """A slow scorer goes on where it was stopped."""
+    seen: list[str] = []
+
+    def slow(reply: Reply) -> float:
+        seen.append(reply.text)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        return 1
+
+    exp = experiment(talker, PROMPTS, "loud", "quiet", scorers=[slow])
+    with pytest.raises(Interrupted, match="2 scores were made and are kept"):
+        exp.score()
+    assert (exp.score().scored, len(seen)) == ({"slow": 2}, 5)
+
+
+def test_an_object_of_ones_own_is_a_scorer(talker: famnb.Client) -> None:
+    """A name and a method are enough."""
+
+    class Shouting:
+        name = "shouting"
+
+        def score(self, reply: Reply, prompt: Prompt) -> Score:
+            return Score(float(reply.text.isupper()), prompt.id)
+
+    frame = experiment(talker, PROMPTS, "loud", "quiet", scorers=[Shouting()]).frame()
+    assert frame.groupby("variant", observed=True)["score_shouting"].mean().to_dict() == {"loud": 1, "quiet": 0}
+
+
+def test_scores_and_votes_leave_and_come_back_with_their_ledger(talker: famnb.Client, tmp_path: Path) -> None:
+    """Exported and loaded they are the same; pruning takes the scores of the calls it deletes."""
+    exp = experiment(talker, PROMPTS, "loud", "quiet", scorers=[scorers.exact()])
+    exp.frame()
+    exp.vote().vote("tie")
+    ids = [answer.call_id for answer in exp.answers()]
+    talker.ledger.export(tmp_path / "x.parquet")
+    with Ledger(tmp_path / "copy.sqlite") as copy:
+        for _ in range(2):
+            copy.load(tmp_path / "x.parquet")
+            assert sorted(ratings.scores(copy, ids), key=str) == sorted(ratings.scores(talker.ledger, ids), key=str)
+            assert ratings.votes(copy, "spoken") == ratings.votes(talker.ledger, "spoken")
+        assert len(famnb.calls(tmp_path / "x.parquet")) == 4
+        copy.prune(older_than=timedelta(0))
+        assert list(ratings.scores(copy, ids)) == []
+        assert len(ratings.votes(copy, "spoken")) == 1
+
+
+def test_two_processes_score_into_one_ledger(tmp_path: Path) -> None:
+    """Every score arrives, and the later one of two on the same call stands."""
+    path = tmp_path / "shared.sqlite"
+    code = """
+import sys
+from famnb.record import Ledger, ratings
+with Ledger(sys.argv[1]) as ledger:
+    for place in range(50):
+        ratings.keep(ledger, [ratings.Scored(call_id=f"{sys.argv[2]}{place}", scorer="s", value=1.0)])
+"""
+    started = [subprocess.Popen([sys.executable, "-c", code, str(path), name]) for name in "ab"]
+    assert [each.wait(60) for each in started] == [0, 0]
+    with Ledger(path) as ledger:
+        ratings.keep(ledger, [Scored(call_id="a0", scorer="s", value=2.0, detail="later")])
+        found = list(ratings.scores(ledger, [f"{name}{place}" for name in "ab" for place in range(50)]))
+    assert len(found) == 100
+    assert sorted(mark.value for mark in found)[-2:] == [1.0, 2.0]

@@ -1,0 +1,16 @@
+"""Small experiments on the local service, and how their cells stand."""
+
+from __future__ import annotations
+
+import famnb
+
+GRID = famnb.grid(model=["fam-2-5-pro", "fam-2-5-mini"], endpoint="messages")
+
+
+def small_experiment(client, *, prompts=3, repeats=2, name="exp", **options):
+    texts = [f"Question {number}" for number in range(prompts)]
+    return famnb.Experiment(texts, GRID, repeats, name=name, client=client, max_tokens=16, **options)
+
+
+def statuses(exp):
+    return {status: count for status, count in exp.frame()["status"].value_counts().items() if count}
