@@ -1,13 +1,26 @@
-"""The four endpoints as values, and one neutral prompt for any of them."""
+"""The endpoints as values, one neutral prompt for any of them, and that nothing else matches on them."""
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import famnb
 from famnb.endpoints import ENDPOINTS, compose, endpoint, endpoint_for
 from famnb.errors import InvalidRequest
+
+PACKAGE = Path(famnb.__file__).parent
+DECLARED_IN = ("request", "wire", "endpoints.py")
+"""The folders and the module where an endpoint is declared."""
+EXCEPTIONS = {
+    "service/openresponses.py": "the profile is that of the responses endpoint alone, and fills in its fields",
+}
+"""Modules that match on an endpoint all the same, and why; the list may only shrink."""
+REQUESTS = {endpoint.request.__name__ for endpoint in ENDPOINTS.values()}
 
 PARTS = [{"type": "text", "text": "hi"}]
 
@@ -151,3 +164,67 @@ def test_a_budget_becomes_the_nearest_effort():
     """Under 1,024 tokens low, under 4,096 medium, else high."""
     efforts = [compose("web", "hi", thinking=tokens).body()["reasoning"]["effort"] for tokens in (1, 1023, 1024, 4096)]
     assert efforts == ["low", "low", "medium", "high"]
+
+
+def test_what_differs_between_endpoints_hangs_on_the_endpoint():
+    """No module but those that declare endpoints names a request class or compares an endpoint's name."""
+    modules = [path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if path.name != "__init__.py"]
+    others = [path for path in modules if path.parts[0] not in DECLARED_IN]
+    matching = {path.as_posix(): [*matches((PACKAGE / path).read_text())] for path in others}
+    found = {path: lines for path, lines in matching.items() if lines}
+    assert {path: lines for path, lines in found.items() if path not in EXCEPTIONS} == {}
+    assert found.keys() == EXCEPTIONS.keys(), "an exception that is not needed any more must go"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from famnb.request import ChatRequest",
+        "isinstance(request, famnb.WebChatRequest)",
+        "endpoint.name == 'messages'",
+        "request.endpoint in ('web', 'chat')",
+        "ENDPOINTS['responses']",
+        "endpoint('web')",
+        "match at.name:\n    case 'chat' | 'web': pass",
+        "PREFIXES = {'chat': 'a', 'messages': 'b'}",
+    ],
+)
+def test_a_match_on_an_endpoint_is_seen(code: str):
+    """In each of the forms that it has had."""
+    assert [*matches(code)]
+
+
+@pytest.mark.parametrize(
+    "code", ["body['messages']", "{'messages': [], 'model': ''}", "names == ['one', 'two']", "'a chat with responses'"]
+)
+def test_a_field_of_the_same_name_is_no_endpoint(code: str):
+    """`messages` is a field of three endpoints, `responses` a key of OpenAPI."""
+    assert [*matches(code)] == []
+
+
+def matches(code: str) -> Iterator[str]:
+    """The places where code names a request class, or asks which endpoint it has before it."""
+    for node in ast.walk(ast.parse(code)):
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name) if name in REQUESTS:
+                yield name
+            case ast.Compare():
+                yield from (name for side in (node.left, *node.comparators) for name in names_in(side))
+            case ast.MatchValue(value=value):
+                yield from names_in(value)
+            case ast.Subscript(value=ast.Name(id="ENDPOINTS"), slice=index):
+                yield from names_in(index)
+            case ast.Call(func=ast.Name(id="endpoint"), args=[name]):
+                yield from names_in(name)
+            case ast.Dict(keys=keys):
+                names = [name for key in keys if key is not None for name in names_in(key)]
+                yield from names if len(names) > 1 else ()
+
+
+def names_in(node: ast.expr) -> Iterator[str]:
+    """The endpoints' names that an expression is, or that its tuple, list or set holds."""
+    match node:
+        case ast.Constant(value=str(name)) if name in ENDPOINTS:
+            yield name
+        case ast.Tuple(elts=items) | ast.List(elts=items) | ast.Set(elts=items):
+            yield from (name for item in items for name in names_in(item))
