@@ -181,7 +181,7 @@ class ResponseReader:
         try:
             decoded = lenient_json.decode(body)
         except ValueError:
-            raise self._format_error(f"is not JSON: {lenient_json.shown(body)}") from None
+            raise self._format_error(f"is not JSON: {lenient_json.excerpt(body)}") from None
         return self.endpoint.dialect.read(decoded)
 
     def _format_error(self, fault: str) -> ResponseFormatError:

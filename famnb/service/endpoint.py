@@ -33,7 +33,7 @@ from famnb.service.settings import Options
 from famnb.service.shutdown import Shutdown
 from famnb.service.stores.base import Store, StoredResponse, store_events
 from famnb.wire import lenient_json
-from famnb.wire.dialect import Dialect, Writer
+from famnb.wire.dialect import Dialect, EventWriter
 
 _log = logging.getLogger("famnb.service")
 _STREAM_HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
@@ -144,7 +144,7 @@ class EndpointApp:
             yield Done()
 
     async def _send_stream(
-        self, writer: Writer, events: AsyncGenerator[Event], faults: InjectedFaults | None, send: Send
+        self, writer: EventWriter, events: AsyncGenerator[Event], faults: InjectedFaults | None, send: Send
     ) -> None:
         """Send the reply as it comes: one block, one write. The body ends right after the last block."""
         # Waits for the first event before the status is sent: a refusal by the engine is then an error response.

@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator
 
 from famnb.events import Delta, Event
 from famnb.service.errors import ServiceError
-from famnb.wire.dialect import Writer
+from famnb.wire.dialect import EventWriter
 
 HEADER = "x-famnb-fault"
 
@@ -58,7 +58,7 @@ class InjectedFaults:
                 deltas += 1
             yield event
 
-    async def write_blocks(self, events: AsyncIterator[Event], writer: Writer) -> AsyncIterator[bytes]:
+    async def write_blocks(self, events: AsyncIterator[Event], writer: EventWriter) -> AsyncIterator[bytes]:
         """Yield the blocks of a stream, each to be sent by itself. Raises ConnectionCut after `cut` deltas."""
         deltas = 0
         async for event in events:

@@ -1,11 +1,8 @@
-"""The chat-completions dialect of both chat endpoints, read here; how it is written stands in `chat_writer`.
+"""The chat-completions dialect of both chat endpoints: how it is read and written, whole and streamed.
 
-read   {choices: [{message}], usage}, or chunks {choices: [{delta}]} … {choices: [], usage} and [DONE]
-Thinking, text and refusals stand at (0, n) in the order of their appearance, tool calls at (1, index).
-
-MERGED: How the chat-completions dialect is written, whole and streamed; reading it stands in `chat`.
-
-Thinking is left out: this dialect shows none.
+{choices: [{message}], usage}, or chunks {choices: [{delta}]} … {choices: [], usage} and [DONE]
+Thinking, text and refusals stand at (0, n) in the order of their appearance, tool calls at (1, index). Thinking is read
+from the fields that servers have for it, and never written: the API's document shows none in this dialect.
 """
 
 from __future__ import annotations
@@ -20,10 +17,6 @@ from famnb.reply import Reply
 from famnb.wire import errors, lenient_json, sse
 from famnb.wire.dialect import Conventions, Sdk, StreamReader
 from famnb.wire.think_tags import ThinkTags
-
-_FINISH = {"stop_sequence": "stop", "cancelled": "stop"}
-"""Finish reasons that this dialect has another word for."""
-
 
 CONVENTIONS = Conventions(
     new_id=lambda: f"chatcmpl-{uuid.uuid4()}",
@@ -43,148 +36,16 @@ CONVENTIONS = Conventions(
 )
 
 
-class ChatWriter:
-    """Writes the chunks of one completion."""
+# Reading
 
-    __slots__ = ("_calls", "_ended", "_head", "_include_usage", "_kinds", "_role", "_said", "_text_head", "_usage")
-
-    def __init__(self, *, include_usage: bool) -> None:
-        self._include_usage = include_usage
-        self._usage = Usage()
-        self._kinds: dict[Address, str] = {}
-        self._calls: dict[Address, int] = {}
-        self._said: set[Address] = set()
-        self._role = True
-        self._ended = False
-        self._begin(Started())
-
-    def write(self, event: Event, /) -> list[bytes]:
-        match event:
-            case Delta():
-                self._said.add(event.at)
-                if event.kind == "text" and not self._role:
-                    return [b'%b%b},"finish_reason":null}]}\n\n' % (self._text_head, lenient_json.encode(event.text))]
-                return self._delta(event.at, event.kind, event.text)
-            case Opened():
-                self._kinds[event.at] = event.kind
-                return self._call(event.at, event.id, event.name, "") if event.kind == "tool_call" else []
-            case Closed(text=str() as text) if text and event.at not in self._said:
-                return self._delta(event.at, self._kinds.get(event.at, "text"), text)
-            case Started():
-                self._begin(event)
-            case Usage():
-                self._usage = self._usage.then(event)
-            case Ended() if not self._ended or event.fault is not None:
-                self._ended = True
-                return [self._failure(event.fault) if event.fault else self._chunk({}, _finish(event.finish_reason))]
-            case Done():
-                known = self._include_usage and self._usage != Usage()
-                return [*([self._usage_chunk()] if known else []), sse.encode(sse.DONE)]
-            case _:
-                pass
-        return []
-
-    def _begin(self, started: Started) -> None:
-        """Render once what every chunk begins with."""
-        fields = {
-            "id": started.id,
-            "object": "chat.completion.chunk",
-            "created": started.created or 0,
-            "model": started.model,
-        }
-        self._head = b'data: %b,"choices":' % lenient_json.encode(fields)[:-1]
-        self._text_head = self._head + b'[{"index":0,"delta":{"content":'
-
-    def _chunk(self, delta: dict[str, Any], finish: str | None = None) -> bytes:
-        if delta and self._role:
-            delta = {"role": "assistant", **delta}
-            self._role = False
-        choices = [{"index": 0, "delta": delta, "finish_reason": finish}]
-        return b"%b%b}\n\n" % (self._head, lenient_json.encode(choices))
-
-    def _usage_chunk(self) -> bytes:
-        return b'%b[],"usage":%b}\n\n' % (self._head, lenient_json.encode(_usage(self._usage.with_total())))
-
-    def _failure(self, found: Fault) -> bytes:
-        return sse.encode(lenient_json.encode(fault(found)))
-
-    def _delta(self, at: Address, kind: str, text: str) -> list[bytes]:
-        match kind:
-            case "text":
-                return [self._chunk({"content": text})]
-            case "refusal":
-                return [self._chunk({"refusal": text})]
-            case "tool_call":
-                return self._call(at, "", "", text)
-            case _:
-                return []
-
-    def _call(self, at: Address, id_: str, name: str, arguments: str) -> list[bytes]:
-        new = at not in self._calls
-        call: dict[str, Any] = {"index": self._calls.setdefault(at, len(self._calls))}
-        if id_:
-            call["id"] = id_
-        if new:
-            call["type"] = "function"
-        call["function"] = {**({"name": name} if name else {}), "arguments": arguments}
-        return [self._chunk({"tool_calls": [call]})]
-
-
-def write(reply: Reply) -> dict[str, Any]:
-    """The chat completion that says this reply."""
-    message: dict[str, Any] = {"role": "assistant", "content": reply.text}
-    if refusal := "".join(block.text for block in reply.blocks if block.kind == "refusal"):
-        message["refusal"] = refusal
-    if reply.tool_calls:
-        message["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.text}}
-            for call in reply.tool_calls
-        ]
-    return {
-        "id": reply.id,
-        "object": "chat.completion",
-        "created": reply.created or 0,
-        "model": reply.model,
-        "choices": [{"index": 0, "message": message, "finish_reason": _finish(reply.finish_reason)}],
-        "usage": _usage(reply.usage),
-    }
-
-
-def fault(fault: Fault) -> dict[str, Any]:
-    """The error body of the chat endpoints."""
-    fields = {"message": fault.message, "type": fault.type, "code": fault.code}
-    return {"error": {**fields, "param": fault.param} if fault.param else fields}
-
-
-def _finish(reason: str | None) -> str:
-    return _FINISH.get(reason, reason) if reason else "stop"
-
-
-def _usage(usage: Usage) -> dict[str, Any] | None:
-    """The usage; null where nothing of it is known."""
-    if usage == Usage():
-        return None
-    fields: dict[str, Any] = {
-        "prompt_tokens": usage.input_tokens,
-        "completion_tokens": usage.output_tokens,
-        "total_tokens": usage.total_tokens,
-    }
-    if usage.reasoning_tokens is not None:
-        fields["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
-    if usage.cached_tokens is not None:
-        fields["prompt_tokens_details"] = {"cached_tokens": usage.cached_tokens}
-    return fields
-
-
-__all__ = ["fault", "read", "reader", "write", "writer"]
-
-_FINISH_of_chat = {"function_call": "tool_calls", "max_tokens": "length", "end_turn": "stop"}
+_FINISH_REASONS = {"function_call": "tool_calls", "max_tokens": "length", "end_turn": "stop"}
 """Finish reasons of servers that use other words than this dialect's."""
-_THINKING = ("reasoning_content", "reasoning", "thinking")
+
+_THINKING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 """The fields in which servers send thinking; where several are set, they say the same."""
 
 
-class _Said(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+class _TextDelta(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """A delta that says text and nothing else, though it may name more."""
 
     content: str
@@ -197,19 +58,19 @@ class _Said(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     thinking: None = None
 
 
-class _Choice(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+class _TextChoice(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """A choice with such a delta."""
 
-    delta: _Said
+    delta: _TextDelta
     index: int
     finish_reason: None = None
     logprobs: None = None
 
 
-class _Plain(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+class _TextChunk(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """A chunk that says one piece of text: nearly all of them, and read several times faster than any other."""
 
-    choices: tuple[_Choice]
+    choices: tuple[_TextChoice]
     id: str = ""
     object: str = ""
     created: int | float = 0
@@ -220,37 +81,32 @@ class _Plain(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     usage: None = None
 
 
-_plain = msgspec.json.Decoder(_Plain).decode
+_decode_text_chunk = msgspec.json.Decoder(_TextChunk).decode
 
 
 def read(body: Any) -> list[Event]:
     """The events of a whole chat completion."""
     fields = lenient_json.mapping(body)
     if errors.is_failure(fields):
-        return [*_started(fields), errors.ended(body)]
+        return [*_read_identity(fields), errors.read_failure(body)]
     choices = lenient_json.array(fields.get("choices"))
     choice = lenient_json.mapping(choices[0] if choices else None)
     message = choice.get("message")
     if not isinstance(message, dict):
         raise lenient_json.not_a_reply(body, "a chat completion with `choices[0].message`")
-    content = _Content()
+    content = _MessageReader()
     return [
-        *_started(fields),
+        *_read_identity(fields),
         *content.add(message, whole=True),
         *content.close(),
-        _ended(choice.get("finish_reason")),
-        *_usage_of_chat(fields.get("usage")),
+        _read_end(choice.get("finish_reason")),
+        *_read_usage(fields.get("usage")),
     ]
 
 
 def reader() -> ChatReader:
     """A reader for one stream of chunks."""
     return ChatReader()
-
-
-def writer(*, include_usage: bool = False, named: bool = False) -> ChatWriter:  # noqa: ARG001 - as in Dialect
-    """A writer for one stream; this dialect names no events, so `named` changes nothing."""
-    return ChatWriter(include_usage=include_usage)
 
 
 class ChatReader(StreamReader):
@@ -260,7 +116,7 @@ class ChatReader(StreamReader):
 
     def __init__(self) -> None:
         super().__init__()
-        self._content = _Content()
+        self._content = _MessageReader()
         self._plain = True
         """Whether the chunks of text have been plain ones so far."""
         self._started = Started()
@@ -273,7 +129,7 @@ class ChatReader(StreamReader):
         # Once text flows, so that nothing else that a chunk tells could be news.
         if self._plain and content.kind == "text" and content.tags.settled and self._known and not self._done:
             try:
-                chunk = _plain(data)
+                chunk = _decode_text_chunk(data)
             except (msgspec.DecodeError, UnicodeDecodeError):
                 self._plain = False
             else:
@@ -284,10 +140,10 @@ class ChatReader(StreamReader):
 
     def _read(self, chunk: dict[str, Any]) -> list[Event]:
         if errors.is_failure(chunk):
-            return [*self._content.flush(), errors.ended(chunk)]
+            return [*self._content.flush(), errors.read_failure(chunk)]
         events: list[Event] = []
         if not self._known:
-            for started in _started(chunk):
+            for started in _read_identity(chunk):
                 if started != self._started:
                     self._started = started
                     events.append(started)
@@ -296,7 +152,7 @@ class ChatReader(StreamReader):
             if type(choice) is dict:
                 self._read_choice(choice, events)
         if usage := chunk.get("usage"):
-            events += _usage_of_chat(usage)
+            events += _read_usage(usage)
         return events or [Other(lenient_json.word(chunk.get("object")))]
 
     def end(self) -> list[Event]:
@@ -317,10 +173,10 @@ class ChatReader(StreamReader):
             events += self._content.add(lenient_json.mapping(choice.get("message")), whole=True)
         if reason := choice.get("finish_reason"):
             events += self._content.close()
-            events.append(_ended(reason))
+            events.append(_read_end(reason))
 
 
-class _Content:
+class _MessageReader:
     """The blocks of one message: the same rules for a whole message as for its deltas."""
 
     __slots__ = ("_by_id", "_by_index", "_calls", "_last", "at", "kind", "tags")
@@ -345,7 +201,7 @@ class _Content:
         """The events that a message says, or a delta of one."""
         content = message.get("content")
         events: list[Event] = []
-        if thinking := next((said for name in _THINKING if (said := lenient_json.text(message.get(name)))), ""):
+        if thinking := next((said for name in _THINKING_FIELDS if (said := lenient_json.text(message.get(name)))), ""):
             events += self.flush()
             self._piece(events, "thinking", thinking)
         for kind, piece in self._pieces(content):
@@ -427,7 +283,7 @@ class _Content:
         return (1, max(place for _, place in self._calls) + 1) if wanted in self._calls else wanted
 
 
-def _started(body: dict[str, Any]) -> list[Started]:
+def _read_identity(body: dict[str, Any]) -> list[Started]:
     started = Started(
         lenient_json.word(body.get("id")),
         lenient_json.word(body.get("model")),
@@ -436,12 +292,12 @@ def _started(body: dict[str, Any]) -> list[Started]:
     return [] if started == Started() else [started]
 
 
-def _ended(reason: Any) -> Ended:
+def _read_end(reason: Any) -> Ended:
     said = lenient_json.word(reason)
-    return Ended(_FINISH_of_chat.get(said, said) or None, said or None)
+    return Ended(_FINISH_REASONS.get(said, said) or None, said or None)
 
 
-def _usage_of_chat(value: Any) -> list[Event]:
+def _read_usage(value: Any) -> list[Event]:
     """The usage, normalised; where the total counts reasoning beside the completion, output is derived from both."""
     fields = lenient_json.mapping(value)
     asked = lenient_json.integer(fields.get("prompt_tokens"))
@@ -462,3 +318,149 @@ def _usage_of_chat(value: Any) -> list[Event]:
     if asked is not None and completed is not None and reasoning and total == asked + completed + reasoning:
         usage = usage.then(Usage(output_tokens=completed + reasoning, derived=("output_tokens",)))
     return [] if usage == Usage() else [usage]
+
+
+# Writing
+
+_FINISH_WORDS = {"stop_sequence": "stop", "cancelled": "stop"}
+"""Finish reasons that this dialect has another word for."""
+
+
+def write(reply: Reply) -> dict[str, Any]:
+    """The chat completion that says this reply."""
+    message: dict[str, Any] = {"role": "assistant", "content": reply.text}
+    if refusal := "".join(block.text for block in reply.blocks if block.kind == "refusal"):
+        message["refusal"] = refusal
+    if reply.tool_calls:
+        message["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.text}}
+            for call in reply.tool_calls
+        ]
+    return {
+        "id": reply.id,
+        "object": "chat.completion",
+        "created": reply.created or 0,
+        "model": reply.model,
+        "choices": [{"index": 0, "message": message, "finish_reason": _finish_word(reply.finish_reason)}],
+        "usage": _usage_fields(reply.usage),
+    }
+
+
+def writer(*, include_usage: bool = False, named: bool = False) -> ChatWriter:  # noqa: ARG001 - as in Dialect
+    """A writer for one stream; this dialect names no events, so `named` changes nothing."""
+    return ChatWriter(include_usage=include_usage)
+
+
+class ChatWriter:
+    """Writes the chunks of one completion."""
+
+    __slots__ = ("_calls", "_ended", "_head", "_include_usage", "_kinds", "_role", "_said", "_text_head", "_usage")
+
+    def __init__(self, *, include_usage: bool) -> None:
+        self._include_usage = include_usage
+        self._usage = Usage()
+        self._kinds: dict[Address, str] = {}
+        self._calls: dict[Address, int] = {}
+        self._said: set[Address] = set()
+        self._role = True
+        self._ended = False
+        self._begin(Started())
+
+    def write(self, event: Event, /) -> list[bytes]:
+        match event:
+            case Delta():
+                self._said.add(event.at)
+                if event.kind == "text" and not self._role:
+                    return [b'%b%b},"finish_reason":null}]}\n\n' % (self._text_head, lenient_json.encode(event.text))]
+                return self._delta(event.at, event.kind, event.text)
+            case Opened():
+                self._kinds[event.at] = event.kind
+                return self._call(event.at, event.id, event.name, "") if event.kind == "tool_call" else []
+            case Closed(text=str() as text) if text and event.at not in self._said:
+                return self._delta(event.at, self._kinds.get(event.at, "text"), text)
+            case Started():
+                self._begin(event)
+            case Usage():
+                self._usage = self._usage.then(event)
+            case Ended() if not self._ended or event.fault is not None:
+                self._ended = True
+                return [
+                    self._failure(event.fault) if event.fault else self._chunk({}, _finish_word(event.finish_reason))
+                ]
+            case Done():
+                known = self._include_usage and self._usage != Usage()
+                return [*([self._usage_chunk()] if known else []), sse.encode(sse.DONE)]
+            case _:
+                pass
+        return []
+
+    def _begin(self, started: Started) -> None:
+        """Render once what every chunk begins with."""
+        fields = {
+            "id": started.id,
+            "object": "chat.completion.chunk",
+            "created": started.created or 0,
+            "model": started.model,
+        }
+        self._head = b'data: %b,"choices":' % lenient_json.encode(fields)[:-1]
+        self._text_head = self._head + b'[{"index":0,"delta":{"content":'
+
+    def _chunk(self, delta: dict[str, Any], finish: str | None = None) -> bytes:
+        if delta and self._role:
+            delta = {"role": "assistant", **delta}
+            self._role = False
+        choices = [{"index": 0, "delta": delta, "finish_reason": finish}]
+        return b"%b%b}\n\n" % (self._head, lenient_json.encode(choices))
+
+    def _usage_chunk(self) -> bytes:
+        return b'%b[],"usage":%b}\n\n' % (self._head, lenient_json.encode(_usage_fields(self._usage.with_total())))
+
+    def _failure(self, found: Fault) -> bytes:
+        return sse.encode(lenient_json.encode(fault(found)))
+
+    def _delta(self, at: Address, kind: str, text: str) -> list[bytes]:
+        match kind:
+            case "text":
+                return [self._chunk({"content": text})]
+            case "refusal":
+                return [self._chunk({"refusal": text})]
+            case "tool_call":
+                return self._call(at, "", "", text)
+            case _:
+                return []
+
+    def _call(self, at: Address, id_: str, name: str, arguments: str) -> list[bytes]:
+        new = at not in self._calls
+        call: dict[str, Any] = {"index": self._calls.setdefault(at, len(self._calls))}
+        if id_:
+            call["id"] = id_
+        if new:
+            call["type"] = "function"
+        call["function"] = {**({"name": name} if name else {}), "arguments": arguments}
+        return [self._chunk({"tool_calls": [call]})]
+
+
+def fault(fault: Fault) -> dict[str, Any]:
+    """The error body of the chat endpoints."""
+    fields = {"message": fault.message, "type": fault.type, "code": fault.code}
+    return {"error": {**fields, "param": fault.param} if fault.param else fields}
+
+
+def _finish_word(reason: str | None) -> str:
+    return _FINISH_WORDS.get(reason, reason) if reason else "stop"
+
+
+def _usage_fields(usage: Usage) -> dict[str, Any] | None:
+    """The usage; null where nothing of it is known."""
+    if usage == Usage():
+        return None
+    fields: dict[str, Any] = {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.total_tokens,
+    }
+    if usage.reasoning_tokens is not None:
+        fields["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
+    if usage.cached_tokens is not None:
+        fields["prompt_tokens_details"] = {"cached_tokens": usage.cached_tokens}
+    return fields

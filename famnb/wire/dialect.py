@@ -1,7 +1,4 @@
-"""What a dialect is: the four functions and two small machines that each dialect's file provides.
-
-MERGED: What the readers of all dialects share: the terminator, and events that are no JSON object.
-"""
+"""The interface of a dialect: the functions, reader and writer that each dialect's module has, and its conventions."""
 
 from __future__ import annotations
 
@@ -15,40 +12,40 @@ from famnb.reply import Reply
 from famnb.wire import lenient_json, sse
 
 
-class Reader(Protocol):
+class EventReader(Protocol):
     """Reads one stream; keeps what must be remembered between its events."""
 
     def read(self, data: bytes, /) -> list[Event]:
-        """The events that one SSE `data` says; raises StreamDecodeError when it is neither `[DONE]` nor JSON."""
+        """Return the events that one SSE `data` says; raises StreamDecodeError if it is neither `[DONE]` nor JSON."""
 
     def end(self) -> list[Event]:
-        """The events held back until the end of the stream was known."""
+        """Return the events held back until the end of the stream was known."""
 
 
-class Writer(Protocol):
+class EventWriter(Protocol):
     """Writes one stream; what the dialect cannot carry is left out."""
 
     def write(self, event: Event, /) -> list[bytes]:
-        """The SSE blocks (each `data: …` with its blank line) that say this event; one block is one write."""
+        """Return the SSE blocks (each `data: …` with its blank line) that say this event; one block is one write."""
 
 
 class Dialect(Protocol):
     """How one family of endpoints writes replies; each dialect is a module with these functions."""
 
     def read(self, body: Any, /) -> list[Event]:
-        """The events of a whole reply; raises ResponseFormatError when the body is not one."""
+        """Return the events of a whole reply; raises ResponseFormatError if the body is not one."""
 
-    def reader(self) -> Reader:
+    def reader(self) -> EventReader:
         """A reader for one stream."""
 
     def write(self, reply: Reply, /) -> dict[str, Any]:
-        """The body of a whole reply."""
+        """Return the body of a whole reply."""
 
-    def writer(self, *, include_usage: bool = False, named: bool = False) -> Writer:
+    def writer(self, *, include_usage: bool = False, named: bool = False) -> EventWriter:
         """A writer for one stream; `include_usage` adds the usage chunk, `named` adds SSE `event:` lines."""
 
     def fault(self, fault: Fault, /) -> dict[str, Any]:
-        """The body of an error response."""
+        """Return the body of an error response."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +92,7 @@ class Conventions:
 
 
 class StreamReader(ABC):
-    """Reads one stream up to its end; what an event means is the dialect's own matter."""
+    """Reads one stream up to its end; subclasses read its JSON objects."""
 
     __slots__ = ("_done",)
 
@@ -106,6 +103,7 @@ class StreamReader(ABC):
     def read(self, data: bytes, /) -> list[Event]:
         if self._done:
             return []
+        # A glance at the first byte spares nearly every event the comparison.
         if data[:1] != b"{" and data.strip() == sse.DONE:
             self._done = True
             return [*self.end(), Done()]

@@ -1,4 +1,4 @@
-"""JSON both ways, lenient where servers are sloppy, and the questions one asks of JSON of unknown shape."""
+"""JSON both ways, lenient where servers are sloppy, and questions to JSON of unknown shape that never fail."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def decode(data: bytes) -> Any:
 
 def event(data: bytes) -> Any:
     """The JSON value of one stream event; raises StreamDecodeError when it is not JSON."""
-    try:
+    try:  # the fast path of `decode`, repeated to spare every event a call
         return _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
@@ -39,7 +39,7 @@ def event(data: bytes) -> Any:
         return decode(data)
     except ValueError as error:
         raise StreamDecodeError(
-            f"an event of the stream is not JSON ({error}): {shown(data)}; expected a JSON object or [DONE]"
+            f"an event of the stream is not JSON ({error}): {excerpt(data)}; expected a JSON object or [DONE]"
         ) from None
 
 
@@ -51,7 +51,7 @@ def encode(value: Any) -> bytes:
         return json.dumps(value, separators=(",", ":")).encode()
 
 
-def shown(value: Any, limit: int = 200) -> str:
+def excerpt(value: Any, limit: int = 200) -> str:
     """A body, decoded or not, as one line of at most `limit` characters for an error message."""
     data = value if isinstance(value, bytes) else encode(value)
     text = " ".join(data[: 8 * limit].decode(errors="replace").split())
@@ -60,7 +60,7 @@ def shown(value: Any, limit: int = 200) -> str:
 
 def not_a_reply(body: Any, expected: str) -> ResponseFormatError:
     """The error for a success status whose body is not a reply."""
-    return ResponseFormatError(f"the body is not a reply: expected {expected}; got {shown(body)}")
+    return ResponseFormatError(f"the body is not a reply: expected {expected}; got {excerpt(body)}")
 
 
 def mapping(value: Any) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def array(value: Any) -> list[Any]:
 
 
 def word(value: Any) -> str:
-    """A word of the wire: text as it is, a number as its digits, anything else empty."""
+    """A scalar as text: text as it is, a number as its digits, anything else empty."""
     match value:
         case str():
             return value
@@ -87,7 +87,7 @@ def word(value: Any) -> str:
 
 
 def integer(value: Any) -> int | None:
-    """A count, index or Unix time, also when it comes as text or as a float; None for what is none."""
+    """A count, index or Unix time, also when it comes as text or as a float; None for anything else."""
     match value:
         case bool():
             return None
@@ -113,8 +113,8 @@ def text(value: Any) -> str:
             return "".join(map(text, value))
         case dict():
             for name in ("text", "content", "thinking", "summary", "refusal"):
-                if found := text(value.get(name)):
-                    return found
+                if inner := text(value.get(name)):
+                    return inner
             return ""
         case _:
             return ""

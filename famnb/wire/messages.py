@@ -1,9 +1,7 @@
-"""The messages dialect: content blocks, thinking among them; read here, how it is written stands in `messages_writer`.
+"""The messages dialect: content blocks, thinking among them; how it is read and written, whole and streamed.
 
-read   {content: [block …], stop_reason, usage}, or
-       message_start ── (block_start ── block_delta … ── block_stop) … ── message_delta ── message_stop and/or [DONE]
-
-MERGED: How the messages dialect is written, whole and streamed; reading it stands in `messages`.
+{content: [block …], stop_reason, usage}, or
+message_start ── (block_start ── block_delta … ── block_stop) … ── message_delta ── message_stop and/or [DONE]
 """
 
 from __future__ import annotations
@@ -15,27 +13,6 @@ from famnb.events import Address, Closed, Delta, Done, Ended, Event, Fault, Open
 from famnb.reply import Block, Reply
 from famnb.wire import errors, lenient_json, sse
 from famnb.wire.dialect import Conventions, Sdk, StreamReader
-
-COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-"""The names of the usage's counts."""
-_FINISH = {
-    "stop": "end_turn",
-    "length": "max_tokens",
-    "tool_calls": "tool_use",
-    "content_filter": "refusal",
-    "cancelled": "end_turn",
-}
-_KINDS = ("thinking", "text", "refusal", "tool_call")
-"""The kinds of block that this dialect can say; a refusal is said as text."""
-_DELTAS = {
-    "thinking": ("thinking_delta", "thinking"),
-    "text": ("text_delta", "text"),
-    "refusal": ("text_delta", "text"),
-    "signature": ("signature_delta", "signature"),
-    "tool_call": ("input_json_delta", "partial_json"),
-}
-"""For each kind of delta its type and the field of its piece."""
-
 
 CONVENTIONS = Conventions(
     new_id=lambda: f"msg_{uuid.uuid4().hex}",
@@ -57,171 +34,23 @@ CONVENTIONS = Conventions(
     ),
 )
 
-
-class MessagesWriter:
-    """Writes the events of one message; `named` adds `event:` lines and `message_stop`."""
-
-    __slots__ = ("_begun", "_ended", "_heads", "_indices", "_kinds", "_named", "_said", "_stopped", "_usage")
-
-    def __init__(self, *, named: bool) -> None:
-        self._named = named
-        self._begun = False
-        self._indices: dict[Address, int] = {}
-        self._kinds: dict[Address, str] = {}
-        self._heads: dict[tuple[Address, str], bytes] = {}
-        self._said: set[Address] = set()
-        self._stopped: set[Address] = set()
-        self._usage = Usage()
-        self._ended: Ended | None = None
-
-    def write(self, event: Event, /) -> list[bytes]:
-        match event:
-            case Delta():
-                self._said.add(event.at)
-                head = self._heads.get((event.at, event.kind))
-                if head is not None:
-                    return [b"%b%b}}\n\n" % (head, lenient_json.encode(event.text))]
-                return self._delta(event)
-            case Opened():
-                return self._opened(event)
-            case Closed():
-                return self._closed(event.at, event.text)
-            case Started() if not self._begun:
-                self._begun = True
-                return [self._start(event)]
-            case Usage():
-                self._usage = self._usage.then(event)
-            case Ended(fault=None):
-                self._ended = self._ended or event
-            case Ended(fault=Fault() as found):
-                self._ended = event
-                return [self._frame("error", {"error": _inner(found)})]
-            case Done():
-                return [*self._end(), sse.encode(sse.DONE)]
-            case _:
-                pass
-        return []
-
-    def _frame(self, type_: str, fields: dict[str, Any]) -> bytes:
-        return sse.encode(lenient_json.encode({"type": type_, **fields}), type_ if self._named else None)
-
-    def _start(self, started: Started) -> bytes:
-        message: dict[str, Any] = {
-            "id": started.id,
-            "type": "message",
-            "role": "assistant",
-            "content": [],
-            "model": started.model,
-            "stop_reason": None,
-            "stop_sequence": None,
-            "usage": dict.fromkeys(COUNTS, 0),
-        }
-        return self._frame("message_start", {"message": message})
-
-    def _opened(self, event: Opened) -> list[bytes]:
-        at = event.at
-        self._kinds.setdefault(at, event.kind)
-        if at in self._indices or event.kind not in _KINDS:
-            return []
-        index = self._indices[at] = len(self._indices)
-        block = _block(Block(at, event.kind, id=event.id, name=event.name))
-        return [self._frame("content_block_start", {"index": index, "content_block": block})]
-
-    def _delta(self, event: Delta) -> list[bytes]:
-        """The first delta of its kind in a block: what all of them begin with is rendered once."""
-        at, kind = event.at, event.kind
-        frames = self._opened(Opened(at, "thinking" if kind == "signature" else kind))
-        if at not in self._indices or kind not in _DELTAS:
-            return []
-        type_, field = _DELTAS[kind]
-        start = {"type": "content_block_delta", "index": self._indices[at], "delta": {"type": type_, field: ""}}
-        name = b"event: content_block_delta\n" if self._named else b""
-        self._heads[at, kind] = b"%bdata: %b" % (name, lenient_json.encode(start).removesuffix(b'""}}'))
-        return [*frames, *self.write(event)]
-
-    def _closed(self, at: Address, text: str | None) -> list[bytes]:
-        frames = [] if not text or at in self._said else self.write(Delta(at, self._kinds.get(at, "text"), text))
-        if at in self._indices and at not in self._stopped:
-            self._stopped.add(at)
-            frames.append(self._frame("content_block_stop", {"index": self._indices[at]}))
-        return frames
-
-    def _end(self) -> list[bytes]:
-        """What stands between the last block and the terminator: after a failure, nothing."""
-        ended = self._ended
-        if ended is None or ended.fault is not None:
-            return []
-        frames = [frame for at in self._indices for frame in self._closed(at, None)]
-        delta: dict[str, Any] = {"stop_reason": _finish(ended.finish_reason)}
-        if ended.stop_sequence is not None:
-            delta["stop_sequence"] = ended.stop_sequence
-        usage = {"output_tokens": self._usage.output_tokens or 0}
-        frames.append(self._frame("message_delta", {"delta": delta, "usage": usage}))
-        return [*frames, self._frame("message_stop", {})] if self._named else frames
+COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+"""The names of the usage's counts."""
 
 
-def write(reply: Reply) -> dict[str, Any]:
-    """The message that says this reply."""
-    return {
-        "id": reply.id,
-        "type": "message",
-        "role": "assistant",
-        "content": [_block(block) for block in reply.blocks if block.kind in _KINDS],
-        "model": reply.model,
-        "stop_reason": _finish(reply.finish_reason),
-        "stop_sequence": reply.stop_sequence,
-        "usage": _usage(reply.usage),
-    }
+# Reading
 
-
-def fault(fault: Fault) -> dict[str, Any]:
-    """The error body of the messages endpoint."""
-    return {"error": {"type": "error", "error": _inner(fault)}}
-
-
-def _inner(fault: Fault) -> dict[str, Any]:
-    fields: dict[str, Any] = {"type": fault.type or "api_error", "message": fault.message}
-    return {**fields, "param": fault.param} if fault.param else fields
-
-
-def _block(block: Block) -> dict[str, Any]:
-    match block.kind:
-        case "thinking":
-            fields: dict[str, Any] = {"type": "thinking", "thinking": block.text}
-            if block.signature:
-                fields["signature"] = block.signature
-            if block.latency_ms is not None:
-                fields["thinking_latency_ms"] = block.latency_ms
-            return fields
-        case "tool_call":
-            given = block.arguments if block.valid else block.text
-            return {"type": "tool_use", "id": block.id, "name": block.name, "input": given}
-        case _:
-            return {"type": "text", "text": block.text}
-
-
-def _finish(reason: str | None) -> str:
-    return _FINISH.get(reason, reason) if reason else "end_turn"
-
-
-def _usage(usage: Usage) -> dict[str, Any]:
-    """The four counts, cached input apart from the rest; a count that is absent is null."""
-    written, cached = usage.cache_write_tokens, usage.cached_tokens
-    fresh = None if usage.input_tokens is None else max(usage.input_tokens - (written or 0) - (cached or 0), 0)
-    return dict(zip(COUNTS, (fresh, usage.output_tokens, written, cached), strict=True))
-
-
-__all__ = ["fault", "read", "reader", "write", "writer"]
-
-_FINISH_of_messages = {
+_FINISH_REASONS = {
     "end_turn": "stop",
     "max_tokens": "length",
     "tool_use": "tool_calls",
     "refusal": "content_filter",
 }
-_KINDS_of_messages = {"tool_use": "tool_call", "server_tool_use": "tool_call"}
+
+_TOOL_BLOCKS = {"tool_use": "tool_call", "server_tool_use": "tool_call"}
 """Block types whose kind has another name; all others keep theirs."""
-_DELTAS_of_messages = {
+
+_DELTA_TYPES = {
     "text_delta": ("text", "text"),
     "thinking_delta": ("thinking", "thinking"),
     "signature_delta": ("signature", "signature"),
@@ -234,31 +63,26 @@ def read(body: Any) -> list[Event]:
     """The events of a whole message."""
     fields = lenient_json.mapping(body)
     if errors.is_failure(fields):
-        return [*_started(fields), errors.ended(body)]
+        return [*_read_identity(fields), errors.read_failure(body)]
     content = fields.get("content")
     if isinstance(content, str):
         content = [content]
     if not isinstance(content, list):
         raise lenient_json.not_a_reply(body, "a message with a `content` list")
-    events: list[Event] = [*_started(fields)]
+    events: list[Event] = [*_read_identity(fields)]
     for index, item in enumerate(content):
         at: Address = (0, index)
         block = {"type": "text", "text": item} if isinstance(item, str) else lenient_json.mapping(item)
-        events += _begun(at, block)
-        if call := _input(block):
+        events += _read_block(at, block)
+        if call := _read_input(block):
             events.append(Delta(at, "tool_call", call))
         events.append(Closed(at, latency_ms=lenient_json.integer(block.get("thinking_latency_ms"))))
-    return [*events, _ended(fields), *_usage_of_messages(lenient_json.mapping(fields.get("usage")))]
+    return [*events, _read_end(fields), *_read_usage(lenient_json.mapping(fields.get("usage")))]
 
 
 def reader() -> MessagesReader:
     """A reader for one stream."""
     return MessagesReader()
-
-
-def writer(*, include_usage: bool = False, named: bool = False) -> MessagesWriter:  # noqa: ARG001 - as in Dialect
-    """A writer for one stream; it always ends with usage, so `include_usage` changes nothing."""
-    return MessagesWriter(named=named)
 
 
 class MessagesReader(StreamReader):
@@ -287,16 +111,16 @@ class MessagesReader(StreamReader):
                 return self._stop(self._place(event), event)
             case "message_start":
                 message = lenient_json.mapping(event.get("message"))
-                return [*_started(message), *self._report(message.get("usage"), opening=True)]
+                return [*_read_identity(message), *self._report(message.get("usage"), opening=True)]
             case "message_delta":
                 delta = lenient_json.mapping(event.get("delta"))
-                ended = [_ended(delta)] if delta.get("stop_reason") else []
+                ended = [_read_end(delta)] if delta.get("stop_reason") else []
                 return [*ended, *self._report(event.get("usage"), opening=False)]
             case "message_stop":
                 self._done = True
                 return [Done()]
             case _:
-                return [errors.ended(event)] if errors.is_failure(event) else []
+                return [errors.read_failure(event)] if errors.is_failure(event) else []
 
     def _place(self, event: dict[str, Any]) -> Address:
         """The block an event is about: by its index, else the one before."""
@@ -308,16 +132,16 @@ class MessagesReader(StreamReader):
         return self._at
 
     def _start(self, at: Address, block: dict[str, Any]) -> list[Event]:
-        if call := _input(block):
+        if call := _read_input(block):
             self._inputs[at] = call
         self._latencies[at] = lenient_json.integer(block.get("thinking_latency_ms"))
-        return _begun(at, block)
+        return _read_block(at, block)
 
     def _delta(self, event: dict[str, Any]) -> list[Event]:
         at = self._place(event)
         delta = lenient_json.mapping(event.get("delta"))
         type_ = delta.get("type")
-        kind, field = _DELTAS_of_messages.get(type_, ("", "")) if type(type_) is str else ("", "")
+        kind, field = _DELTA_TYPES.get(type_, ("", "")) if type(type_) is str else ("", "")
         piece = delta.get(field)
         if type(piece) is not str:
             return [Other(lenient_json.word(type_))]
@@ -342,18 +166,18 @@ class MessagesReader(StreamReader):
             counts.pop("output_tokens", None)
         fed = any(count for name, count in counts.items() if name != "output_tokens")
         self._counts |= {name: count for name, count in counts.items() if count or (fed and name.startswith("cache_"))}
-        return _usage_of_messages(self._counts)
+        return _read_usage(self._counts)
 
 
-def _started(message: dict[str, Any]) -> list[Started]:
+def _read_identity(message: dict[str, Any]) -> list[Started]:
     started = Started(lenient_json.word(message.get("id")), lenient_json.word(message.get("model")))
     return [] if started == Started() else [started]
 
 
-def _begun(at: Address, block: dict[str, Any]) -> list[Event]:
+def _read_block(at: Address, block: dict[str, Any]) -> list[Event]:
     """What a content block says of itself, whole or as it starts."""
     type_ = lenient_json.word(block.get("type")) or "text"
-    kind = _KINDS_of_messages.get(type_, type_)
+    kind = _TOOL_BLOCKS.get(type_, type_)
     events: list[Event] = [Opened(at, kind, lenient_json.word(block.get("id")), lenient_json.word(block.get("name")))]
     said = "" if kind == "tool_call" else lenient_json.text(block.get(kind, block))
     if said:
@@ -363,22 +187,22 @@ def _begun(at: Address, block: dict[str, Any]) -> list[Event]:
     return events
 
 
-def _input(block: dict[str, Any]) -> str:
+def _read_input(block: dict[str, Any]) -> str:
     """A tool call's whole input as JSON text; empty while it is to come in deltas."""
-    called = lenient_json.word(block.get("type")) in _KINDS_of_messages and block.get("input")
+    called = lenient_json.word(block.get("type")) in _TOOL_BLOCKS and block.get("input")
     return lenient_json.arguments(block["input"]) if called else ""
 
 
-def _ended(fields: dict[str, Any]) -> Ended:
+def _read_end(fields: dict[str, Any]) -> Ended:
     said = lenient_json.word(fields.get("stop_reason"))
     return Ended(
-        _FINISH_of_messages.get(said, said) or None,
+        _FINISH_REASONS.get(said, said) or None,
         said or None,
         lenient_json.word(fields.get("stop_sequence")) or None,
     )
 
 
-def _usage_of_messages(fields: dict[str, Any]) -> list[Event]:
+def _read_usage(fields: dict[str, Any]) -> list[Event]:
     """The usage, normalised: this dialect counts cached input beside `input_tokens`, famnb inside."""
     fresh, output, written, cached = (lenient_json.integer(fields.get(name)) for name in COUNTS)
     usage = Usage(input_tokens=fresh, output_tokens=output, cached_tokens=cached, cache_write_tokens=written)
@@ -386,3 +210,184 @@ def _usage_of_messages(fields: dict[str, Any]) -> list[Event]:
         whole = fresh + (cached or 0) + (written or 0)
         usage = usage.then(Usage(input_tokens=whole, derived=("input_tokens",)))
     return [] if usage == Usage() else [usage]
+
+
+# Writing
+
+_STOP_REASONS = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "tool_calls": "tool_use",
+    "content_filter": "refusal",
+    "cancelled": "end_turn",
+}
+
+_WRITTEN_KINDS = ("thinking", "text", "refusal", "tool_call")
+"""The kinds of block that this dialect can say; a refusal is said as text."""
+
+_WRITTEN_DELTAS = {
+    "thinking": ("thinking_delta", "thinking"),
+    "text": ("text_delta", "text"),
+    "refusal": ("text_delta", "text"),
+    "signature": ("signature_delta", "signature"),
+    "tool_call": ("input_json_delta", "partial_json"),
+}
+"""For each kind of delta its type and the field of its piece."""
+
+
+def write(reply: Reply) -> dict[str, Any]:
+    """The message that says this reply."""
+    return {
+        "id": reply.id,
+        "type": "message",
+        "role": "assistant",
+        "content": [_block_fields(block) for block in reply.blocks if block.kind in _WRITTEN_KINDS],
+        "model": reply.model,
+        "stop_reason": _stop_reason(reply.finish_reason),
+        "stop_sequence": reply.stop_sequence,
+        "usage": _usage_fields(reply.usage),
+    }
+
+
+def writer(*, include_usage: bool = False, named: bool = False) -> MessagesWriter:  # noqa: ARG001 - as in Dialect
+    """A writer for one stream; it always ends with usage, so `include_usage` changes nothing."""
+    return MessagesWriter(named=named)
+
+
+class MessagesWriter:
+    """Writes the events of one message; `named` adds `event:` lines and `message_stop`."""
+
+    __slots__ = ("_ended", "_has_started", "_heads", "_indices", "_kinds", "_named", "_said", "_stopped", "_usage")
+
+    def __init__(self, *, named: bool) -> None:
+        self._named = named
+        self._has_started = False
+        self._indices: dict[Address, int] = {}
+        self._kinds: dict[Address, str] = {}
+        self._heads: dict[tuple[Address, str], bytes] = {}
+        self._said: set[Address] = set()
+        self._stopped: set[Address] = set()
+        self._usage = Usage()
+        self._ended: Ended | None = None
+
+    def write(self, event: Event, /) -> list[bytes]:
+        match event:
+            case Delta():
+                self._said.add(event.at)
+                head = self._heads.get((event.at, event.kind))
+                if head is not None:
+                    return [b"%b%b}}\n\n" % (head, lenient_json.encode(event.text))]
+                return self._delta(event)
+            case Opened():
+                return self._open(event)
+            case Closed():
+                return self._close(event.at, event.text)
+            case Started() if not self._has_started:
+                self._has_started = True
+                return [self._start(event)]
+            case Usage():
+                self._usage = self._usage.then(event)
+            case Ended(fault=None):
+                self._ended = self._ended or event
+            case Ended(fault=Fault() as found):
+                self._ended = event
+                return [self._frame("error", {"error": _error_fields(found)})]
+            case Done():
+                return [*self._end(), sse.encode(sse.DONE)]
+            case _:
+                pass
+        return []
+
+    def _frame(self, type_: str, fields: dict[str, Any]) -> bytes:
+        return sse.encode(lenient_json.encode({"type": type_, **fields}), type_ if self._named else None)
+
+    def _start(self, started: Started) -> bytes:
+        message: dict[str, Any] = {
+            "id": started.id,
+            "type": "message",
+            "role": "assistant",
+            "content": [],
+            "model": started.model,
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": dict.fromkeys(COUNTS, 0),
+        }
+        return self._frame("message_start", {"message": message})
+
+    def _open(self, event: Opened) -> list[bytes]:
+        at = event.at
+        self._kinds.setdefault(at, event.kind)
+        if at in self._indices or event.kind not in _WRITTEN_KINDS:
+            return []
+        index = self._indices[at] = len(self._indices)
+        block = _block_fields(Block(at, event.kind, id=event.id, name=event.name))
+        return [self._frame("content_block_start", {"index": index, "content_block": block})]
+
+    def _delta(self, event: Delta) -> list[bytes]:
+        """The first delta of its kind in a block: what all of them begin with is rendered once."""
+        at, kind = event.at, event.kind
+        frames = self._open(Opened(at, "thinking" if kind == "signature" else kind))
+        if at not in self._indices or kind not in _WRITTEN_DELTAS:
+            return []
+        type_, field = _WRITTEN_DELTAS[kind]
+        start = {"type": "content_block_delta", "index": self._indices[at], "delta": {"type": type_, field: ""}}
+        name = b"event: content_block_delta\n" if self._named else b""
+        self._heads[at, kind] = b"%bdata: %b" % (name, lenient_json.encode(start).removesuffix(b'""}}'))
+        return [*frames, *self.write(event)]
+
+    def _close(self, at: Address, text: str | None) -> list[bytes]:
+        frames = [] if not text or at in self._said else self.write(Delta(at, self._kinds.get(at, "text"), text))
+        if at in self._indices and at not in self._stopped:
+            self._stopped.add(at)
+            frames.append(self._frame("content_block_stop", {"index": self._indices[at]}))
+        return frames
+
+    def _end(self) -> list[bytes]:
+        """What stands between the last block and the terminator: after a failure, nothing."""
+        ended = self._ended
+        if ended is None or ended.fault is not None:
+            return []
+        frames = [frame for at in self._indices for frame in self._close(at, None)]
+        delta: dict[str, Any] = {"stop_reason": _stop_reason(ended.finish_reason)}
+        if ended.stop_sequence is not None:
+            delta["stop_sequence"] = ended.stop_sequence
+        usage = {"output_tokens": self._usage.output_tokens or 0}
+        frames.append(self._frame("message_delta", {"delta": delta, "usage": usage}))
+        return [*frames, self._frame("message_stop", {})] if self._named else frames
+
+
+def fault(fault: Fault) -> dict[str, Any]:
+    """The error body of the messages endpoint."""
+    return {"error": {"type": "error", "error": _error_fields(fault)}}
+
+
+def _error_fields(fault: Fault) -> dict[str, Any]:
+    fields: dict[str, Any] = {"type": fault.type or "api_error", "message": fault.message}
+    return {**fields, "param": fault.param} if fault.param else fields
+
+
+def _block_fields(block: Block) -> dict[str, Any]:
+    match block.kind:
+        case "thinking":
+            fields: dict[str, Any] = {"type": "thinking", "thinking": block.text}
+            if block.signature:
+                fields["signature"] = block.signature
+            if block.latency_ms is not None:
+                fields["thinking_latency_ms"] = block.latency_ms
+            return fields
+        case "tool_call":
+            given = block.arguments if block.valid else block.text
+            return {"type": "tool_use", "id": block.id, "name": block.name, "input": given}
+        case _:
+            return {"type": "text", "text": block.text}
+
+
+def _stop_reason(reason: str | None) -> str:
+    return _STOP_REASONS.get(reason, reason) if reason else "end_turn"
+
+
+def _usage_fields(usage: Usage) -> dict[str, Any]:
+    """The four counts, cached input apart from the rest; a count that is absent is null."""
+    written, cached = usage.cache_write_tokens, usage.cached_tokens
+    fresh = None if usage.input_tokens is None else max(usage.input_tokens - (written or 0) - (cached or 0), 0)
+    return dict(zip(COUNTS, (fresh, usage.output_tokens, written, cached), strict=True))

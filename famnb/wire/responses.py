@@ -1,10 +1,8 @@
-"""The responses dialect: output items and their parts, read here; how they are written stands in `responses_writer`.
+"""The responses dialect: output items and their parts; how it is read and written, whole and streamed.
 
-read   {status, output: [item {content: [part …]} …], usage} or
-       created ── in_progress ── (item.added ── (part.added ── delta … ── done) … ── item.done) … ── completed
+{status, output: [item {content: [part …]} …], usage} or
+created ── in_progress ── (item.added ── (part.added ── delta … ── done) … ── item.done) … ── completed
 A block stands at (output index, content index); a reasoning summary's parts follow the item's own content.
-
-MERGED: How the responses dialect is written, whole and streamed; reading it stands in `responses`.
 """
 
 from __future__ import annotations
@@ -18,11 +16,6 @@ from famnb.events import Address, Closed, Delta, Done, Ended, Event, Fault, Open
 from famnb.reply import Reply
 from famnb.wire import errors, lenient_json, sse
 from famnb.wire.dialect import Conventions, Sdk, StreamReader
-
-_PARTS = {"text": ("output_text", "text"), "refusal": ("refusal", "refusal")}
-"""For each kind of a message item its part type and the field of its text."""
-_REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
-
 
 CONVENTIONS = Conventions(
     new_id=lambda: f"resp_{uuid.uuid4().hex}",
@@ -41,282 +34,12 @@ CONVENTIONS = Conventions(
 )
 
 
-@dataclasses.dataclass(slots=True)
-class _Block:
-    """A part of a message item, or the call of a function item, while it is written."""
+# Reading
 
-    kind: str
-    index: int
-    head: bytes
-    """What each of its deltas begins with, rendered once."""
-    pieces: list[str] = dataclasses.field(default_factory=list)
-    whole: str | None = None
-    """The final text once it was written."""
-
-
-@dataclasses.dataclass(slots=True)
-class _Item:
-    """An output item while it is written."""
-
-    id: str
-    index: int
-    kind: str
-    call_id: str = ""
-    name: str = ""
-    blocks: list[_Block] = dataclasses.field(default_factory=list)
-    status: str = "in_progress"
-
-    def body(self) -> dict[str, Any]:
-        """The item as it stands on the wire."""
-        if self.kind == "function_call":
-            arguments = (self.blocks[0].whole or "") if self.blocks else ""
-            return _call(self.id, self.call_id, self.name, arguments, self.status)
-        content = [_part(block.kind, block.whole or "") for block in self.blocks]
-        return _message(self.id, content, self.status)
-
-
-class ResponsesWriter:
-    """Writes the events of one response; `named` adds `event:` lines."""
-
-    __slots__ = ("_begun", "_blocks", "_ended", "_items", "_messages", "_named", "_started", "_unsaid", "_usage")
-
-    def __init__(self, *, named: bool) -> None:
-        self._named = named
-        self._begun = False
-        self._started = Started()
-        self._unsaid: set[Address] = set()
-        self._items: list[_Item] = []
-        self._messages: dict[int, _Item] = {}
-        self._blocks: dict[Address, tuple[_Item, _Block]] = {}
-        self._ended: Ended | None = None
-        self._usage = Usage()
-
-    def write(self, event: Event, /) -> list[bytes]:
-        match event:
-            case Delta():
-                frames = [] if event.at in self._blocks else self._opened(event.at, event.kind)
-                found = self._blocks.get(event.at)
-                if found is None or found[1].kind != event.kind:
-                    return frames
-                block = found[1]
-                block.pieces.append(event.text)
-                frames.append(b"%b%b}\n\n" % (block.head, lenient_json.encode(event.text)))
-                return frames
-            case Opened():
-                return self._opened(event.at, event.kind, event.id, event.name)
-            case Closed():
-                return self._closed(event.at, event.text)
-            case Started() if not self._begun:
-                self._begun = True
-                self._started = event
-                response = self._response("in_progress", [], None)
-                return [self._frame(f"response.{word}", {"response": response}) for word in ("created", "in_progress")]
-            case Usage():
-                self._usage = self._usage.then(event)
-            case Ended():
-                return self._end(event)
-            case Done():
-                return self._done()
-            case _:
-                pass
-        return []
-
-    def _frame(self, type_: str, fields: dict[str, Any]) -> bytes:
-        return sse.encode(lenient_json.encode({"type": type_, **fields}), type_ if self._named else None)
-
-    def _response(self, status: str, output: list[dict[str, Any]], usage: dict[str, Any] | None) -> dict[str, Any]:
-        return _response(self._started.id, self._started.created, self._started.model, status, output, usage)
-
-    def _opened(self, at: Address, kind: str, id_: str = "", name: str = "") -> list[bytes]:
-        if at in self._blocks:
-            item = self._blocks[at][0]
-            item.call_id, item.name = id_ or item.call_id, name or item.name
-            return []
-        if kind == "tool_call":
-            frames, item = self._added("function_call", id_, name)
-            place = {"item_id": item.id, "output_index": item.index}
-            block = _Block(kind, 0, self._head("response.function_call_arguments.delta", place))
-        elif kind in _PARTS:
-            frames, item = self._message(at[0])
-            place = {"item_id": item.id, "output_index": item.index, "content_index": len(item.blocks)}
-            frames.append(self._frame("response.content_part.added", {**place, "part": _part(kind, "")}))
-            block = _Block(kind, len(item.blocks), self._head(f"response.{_PARTS[kind][0]}.delta", place))
-        else:
-            self._unsaid.add(at)
-            return []
-        item.blocks.append(block)
-        self._blocks[at] = (item, block)
-        return frames
-
-    def _message(self, index: int) -> tuple[list[bytes], _Item]:
-        """The message item for the blocks at an output index, added where it is not open."""
-        item = self._messages.get(index)
-        if item is not None and item.status == "in_progress":
-            return [], item
-        frames, item = self._added("message")
-        self._messages[index] = item
-        return frames, item
-
-    def _added(self, kind: str, call_id: str = "", name: str = "") -> tuple[list[bytes], _Item]:
-        """A new item; the message items before it that are finished are done."""
-        frames = [
-            frame
-            for item in self._items
-            if item.kind == "message" and all(block.whole is not None for block in item.blocks)
-            for frame in self._item_done(item, "completed")
-        ]
-        index = len(self._items)
-        item = _Item(_item_id(kind, self._started.id, index), index, kind, call_id, name)
-        frames.append(self._frame("response.output_item.added", {"output_index": index, "item": item.body()}))
-        self._items.append(item)
-        return frames, item
-
-    def _head(self, type_: str, place: dict[str, Any]) -> bytes:
-        name = f"event: {type_}\n".encode() if self._named else b""
-        return b'%bdata: %b,"delta":' % (name, lenient_json.encode({"type": type_, **place})[:-1])
-
-    def _closed(self, at: Address, text: str | None) -> list[bytes]:
-        found = self._blocks.get(at)
-        if found is None:
-            if not text or at in self._unsaid:
-                return []
-            return [*self._opened(at, "text"), *self._closed(at, text)]
-        item, block = found
-        if block.whole is not None:
-            return []
-        block.whole = "".join(block.pieces) if text is None else text
-        place: dict[str, Any] = {"item_id": item.id, "output_index": item.index}
-        if item.kind == "function_call":
-            done = {**place, "arguments": block.whole}
-            return [self._frame("response.function_call_arguments.done", done), *self._item_done(item, "completed")]
-        part, field = _PARTS[block.kind]
-        return [self._frame(f"response.{part}.done", {**place, "content_index": block.index, field: block.whole})]
-
-    def _item_done(self, item: _Item, status: str) -> list[bytes]:
-        if item.status != "in_progress":
-            return []
-        item.status = status
-        return [self._frame("response.output_item.done", {"output_index": item.index, "item": item.body()})]
-
-    def _end(self, ended: Ended) -> list[bytes]:
-        """Finish every block and item, except at a failure: what it cuts off is not finished."""
-        if self._ended is not None and (self._ended.fault is not None or ended.fault is None):
-            return []
-        self._ended = ended
-        if ended.fault is not None:
-            return []
-        frames = [frame for at in self._blocks for frame in self._closed(at, None)]
-        status = "completed" if _status(ended) == "completed" else "incomplete"
-        return frames + [frame for item in self._items for frame in self._item_done(item, status)]
-
-    def _done(self) -> list[bytes]:
-        ended = self._ended
-        if ended is None:
-            return []
-        status = _status(ended)
-        output = [item.body() for item in self._items if item.status != "in_progress"]
-        response = self._response(status, output, _totals(self._usage.with_total()))
-        _add_outcome(response, ended.finish_reason, ended.fault)
-        return [self._frame(f"response.{status}", {"response": response})]
-
-
-def write(reply: Reply) -> dict[str, Any]:
-    """The response object that says this reply."""
-    ended = Ended(reply.finish_reason, status=reply.status, fault=reply.fault)
-    status = _status(ended)
-    item_status = "completed" if status == "completed" else "incomplete"
-    output: list[dict[str, Any]] = []
-    messages: dict[int, dict[str, Any]] = {}
-    for block in reply.blocks:
-        id_ = _item_id("function_call" if block.kind == "tool_call" else "message", reply.id, len(output))
-        if block.kind == "tool_call":
-            output.append(_call(id_, block.id, block.name, block.text, "completed"))
-        elif block.kind in _PARTS:
-            if block.at[0] not in messages:
-                messages[block.at[0]] = _message(id_, [], item_status)
-                output.append(messages[block.at[0]])
-            messages[block.at[0]]["content"].append(_part(block.kind, block.text))
-    response = _response(reply.id, reply.created, reply.model, status, output, _usage(reply.usage))
-    _add_outcome(response, reply.finish_reason, reply.fault)
-    return response
-
-
-def fault(fault: Fault) -> dict[str, Any]:
-    """The error body of the responses endpoint."""
-    fields = {"message": fault.message, "type": fault.type, "code": fault.code}
-    return {"error": {**fields, "param": fault.param} if fault.param else fields}
-
-
-def _item_id(kind: str, response_id: str, index: int) -> str:
-    prefix = "fc" if kind == "function_call" else "msg"
-    return f"{prefix}_{response_id.removeprefix('resp_')}_{index}"
-
-
-def _message(id_: str, content: list[dict[str, Any]], status: str) -> dict[str, Any]:
-    return {"id": id_, "type": "message", "role": "assistant", "status": status, "content": content}
-
-
-def _call(id_: str, call_id: str, name: str, arguments: str, status: str) -> dict[str, Any]:
-    fields = {"id": id_, "type": "function_call", "status": status}
-    return {**fields, "call_id": call_id, "name": name, "arguments": arguments}
-
-
-def _part(kind: str, text: str) -> dict[str, Any]:
-    type_, field = _PARTS[kind]
-    part: dict[str, Any] = {"type": type_, field: text}
-    return {**part, "annotations": []} if kind == "text" else part
-
-
-def _response(
-    id_: str, created: int | None, model: str, status: str, output: list[dict[str, Any]], usage: dict[str, Any] | None
-) -> dict[str, Any]:
-    return {
-        "id": id_,
-        "object": "response",
-        "status": status,
-        "created_at": created or 0,
-        "model": model,
-        "output": output,
-        "usage": usage,
-    }
-
-
-def _status(ended: Ended) -> str:
-    """The response's status: the reply's own where this dialect has it, else as the reason says."""
-    if ended.fault is not None or ended.finish_reason == "error":
-        return "failed"
-    if ended.finish_reason in _REASONS:
-        return "incomplete"
-    return ended.status if ended.status in ("incomplete", "cancelled", "failed") else "completed"
-
-
-def _add_outcome(response: dict[str, Any], finish_reason: str | None, fault: Fault | None) -> None:
-    """Add what only an unfinished response has: its error, or why it is incomplete."""
-    if fault is not None:
-        response["error"] = {"code": fault.code, "message": fault.message}
-    elif response["status"] == "incomplete":
-        response["incomplete_details"] = {"reason": _REASONS.get(finish_reason or "", finish_reason)}
-
-
-def _totals(usage: Usage) -> dict[str, Any] | None:
-    totals = {name: getattr(usage, name) for name in ("input_tokens", "output_tokens", "total_tokens")}
-    return None if all(count is None for count in totals.values()) else totals
-
-
-def _usage(usage: Usage) -> dict[str, Any] | None:
-    fields = _totals(usage)
-    if fields is not None and usage.reasoning_tokens is not None:
-        fields["output_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
-    if fields is not None and usage.cached_tokens is not None:
-        fields["input_tokens_details"] = {"cached_tokens": usage.cached_tokens}
-    return fields
-
-
-__all__ = ["fault", "read", "reader", "write", "writer"]
-
-_SUMMARY = 1000
+_SUMMARY_INDEX = 1000
 """Where the content indices of a reasoning summary begin, out of the way of the item's own content."""
-_KINDS = {
+
+_PART_TYPES = {
     "output_text": ("text", "text"),
     "text": ("text", "text"),
     "refusal": ("refusal", "refusal"),
@@ -324,7 +47,8 @@ _KINDS = {
     "summary_text": ("thinking", "text"),
 }
 """For each part type its kind and the field of its text."""
-_PIECES = {
+
+_EVENT_FAMILIES = {
     "response.output_text": ("text", "text"),
     "response.refusal": ("refusal", "refusal"),
     "response.reasoning_text": ("thinking", "text"),
@@ -334,20 +58,26 @@ _PIECES = {
     "response.function_call_arguments": ("tool_call", "arguments"),
 }
 """For each family of `.delta` and `.done` events its kind and the field of the whole text."""
-_DELTAS = {f"{family}.delta": kind for family, (kind, _) in _PIECES.items()}
-_DONES = {f"{family}.done": fields for family, fields in _PIECES.items()}
-_TERMINAL = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
+
+_DELTA_EVENTS = {f"{family}.delta": kind for family, (kind, _) in _EVENT_FAMILIES.items()}
+
+_DONE_EVENTS = {f"{family}.done": fields for family, fields in _EVENT_FAMILIES.items()}
+
+_TERMINAL_EVENTS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
+
 _STATUSES: dict[str, Status] = {
     "completed": "completed",
     "incomplete": "incomplete",
     "failed": "failed",
     "cancelled": "cancelled",
 }
-_FINISH = {"completed": "stop", "max_output_tokens": "length", "max_tokens": "length"}
-_RUNNING = ("queued", "in_progress")
+
+_FINISH_REASONS = {"completed": "stop", "max_output_tokens": "length", "max_tokens": "length"}
+
+_RUNNING_STATUSES = ("queued", "in_progress")
 
 
-class _Part(NamedTuple):
+class _OutputBlock(NamedTuple):
     """One block of an output item."""
 
     at: Address
@@ -366,29 +96,24 @@ def read(body: Any) -> list[Event]:
         output = [{"content": fields["output_text"]}]
     if not isinstance(output, list) and not failed:
         raise lenient_json.not_a_reply(body, "a response with an `output` list")
-    events: list[Event] = list(_started(fields))
+    events: list[Event] = list(_read_identity(fields))
     called = False
     for index, item in enumerate(lenient_json.array(output)):
-        for part in _parts(index, lenient_json.mapping(item)):
+        for part in _read_item(index, lenient_json.mapping(item)):
             called = called or part.kind == "tool_call"
             events.append(Opened(part.at, part.kind, part.id, part.name))
             if part.text:
                 events.append(Delta(part.at, part.kind, part.text))
             events.append(Closed(part.at))
     status = lenient_json.word(fields.get("status")) or ("failed" if failed else "")
-    if status not in _RUNNING:
-        events.append(_ended(fields, status, called=called))
-    return [*events, *_usage_of_responses(fields.get("usage"))]
+    if status not in _RUNNING_STATUSES:
+        events.append(_read_end(fields, status, called=called))
+    return [*events, *_read_usage(fields.get("usage"))]
 
 
 def reader() -> ResponsesReader:
     """A reader for one stream."""
     return ResponsesReader()
-
-
-def writer(*, include_usage: bool = False, named: bool = False) -> ResponsesWriter:  # noqa: ARG001 - as in Dialect
-    """A writer for one stream; it always ends with usage, so `include_usage` changes nothing."""
-    return ResponsesWriter(named=named)
 
 
 class ResponsesReader(StreamReader):
@@ -408,7 +133,7 @@ class ResponsesReader(StreamReader):
 
     def _read(self, event: dict[str, Any]) -> list[Event]:
         type_ = event.get("type")
-        kind = _DELTAS.get(type_) if type(type_) is str else None
+        kind = _DELTA_EVENTS.get(type_) if type(type_) is str else None
         if kind is not None:
             return self._delta(event, kind)
         return self._bookkeeping(lenient_json.word(type_), event)
@@ -419,25 +144,25 @@ class ResponsesReader(StreamReader):
             case "response.output_item.added" | "response.output_item.done":
                 item = lenient_json.mapping(event.get("item"))
                 index = self._output_index(event, lenient_json.word(item.get("id")))
-                for part in _parts(index, item):
-                    self._part(events, part, whole=type_.endswith("done"))
+                for part in _read_item(index, item):
+                    self._add_part(events, part, whole=type_.endswith("done"))
             case "response.content_part.added" | "response.content_part.done":
-                if found := _part_of_responses(self._place(event), lenient_json.mapping(event.get("part"))):
-                    self._part(events, found, whole=type_.endswith("done"))
-            case _ if type_ in _DONES:
-                kind, field = _DONES[type_]
+                if found := _read_part(self._place(event), lenient_json.mapping(event.get("part"))):
+                    self._add_part(events, found, whole=type_.endswith("done"))
+            case _ if type_ in _DONE_EVENTS:
+                kind, field = _DONE_EVENTS[type_]
                 if isinstance(whole := event.get(field), str):
-                    self._part(events, _Part(self._place(event), kind, whole), whole=True)
-            case _ if type_ in _TERMINAL:
+                    self._add_part(events, _OutputBlock(self._place(event), kind, whole), whole=True)
+            case _ if type_ in _TERMINAL_EVENTS:
                 self._terminal(events, event, type_.removeprefix("response."))
             case _ if type_ == "error" or (not type_ and errors.is_failure(event)):
-                events.append(errors.ended(event))
+                events.append(errors.read_failure(event))
             case _:
                 events += self._identity(lenient_json.mapping(event.get("response")))
         return events or [Other(type_)]
 
     def _identity(self, response: dict[str, Any]) -> list[Event]:
-        for started in _started(response):
+        for started in _read_identity(response):
             if started != self._started:
                 self._started = started
                 return [started]
@@ -461,7 +186,7 @@ class ResponsesReader(StreamReader):
             return index, place
         index = self._output_index(event, lenient_json.word(event.get("item_id")))
         if "summary_index" in event:
-            return index, _SUMMARY + (lenient_json.integer(event["summary_index"]) or 0)
+            return index, _SUMMARY_INDEX + (lenient_json.integer(event["summary_index"]) or 0)
         return index, lenient_json.integer(event.get("content_index")) or 0
 
     def _delta(self, event: dict[str, Any], kind: str) -> list[Event]:
@@ -470,10 +195,10 @@ class ResponsesReader(StreamReader):
         said = piece if type(piece) is str else lenient_json.text(piece)
         if self._kinds.get(at) == kind:
             return [Delta(at, kind, said)]
-        at, new = self._settled(at, kind)
+        at, new = self._settle(at, kind)
         return [*([Opened(at, kind)] if new else []), Delta(at, kind, said)]
 
-    def _settled(self, at: Address, kind: str) -> tuple[Address, bool]:
+    def _settle(self, at: Address, kind: str) -> tuple[Address, bool]:
         """Where a block of this kind stands, and whether it is new.
 
         Where indices are missing, blocks of two kinds may claim one place: the later one then stands behind all others.
@@ -485,9 +210,9 @@ class ResponsesReader(StreamReader):
         self._kinds[at] = kind
         return at, new
 
-    def _part(self, events: list[Event], part: _Part, *, whole: bool) -> None:
+    def _add_part(self, events: list[Event], part: _OutputBlock, *, whole: bool) -> None:
         """What a part says that is new: that it exists, a tool call's id and name, its final text where it is told."""
-        at, new = self._settled(part.at, part.kind)
+        at, new = self._settle(part.at, part.kind)
         named = (part.id, part.name)
         if new or (any(named) and self._names.get(at) != named):
             self._names[at] = named
@@ -502,42 +227,42 @@ class ResponsesReader(StreamReader):
         for position, item in enumerate(lenient_json.array(response.get("output"))):
             fields = lenient_json.mapping(item)
             index = self._indices.get(lenient_json.word(fields.get("id")), position)
-            for part in _parts(index, fields):
-                self._part(events, part, whole=True)
+            for part in _read_item(index, fields):
+                self._add_part(events, part, whole=True)
         status = lenient_json.word(response.get("status"))
-        status = said if status in ("", *_RUNNING) else status
-        events.append(_ended(response, status, called="tool_call" in self._kinds.values()))
-        events += _usage_of_responses(response.get("usage"))
+        status = said if status in ("", *_RUNNING_STATUSES) else status
+        events.append(_read_end(response, status, called="tool_call" in self._kinds.values()))
+        events += _read_usage(response.get("usage"))
         events.append(Done())
         self._done = True
 
 
-def _parts(index: int, item: dict[str, Any]) -> Iterator[_Part]:
+def _read_item(index: int, item: dict[str, Any]) -> Iterator[_OutputBlock]:
     """The blocks of an output item."""
     type_ = lenient_json.word(item.get("type")) or "message"
     if type_ == "function_call":
         id_ = lenient_json.word(item.get("call_id")) or lenient_json.word(item.get("id"))
         name = lenient_json.word(item.get("name"))
-        yield _Part((index, 0), "tool_call", lenient_json.arguments(item.get("arguments")), id_, name)
+        yield _OutputBlock((index, 0), "tool_call", lenient_json.arguments(item.get("arguments")), id_, name)
         return
     content = item.get("content")
     for place, part in enumerate([content] if isinstance(content, str | dict) else lenient_json.array(content)):
         fields = {"type": "output_text", "text": part} if isinstance(part, str) else lenient_json.mapping(part)
-        if found := _part_of_responses((index, place), fields):
+        if found := _read_part((index, place), fields):
             yield found
     for place, part in enumerate(lenient_json.array(item.get("summary"))):
-        yield _Part((index, _SUMMARY + place), "thinking", lenient_json.text(part))
+        yield _OutputBlock((index, _SUMMARY_INDEX + place), "thinking", lenient_json.text(part))
     if type_ not in ("message", "reasoning") and not content:
-        yield _Part((index, 0), type_, lenient_json.text(item))
+        yield _OutputBlock((index, 0), type_, lenient_json.text(item))
 
 
-def _part_of_responses(at: Address, part: dict[str, Any]) -> _Part | None:
+def _read_part(at: Address, part: dict[str, Any]) -> _OutputBlock | None:
     type_ = lenient_json.word(part.get("type"))
-    kind, field = _KINDS.get(type_, (type_ or "text", "text"))
-    return _Part(at, kind, lenient_json.text(part.get(field))) if part else None
+    kind, field = _PART_TYPES.get(type_, (type_ or "text", "text"))
+    return _OutputBlock(at, kind, lenient_json.text(part.get(field))) if part else None
 
 
-def _started(response: dict[str, Any]) -> list[Started]:
+def _read_identity(response: dict[str, Any]) -> list[Started]:
     started = Started(
         lenient_json.word(response.get("id")),
         lenient_json.word(response.get("model")),
@@ -546,19 +271,19 @@ def _started(response: dict[str, Any]) -> list[Started]:
     return [] if started == Started() else [started]
 
 
-def _ended(response: dict[str, Any], status: str, *, called: bool) -> Ended:
+def _read_end(response: dict[str, Any], status: str, *, called: bool) -> Ended:
     """The end that a response object with this status reports."""
     if status == "failed" or response.get("error"):
-        found = errors.fault({"error": response.get("error")} if response.get("error") else {})
+        found = errors.parse_fault({"error": response.get("error")} if response.get("error") else {})
         code = f" ({found.code})" if found.code else ""
         said = found.message or f"the service reported a failed response{code} without a message"
         return Ended("error", status or None, None, "failed", Fault(said, found.type, found.code, found.param))
     reason = lenient_json.word(lenient_json.mapping(response.get("incomplete_details")).get("reason")) or status
-    finish = "tool_calls" if called and reason == "completed" else _FINISH.get(reason, reason)
+    finish = "tool_calls" if called and reason == "completed" else _FINISH_REASONS.get(reason, reason)
     return Ended(finish or None, reason or None, None, _STATUSES.get(status))
 
 
-def _usage_of_responses(value: Any) -> list[Event]:
+def _read_usage(value: Any) -> list[Event]:
     fields = lenient_json.mapping(value)
     usage = Usage(
         input_tokens=lenient_json.integer(fields.get("input_tokens")),
@@ -572,3 +297,287 @@ def _usage_of_responses(value: Any) -> list[Event]:
         total_tokens=lenient_json.integer(fields.get("total_tokens")),
     )
     return [] if usage == Usage() else [usage]
+
+
+# Writing
+
+_WRITTEN_PARTS = {"text": ("output_text", "text"), "refusal": ("refusal", "refusal")}
+"""For each kind of a message item its part type and the field of its text."""
+
+_INCOMPLETE_REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
+
+
+@dataclasses.dataclass(slots=True)
+class _OpenBlock:
+    """A part of a message item, or the call of a function item, while it is written."""
+
+    kind: str
+    index: int
+    head: bytes
+    """What each of its deltas begins with, rendered once."""
+    pieces: list[str] = dataclasses.field(default_factory=list)
+    whole: str | None = None
+    """The final text once it was written."""
+
+
+@dataclasses.dataclass(slots=True)
+class _OpenItem:
+    """An output item while it is written."""
+
+    id: str
+    index: int
+    kind: str
+    call_id: str = ""
+    name: str = ""
+    blocks: list[_OpenBlock] = dataclasses.field(default_factory=list)
+    status: str = "in_progress"
+
+    def body(self) -> dict[str, Any]:
+        """The item as it stands on the wire."""
+        if self.kind == "function_call":
+            arguments = (self.blocks[0].whole or "") if self.blocks else ""
+            return _call_item(self.id, self.call_id, self.name, arguments, self.status)
+        content = [_part_fields(block.kind, block.whole or "") for block in self.blocks]
+        return _message_item(self.id, content, self.status)
+
+
+def write(reply: Reply) -> dict[str, Any]:
+    """The response object that says this reply."""
+    ended = Ended(reply.finish_reason, status=reply.status, fault=reply.fault)
+    status = _status(ended)
+    item_status = "completed" if status == "completed" else "incomplete"
+    output: list[dict[str, Any]] = []
+    messages: dict[int, dict[str, Any]] = {}
+    for block in reply.blocks:
+        id_ = _item_id("function_call" if block.kind == "tool_call" else "message", reply.id, len(output))
+        if block.kind == "tool_call":
+            output.append(_call_item(id_, block.id, block.name, block.text, "completed"))
+        elif block.kind in _WRITTEN_PARTS:
+            if block.at[0] not in messages:
+                messages[block.at[0]] = _message_item(id_, [], item_status)
+                output.append(messages[block.at[0]])
+            messages[block.at[0]]["content"].append(_part_fields(block.kind, block.text))
+    response = _response(reply.id, reply.created, reply.model, status, output, _usage_fields(reply.usage))
+    _add_outcome(response, reply.finish_reason, reply.fault)
+    return response
+
+
+def writer(*, include_usage: bool = False, named: bool = False) -> ResponsesWriter:  # noqa: ARG001 - as in Dialect
+    """A writer for one stream; it always ends with usage, so `include_usage` changes nothing."""
+    return ResponsesWriter(named=named)
+
+
+class ResponsesWriter:
+    """Writes the events of one response; `named` adds `event:` lines."""
+
+    __slots__ = ("_blocks", "_ended", "_has_started", "_items", "_messages", "_named", "_started", "_unsaid", "_usage")
+
+    def __init__(self, *, named: bool) -> None:
+        self._named = named
+        self._has_started = False
+        self._started = Started()
+        self._unsaid: set[Address] = set()
+        self._items: list[_OpenItem] = []
+        self._messages: dict[int, _OpenItem] = {}
+        self._blocks: dict[Address, tuple[_OpenItem, _OpenBlock]] = {}
+        self._ended: Ended | None = None
+        self._usage = Usage()
+
+    def write(self, event: Event, /) -> list[bytes]:
+        match event:
+            case Delta():
+                frames = [] if event.at in self._blocks else self._open(event.at, event.kind)
+                found = self._blocks.get(event.at)
+                if found is None or found[1].kind != event.kind:
+                    return frames
+                block = found[1]
+                block.pieces.append(event.text)
+                frames.append(b"%b%b}\n\n" % (block.head, lenient_json.encode(event.text)))
+                return frames
+            case Opened():
+                return self._open(event.at, event.kind, event.id, event.name)
+            case Closed():
+                return self._close(event.at, event.text)
+            case Started() if not self._has_started:
+                self._has_started = True
+                self._started = event
+                response = self._response("in_progress", [], None)
+                return [self._frame(f"response.{word}", {"response": response}) for word in ("created", "in_progress")]
+            case Usage():
+                self._usage = self._usage.then(event)
+            case Ended():
+                return self._end(event)
+            case Done():
+                return self._finish_response()
+            case _:
+                pass
+        return []
+
+    def _frame(self, type_: str, fields: dict[str, Any]) -> bytes:
+        return sse.encode(lenient_json.encode({"type": type_, **fields}), type_ if self._named else None)
+
+    def _response(self, status: str, output: list[dict[str, Any]], usage: dict[str, Any] | None) -> dict[str, Any]:
+        return _response(self._started.id, self._started.created, self._started.model, status, output, usage)
+
+    def _open(self, at: Address, kind: str, id_: str = "", name: str = "") -> list[bytes]:
+        if at in self._blocks:
+            item = self._blocks[at][0]
+            item.call_id, item.name = id_ or item.call_id, name or item.name
+            return []
+        if kind == "tool_call":
+            frames, item = self._add_item("function_call", id_, name)
+            place = {"item_id": item.id, "output_index": item.index}
+            block = _OpenBlock(kind, 0, self._head("response.function_call_arguments.delta", place))
+        elif kind in _WRITTEN_PARTS:
+            frames, item = self._open_message(at[0])
+            place = {"item_id": item.id, "output_index": item.index, "content_index": len(item.blocks)}
+            frames.append(self._frame("response.content_part.added", {**place, "part": _part_fields(kind, "")}))
+            block = _OpenBlock(kind, len(item.blocks), self._head(f"response.{_WRITTEN_PARTS[kind][0]}.delta", place))
+        else:
+            self._unsaid.add(at)
+            return []
+        item.blocks.append(block)
+        self._blocks[at] = (item, block)
+        return frames
+
+    def _open_message(self, index: int) -> tuple[list[bytes], _OpenItem]:
+        """The message item for the blocks at an output index, added where it is not open."""
+        item = self._messages.get(index)
+        if item is not None and item.status == "in_progress":
+            return [], item
+        frames, item = self._add_item("message")
+        self._messages[index] = item
+        return frames, item
+
+    def _add_item(self, kind: str, call_id: str = "", name: str = "") -> tuple[list[bytes], _OpenItem]:
+        """A new item; the message items before it that are finished are done."""
+        frames = [
+            frame
+            for item in self._items
+            if item.kind == "message" and all(block.whole is not None for block in item.blocks)
+            for frame in self._close_item(item, "completed")
+        ]
+        index = len(self._items)
+        item = _OpenItem(_item_id(kind, self._started.id, index), index, kind, call_id, name)
+        frames.append(self._frame("response.output_item.added", {"output_index": index, "item": item.body()}))
+        self._items.append(item)
+        return frames, item
+
+    def _head(self, type_: str, place: dict[str, Any]) -> bytes:
+        name = f"event: {type_}\n".encode() if self._named else b""
+        return b'%bdata: %b,"delta":' % (name, lenient_json.encode({"type": type_, **place})[:-1])
+
+    def _close(self, at: Address, text: str | None) -> list[bytes]:
+        found = self._blocks.get(at)
+        if found is None:
+            if not text or at in self._unsaid:
+                return []
+            return [*self._open(at, "text"), *self._close(at, text)]
+        item, block = found
+        if block.whole is not None:
+            return []
+        block.whole = "".join(block.pieces) if text is None else text
+        place: dict[str, Any] = {"item_id": item.id, "output_index": item.index}
+        if item.kind == "function_call":
+            done = {**place, "arguments": block.whole}
+            return [self._frame("response.function_call_arguments.done", done), *self._close_item(item, "completed")]
+        part, field = _WRITTEN_PARTS[block.kind]
+        return [self._frame(f"response.{part}.done", {**place, "content_index": block.index, field: block.whole})]
+
+    def _close_item(self, item: _OpenItem, status: str) -> list[bytes]:
+        if item.status != "in_progress":
+            return []
+        item.status = status
+        return [self._frame("response.output_item.done", {"output_index": item.index, "item": item.body()})]
+
+    def _end(self, ended: Ended) -> list[bytes]:
+        """Finish every block and item, except at a failure: what it cuts off is not finished."""
+        if self._ended is not None and (self._ended.fault is not None or ended.fault is None):
+            return []
+        self._ended = ended
+        if ended.fault is not None:
+            return []
+        frames = [frame for at in self._blocks for frame in self._close(at, None)]
+        status = "completed" if _status(ended) == "completed" else "incomplete"
+        return frames + [frame for item in self._items for frame in self._close_item(item, status)]
+
+    def _finish_response(self) -> list[bytes]:
+        ended = self._ended
+        if ended is None:
+            return []
+        status = _status(ended)
+        output = [item.body() for item in self._items if item.status != "in_progress"]
+        response = self._response(status, output, _totals(self._usage.with_total()))
+        _add_outcome(response, ended.finish_reason, ended.fault)
+        return [self._frame(f"response.{status}", {"response": response})]
+
+
+def fault(fault: Fault) -> dict[str, Any]:
+    """The error body of the responses endpoint."""
+    fields = {"message": fault.message, "type": fault.type, "code": fault.code}
+    return {"error": {**fields, "param": fault.param} if fault.param else fields}
+
+
+def _item_id(kind: str, response_id: str, index: int) -> str:
+    prefix = "fc" if kind == "function_call" else "msg"
+    return f"{prefix}_{response_id.removeprefix('resp_')}_{index}"
+
+
+def _message_item(id_: str, content: list[dict[str, Any]], status: str) -> dict[str, Any]:
+    return {"id": id_, "type": "message", "role": "assistant", "status": status, "content": content}
+
+
+def _call_item(id_: str, call_id: str, name: str, arguments: str, status: str) -> dict[str, Any]:
+    fields = {"id": id_, "type": "function_call", "status": status}
+    return {**fields, "call_id": call_id, "name": name, "arguments": arguments}
+
+
+def _part_fields(kind: str, text: str) -> dict[str, Any]:
+    type_, field = _WRITTEN_PARTS[kind]
+    part: dict[str, Any] = {"type": type_, field: text}
+    return {**part, "annotations": []} if kind == "text" else part
+
+
+def _response(
+    id_: str, created: int | None, model: str, status: str, output: list[dict[str, Any]], usage: dict[str, Any] | None
+) -> dict[str, Any]:
+    return {
+        "id": id_,
+        "object": "response",
+        "status": status,
+        "created_at": created or 0,
+        "model": model,
+        "output": output,
+        "usage": usage,
+    }
+
+
+def _status(ended: Ended) -> str:
+    """The response's status: the reply's own where this dialect has it, else as the reason says."""
+    if ended.fault is not None or ended.finish_reason == "error":
+        return "failed"
+    if ended.finish_reason in _INCOMPLETE_REASONS:
+        return "incomplete"
+    return ended.status if ended.status in ("incomplete", "cancelled", "failed") else "completed"
+
+
+def _add_outcome(response: dict[str, Any], finish_reason: str | None, fault: Fault | None) -> None:
+    """Add what only an unfinished response has: its error, or why it is incomplete."""
+    if fault is not None:
+        response["error"] = {"code": fault.code, "message": fault.message}
+    elif response["status"] == "incomplete":
+        response["incomplete_details"] = {"reason": _INCOMPLETE_REASONS.get(finish_reason or "", finish_reason)}
+
+
+def _totals(usage: Usage) -> dict[str, Any] | None:
+    totals = {name: getattr(usage, name) for name in ("input_tokens", "output_tokens", "total_tokens")}
+    return None if all(count is None for count in totals.values()) else totals
+
+
+def _usage_fields(usage: Usage) -> dict[str, Any] | None:
+    fields = _totals(usage)
+    if fields is not None and usage.reasoning_tokens is not None:
+        fields["output_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
+    if fields is not None and usage.cached_tokens is not None:
+        fields["input_tokens_details"] = {"cached_tokens": usage.cached_tokens}
+    return fields

@@ -1,4 +1,4 @@
-"""Server-sent events: bytes cut anywhere to the `data` of events, and `data` to bytes; the JSON inside is left alone.
+"""Server-sent events: bytes cut anywhere to the `data` of events, and `data` to bytes. Does not decode the JSON inside.
 
 chunk ── lines ── (blank line) ── data
           ├ data: …   one line of the event's data
@@ -30,8 +30,9 @@ class Decoder:
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The `data` of each event that this chunk completes."""
+        # Most streams have no CR at all, and then the bytes are not copied.
         if self._after_cr or b"\r" in chunk:
-            chunk = self._unified(chunk)
+            chunk = self._unify_line_ends(chunk)
         lines, newline, rest = chunk.rpartition(b"\n")
         if newline:
             if self._line:
@@ -39,20 +40,20 @@ class Decoder:
                 self._line.clear()
             if rest:
                 self._line.append(rest)
-            return self._lines(lines.split(b"\n"))
+            return self._read_lines(lines.split(b"\n"))
         if rest:
             self._line.append(rest)
         return []
 
     def end(self) -> list[bytes]:
         """The event left over at the end of the stream, if it is whole: `[DONE]`, or JSON."""
-        found = self._lines([b"".join(self._line)]) if self._line else []
+        events = self._read_lines([b"".join(self._line)]) if self._line else []
         self._line.clear()
         data = b"\n".join(self._data)
         self._data.clear()
-        return [*found, data] if _whole(data) else found
+        return [*events, data] if _is_whole(data) else events
 
-    def _unified(self, chunk: bytes) -> bytes:
+    def _unify_line_ends(self, chunk: bytes) -> bytes:
         """The chunk with LF line ends; a CR ends its line at once, so an LF right after it is dropped."""
         if not chunk:
             return chunk
@@ -61,12 +62,12 @@ class Decoder:
         self._after_cr = chunk.endswith(b"\r")
         return chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
-    def _lines(self, lines: list[bytes]) -> list[bytes]:
+    def _read_lines(self, lines: list[bytes]) -> list[bytes]:
         if self._at_start:
             self._at_start = False
             lines[0] = lines[0].removeprefix(_BOM)
         data = self._data
-        found: list[bytes] = []
+        events: list[bytes] = []
         for line in lines:
             if not line:
                 if data:
@@ -74,7 +75,7 @@ class Decoder:
                     data.clear()
                     self.signs += 1
                     if whole:
-                        found.append(whole)
+                        events.append(whole)
             elif line.startswith(b"data: "):
                 data.append(line[6:])
             elif line.startswith(b"data:"):
@@ -83,10 +84,11 @@ class Decoder:
                 data.append(b"")
             else:
                 self.signs += 1
-        return found
+        return events
 
 
-def _whole(data: bytes) -> bool:
+def _is_whole(data: bytes) -> bool:
+    """Whether a left-over block is an event all the same: many servers end without the blank line."""
     if data.strip() == DONE:
         return True
     try:

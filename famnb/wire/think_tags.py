@@ -1,11 +1,11 @@
-"""Thinking written into the answer as `<think>…</think>`; what else a reply holds is the dialect's matter."""
+"""Thinking that a server writes into the answer as `<think>…</think>`, split from the text."""
 
 from __future__ import annotations
 
 _OPEN = "<think>"
 _CLOSE = "</think>"
-_HELD = 64
-"""Leading white space held back while a tag may still follow, in characters."""
+_MAX_HELD = 64
+"""Leading characters held back while a tag may still follow: more white space than a server puts before one."""
 
 
 class ThinkTags:
@@ -43,11 +43,11 @@ class ThinkTags:
         return [(kind, held)] if held else []
 
     def _start(self, piece: str) -> list[tuple[str, str]]:
-        begun = piece.lstrip()
-        if begun.startswith(_OPEN):
+        text = piece.lstrip()
+        if text.startswith(_OPEN):
             self._inside = self._fresh = True
-            return self._thinking(begun[len(_OPEN) :])
-        if _OPEN.startswith(begun) and len(piece) <= _HELD:
+            return self._thinking(text[len(_OPEN) :])
+        if _OPEN.startswith(text) and len(piece) <= _MAX_HELD:
             self._held = piece
             return []
         self.settled = True
@@ -60,8 +60,9 @@ class ThinkTags:
         if closed:
             self._inside, self._fresh = False, True
             return [*([("thinking", thought)] if thought else []), *self._after(rest)]
-        kept = next((n for n in range(len(_CLOSE) - 1, 0, -1) if piece.endswith(_CLOSE[:n])), 0)
-        thought, self._held = piece[: len(piece) - kept], piece[len(piece) - kept :]
+        # The end of the piece may be the beginning of the closing tag.
+        tail = next((n for n in range(len(_CLOSE) - 1, 0, -1) if piece.endswith(_CLOSE[:n])), 0)
+        thought, self._held = piece[: len(piece) - tail], piece[len(piece) - tail :]
         self._fresh = self._fresh and not thought
         return [("thinking", thought)] if thought else []
 

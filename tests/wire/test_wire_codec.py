@@ -92,5 +92,5 @@ def test_a_word_may_be_a_number(value: Any, expected: str):
 
 def test_a_body_is_shown_on_one_short_line():
     """Whatever it is, an error message holds at most 200 characters of it."""
-    assert lenient_json.shown(b"<html>\n  <body>") == "<html> <body>"
-    assert len(lenient_json.shown("é" * 10_000)) == 200
+    assert lenient_json.excerpt(b"<html>\n  <body>") == "<html> <body>"
+    assert len(lenient_json.excerpt("é" * 10_000)) == 200

@@ -108,5 +108,5 @@ DATE = "Tue, 14 Nov 2023 22:13:20 GMT"
 )
 def test_when_to_come_back(headers: dict[str, str], seconds: float | None):
     """Milliseconds first, then seconds, then a date against the response's own; nonsense is no hint."""
-    assert faults.retry_after(headers) == seconds
+    assert faults.parse_retry_after(headers) == seconds
     assert faults.read(429, headers, b"").retry_after == seconds
