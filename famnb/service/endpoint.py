@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 from famnb.endpoints import Endpoint
 from famnb.events import Done, Ended, Event, Started
 from famnb.reply import ReplyBuilder
-from famnb.request import Request, ResponsesRequest
+from famnb.request import Request
 from famnb.service import fault_injection
 from famnb.service.auth import RateLimiter, authenticate
 from famnb.service.engines.base import Engine
@@ -92,9 +92,10 @@ class EndpointApp:
 
     def _choose_dialect(self, request: Request) -> Dialect:
         """Return the endpoint's dialect, or the one of the profile that the service runs under."""
-        if self._context.options.profile == "openresponses" and isinstance(request, ResponsesRequest):
-            return OpenResponsesDialect(request)
-        return self._endpoint.dialect
+        profile = (
+            OpenResponsesDialect.for_request(request) if self._context.options.profile == "openresponses" else None
+        )
+        return profile or self._endpoint.dialect
 
     async def _open_events(
         self, key: str, request: Request, faults: InjectedFaults | None, dialect: Dialect, *, size: int

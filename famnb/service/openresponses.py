@@ -16,7 +16,7 @@ from typing import Any
 
 from famnb.events import Done, Event, Usage
 from famnb.reply import Reply
-from famnb.request import ResponsesRequest
+from famnb.request import Request, ResponsesRequest
 from famnb.request.responses import TextFormat
 from famnb.wire import lenient_json, responses, sse
 from famnb.wire.responses import ResponsesWriter
@@ -38,6 +38,11 @@ class OpenResponsesDialect:
         self._asked = _asked(request)
         self._clock = clock
         self._completed_at: int | None = None
+
+    @classmethod
+    def for_request(cls, request: Request) -> OpenResponsesDialect | None:
+        """Return the dialect for the reply to a request; None at an endpoint that the profile says nothing of."""
+        return cls(request) if isinstance(request, ResponsesRequest) else None
 
     def write(self, reply: Reply, /) -> dict[str, Any]:
         """The response object of a whole reply."""
