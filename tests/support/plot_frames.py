@@ -81,3 +81,20 @@ def events(streams: int = 6, reads: int = 60) -> pd.DataFrame:
             )
         )
     return pd.concat(parts, ignore_index=True)
+
+
+SECOND = 1_000_000
+
+
+def calls(**columns: list[Any]) -> pd.DataFrame:
+    """A frame of calls with some columns given; the others are missing, but for the start: one call a second."""
+    n = len(next(iter(columns.values()), []))
+    given = {"started_at": [1_790_000_000 * SECOND + place * SECOND for place in range(n)], **columns}
+    return framed(CALLS, {column.name: given.get(column.name, [None] * n) for column in CALLS})
+
+
+def priced(model: list[str], cost: list[float | None], *, off: float = 1.0, **more: list[Any]) -> pd.DataFrame:
+    """Calls with costs that may be `off` by a factor either way."""
+    low, high = [c and c / off for c in cost], [c and c * off for c in cost]
+    used = {"input_tokens": [1] * len(cost), "output_tokens": [1] * len(cost)}
+    return calls(model=model, cost_usd=cost, cost_low_usd=low, cost_high_usd=high, **{**used, **more})

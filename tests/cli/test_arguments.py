@@ -1,0 +1,50 @@
+"""Arguments of all commands: help, and wrong ones refused in a line."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from famnb import cli
+
+COMMANDS = ("lab", "serve", "check", "calls", "ledger", "scrub", "bench")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("", "required: COMMAND"),
+        ("nonsense", "invalid choice"),
+        ("calls -n 0", "-n: expected a whole number of at least 1, got '0'"),
+        ("calls -n many", "-n: expected a whole number"),
+        ("calls --csv a --parquet b", "not allowed with"),
+        ("ledger", "required: COMMAND"),
+        ("ledger prune", "--older-than AGE, --keep N, or both"),
+        ("ledger prune --keep -1", "--keep: expected a whole number of at least 0"),
+        ("ledger prune --older-than 3", "an age such as 90d"),
+        ("ledger prune --older-than 99999999999d", "longer than there have been calls"),
+        ("scrub", "required: FILE.ipynb"),
+        ("lab --port 99999", "--port: expected a whole number from 0 to 65535, got '99999'"),
+        ("serve --port http", "--port: invalid int"),
+    ],
+)
+def test_a_wrong_call_is_told_in_a_line(arguments: str, words: str, capsys: pytest.CaptureFixture[str]):
+    """Exit status 2, and never a traceback."""
+    try:
+        status = cli.main(arguments.split())
+    except SystemExit as left:
+        status = left.code
+    assert status == 2
+    assert words in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS, "ledger info", "ledger prune", "ledger export", "ledger import"])
+def test_each_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]):
+    """`--help` says what it does and every option what it is for."""
+    with pytest.raises(SystemExit) as left:
+        cli.main([*command.split(), "--help"])
+    said = capsys.readouterr().out
+    assert left.value.code == 0
+    assert said.startswith(f"usage: famnb {command}".rstrip())
+    assert not re.search(r"^  -\S+( \S+)?$\n(?!   )", said, re.M), "an option without words"

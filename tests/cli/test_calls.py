@@ -1,0 +1,80 @@
+"""`famnb calls`: the table and the files."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import famnb
+from famnb import cli
+
+
+def test_calls_of_an_empty_ledger_says_what_to_do(capsys: pytest.CaptureFixture[str]):
+    """Before the first call there is nothing to show, and the command says how to make some."""
+    assert cli.main(["calls"]) == 0
+    assert "No calls are recorded yet" in capsys.readouterr().out
+
+
+def test_calls_prints_the_latest_and_exports_all(environment: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """The table shows the latest calls; the CSV file holds every column of every call."""
+    cli.main(["check"])
+    capsys.readouterr()
+    assert cli.main(["calls", "-n", "3"]) == 0
+    printed = capsys.readouterr().out
+    assert len(printed.splitlines()) == 1 + 3 + 1
+    assert re.search(r"web +fam-2-5-pro .* ~\d+ ", printed), (
+        "a streamed web chat tells no usage: its count is an estimate"
+    )
+    file = tmp_path / "calls.csv"
+    assert cli.main(["calls", "--csv", str(file)]) == 0
+    exported = pd.read_csv(file)
+    assert list(exported.columns) == list(famnb.calls().columns)
+    assert len(exported) == 8
+
+
+def test_a_file_that_cannot_be_written_is_a_message_not_a_traceback(capsys: pytest.CaptureFixture[str]):
+    """The exit status is 1, and the sentence says which folder is missing."""
+    assert cli.main(["calls", "--csv", "/nowhere/calls.csv"]) == 1
+    assert re.fullmatch(r"famnb: .*/nowhere.*\n", capsys.readouterr().err)
+
+
+def test_calls_fit_a_narrow_terminal(recorded: Path):
+    """Columns give way to the width and are named below; in a file lines have any length."""
+    reader, writer = pty.openpty()
+    fcntl.ioctl(writer, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+    command = [sys.executable, "-m", "famnb", "calls", "--ledger", str(recorded)]
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    assert subprocess.run(command, stdout=writer, env=environment, check=False).returncode == 0
+    *table, _, without = os.read(reader, 4096).decode().splitlines()
+    assert len(table) == 3
+    assert max(map(len, table)) <= 60
+    assert without == "without e2e_s, output_tokens, cost_usd, for which the terminal is too narrow"
+    piped = subprocess.run(command, capture_output=True, text=True, env={**environment, "COLUMNS": "60"}, check=True)
+    assert "cost_usd" in piped.stdout
+
+
+def test_a_reader_that_leaves_is_no_trouble(recorded: Path):
+    """`famnb calls | head -1`: no traceback and no message, and the status that shells know."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "famnb", "calls", "--csv", "-", "--ledger", str(recorded)]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_csv_goes_to_standard_output(recorded: Path, capsys: pytest.CaptureFixture[str]):
+    """`-` is not a file; nothing but the CSV is printed."""
+    assert cli.main(["calls", "--csv", "-", "--ledger", str(recorded)]) == 0
+    assert len(pd.read_csv(io.StringIO(capsys.readouterr().out))) == 2

@@ -1,0 +1,25 @@
+"""Gaps between reads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from famnb import plot
+from tests.support.exchanges import exchange, spoken
+from tests.support.plot_figures import (
+    words,
+)
+from tests.support.plot_frames import events
+
+
+def test_gaps_are_those_that_the_timing_knows() -> None:
+    """The median of the drawn gaps is the reply's own `icl_p50_s`; thinking and text are told apart in a frame."""
+    reply = exchange(spoken("one ", "two ", "three ", "four")).reply
+    drawn = plot.gaps(reply).axes[0].lines[0].get_xdata()
+    assert np.median(drawn[1:]) == pytest.approx(reply.timing.icl_p50_s * 1e3)
+    table = events(streams=6, reads=60)
+    said = words(plot.gaps(table))
+    assert "text (n=240 gaps)" in said
+    assert "thinking (n=114 gaps)" in said
+    assert "no stream here" in words(plot.gaps(table.iloc[:0]))

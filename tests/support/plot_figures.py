@@ -1,0 +1,108 @@
+"""All figures on frames and replies of every shape, and what a drawn figure says."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from famnb import plot
+from famnb.errors import AuthenticationError
+from famnb.reply import Reply
+from tests.support.exchanges import at, chunk, exchange, spoken
+from tests.support.plot_frames import SECOND, calls, many, priced
+
+LONG = "accounts/a-provider-with-a-long-name/models/a-model-with-an-even-longer-name-70b-instruct-2026-01-31"
+
+THOUGHTFUL = [
+    at(400, chunk({"reasoning_content": "hmm "})),
+    at(900, chunk({"reasoning_content": "yes"})),
+    at(1000, chunk({"content": "Because"})),
+    at(2000, chunk({"content": " of light"})),
+    at(2100, chunk(finish="stop"), b"[DONE]"),
+]
+
+SMALL_FRAMES = {
+    "no calls": calls(),
+    "one call": priced(["m"], [0.1], off=2, ttft_s=[0.5], simulated=[True]),
+    "all missing": calls(model=["m"] * 3, status=["failed"] * 3),
+    "no group": priced([None, None], [0.1, 0.2], ttft_s=[0.1, 0.2]),
+    "equal values": priced(["m"] * 30, [0.0] * 30, ttft_s=[0.0] * 30),
+    "long names": priced([LONG, LONG[::-1]] * 15, [0.1] * 30, off=3, ttft_s=[0.2] * 30, simulated=[True] * 30),
+    "many groups": priced(
+        [f"model-{n}" for n in range(12)] * 20, [0.1] * 240, ttft_s=list(np.geomspace(0.01, 90, 240))
+    ),
+    "a long time": priced(
+        ["m"] * 5,
+        [0.1] * 5,
+        ttft_s=[0.1] * 5,
+        started_at=[day * 86_400 * SECOND for day in (20000, 20003, 20010, 20011, 20400)],
+    ),
+}
+
+REPLIES = {
+    "nothing": Reply(),
+    "refused": Reply(status="failed", endpoint="chat", error=AuthenticationError("wrong key " * 40, status=401)),
+    "at once": exchange(
+        [at(5, {"choices": [{"message": {"content": "Hi"}, "finish_reason": "length"}]})], streamed=False
+    ).reply,
+    "one instant": exchange([at(400, *(event for read in THOUGHTFUL for event in read.data))]).reply,
+    "only thinking": exchange(THOUGHTFUL[:2]).reply,
+    "only a role": exchange(spoken()[:1]).reply,
+    "a long name": dataclasses.replace(exchange(THOUGHTFUL).reply, model=LONG, finish_reason="length", service="sim"),
+}
+
+FIGURES = {
+    **{f"latency of {name}": lambda frame=frame: plot.latency(frame) for name, frame in SMALL_FRAMES.items()},
+    **{f"cost of {name}": lambda frame=frame: plot.cost(frame) for name, frame in SMALL_FRAMES.items()},
+    **{f"timeline of {name}": lambda reply=reply: plot.timeline(reply) for name, reply in REPLIES.items()},
+}
+
+DRAWS: dict[str, Any] = {
+    "latency": plot.latency,
+    "latency by hour": lambda frame, **more: plot.latency(frame, over="hour", **more),
+    "cost": plot.cost,
+    "cost stacked": lambda frame, **more: plot.cost(frame, stacked=True, **more),
+    "cost per hour": lambda frame, **more: plot.cost(frame, per="hour", **more),
+    "tokens": plot.tokens,
+    "throughput": plot.throughput,
+    "calls a second": lambda frame, **more: plot.throughput(frame, of="calls", **more),
+    "pareto": plot.pareto,
+    "pareto of scores": lambda frame, **more: plot.pareto(frame, score="score", **more),
+    "compare": plot.compare,
+}
+
+FRAMES = {
+    "one group": many(40, models=1),
+    "twelve groups": many(240, models=12),
+    "twenty groups": many(100, models=20),
+    "missing values": many(60, missing=0.6),
+    "nothing but missing values": many(20, missing=1.1),
+    "no call": many(4).iloc[:0],
+    "one call": many(1),
+    "long names": many(60, name=LONG[:80]),
+}
+
+FACETED = [name for name in DRAWS if not name.startswith(("pareto", "compare"))]
+
+
+def words(figure: Figure) -> str:
+    """All that a figure says."""
+    return "\n".join(text.get_text() for text in figure.findobj(Text) if text.get_visible())
+
+
+def legend(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+
+
+def texts_off_figure(figure: Figure) -> list[str]:
+    """The words that do not lie wholly on the figure, ticks apart."""
+    figure.draw_without_rendering()
+    width, height = figure.get_size_inches() * figure.dpi
+    ticks = {tick for axes in figure.axes for tick in [*axes.get_xticklabels(), *axes.get_yticklabels()]}
+    shown = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
+    boxes = [(text, text.get_window_extent()) for text in shown if text not in ticks]
+    return [t.get_text() for t, b in boxes if b.width and not (b.x0 >= 0 <= b.y0 and b.x1 <= width and b.y1 <= height)]
