@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from famnb.widget.html import sanitize
-from famnb.widget.live.live_view import FRONT
+from famnb.widget.live.live_view import FRONT, FRONT_MODULE
 
 pytestmark = pytest.mark.browser
 
@@ -78,7 +78,7 @@ FOLLOWS = """([seconds, rate]) => new Promise(done => {
 def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
     """A page of a strict policy with two views on one model of a composer's prompt, and perhaps of its conversation."""
     files = {
-        "/famnb.js": ("text/javascript", (FRONT / "famnb.js").read_text()),
+        "/famnb.js": ("text/javascript", FRONT_MODULE),
         "/famnb.css": ("text/css", (FRONT / "famnb.css").read_text()),
         "/": ("text/html", BARE),
     }

@@ -159,7 +159,7 @@ class ConversationBox(PromptBox):
     def redraw(self, pane: TurnPane) -> None:
         """Draw one pane anew, if it is in view."""
         with self._guard:
-            if pane.id in self._panes and not self._hidden:
+            if pane.id in self._panes and not self.is_hidden:
                 self._send_numbered({"kind": "changes", "panes": {}, "anew": [pane.snapshot()]})
 
     def _on_message(self, widget: object, message: dict[str, Any], buffers: object) -> None:

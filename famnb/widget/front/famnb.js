@@ -1,6 +1,6 @@
 // The browser's half of the live view and of the composer's prompt box. It draws what the kernel says and reports what
 // the reader does; every decision is taken in Python. Texts become text nodes; HTML is inserted only where Python made
-// it (markup.html: rendered from Markdown and sanitised).
+// it (sanitize.render_markdown: rendered from Markdown and sanitised). Joined with clipboard.js.
 
 const PAGE = globalThis.crypto?.randomUUID?.() ?? String(Math.random()); // tells a reloaded page from the first one
 const ACKNOWLEDGE_MS = 300;
@@ -24,37 +24,19 @@ function button(name, words, keys, press) {
   return element;
 }
 
-// Pages that are not served securely have no clipboard of their own: there the browser copies what is selected.
-async function copied(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    const before = document.activeElement;
-    const area = make("textarea", "famnb-unseen");
-    area.value = text;
-    document.body.append(area);
-    area.select();
-    const done = document.execCommand("copy");
-    area.remove();
-    before?.focus();
-    return done;
-  }
-}
-
-// A button that copies what `text()` says then, and tells so beside it.
-function copier(words, text) {
-  const said = make("span", "famnb-hint");
-  said.setAttribute("role", "status");
-  const press = button("famnb-copy", words, "", async () => {
-    said.textContent = (await copied(text())) ? "copied" : "could not be copied";
-    setTimeout(() => (said.textContent = ""), 2000);
+// A button that copies what `text()` returns when it is pressed, and says beside it whether that worked.
+function copyButton(label, text) {
+  const status = make("span", "famnb-hint");
+  status.setAttribute("role", "status");
+  const press = button("famnb-copy", label, "", async () => {
+    status.textContent = (await copyText(text())) ? "copied" : "could not be copied";
+    setTimeout(() => (status.textContent = ""), 2000);
   });
-  return make("span", "famnb-copier", said, press);
+  return make("span", "famnb-copier", status, press);
 }
 
-// The text as it is shown, without the buttons in it.
-function shownText(elements) {
+// The text of elements as the page shows it, without the buttons in it.
+function visibleText(elements) {
   const hide = (hidden) => elements.forEach((element) => element.classList.toggle("famnb-copying", hidden));
   hide(true);
   const text = elements.map((element) => element.innerText.trim()).join("\n\n");
@@ -62,8 +44,8 @@ function shownText(elements) {
   return text;
 }
 
-// What the kernel offers no other way: stopping a cell that runs blocking code. Jupyter servers take it by HTTP.
-async function interrupt(kernel) {
+// Interrupts the kernel through the server, by HTTP: a cell that runs blocking code does not hear messages.
+async function interruptKernel(kernel) {
   const config = JSON.parse(document.getElementById("jupyter-config-data")?.textContent || "{}");
   const base = config.baseUrl || document.body.dataset.baseUrl || "/";
   const xsrf = /(?:^|; )_xsrf=([^;]*)/.exec(document.cookie)?.[1];
@@ -75,20 +57,20 @@ async function interrupt(kernel) {
   if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
 }
 
-// Keeps a box scrolled to its end while it is there. It is asked after all changes of a message, so that these are laid
-// out once.
-function following(box) {
-  let near = true;
-  let placed = 0;
+// Returns a function that keeps a box scrolled to its end, unless the reader scrolled up. It is called after all changes
+// of a message, so that the page is laid out once.
+function followEnd(box) {
+  let isNearEnd = true;
+  let lastTop = 0;
   const look = () => {
-    near = box.scrollHeight - box.scrollTop - box.clientHeight < 24;
+    isNearEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 24;
   };
   box.addEventListener("scroll", look);
   return () => {
-    if (box.scrollTop < placed) look(); // the reader has scrolled up, and the event is still on its way
-    if (!near) return;
+    if (box.scrollTop < lastTop) look(); // the reader has scrolled up, and the event is still on its way
+    if (!isNearEnd) return;
     box.scrollTop = 1e7;
-    placed = box.scrollTop;
+    lastTop = box.scrollTop;
   };
 }
 
@@ -108,32 +90,32 @@ function drawBlock(block) {
     element.open = block.open;
   } else {
     summary = make("div", "famnb-label", block.label);
-    const copy = block.kind === "code" ? copier("Copy code", () => tail.textContent) : null;
+    const copy = block.kind === "code" ? copyButton("Copy code", () => tail.textContent) : null;
     element = make("div", "", copy ? make("div", "famnb-codehead", summary, copy) : summary, body);
   }
-  const equip = () => {
+  const addCopyButtons = () => {
     for (const pre of settled.querySelectorAll(":not(.famnb-codebox) > pre")) {
       const box = make("div", "famnb-codebox");
       pre.replaceWith(box);
-      box.append(copier("Copy code", () => pre.textContent), pre);
+      box.append(copyButton("Copy code", () => pre.textContent), pre);
     }
   };
-  settled.innerHTML = block.html; // clean HTML made by markup.html
-  equip();
+  settled.innerHTML = block.html; // clean HTML made by sanitize.render_markdown
+  addCopyButtons();
   tail.append(block.tail);
   return {
     element,
     answer: block.kind === "text" ? body : null,
-    follow: block.kind === "thinking" ? following(body) : null,
+    follow: block.kind === "thinking" ? followEnd(body) : null,
     text: (words) => tail.append(words),
     settle: (html, rest) => {
-      settled.insertAdjacentHTML("beforeend", html); // clean HTML made by markup.html
-      equip();
+      settled.insertAdjacentHTML("beforeend", html); // clean HTML made by sanitize.render_markdown
+      addCopyButtons();
       tail.replaceChildren(rest);
     },
     close: (html, rest) => {
-      settled.innerHTML = html; // clean HTML made by markup.html
-      equip();
+      settled.innerHTML = html; // clean HTML made by sanitize.render_markdown
+      addCopyButtons();
       tail.replaceChildren(rest);
     },
     fold: (label) => {
@@ -146,7 +128,7 @@ function drawBlock(block) {
 function drawPane(pane, { stop, board, talk }) {
   const blocks = pane.blocks.map(drawBlock);
   const flow = make("div", "famnb-flow", ...blocks.map((block) => block.element));
-  const follow = board ? following(flow) : null;
+  const follow = board ? followEnd(flow) : null;
   const state = make("span", "famnb-state");
   state.setAttribute("role", "status");
   const clock = make("span", "famnb-clock");
@@ -159,7 +141,7 @@ function drawPane(pane, { stop, board, talk }) {
     make("div", "famnb-asked", role === "user" ? null : make("strong", "famnb-role", role), text),
   );
   for (const element of asked) element.dir = "auto";
-  const copy = copier("Copy answer", () => shownText(blocks.map(({ answer }) => answer).filter(Boolean)));
+  const copy = copyButton("Copy answer", () => visibleText(blocks.map(({ answer }) => answer).filter(Boolean)));
   const after = [
     copy,
     pane.failure ? make("p", "famnb-failure", pane.failure) : null,
@@ -242,7 +224,7 @@ function drawPrompt(model, send, stop, board, talk) {
   area.value = model.get("prompt");
   const label = make("label", "famnb-field", make("span", "famnb-label", "Prompt"), area);
   const sending = button("famnb-send", board ? "Send to all" : "Send", "Ctrl+Enter", (event) => {
-    if (event.detail < 2) send(area.value); // the second click of a double click is no second wish
+    if (event.detail < 2) send(area.value); // ignores the second click of a double click
   });
   const stopping = button("famnb-stop", board ? "Stop all" : "Stop", "Esc", stop);
   const hint = make("span", "famnb-hint");
@@ -380,7 +362,7 @@ function drawQuestion(block) {
   return { element, answer: null, follow: null };
 }
 
-// The second click of a double click is no second wish.
+// Ignores the second click of a double click.
 const once = (act) => (event) => {
   if (event.detail < 2) act();
 };
@@ -667,7 +649,7 @@ export default () => {
     if (!model.get("blocking")) return;
     setTimeout(() => {
       if (heard || !panes.some((pane) => pane.running)) return;
-      interrupt(model.get("kernel_id")).catch((error) => {
+      interruptKernel(model.get("kernel_id")).catch((error) => {
         const words = `The kernel is busy and could not be interrupted from here (${error.message}): press the notebook's stop button.`;
         for (const view of views) for (const id of ids) view.drawn.get(id)?.say(words);
       });

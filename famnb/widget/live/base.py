@@ -1,8 +1,4 @@
-"""Keeps a notebook from taking the keys that are meant for a list of choices or a button.
-
-MERGED: What every view of ours shares that must be heard while a cell runs, and after its page was reloaded.
-MERGED: What goes wrong in a callback, in words under the widget, where a log would hide it.
-"""
+"""What the widgets share: their front-end files, a base class, the keys of their controls, and guarded callbacks."""
 
 from __future__ import annotations
 
@@ -12,73 +8,64 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import anywidget
+import ipywidgets as widgets
 
 from famnb.widget.html import notices
 
-SHORTCUT_CLASS = "famnb-keys"
-"""The class of boxes whose lists, buttons and boxes to tick keep their keys."""
-
-
-class ShortcutGuard(anywidget.AnyWidget):
-    """Shows nothing; while it is on the page, controls in boxes of the class hear their own keys, and lists align.
-
-    A button that opens something says whether it is open.
-    """
-
-    _esm = f"""
-    export default {{
-      render() {{
-        const keys = ".{SHORTCUT_CLASS} :is(select, button, input[type=checkbox])";
-        const keep = ({{ target }}) => {{
-          if (!target.matches?.(keys)) return;
-          target.dataset.lmSuppressShortcuts = "true";
-          if (target.matches(".widget-toggle-button")) {{
-            target.setAttribute("aria-expanded", target.classList.contains("mod-active"));
-          }}
-        }};
-        const later = (event) => requestAnimationFrame(() => keep(event));
-        document.addEventListener("focusin", keep);
-        document.addEventListener("click", later);
-        return () => {{
-          document.removeEventListener("focusin", keep);
-          document.removeEventListener("click", later);
-        }};
-      }},
-    }};
-    """
-    # The arrow of an ipywidgets list is black, also on a dark page; the browser's own is not.
-    _css = f"""
-    .{SHORTCUT_CLASS} select[size] {{ font: 12px var(--jp-code-font-family, monospace); }}
-    .{SHORTCUT_CLASS} select:not([size]) {{ appearance: auto; background-image: none; }}
-    """
-
-
 FRONT = Path(__file__).parents[1] / "front"
-"""The folder of the pages' own code and style."""
+"""The folder of the front end: ES modules and style sheets."""
+
+
+def join_front(*names: str) -> str:
+    """Return files of the front end as one module; only the last of them may export.
+
+    A widget's `_esm` is a single module, which cannot import others: the page does not serve this folder.
+    """
+    return "\n".join((FRONT / name).read_text(encoding="utf-8") for name in names)
 
 
 class BaseWidget(anywidget.AnyWidget):
-    """A widget whose page is heard also where ipykernel remembers that another subshell handled it."""
+    """A widget whose page is heard while a cell runs, and after the page was reloaded."""
 
     def _send(self, msg: Any, buffers: Any = None) -> None:
+        # `_send` is private to ipywidgets (8.1): all messages and trait updates go through it, and
+        # there is no public place for this.
         super()._send(msg, buffers)
-        # ipykernel 7.4 has what the page says next handled by the subshell whose request came last before this message.
-        # A reload deletes that one, and nothing would be heard any more; a running cell keeps it busy. Without this
-        # memory it is the subshell that the page asks for.
+        # `_reply_subshell_id` is private to ipykernel (7.4, comm/comm.py): each message that is sent sets it to
+        # the subshell whose request is being handled, and the next message from the page is then handled by that one
+        # instead of the one that the page asks for. A reload of the page deletes that subshell, and nothing would be
+        # heard any more; a running cell keeps it busy. Other versions and kernels have no such attribute.
         if self.comm is not None:
             self.comm.__dict__.pop("_reply_subshell_id", None)
 
 
+SHORTCUT_CLASS = "famnb-keys"
+"""The CSS class of boxes whose lists, buttons and check boxes keep their keys; shortcut_guard.js looks for it."""
+
+
+class ShortcutGuard(anywidget.AnyWidget):
+    """An invisible widget that keeps the notebook's shortcuts away from the controls in boxes of SHORTCUT_CLASS.
+
+    It also aligns the lines of lists, and tells screen readers whether a button that opens something is pressed.
+    """
+
+    _esm = FRONT / "shortcut_guard.js"
+    _css = FRONT / "shortcut_guard.css"
+
+
 CallbackGuard: TypeAlias = Callable[[Callable[[], object]], Callable[[], None]]
-"""Makes a callback one whose errors are shown."""
+"""Takes a callback and returns one whose errors are shown."""
 
 
-def guard_callbacks(guard: threading.RLock, trouble: Any) -> CallbackGuard:
-    """What makes a callback one that holds the guard, and whose errors stand in that HTML widget."""
+def guard_callbacks(lock: threading.RLock, trouble: widgets.HTML) -> CallbackGuard:
+    """Return what makes a callback hold the lock and show its errors in `trouble`.
 
-    def guarded(callback: Callable[[], object]) -> Callable[[], None]:
+    ipywidgets would only log an error of a callback, where nobody sees it.
+    """
+
+    def guard(callback: Callable[[], object]) -> Callable[[], None]:
         def call() -> None:
-            with guard:
+            with lock:
                 try:
                     callback()
                 except Exception as error:
@@ -86,4 +73,4 @@ def guard_callbacks(guard: threading.RLock, trouble: Any) -> CallbackGuard:
 
         return call
 
-    return guarded
+    return guard

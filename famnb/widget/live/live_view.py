@@ -1,11 +1,11 @@
-"""Live views in a notebook: one flusher thread sends what changed, and a cell shows a stream while it waits for it.
+"""Live views of streams in a notebook: one flusher thread sends to all of them what changed.
 
     stream.events ── Pane.changes ── Flusher, 20 times a second ── LiveView.flush ── one custom message ── front end
                                                                    └ ready, stop ◄───────────────────────┘
 
-A message sent before a view exists is lost, and one may be dropped on the way. So every message has a number, a view
-that is new or misses a number says `ready` and gets everything, and a view that cannot be heard, because the kernel
-runs a cell, gets everything once a second anyway. The last message is always everything.
+A message sent before the page has drawn the view is lost, and one may be dropped on the way. So every message has a
+number; a view that is new or misses a number says `ready` and gets a snapshot; and a view that cannot be heard, because
+the kernel runs a cell, gets a snapshot once a second anyway. The last message of a stream is always a snapshot.
 """
 
 from __future__ import annotations
@@ -24,127 +24,135 @@ from IPython import get_ipython
 
 from famnb.client.live_call import Stream
 from famnb.widget.html import transcript
-from famnb.widget.live import output as shown
-from famnb.widget.live.base import FRONT, BaseWidget
+from famnb.widget.live import output as outputs
+from famnb.widget.live.base import FRONT, BaseWidget, join_front
 from famnb.widget.live.pane import Pane, Streaming, reply_so_far
 
 PERIOD_S = 0.055
-"""Between two looks at the streams: the eye is content, and the server drops nothing."""
-UNHEARD_LOOKS = 20
-"""How many looks apart everything is sent to a view that was never heard."""
+"""Seconds between two flushes: text appears to flow, and the server is far from its limit of messages (NOTEBOOK.md)."""
+UNHEARD_FLUSHES = 20
+"""Flushes between two snapshots to a view that never said `ready`: about a second."""
 GRACE_S = 2.0
-"""How long a cell that is cancelled waits for its stopped call."""
-REMEMBERED = 8
-"""How many finished live views stay open for a page that was reloaded meanwhile."""
+"""Seconds for which a cell that is cancelled waits for its stopped call to end."""
+MAX_OPEN_VIEWS = 8
+"""Finished live views that stay open, for a page that was reloaded while they streamed."""
 
 UNFINISHED = "A reply was streaming here when this was saved: famnb.calls() has what came of it."
-"""What a file says that was saved too early."""
+"""What a file says that was saved while a reply streamed."""
 _RELOADED = (
     "This page was reloaded, and a reloaded page cannot change outputs it already has: to save this reply with the "
     "notebook, show it in a new cell (client.last, or the variable that holds it)."
 )
 
+FRONT_MODULE = join_front("clipboard.js", "famnb.js")
+"""The front end of live views, prompt boxes and boards."""
+
 _log = logging.getLogger(__name__)
 
 
 class LiveView(BaseWidget):
-    """Streams, drawn while they run; holds no model text in any trait, so none is saved as widget state."""
+    """Streams, drawn while they run. No trait holds text of a model, so none is saved as widget state."""
 
-    _esm = FRONT / "famnb.js"
+    _esm = FRONT_MODULE
     _css = FRONT / "famnb.css"
     kernel_id = traitlets.Unicode(read_only=True).tag(sync=True)
     """The server's id of this kernel, by which the page can have it interrupted; empty if unknown."""
     blocking = traitlets.Bool(False).tag(sync=True)
-    """Whether a cell waits for the streams, so that the kernel may not hear that they shall stop."""
+    """Whether a cell waits for the streams, in which case the kernel may not hear the page's `stop`."""
     sends_final_snapshot = True
-    """Whether everything is sent when the last stream has ended; else `then` must see to it."""
+    """Whether a snapshot is sent when the last stream has ended; if not, `on_end` must send it."""
     reloaded = traitlets.Bool(False)
-    """Whether the page was reloaded since: it no longer follows changes to outputs that it had before."""
+    """Whether the page was reloaded since: it then no longer follows changes to the outputs that it had before."""
 
     def __init__(self, *, flusher: Flusher | None = None, remark: str = "", **traits: Any) -> None:
-        """`remark` is said of a reply that has ended, on a page that was reloaded."""
+        """`remark` is shown below a reply that has ended, on a page that was reloaded."""
         super().__init__(**traits)
         self.set_trait("kernel_id", _kernel_id())
         self._flusher = flusher or FLUSHER
         self._remark = remark
-        # Callbacks come on the main thread or on a subshell's, looks on the flusher's.
+        # Callbacks run on the main thread or on a subshell's, flushes on the flusher's.
         self._guard = threading.RLock()
         self._panes: dict[str, Pane] = {}
         self._running: list[str] = []
-        """The panes whose stream has not ended, as far as anyone was told."""
+        """The panes whose end was not sent yet."""
         self._on_end: Callable[[], object] = bool
-        """What to call when the last of them has ended."""
+        """Called when the last of them has ended; `bool` does nothing."""
         self._sequence = 0
-        self._looks = 0
-        self._heard = False
+        self._flushes = 0
+        self._is_heard = False
         self._page = ""
-        self._hidden = False
-        self._broken = False
+        self.is_hidden = False
+        """Whether it shows nothing, although it has panes."""
+        self._is_broken = False
         self.on_msg(self._on_message)
 
     def watch(self, stream: Streaming, *, stop: bool = True, on_end: Callable[[], object] = bool) -> None:
-        """Show a stream until it ends, alone; `then` is called on the flusher's thread after its last message."""
+        """Show one stream until it ends; `on_end` is called on the flusher's thread after its last message."""
         self.follow([Pane(stream, id=f"pane{self._sequence}", stop=stop)], on_end=on_end)
 
     def follow(self, panes: Sequence[Pane], *, after: Sequence[Pane] = (), on_end: Callable[[], object] = bool) -> None:
-        """Show these panes until their streams have ended; `then` is called after the last message of all.
+        """Show these panes until their streams have ended; `on_end` is called after the last message of all.
 
-        They stand below those they come `after`, which have ended before.
+        The panes of `after`, whose streams ended before, stand above them.
         """
         with self._guard:
             self._panes = {pane.id: pane for pane in (*after, *panes)}
             self._running = [pane.id for pane in panes]
             self._on_end = on_end
-            self._hidden = False
-            self._looks = 0
+            self.is_hidden = False
+            self._flushes = 0
             self._send_snapshot()
         self._flusher.add(self)
 
     def hide(self) -> None:
-        """Show nothing, until the next stream or a reload of the page."""
+        """Show nothing until the next stream or a reload of the page."""
         with self._guard:
-            self._hidden = True
+            self.is_hidden = True
             self._send_snapshot()
 
     @property
     def running(self) -> bool:
-        """Whether there is more to come."""
+        """Whether a stream has not ended yet."""
         return bool(self._running)
 
     def flush(self) -> None:
-        """Send what changed, and tell of a stream that has ended."""
+        """Send what changed, and call `on_end` when the last stream has ended."""
         with self._guard:
-            over = [id for id in self._running if not self._panes[id].stream.running]
+            ended = [id for id in self._running if not self._panes[id].stream.running]
             try:
-                self._look(over)
-            except Exception:  # a view that cannot be drawn must keep neither its stream from ending nor other views
-                if not self._broken:
+                self._send_changes(ended)
+            # A view that cannot be drawn must keep neither its own stream from ending nor other views from drawing.
+            except Exception:
+                if not self._is_broken:
                     _log.warning("famnb: a live view cannot be drawn; the call itself goes on", exc_info=True)
-                self._broken = True
-            self._running = [id for id in self._running if id not in over]
-            end = self._on_end if over and not self._running else None
-        if end is not None:
-            end()
+                self._is_broken = True
+            self._running = [id for id in self._running if id not in ended]
+            on_end = self._on_end if ended and not self._running else None
+        # Without the lock, since it may show the next stream.
+        if on_end is not None:
+            on_end()
 
-    def _look(self, over: Sequence[str]) -> None:
-        """Send what streams have added, then what else is to be said of those that have ended, which takes longer."""
-        anew = [id for id in self._running if id in over or self._panes[id].service_changed]
-        made = {id: changes for id in self._running if (changes := self._panes[id].changes())}
-        unheard = not self._heard and (self._looks < UNHEARD_LOOKS or self._looks % UNHEARD_LOOKS == 0)
-        self._looks += 1
-        if unheard and (made or anew):
+    def _send_changes(self, ended: Sequence[str]) -> None:
+        """Send what streams have added, then the rest of those that have ended, which takes longer to make."""
+        redrawn = [id for id in self._running if id in ended or self._panes[id].service_changed]
+        added = {id: changes for id in self._running if (changes := self._panes[id].changes())}
+        is_turn = self._flushes < UNHEARD_FLUSHES or self._flushes % UNHEARD_FLUSHES == 0
+        self._flushes += 1
+        if not self._is_heard and is_turn and (added or redrawn):
             self._send_snapshot()
             return
-        if made:
-            self._send_numbered({"kind": "changes", "panes": made})
-        if over and len(over) == len(self._running) and self.sends_final_snapshot:
+        if added:
+            self._send_numbered({"kind": "changes", "panes": added})
+        if ended and len(ended) == len(self._running) and self.sends_final_snapshot:
             self._send_snapshot()
-        elif anew:
-            made = {id: changes for id in anew if (changes := self._panes[id].changes())}
-            self._send_numbered({"kind": "changes", "panes": made, "anew": [self._panes[id].summary() for id in anew]})
+        elif redrawn:
+            # Changes once more: a block that was closed is rendered one flush after its last text.
+            added = {id: changes for id in redrawn if (changes := self._panes[id].changes())}
+            summaries = [self._panes[id].summary() for id in redrawn]
+            self._send_numbered({"kind": "changes", "panes": added, "anew": summaries})
 
     def _send_snapshot(self) -> None:
-        panes = [] if self._hidden else [pane.snapshot() for pane in self._panes.values()]
+        panes = [] if self.is_hidden else [pane.snapshot() for pane in self._panes.values()]
         if self.reloaded and self._remark:
             panes = [pane if pane["running"] else {**pane, "notes": [*pane["notes"], self._remark]} for pane in panes]
         self._send_numbered({"kind": "snapshot", "panes": panes})
@@ -157,9 +165,9 @@ class LiveView(BaseWidget):
         with self._guard:
             match message:
                 case {"kind": "ready", "page": str(page)}:
-                    self._heard = True
+                    self._is_heard = True
                     if self._page not in ("", page):
-                        self._hidden = False
+                        self.is_hidden = False
                         self.reloaded = True
                     self._page = page
                     self._send_snapshot()
@@ -171,71 +179,72 @@ class LiveView(BaseWidget):
 
 
 class Flusher:
-    """One thread that has every running view send what changed, at a pace that page and server can follow."""
+    """One thread that flushes every running view, at a pace that page and server can follow."""
 
     def __init__(self, *, period_s: float = PERIOD_S) -> None:
         self._period_s = period_s
         self._views: list[LiveView] = []
-        self._some = threading.Condition()
+        self._views_changed = threading.Condition()
         self._thread: threading.Thread | None = None
 
     def add(self, view: LiveView) -> None:
-        """Take care of a view until it has nothing more to come."""
-        with self._some:
+        """Flush a view until its streams have ended."""
+        with self._views_changed:
             if view not in self._views:
                 self._views.append(view)
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="famnb-live", daemon=True)
                 self._thread.start()
-            self._some.notify()
+            self._views_changed.notify()
 
     def _run(self) -> None:
         while True:
-            with self._some:
-                self._some.wait_for(lambda: self._views)
+            with self._views_changed:
+                self._views_changed.wait_for(lambda: self._views)
                 views = list(self._views)
             for view in views:
                 view.flush()
-            with self._some:
-                # A view may have been given another stream since: so it is asked here, where `add` waits.
+            with self._views_changed:
+                # Under the lock, for which `add` waits: a view may have been given another stream since its flush.
                 self._views = [view for view in self._views if view.running]
             time.sleep(self._period_s)
 
 
 FLUSHER = Flusher()
-"""The process's own."""
+"""The one flusher of the process."""
 _open_views: collections.deque[LiveView] = collections.deque()
 
 
 @contextlib.contextmanager
 def viewer(stream: Stream) -> Iterator[None]:
-    """Shows a stream under the cell while the body waits for it, then leaves its transcript as ordinary output."""
+    """Show a stream under the cell while the body waits for it, then leave its transcript as ordinary output."""
     view = LiveView(blocking=True, remark=_RELOADED)
-    output = shown.Output()
+    output = outputs.Output()
     output.show(view, placeholder=UNFINISHED)
     view.watch(stream)
     try:
         yield
     finally:
         view.blocking = False
-        if stream.running:  # an awaiting cell was cancelled, which does not wait for the call to end
+        # A cell that awaits and is cancelled does not wait for the call to end.
+        if stream.running:
             stream.stop()
             stream.wait(GRACE_S)
-        made = transcript.reply_bundle(reply_so_far(stream))
+        bundle = transcript.reply_bundle(reply_so_far(stream))
         if output.captured:
             view.hide()
-            shown.Output().show(made)
+            outputs.Output().show(bundle)
         else:
-            output.replace(made)
-        shown.mark_as_shown(stream.reply)
+            output.replace(bundle)
+        outputs.mark_as_shown(stream.reply)
         _open_views.append(view)
-        while len(_open_views) > REMEMBERED:
+        while len(_open_views) > MAX_OPEN_VIEWS:
             _open_views.popleft().close()
 
 
 def _kernel_id() -> str:
-    """The id in the name of the kernel's connection file, which is the server's id of the kernel."""
+    """Return the server's id of the kernel, which is in the name of its connection file; "" if unknown."""
     shell = get_ipython()
     path = str(shell.config.get("IPKernelApp", {}).get("connection_file", "")) if shell else ""
-    found = re.search(r"kernel-(.+)\.json$", path)
-    return found[1] if found else ""
+    match = re.search(r"kernel-(.+)\.json$", path)
+    return match[1] if match else ""

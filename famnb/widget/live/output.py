@@ -1,4 +1,4 @@
-"""The door to the notebook's outputs: puts transcripts there, and keeps a Reply from being shown twice in one cell."""
+"""The notebook's outputs: showing and replacing them, and showing a Reply as a transcript, once in a cell."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from anywidget import AnyWidget
 from IPython import get_ipython
 from IPython.display import display as _untyped_display
 from ipywidgets import Output as OutputWidget
-from ipywidgets.widgets import widget as _registry
+from ipywidgets.widgets import widget as widget_module
 
 from famnb.client.conversation import AsyncConversation, BaseConversation, Conversation
 from famnb.reply import Reply
@@ -18,24 +18,28 @@ from famnb.widget.html import transcript
 
 _display: Any = _untyped_display
 _cell: object = None
+"""The execution count of the cell that `_replies` belong to."""
 _replies: list[Reply] = []
+"""The replies that this cell has shown."""
 
 
 class Output:
-    """One output in the notebook, which can be replaced later from any thread."""
+    """One output in the notebook, which can be replaced later, from any thread."""
 
     def __init__(self) -> None:
         self.id = uuid.uuid4().hex
         self.captured = False
-        """Whether an Output widget took it, which never hears of a replacement."""
+        """Whether an Output widget holds it: such an output cannot be replaced (ipywidgets 8.1)."""
 
     def show(self, value: object, *, placeholder: str = "") -> None:
-        """Put it under the cell that runs now: a widget, or a bundle of MIME types.
+        """Show a widget or a bundle of MIME types under the cell that runs now.
 
-        `words` are what a file holds of a widget, where nothing replaces it before it is saved.
+        `placeholder` is the text that a file holds of a widget that was not replaced before the file was saved.
         """
+        # `_instances` is private to ipywidgets (8.1), whose public `Widget.widgets` is deprecated. An Output
+        # widget has a `msg_id` while it captures. Copied, since other threads make widgets meanwhile.
         self.captured = any(
-            isinstance(each, OutputWidget) and each.msg_id for each in list(_registry._instances.values())
+            isinstance(widget, OutputWidget) and widget.msg_id for widget in list(widget_module._instances.values())
         )
         if placeholder and isinstance(value, AnyWidget):
             bundle, _ = value._repr_mimebundle_() or ({}, {})
@@ -43,20 +47,21 @@ class Output:
         _display(value, raw=isinstance(value, Mapping), display_id=self.id)
 
     def replace(self, bundle: transcript.Bundle) -> None:
-        """Have something else stand in its place."""
+        """Put a transcript in its place."""
         _display(bundle, raw=True, display_id=self.id, update=True)
 
 
 def install(shell: Any) -> None:
-    """Have an IPython shell show replies and conversations as transcripts; more than once does no harm."""
-    shown = shell.display_formatter.ipython_display_formatter
-    shown.for_type(Reply, _show)
-    shown.for_type(Conversation, _show_conversation)
-    shown.for_type(AsyncConversation, _show_conversation)
+    """Make an IPython shell show replies and conversations as transcripts; calling it again changes nothing."""
+    # This formatter, unlike those of MIME types, may show nothing, as for a reply that the cell has shown already.
+    formatter = shell.display_formatter.ipython_display_formatter
+    formatter.for_type(Reply, _show)
+    formatter.for_type(Conversation, _show_conversation)
+    formatter.for_type(AsyncConversation, _show_conversation)
 
 
 def mark_as_shown(reply: Reply) -> None:
-    """Remember that a reply is on show already, under the cell that runs now."""
+    """Remember that the cell that runs now shows a reply already, so that its last line does not show it again."""
     global _cell
     cell = _running_cell()
     if cell != _cell:
@@ -66,13 +71,13 @@ def mark_as_shown(reply: Reply) -> None:
 
 
 def _show(reply: Reply) -> None:
-    if _running_cell() == _cell and any(_same(reply, each) for each in _replies):
+    if _running_cell() == _cell and any(_is_same_call(reply, other) for other in _replies):
         return
     _display(transcript.reply_bundle(reply), raw=True)
 
 
-def _same(reply: Reply, other: Reply) -> bool:
-    """Whether two replies are of one call; what is added to a reply afterwards makes another object of it."""
+def _is_same_call(reply: Reply, other: Reply) -> bool:
+    """Return whether two replies are of one call; each addition to a reply, such as `parsed`, makes a new object."""
     return reply is other or (reply.call_id is not None and reply.call_id == other.call_id)
 
 

@@ -1,7 +1,8 @@
-"""One stream as a view shows it: what changed since the last look, and the whole; reads the stream, sends nothing.
+"""A pane: one stream as a view shows it, as changes since the last look and as a snapshot of everything.
 
 Text that is still growing goes out as text. A piece of Markdown that can no longer change, a finished paragraph or
-list, goes out once as clean HTML and is frozen; so a long reply costs the same per look as a short one.
+list, goes out once as clean HTML and is frozen; so a long reply costs the same per look as a short one. A pane reads
+its stream and sends nothing; `live_view` does.
 """
 
 from __future__ import annotations
@@ -20,12 +21,16 @@ from famnb.widget.html.request_text import wants_json
 from famnb.widget.html.transcript import Section, sections
 
 Change: TypeAlias = list[Any]
-"""[what, block number, …] with what = open | text | settle | close | fold; applied in order by the front end."""
+"""[what, block number, …], applied in order by the front end; the front end's `changes` has a function for each.
+
+open: kind, label · text: text to append · settle: HTML to append, rest of the text · close: HTML, text, both in place
+of what was shown · fold: label
+"""
 _MARKDOWN = ("text", "thinking")
 
 
 class Streaming(Protocol):
-    """What a pane needs of a client's Stream."""
+    """What a pane needs of a `client.Stream`."""
 
     @property
     def exchange(self) -> Exchange:
@@ -47,210 +52,221 @@ class Streaming(Protocol):
         """End the call and keep what has arrived."""
 
 
-class _Shown:
-    """One block while it grows."""
+class _GrowingBlock:
+    """One block while it grows: frozen HTML, then a tail of text that may still change its meaning."""
 
     def __init__(self, number: int, kind: str, label: str, layout: JsonLayout | None) -> None:
         self.number = number
         self.kind = "code" if layout or kind not in _MARKDOWN else kind
         self.label = label
         self._layout = layout
-        """What lays JSON out as it grows; None for any other text."""
+        """Indents JSON as it grows; None for any other text."""
         self.text: list[str] = []
+        """All of the text, piece by section."""
+        self.unseen: list[str] = []
+        """The pieces since the last look."""
         self.html: list[str] = []
         self.tail = ""
-        self.fresh: list[str] = []
-        self.looked = 0
-        """The length of the tail when it was last searched for settled Markdown."""
-        self.closing = False
+        self.searched_length = 0
+        """The length of the tail when it was last searched for finished Markdown."""
+        self.is_closing = False
         """Whether the wire has closed it and it was not rendered as a whole yet."""
-        self.folded = False
-        self.due = False
-        """Whether the answer had begun at the last look, but not yet how long the thinking took."""
+        self.is_folded = False
+        self.is_fold_due = False
+        """Whether the answer had begun at the last look, but how long the thinking took was not known."""
 
     def snapshot(self) -> dict[str, Any]:
         return {
             "kind": self.kind,
             "label": sanitize.visible(self.label),
-            "open": not self.folded,
+            "open": not self.is_folded,
             "html": "".join(self.html),
             "tail": self.tail,
         }
 
-    def grown(self) -> list[Change]:
-        """The changes that show what was added."""
-        if not self.fresh:
+    def take_unseen(self) -> list[Change]:
+        """Return the changes that show what was added since the last look."""
+        if not self.unseen:
             return []
-        added = sanitize.visible("".join(self.fresh))
-        self.fresh.clear()
+        added = sanitize.visible("".join(self.unseen))
+        self.unseen.clear()
         if self._layout:
             added = self._layout.add(added)
         if not added:
             return []
         self.tail += added
-        settled = self._settled() if self.kind != "code" and "\n" in added else 0
-        if not settled:
+        finished = self._finished_length() if self.kind != "code" and "\n" in added else 0
+        if not finished:
             return [["text", self.number, added]]
-        html = sanitize.render_markdown(self.tail[:settled])
+        html = sanitize.render_markdown(self.tail[:finished])
         self.html.append(html)
-        self.tail = self.tail[settled:]
-        self.looked = 0
+        self.tail = self.tail[finished:]
+        self.searched_length = 0
         return [["settle", self.number, html, self.tail]]
 
-    def _settled(self) -> int:
-        # Searching again only once the tail has grown by a quarter keeps the cost of a long code block linear.
-        if len(self.tail) < self.looked * 1.25:
+    def _finished_length(self) -> int:
+        # Searched again only once the tail has grown by a quarter, which keeps the cost of a long code block linear.
+        if len(self.tail) < self.searched_length * 1.25:
             return 0
-        self.looked = len(self.tail)
+        self.searched_length = len(self.tail)
         return sanitize.settled_length(self.tail)
 
     def close(self) -> list[Change]:
-        """The changes that show the block as finished, rendered as a whole."""
-        self.closing = False
-        made = self.grown()
-        whole = sanitize.visible("".join(self.text))
+        """Return the changes that show the block as finished, rendered as a whole."""
+        self.is_closing = False
+        changes = self.take_unseen()
+        text = sanitize.visible("".join(self.text))
         if self.kind == "code":
-            self.tail = indent_json(whole) if self._layout else whole
-            return [*made, ["close", self.number, "", self.tail]]
-        rendered, rest = sanitize.render_markdown(whole), sanitize.render_markdown(self.tail)
-        kept = "".join(self.html) + rest == rendered
+            self.tail = indent_json(text) if self._layout else text
+            return [*changes, ["close", self.number, "", self.tail]]
+        rendered, rest = sanitize.render_markdown(text), sanitize.render_markdown(self.tail)
+        is_unchanged = "".join(self.html) + rest == rendered
         self.html, self.tail = [rendered], ""
-        # What was shown before is not sent again, unless the end has changed it.
-        return [*made, ["settle", self.number, rest, ""] if kept else ["close", self.number, rendered, ""]]
+        # What was shown before is not sent again, unless the end has changed it, as the definition of a link at the end does.
+        if is_unchanged:
+            return [*changes, ["settle", self.number, rest, ""]]
+        return [*changes, ["close", self.number, rendered, ""]]
 
 
 class Pane:
-    """What has been shown of one stream."""
+    """One stream, and what was shown of it so far."""
 
     def __init__(self, stream: Streaming, *, id: str, stop: bool = True, clock: Callable[[], float] = time.monotonic):
         self.id = id
         self.stream = stream
         self._stop = stop
-        """Whether the pane itself offers to stop."""
+        """Whether the pane has a Stop button of its own."""
         self._clock = clock
         self._began = clock()
-        self._seen = 0
+        self._read_events = 0
         self._service: str | None = None
-        self._blocks: dict[Address, _Shown] = {}
+        self._blocks: dict[Address, _GrowingBlock] = {}
 
     @property
     def service_changed(self) -> bool:
-        """Whether it has become known since the last snapshot who answers."""
+        """Whether it became known since the last snapshot which service answers."""
         return self.stream.exchange.service != self._service
 
     def changes(self) -> list[Change]:
-        """What came since the last look; a closed block is rendered a look later, so that its last words come first."""
+        """Return what came since the last look.
+
+        A closed block is rendered as a whole one look later, which takes longer: its last words come first.
+        """
         events = self.stream.events
         end = len(events)
-        made = [change for block in self._blocks.values() if block.closing for change in block.close()]
-        for event in events[self._seen : end]:
+        changes = [change for block in self._blocks.values() if block.is_closing for change in block.close()]
+        for event in events[self._read_events : end]:
             match event:
                 case Opened(at=at, kind=kind, name=name):
-                    self._block(at, kind, made, name)
+                    self._block(at, kind, changes, name)
                 case Delta(at=at, kind=kind, text=text) if kind != "signature" and text:
-                    block = self._block(at, kind, made)
+                    block = self._block(at, kind, changes)
                     block.text.append(text)
-                    block.fresh.append(text)
+                    block.unseen.append(text)
                 case Closed(at=at, text=text):
-                    block = self._block(at, "text", made)
+                    block = self._block(at, "text", changes)
                     if text is not None:
                         block.text = [text]
-                    block.closing = True
+                    block.is_closing = True
                 case _:
                     pass
-        self._seen = end
+        self._read_events = end
         for block in self._blocks.values():
-            made += block.grown()
-        return [*made, *self._folds()]
+            changes += block.take_unseen()
+        return [*changes, *self._folds()]
 
-    def _block(self, at: Address, kind: str, made: list[Change], name: str = "") -> _Shown:
-        """The block at an address, opened if it is new."""
+    def _block(self, at: Address, kind: str, changes: list[Change], name: str = "") -> _GrowingBlock:
+        """Return the block at an address; a new one is opened, which is added to `changes`."""
         block = self._blocks.get(at)
         if block is None:
             label = f"calls {name}" if kind == "tool_call" else {"text": "", "thinking": "thinking"}.get(kind, kind)
             json = kind == "tool_call" or (kind == "text" and wants_json(self.stream.exchange.request))
-            block = self._blocks[at] = _Shown(len(self._blocks), kind, label, JsonLayout() if json else None)
-            made.append(["open", block.number, block.kind, sanitize.visible(label)])
+            block = self._blocks[at] = _GrowingBlock(len(self._blocks), kind, label, JsonLayout() if json else None)
+            changes.append(["open", block.number, block.kind, sanitize.visible(label)])
         return block
 
     def _folds(self) -> list[Change]:
-        """An answer folds the thinking before it; a look later, if how long that took is not known yet."""
+        """Return the changes that fold thinking which an answer follows.
+
+        How long it took may be known a moment after the answer has begun, so the fold waits for one more look.
+        """
         blocks = list(self._blocks.values())
         last = max((block.number for block in blocks if block.kind != "thinking" and block.text), default=-1)
-        made: list[Change] = []
+        changes: list[Change] = []
         for block in blocks[: last + 1]:
-            if block.kind != "thinking" or block.folded:
+            if block.kind != "thinking" or block.is_folded:
                 continue
             reply = self.stream.reply
-            block.folded = block.due or reply.timing.think_s is not None
-            block.due = True
-            if block.folded:
+            block.is_folded = block.is_fold_due or reply.timing.think_s is not None
+            block.is_fold_due = True
+            if block.is_folded:
                 block.label = facts.describe_thinking(reply.timing, reply.usage, closed=True)
-                made.append(["fold", block.number, block.label])
-        return made
+                changes.append(["fold", block.number, block.label])
+        return changes
 
     @property
     def reply(self) -> Reply:
-        """What there is to say of the reply."""
+        """The reply so far, with its request and the service that answers."""
         return reply_so_far(self.stream)
 
-    def final_blocks(self, pieces: Sequence[Section]) -> list[dict[str, Any]]:
-        """The blocks of a stream that has ended, in the front end's shape."""
-        return [final_block(piece) for piece in pieces if piece.kind in ("thinking", "text", "code")]
+    def final_blocks(self, transcript: Sequence[Section]) -> list[dict[str, Any]]:
+        """Return the blocks of a stream that has ended, in the front end's shape."""
+        return [final_block(section) for section in transcript if section.kind in ("thinking", "text", "code")]
 
     def summary(self) -> dict[str, Any]:
-        """The same as `snapshot`, its blocks left out (None) where the changes have told them."""
-        told = [block.snapshot() for block in self._blocks.values()]
-        whole = self.snapshot()
-        return {**whole, "blocks": None} if [*map(_seen, whole["blocks"])] == [*map(_seen, told)] else whole
+        """Return the snapshot, without its blocks (None) if the changes have shown them already."""
+        shown = [block.snapshot() for block in self._blocks.values()]
+        snapshot = self.snapshot()
+        is_shown = [*map(_as_seen, snapshot["blocks"])] == [*map(_as_seen, shown)]
+        return {**snapshot, "blocks": None} if is_shown else snapshot
 
     def snapshot(self) -> dict[str, Any]:
-        """All there is to show, in the front end's shape; once the stream has ended, from its reply alone."""
+        """Return all there is to show, in the front end's shape; once the stream has ended, from its reply alone."""
         ended = not self.stream.running
         if not ended:
             self.changes()
         self._service = self.stream.exchange.service
-        pieces = sections(self.reply)
+        transcript = sections(self.reply)
         return {
             "id": self.id,
             "running": not ended,
             "stop": self._stop,
             "waiting": "first token" if self.stream.exchange.request.streams else "reply",
             "elapsed": self._clock() - self._began,
-            "head": _text(pieces, "head"),
-            "badges": [list(badge) for badge in pieces[0].badges],
-            "asked": [[piece.label, sanitize.visible(piece.text)] for piece in pieces if piece.kind == "asked"],
-            "blocks": self.final_blocks(pieces) if ended else [block.snapshot() for block in self._blocks.values()],
-            "failure": _text(pieces, "failure"),
-            "notes": [sanitize.visible(piece.text) for piece in pieces if piece.kind == "note"],
-            "figures": _text(pieces, "figures") if ended else "",
+            "head": _text_of(transcript, "head"),
+            "badges": [list(badge) for badge in transcript[0].badges],
+            "asked": [[part.label, sanitize.visible(part.text)] for part in transcript if part.kind == "asked"],
+            "blocks": self.final_blocks(transcript) if ended else [block.snapshot() for block in self._blocks.values()],
+            "failure": _text_of(transcript, "failure"),
+            "notes": [sanitize.visible(part.text) for part in transcript if part.kind == "note"],
+            "figures": _text_of(transcript, "figures") if ended else "",
         }
 
 
 def reply_so_far(stream: Streaming) -> Reply:
-    """The reply so far with what only the call knows yet: what was asked, and who answers."""
+    """Return the reply so far with its request, endpoint and service, which only the call knows while it runs."""
     exchange = stream.exchange
     return dataclasses.replace(
         stream.reply, request=exchange.request, endpoint=exchange.endpoint.name, service=exchange.service
     )
 
 
-def _text(pieces: list[Section], kind: str) -> str:
-    return "".join(sanitize.visible(piece.text) for piece in pieces if piece.kind == kind)
+def _text_of(transcript: Sequence[Section], kind: str) -> str:
+    return "".join(sanitize.visible(section.text) for section in transcript if section.kind == kind)
 
 
-def _seen(block: dict[str, Any]) -> dict[str, Any]:
-    """A block as a reader sees it: only thinking can be folded."""
+def _as_seen(block: dict[str, Any]) -> dict[str, Any]:
+    """Return a block as a reader sees it: only thinking can be folded, so `open` means nothing elsewhere."""
     return {**block, "open": block["open"] and block["kind"] == "thinking"}
 
 
-def final_block(piece: Section) -> dict[str, Any]:
-    """A block that grows no more, in the front end's shape."""
-    code = piece.kind == "code"
+def final_block(section: Section) -> dict[str, Any]:
+    """Return a block of a reply that has ended, in the front end's shape."""
+    is_code = section.kind == "code"
     return {
-        "kind": piece.kind,
-        "label": sanitize.visible(piece.label),
+        "kind": section.kind,
+        "label": sanitize.visible(section.label),
         "open": False,
-        "html": "" if code else sanitize.render_markdown(piece.text),
-        "tail": sanitize.visible(piece.text) if code else "",
+        "html": "" if is_code else sanitize.render_markdown(section.text),
+        "tail": sanitize.visible(section.text) if is_code else "",
     }

@@ -18,7 +18,7 @@ class PromptBox(LiveView):
     busy = traitlets.Bool(False).tag(sync=True)
     """Whether a reply is streaming."""
     fault = traitlets.Unicode("").tag(sync=True)
-    """Why nothing can be sent as it stands; empty when it can."""
+    """Why the form cannot be sent as it is; empty if it can."""
     replaced = traitlets.Bool(False).tag(sync=True)
     """Whether the form holds a whole conversation, which is sent instead of the prompt."""
 
@@ -29,8 +29,8 @@ class PromptBox(LiveView):
     def _on_message(self, widget: object, message: dict[str, Any], buffers: object) -> None:
         match message:
             case {"kind": "send", "prompt": str(prompt)}:
-                # The text comes with the wish to send it: the trait's own update may still be on its way. A page knows
-                # one kind of line end, which is no reason to change those that are there.
+                # The text comes with the message, since the trait's own update may still be on its way. A text area
+                # knows only "\n", so a prompt that differs in nothing but its line ends is kept.
                 if prompt != "\n".join(self.prompt.replace("\r\n", "\n").split("\r")):
                     self.prompt = prompt
                 self._on_send()

@@ -179,7 +179,7 @@ def test_inside_an_output_widget_the_reply_stays_where_it_streamed(client: Clien
     composer._conversation.output.captured = True
     composer.send()
     wait_until_idle(composer, replies=1)
-    assert not composer._prompt_box._hidden
+    assert not composer._prompt_box.is_hidden
 
 
 def test_a_whole_conversation_replaces_the_prompt(client: Client):

@@ -129,9 +129,9 @@ def test_the_page_says_which_version_of_which(client: Client):
 def test_the_turns_are_shown_while_somebody_talks(client: Client):
     """Only then: else the saved output has them already."""
     composer = with_two_turns(client)
-    assert composer._prompt_box._hidden
+    assert composer._prompt_box.is_hidden
     receive(composer, kind="talk", on=True)
-    assert not composer._prompt_box._hidden
+    assert not composer._prompt_box.is_hidden
     assert [pane["asked"] for pane in (each.snapshot() for each in composer._prompt_box._panes.values())] == [
         [["user", "My name is Ada."]],
         [["user", "What is my name?"]],

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from famnb.events import Delta
-from famnb.widget.live.live_view import UNHEARD_LOOKS, Flusher, LiveView
+from famnb.widget.live.live_view import UNHEARD_FLUSHES, Flusher, LiveView
 from famnb.widget.live.pane import Pane
 
 TEXT = (0, 1)
@@ -93,12 +93,12 @@ def test_a_view_that_was_never_heard_gets_everything_now_and_then(stream):
     """While a cell blocks the kernel no `ready` comes through: at first each message is whole, then every twentieth."""
     view = Recording(flusher=Idle())
     view.watch(stream)
-    for _ in range(3 * UNHEARD_LOOKS):
+    for _ in range(3 * UNHEARD_FLUSHES):
         stream.says(Delta(TEXT, "text", "x"))
         view.flush()
     kinds = [message["kind"] for message in view.sent]
-    assert kinds[: UNHEARD_LOOKS + 1] == ["snapshot"] * (UNHEARD_LOOKS + 1)
-    assert kinds[UNHEARD_LOOKS + 1 :].count("snapshot") == 2
+    assert kinds[: UNHEARD_FLUSHES + 1] == ["snapshot"] * (UNHEARD_FLUSHES + 1)
+    assert kinds[UNHEARD_FLUSHES + 1 :].count("snapshot") == 2
 
 
 def test_the_last_message_is_everything_and_then_the_end_is_told(view: Recording, stream):
@@ -163,28 +163,6 @@ def test_stop_is_acknowledged_and_stops(view: Recording, stream):
     view.hear(kind="stop", pane=view.sent[-1]["panes"][0]["id"])
     assert stream.stopped
     assert view.sent[-1] == {"kind": "stopping"}
-
-
-def test_what_the_page_says_is_heard_where_the_page_says(stream):
-    """The kernel must not keep for its answer a subshell that the next reload of the page deletes."""
-
-    class Comm:
-        kernel = comm_id = "of a kernel with subshells"
-        sent = 0
-
-        def on_msg(self, _callback: object) -> None:
-            pass
-
-        def send(self, **_message: object) -> None:
-            self.sent += 1
-            self._reply_subshell_id = "of the page that is gone"
-
-    view = LiveView(flusher=Idle())
-    view.comm = comm = Comm()
-    view.watch(stream)
-    view.blocking = True
-    assert comm.sent == 2
-    assert "_reply_subshell_id" not in vars(comm)
 
 
 def test_no_model_text_is_held_in_a_trait(view: Recording, stream):
