@@ -122,7 +122,8 @@ class _GrowingBlock:
         rendered, rest = sanitize.render_markdown(text), sanitize.render_markdown(self.tail)
         is_unchanged = "".join(self.html) + rest == rendered
         self.html, self.tail = [rendered], ""
-        # What was shown before is not sent again, unless the end has changed it, as the definition of a link at the end does.
+        # What was shown before is not sent again. The end may
+        # have changed it, as the definition of a link does.
         if is_unchanged:
             return [*changes, ["settle", self.number, rest, ""]]
         return [*changes, ["close", self.number, rendered, ""]]

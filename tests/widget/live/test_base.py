@@ -32,6 +32,7 @@ def test_what_the_page_says_is_heard_where_the_page_says():
     widget.send_state()
     assert page.sent == 2
     assert "_reply_subshell_id" not in vars(page)
+    widget.comm = None
 
 
 def test_the_kernel_still_remembers_subshells():
