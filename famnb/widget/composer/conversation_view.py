@@ -423,7 +423,7 @@ class ConversationView:
         self._idle.clear()
         labels = {"talk": self.tree.id, "turn": str(len(turn.path))}
         try:
-            return self.runner.start(requests, schema=self._picker.expected, labels=labels)
+            return self.runner.start(requests, schema=self._picker.answer_type, labels=labels)
         except BaseException:
             # Nothing was sent: all is as it was before.
             self.tree.remove(turn, head=head)

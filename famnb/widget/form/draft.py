@@ -1,6 +1,6 @@
-"""What a composer holds, as plain values: read as a request, and made from one so that it is the same request again.
+"""Drafts: what the composer's form holds as plain values, read as a request and made from one without loss.
 
-request ── drafted ── Draft: prompt, system, pictures, a text per field, fields as JSON ── read ── the same request
+request ── draft_of ── Draft: prompt, system, pictures, a text per field, JSON ── read_draft ── the same request
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any
 import pydantic
 
 from famnb.client.conversation import UserContent
-from famnb.endpoints import Endpoint, compose, endpoint
+from famnb.endpoints import Endpoint, compose
+from famnb.endpoints import endpoint as endpoint_of
 from famnb.errors import InvalidRequest
 from famnb.request import Request
 from famnb.request.message_parts import TEXT_TYPES
@@ -31,7 +32,7 @@ from famnb.widget.form.fields import (
 from famnb.widget.form.images import PromptImage
 
 UNWRITTEN = "…"
-"""Stands for a prompt while only the settings are looked at."""
+"""Stands for a prompt that is not written yet, since no request is valid without one."""
 _EXACT = FormField(
     path=EXACT,
     kind="json",
@@ -43,7 +44,7 @@ _EXACT = FormField(
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A request in the making."""
+    """What the form holds: a request in the making, right or wrong."""
 
     endpoint: str
     """The endpoint's name."""
@@ -59,7 +60,7 @@ class Draft:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What a draft comes to."""
+    """A draft read as a request: the request, or the faults of its fields."""
 
     path: str
     """The endpoint's path."""
@@ -73,121 +74,132 @@ class Reading:
     """Whether a whole conversation is sent instead of the prompt."""
 
 
-def form_fields(at: Endpoint) -> tuple[FormField, ...]:
-    """The fields of an endpoint that have a control."""
+def form_fields(endpoint: Endpoint) -> tuple[FormField, ...]:
+    """Return the fields of an endpoint that have a control."""
     # A system field that takes a text is drawn once, as the system text of all endpoints.
-    system = (at.traits.system_field,)
-    fields = (field for field in request_fields(at.request) if field.path != system or field.kind != "text")
+    system = (endpoint.traits.system_field,)
+    fields = (field for field in request_fields(endpoint.request) if field.path != system or field.kind != "text")
     return (*fields, _EXACT)
 
 
 def read_draft(draft: Draft) -> Reading:
-    """The request that a draft means, or what keeps it from being one; a prompt that is not written yet is no fault."""
-    at = endpoint(draft.endpoint)
-    known = form_fields(at)
-    made, faults = read_texts(known, {path: images.restore_image_data(text) for path, text in draft.raw.items()})
-    exact = made.pop(EXACT[0], {})
+    """Return the request that a draft means, or its faults. A prompt that is not written yet is no fault."""
+    endpoint = endpoint_of(draft.endpoint)
+    fields = form_fields(endpoint)
+    values, faults = read_texts(fields, {path: images.restore_image_data(text) for path, text in draft.raw.items()})
+    exact = values.pop(EXACT[0], {})
     if not isinstance(exact, dict):
         faults[EXACT], exact = f"an object is expected, got {json.dumps(exact)[:40]}", {}
-    whole = {**_asked(at, draft.prompt, draft.system, draft.pictures), **made, **exact}
+    # The later wins: a field overrides what the prompt box makes, and JSON overrides the fields.
+    body = {**_prompt_fields(endpoint, draft.prompt, draft.system, draft.pictures), **values, **exact}
     request = None
     if not faults:
         try:
-            request = at.request.model_validate(whole)
+            request = endpoint.request.model_validate(body)
         except pydantic.ValidationError as error:
-            faults = faults_of(known, error)
-    replaced = at.request.prompt_field in made or at.request.prompt_field in exact
+            faults = faults_of(fields, error)
+    prompt_field = endpoint.request.prompt_field
     return Reading(
-        path=at.path, request=request, faults=faults, body=request.body() if request else whole, replaced=replaced
+        path=endpoint.path,
+        request=request,
+        faults=faults,
+        body=request.body() if request else body,
+        replaced=prompt_field in values or prompt_field in exact,
     )
 
 
 def draft_of(request: Request) -> Draft:
-    """The draft that means exactly this request."""
-    at, whole = endpoint(request.endpoint), request.body()
-    said, left = _said(at, whole)
-    known = form_fields(at)
-    written = {field: field.write(value) for field in known for value in _at(left, field.path)}
+    """Return the draft that means exactly this request.
+
+    What no control can hold, such as an empty object, a null or a padded text, goes into the field of JSON.
+    """
+    endpoint = endpoint_of(request.endpoint)
+    fields = form_fields(endpoint)
+    draft, rest = _extract_prompt(endpoint, request.body())
+    written = {field: field.write(value) for field in fields for value in _values_at(rest, field.path)}
     texts = {field.path: text for field, text in written.items() if field.fits(text)}
-    made, _ = read_texts(known, texts)
-    exact = {name: value for name, value in left.items() if _canonical(made.get(name, ...)) != _canonical(value)}
+    values, _ = read_texts(fields, texts)
+    exact = {name: value for name, value in rest.items() if _canonical(values.get(name, ...)) != _canonical(value)}
     raw = {path: text for path, text in texts.items() if path[0] not in exact}
     if exact:
         raw[EXACT] = json.dumps(exact, indent=2, ensure_ascii=False)
-    return dataclasses.replace(said, raw={path: images.hide_image_data(text) for path, text in raw.items()})
+    return dataclasses.replace(draft, raw={path: images.hide_image_data(text) for path, text in raw.items()})
 
 
-def replace_prompt(request: Request, prompt: str, shown: Sequence[PromptImage]) -> Request:
-    """The request with something else for the last thing that its user says; raises InvalidRequest."""
-    at = endpoint(request.endpoint)
-    field = at.request.prompt_field
-    told = request.body()[field]
-    message = _asked(at, prompt, "", shown)[field]
-    if isinstance(told, str):
-        return request.replace(**{field: message})
-    if told[-1].get("role") != "user":
+def replace_prompt(request: Request, prompt: str, pictures: Sequence[PromptImage]) -> Request:
+    """Return the request with another last message of its user; raises InvalidRequest if it does not end with one."""
+    endpoint = endpoint_of(request.endpoint)
+    field = endpoint.request.prompt_field
+    conversation = request.body()[field]
+    replacement = _prompt_fields(endpoint, prompt, "", pictures)[field]
+    if isinstance(conversation, str):
+        return request.replace(**{field: replacement})
+    if conversation[-1].get("role") != "user":
         raise InvalidRequest(f"{field}: it does not end with what a user says, so there is nothing to continue")
-    last = {"role": "user", "content": message} if isinstance(message, str) else message[-1]
-    return request.replace(**{field: [*told[:-1], last]})
+    message = {"role": "user", "content": replacement} if isinstance(replacement, str) else replacement[-1]
+    return request.replace(**{field: [*conversation[:-1], message]})
 
 
-def split_content(said: UserContent) -> tuple[str, tuple[PromptImage, ...]]:
-    """The text and the pictures of what a user says."""
-    return (said, ()) if isinstance(said, str) else (_text(said), tuple(PromptImage(url) for url in _urls(said)))
+def split_content(content: UserContent) -> tuple[str, tuple[PromptImage, ...]]:
+    """Return the text and the pictures of what a user says."""
+    if isinstance(content, str):
+        return content, ()
+    return _first_text(content), tuple(PromptImage(url) for url in _image_urls(content))
 
 
 def last_user_content(request: Request) -> UserContent:
-    """What a request's user says last: a text, or parts where there is more than a text."""
-    told = request.body()[request.prompt_field]
-    content: UserContent = told if isinstance(told, str) else told[-1].get("content") or ""
-    text = _text(content)
+    """Return what a request's user says last: a text, or parts if there is more than a text."""
+    conversation = request.body()[request.prompt_field]
+    content: UserContent = conversation if isinstance(conversation, str) else conversation[-1].get("content") or ""
+    text = _first_text(content)
     return text if isinstance(content, str) or (text and len(content) == 1) else content
 
 
-def _asked(at: Endpoint, prompt: str, system: str, shown: Sequence[PromptImage]) -> dict[str, Any]:
-    """The part of the body that a prompt, a system text and pictures make."""
-    words = prompt if prompt.strip() else UNWRITTEN
-    made = compose(at.name, words, system=system if system.strip() else None).body()
-    del made["model"]
-    if shown:
-        said = made[at.request.prompt_field]
-        before = [] if isinstance(said, str) else said[:-1]
-        images_ = [{"type": "image_url", "image_url": {"url": picture.url}} for picture in shown]
-        message = at.request.user_message([{"type": "text", "text": words}, *images_])
-        made[at.request.prompt_field] = [*before, message]
-    return made
+def _prompt_fields(endpoint: Endpoint, prompt: str, system: str, pictures: Sequence[PromptImage]) -> dict[str, Any]:
+    """Return the fields of a body that a prompt, a system text and pictures make."""
+    text = prompt if prompt.strip() else UNWRITTEN
+    body = compose(endpoint.name, text, system=system if system.strip() else None).body()
+    del body["model"]
+    if pictures:
+        field = endpoint.request.prompt_field
+        conversation = body[field]
+        earlier = [] if isinstance(conversation, str) else conversation[:-1]
+        image_parts = [{"type": "image_url", "image_url": {"url": picture.url}} for picture in pictures]
+        body[field] = [*earlier, endpoint.request.user_message([{"type": "text", "text": text}, *image_parts])]
+    return body
 
 
-def _said(at: Endpoint, whole: Mapping[str, Any]) -> tuple[Draft, dict[str, Any]]:
-    """What of a body is a plain prompt, system text and pictures, and the other fields."""
-    prompt, system, shown = _heard(at, whole)
-    draft = Draft(endpoint=at.name, prompt=prompt, system=system, pictures=shown)
-    asked = _asked(at, prompt, system, shown)
-    told = {name for name, value in asked.items() if _canonical(value) == _canonical(whole.get(name, ...))}
-    field = at.request.prompt_field
-    if field not in told:
+def _extract_prompt(endpoint: Endpoint, body: Mapping[str, Any]) -> tuple[Draft, dict[str, Any]]:
+    """Return what of a body is a plain prompt, system text and pictures, and the other fields."""
+    prompt, system, pictures = _guess_prompt(endpoint, body)
+    draft = Draft(endpoint=endpoint.name, prompt=prompt, system=system, pictures=pictures)
+    # The guess is right for a field if the prompt box would write the same again.
+    guess = _prompt_fields(endpoint, prompt, system, pictures)
+    matching = {name for name, value in guess.items() if _canonical(value) == _canonical(body.get(name, ...))}
+    field = endpoint.request.prompt_field
+    if field not in matching:
         draft = dataclasses.replace(draft, prompt="", pictures=())
     # On the chat endpoints the system text is a message of the conversation, and goes where that goes.
-    if not {*asked} - {field} <= told or (len(asked) == 1 and field not in told):
+    if not {*guess} - {field} <= matching or (len(guess) == 1 and field not in matching):
         draft = dataclasses.replace(draft, system="")
-    return draft, {name: value for name, value in whole.items() if name not in told}
+    return draft, {name: value for name, value in body.items() if name not in matching}
 
 
-def _heard(at: Endpoint, whole: Mapping[str, Any]) -> tuple[str, str, tuple[PromptImage, ...]]:
-    """The prompt, system text and pictures that a body seems to have."""
-    said = whole[at.request.prompt_field]
-    system = _text(whole.get(at.traits.system_field)) if at.traits.system_field else ""
-    if isinstance(said, str):
-        return said, system, ()
-    if said[0].get("role") == "system":
-        system = _text(said[0].get("content"))
-    content = said[-1].get("content")
-    shown = tuple(PromptImage(url) for url in _urls(content))
-    return _text(content), system, shown
+def _guess_prompt(endpoint: Endpoint, body: Mapping[str, Any]) -> tuple[str, str, tuple[PromptImage, ...]]:
+    """Return the prompt, system text and pictures that a body seems to have."""
+    conversation = body[endpoint.request.prompt_field]
+    system_field = endpoint.traits.system_field
+    system = _first_text(body.get(system_field)) if system_field else ""
+    if isinstance(conversation, str):
+        return conversation, system, ()
+    if conversation[0].get("role") == "system":
+        system = _first_text(conversation[0].get("content"))
+    content = conversation[-1].get("content")
+    return _first_text(content), system, tuple(PromptImage(url) for url in _image_urls(content))
 
 
-def _text(content: Any) -> str:
-    """The text of a content whose first part is its only text."""
+def _first_text(content: Any) -> str:
+    """Return a content that is a text, or the text that its parts begin with; "" for any other content."""
     match content:
         case str():
             return content
@@ -197,17 +209,16 @@ def _text(content: Any) -> str:
             return ""
 
 
-def _urls(content: Any) -> list[str]:
-    match content:
-        case list():
-            places = [part.get("image_url") for part in content]
-            return [url for place in places if (url := place.get("url") if isinstance(place, dict) else place)]
-        case _:
-            return []
+def _image_urls(content: Any) -> list[str]:
+    if not isinstance(content, list):
+        return []
+    # Chat has {"image_url": {"url": …}}, responses {"image_url": …}.
+    images = [part.get("image_url") for part in content]
+    return [url for image in images if (url := image.get("url") if isinstance(image, dict) else image)]
 
 
-def _at(values: Any, path: FieldPath) -> list[Any]:
-    """The value at a place, if there is one."""
+def _values_at(values: Any, path: FieldPath) -> list[Any]:
+    """Return a list with the value at a path, or an empty one: the value may be None."""
     for step in path:
         if not isinstance(values, dict) or step not in values:
             return []
@@ -216,5 +227,5 @@ def _at(values: Any, path: FieldPath) -> list[Any]:
 
 
 def _canonical(value: Any) -> str:
-    """A JSON value as a text that tells 1 from 1.0 and from true; nothing equals what is missing."""
+    """Return a JSON value as a text that tells 1 from 1.0 and from true, which are equal in Python."""
     return "missing" if value is ... else json.dumps(value, sort_keys=True)

@@ -1,8 +1,6 @@
-"""A request model's fields as a form needs them: place, kind, choices, limits in words; draws nothing.
+"""The fields of a request model as a form needs them: path, kind, choices, limits as text, and heading.
 
-request model ── JSON Schema ── Field … ── raw texts ── body ── validated request, or a fault per field
-
-MERGED: Under which heading a field of any request stands: declared once for all endpoints, by the field's name.
+request model ── JSON Schema ── FormField … ── texts ── body ── validated request, or a fault per field
 """
 
 from __future__ import annotations
@@ -21,20 +19,20 @@ from famnb.request import Request
 from famnb.request.base import expected, where
 
 FIRST: Final = ""
-"""What a newcomer needs; it stands above all headings."""
+"""The fields that stand above all headings, which every request needs."""
 IMAGES: Final = "Images"
 TOOLS: Final = "Tools"
 FORM: Final = "Output form"
 OTHER: Final = "More"
-"""What has no heading of its own."""
+"""The heading of fields that have none of their own."""
 GROUPS = ("Sampling", "Reasoning", FORM, TOOLS, IMAGES, "Conversation", "Stream", "Metadata", OTHER)
-"""The headings in the order in which they stand."""
+"""The headings in the order of the form."""
 EXACT = ("fields as JSON",)
-"""The place of fields that are sent as they stand, whatever the controls say."""
+"""The path of the control for fields that are sent as they stand, whatever the other controls say."""
 
 
 def group_of(model: type[Request], name: str) -> str:
-    """The heading under which a request's field stands."""
+    """Return the heading under which a request's field stands."""
     if name == model.cap:
         return FIRST
     if name == model.prompt_field:
@@ -43,11 +41,12 @@ def group_of(model: type[Request], name: str) -> str:
 
 
 FieldPath: TypeAlias = tuple[str, ...]
-"""A field's place in the body: ("thinking", "budget_tokens")."""
+"""Where a field is in the body: ("thinking", "budget_tokens")."""
 FieldKind: TypeAlias = Literal["choice", "switch", "integer", "number", "text", "json"]
 FieldTexts: TypeAlias = Mapping[FieldPath, str]
-"""What the form holds: the text in each control; empty is unset."""
+"""The text in each control; an empty text is an unset field."""
 _SWITCH = {"true": True, "false": False}
+# Not `int` and `float` alone, which also take "1_000", "nan" and "infinity", and raise for thousands of digits.
 _INTEGER = re.compile(r"[+-]?\d{1,18}")
 _NUMBER = re.compile(r"[+-]?(\d{1,18}\.?\d*|\.\d+)([eE][+-]?\d{1,2})?")
 
@@ -70,11 +69,11 @@ class FormField:
 
     @property
     def name(self) -> str:
-        """The place as one writes it."""
+        """The path as it is written in messages: thinking.budget_tokens."""
         return ".".join(self.path)
 
     def read(self, raw: str) -> Any:
-        """The value that a text means; ValueError in words for a person."""
+        """Return the value that a text means. Raises ValueError, whose message is shown under the control."""
         match self.kind:
             case "choice" | "text":
                 return raw
@@ -93,7 +92,7 @@ class FormField:
                 assert_never(self.kind)
 
     def fits(self, text: str) -> bool:
-        """Whether a control of this field can hold a text."""
+        """Return whether a control of this field can hold a text."""
         match self.kind:
             case "choice":
                 return text in self.choices
@@ -103,7 +102,7 @@ class FormField:
                 return bool(text)
 
     def write(self, value: Any) -> str:
-        """The text that means a value, where there is one: what it means is for `read` to say."""
+        """Return the text for a value. `read` may refuse it, or read another value: not every value has a text."""
         match value:
             case str() if self.kind != "json" or (self.bare and value[:1] not in ("{", "[")):
                 return value
@@ -123,7 +122,7 @@ class FormField:
 
 @functools.cache
 def request_fields(model: type[Request]) -> tuple[FormField, ...]:
-    """Every field that can be set, nested ones by their own place, in the order of the document."""
+    """Return every field that can be set, nested ones by their own path, in the order of the API's document."""
     schema = model.model_json_schema()
     return tuple(
         dataclasses.replace(field, group=group_of(model, field.path[0]))
@@ -142,11 +141,11 @@ def _walk(schema: Mapping[str, Any], above: FieldPath, definitions: Mapping[str,
 
 
 def _variants(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The shapes a node may have, references followed, without null."""
+    """Yield the schemas that a node may have, references followed, without null."""
     for several in ("anyOf", "oneOf"):
         if several in node:
-            for each in node[several]:
-                yield from _variants(each, definitions)
+            for variant in node[several]:
+                yield from _variants(variant, definitions)
             return
     if "$ref" in node:
         yield from _variants(definitions[node["$ref"].rpartition("/")[2]], definitions)
@@ -155,7 +154,7 @@ def _variants(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Iterat
 
 
 def _field(path: FieldPath, node: Mapping[str, Any], variants: Sequence[Mapping[str, Any]]) -> FormField:
-    choices = tuple(str(value) for each in variants for value in _values(each))
+    choices = tuple(str(value) for variant in variants for value in _values(variant))
     kind = _kind(variants)
     return FormField(
         path=path,
@@ -163,7 +162,7 @@ def _field(path: FieldPath, node: Mapping[str, Any], variants: Sequence[Mapping[
         help=node.get("description", ""),
         choices=choices,
         hint=_hint(node, variants),
-        bare=kind == "json" and any(each.get("type") == "string" for each in variants),
+        bare=kind == "json" and any(variant.get("type") == "string" for variant in variants),
     )
 
 
@@ -191,19 +190,19 @@ def _kind(variants: Sequence[Mapping[str, Any]]) -> FieldKind:
 def _hint(node: Mapping[str, Any], variants: Sequence[Mapping[str, Any]]) -> str:
     default = node.get("default")
     parts = [] if default is None else [f"default {_plain(default)}"]
-    for each in variants:
-        low, high = each.get("minimum"), each.get("maximum")
+    for variant in variants:
+        low, high = variant.get("minimum"), variant.get("maximum")
         if low is not None and high is not None:
             parts.append(f"{_plain(low)} – {_plain(high)}")
         elif low is not None:
             parts.append(f"≥ {_plain(low)}")
     if _kind(variants) == "json":
-        parts.append(" · ".join([*(str(word) for each in variants for word in _values(each)), "JSON"]))
+        parts.append(" · ".join([*(str(value) for variant in variants for value in _values(variant)), "JSON"]))
     return " · ".join(parts)
 
 
 def _plain(value: Any) -> str:
-    """A default or limit as one writes it: no, 0.1, 2, 16,384."""
+    """Return a default or limit as text: no, 0.1, 2, 16,384."""
     match value:
         case bool():
             return "yes" if value else "no"
@@ -213,11 +212,11 @@ def _plain(value: Any) -> str:
             return str(value)
 
 
-def read_texts(known: Sequence[FormField], raw: FieldTexts) -> tuple[dict[str, Any], dict[FieldPath, str]]:
-    """The body that the texts make, and the faults of those that cannot be read; what is empty is not in it."""
-    made: dict[str, Any] = {}
+def read_texts(fields: Sequence[FormField], raw: FieldTexts) -> tuple[dict[str, Any], dict[FieldPath, str]]:
+    """Return the body that the texts make, without the empty ones, and the faults of those that cannot be read."""
+    body: dict[str, Any] = {}
     faults: dict[FieldPath, str] = {}
-    for field in known:
+    for field in fields:
         text = raw.get(field.path, "").strip()
         if not text:
             continue
@@ -226,23 +225,24 @@ def read_texts(known: Sequence[FormField], raw: FieldTexts) -> tuple[dict[str, A
         except ValueError as fault:
             faults[field.path] = str(fault)
             continue
-        place = made
+        parent = body
         for step in field.path[:-1]:
-            place = place.setdefault(step, {})
-        place[field.path[-1]] = value
-    return made, faults
+            parent = parent.setdefault(step, {})
+        parent[field.path[-1]] = value
+    return body, faults
 
 
-def faults_of(known: Sequence[FormField], error: pydantic.ValidationError) -> dict[FieldPath, str]:
-    """The faults that validation found, each at the field it belongs to; () where it belongs to none."""
-    paths = {field.path for field in known}
-    found: dict[FieldPath, str] = {}
+def faults_of(fields: Sequence[FormField], error: pydantic.ValidationError) -> dict[FieldPath, str]:
+    """Return the faults that validation found, by the field that each belongs to; () if it belongs to none."""
+    paths = {field.path for field in fields}
+    faults: dict[FieldPath, str] = {}
     for fault in error.errors(include_url=False):
+        # Between the names of fields stand indexes of lists and tags of unions, such as "<text>".
         steps = tuple(step for step in fault["loc"] if isinstance(step, str) and not step.startswith("<"))
-        at = next((steps[:length] for length in range(len(steps), 0, -1) if steps[:length] in paths), None)
-        # A fault of a group, say a schema that is missing, stands at its first field.
-        at = at or next((each.path for each in known if steps and each.path[: len(steps)] == steps), ())
-        place = where(fault["loc"])
-        inside = f"{place}: " if place != ".".join(at) else ""
-        found.setdefault(at, inside + expected(fault).removeprefix("input "))
-    return found
+        path = next((steps[:length] for length in range(len(steps), 0, -1) if steps[:length] in paths), None)
+        # A fault of a group, say a schema that is missing, stands at the group's first field.
+        path = path or next((other.path for other in fields if steps and other.path[: len(steps)] == steps), ())
+        location = where(fault["loc"])
+        inside = f"{location}: " if location != ".".join(path) else ""
+        faults.setdefault(path, inside + expected(fault).removeprefix("input "))
+    return faults

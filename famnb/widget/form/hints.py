@@ -1,4 +1,4 @@
-"""What to tell someone before a request is sent: what got lost on the way to another endpoint, what may surprise."""
+"""Remarks before a request is sent: what another endpoint cannot take over, and what may surprise."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MODEL: FieldPath = ("model",)
 
 
 def carry_over(raw: FieldTexts, source: Endpoint, target: Endpoint) -> tuple[dict[FieldPath, str], tuple[str, ...]]:
-    """The form's texts at another endpoint, and what it cannot carry, a sentence each.
+    """Return the form's texts at another endpoint, and a sentence for each that it cannot take.
 
     A field of the same name or meaning keeps its text, right or wrong; so does the model if it is served there.
     """
@@ -25,19 +25,21 @@ def carry_over(raw: FieldTexts, source: Endpoint, target: Endpoint) -> tuple[dic
     }
     if source.traits.format and target.traits.format:
         alike |= source.traits.format.counterparts(target.traits.format)
-    kept, lost = _exact(raw.get(EXACT, ""), target)
-    unsaid: list[str] = []
+    kept, lost = _carry_json(raw.get(EXACT, ""), target)
+    message_losses: list[str] = []
     for path, text in raw.items():
         if path == EXACT:
             continue
-        place = path if path in known else alike.get(path, path)
+        target_path = path if path in known else alike.get(path, path)
+        # A default model is no choice of the user's: that of the target takes its place without a remark.
         if not text or (path == _MODEL and text == source.models[0] and text not in target.models):
             continue
-        if place in known and (path != _MODEL or text in target.models):
-            kept[place], unspoken = _spoken(text, target) if place == (target.request.prompt_field,) else (text, [])
-            unsaid += unspoken
-        else:
+        if target_path not in known or (path == _MODEL and text not in target.models):
             lost[path[0]].append(path)
+        elif target_path == (target.request.prompt_field,):
+            kept[target_path], message_losses = _carry_messages(text, target)
+        else:
+            kept[target_path] = text
     budget = raw.get(("thinking", "budget_tokens"), "")
     thinking = int(budget) if "thinking" in lost and budget.isdecimal() and int(budget) > 0 else None
     if thinking is not None:
@@ -49,11 +51,11 @@ def carry_over(raw: FieldTexts, source: Endpoint, target: Endpoint) -> tuple[dic
     for name, paths in lost.items():
         if len(paths) == 1:
             losses = [loss.replace(f"`{name}`", f"`{'.'.join(paths[0])}`", 1) for loss in losses]
-    return kept, (*losses, *unsaid)
+    return kept, (*losses, *message_losses)
 
 
-def _exact(text: str, target: Endpoint) -> tuple[dict[FieldPath, str], defaultdict[str, list[FieldPath]]]:
-    """What of the fields that are written as JSON is kept, and what is lost."""
+def _carry_json(text: str, target: Endpoint) -> tuple[dict[FieldPath, str], defaultdict[str, list[FieldPath]]]:
+    """Return what is kept of the fields that are written as JSON, and the paths of those that are lost."""
     lost: defaultdict[str, list[FieldPath]] = defaultdict(list)
     try:
         values = json.loads(text or "{}")
@@ -62,47 +64,48 @@ def _exact(text: str, target: Endpoint) -> tuple[dict[FieldPath, str], defaultdi
     if not isinstance(values, dict):
         return {EXACT: text}, lost
     for name in set(values) - set(target.request.model_fields):
-        if any(name in at.request.model_fields for at in ENDPOINTS.values()):
+        # A field that no endpoint has is one of some other service, which may take it at any endpoint.
+        if any(name in other.request.model_fields for other in ENDPOINTS.values()):
             lost[name].append((name,))
-    left = {name: value for name, value in values.items() if name not in lost}
-    return ({EXACT: json.dumps(left, indent=2, ensure_ascii=False)} if left else {}), lost
+    kept = {name: value for name, value in values.items() if name not in lost}
+    return ({EXACT: json.dumps(kept, indent=2, ensure_ascii=False)} if kept else {}), lost
 
 
-def _spoken(text: str, target: Endpoint) -> tuple[str, list[str]]:
-    """A conversation without the messages whose role is none at an endpoint, and a sentence for each such role."""
+def _carry_messages(text: str, target: Endpoint) -> tuple[str, list[str]]:
+    """Return a conversation without the messages whose role an endpoint lacks, and a sentence for each such role."""
     roles = target.traits.roles
-    others = {role for other in ENDPOINTS.values() for role in other.traits.roles}
+    all_roles = {role for other in ENDPOINTS.values() for role in other.traits.roles}
     try:
-        talk = json.loads(text)
+        messages = json.loads(text)
     except ValueError:
-        talk = None
-    if others <= {*roles} or not isinstance(talk, list) or not all(isinstance(each, dict) for each in talk):
+        messages = None
+    if all_roles <= {*roles} or not isinstance(messages, list) or not all(isinstance(m, dict) for m in messages):
         return text, []
-    left = [each for each in talk if each.get("role") in roles]
-    gone = Counter(str(each.get("role")) for each in talk if each not in left)
-    lost = [
+    kept = [message for message in messages if message.get("role") in roles]
+    dropped = Counter(str(message.get("role")) for message in messages if message not in kept)
+    losses = [
         f"{count} {'message' if count == 1 else 'messages'} of role {role} left out: {target.name} has no such role"
-        for role, count in gone.items()
+        for role, count in dropped.items()
     ]
-    return (json.dumps(left, indent=2, ensure_ascii=False) if lost else text), lost
+    return (json.dumps(kept, indent=2, ensure_ascii=False) if losses else text), losses
 
 
 def unsent(draft: Draft, reading: Reading) -> list[str]:
-    """What was written and is not sent, because a whole conversation is sent instead; a sentence each."""
+    """Return a sentence for each text that is not sent because a whole conversation is sent instead."""
     if not reading.replaced:
         return []
-    at = endpoint(draft.endpoint)
-    field = at.request.prompt_field
-    lost = []
-    if draft.system.strip() and at.traits.system_field is None:
-        lost.append(f"The system text is not sent: `{field}` is sent as it stands; write a system message there.")
+    target = endpoint(draft.endpoint)
+    field = target.request.prompt_field
+    losses = []
+    if draft.system.strip() and target.traits.system_field is None:
+        losses.append(f"The system text is not sent: `{field}` is sent as it stands; write a system message there.")
     if draft.pictures:
-        lost.append(f"The images are not sent: `{field}` is sent as it stands; write them there.")
-    return lost
+        losses.append(f"The images are not sent: `{field}` is sent as it stands; write them there.")
+    return losses
 
 
 def hazards(draft: Draft, reading: Reading) -> list[str]:
-    """What is allowed but seldom meant, a sentence each; nothing while the draft is no request."""
+    """Return a sentence for each thing that is allowed but seldom meant; none while the draft has faults."""
     if reading.request is None:
         return []
     if draft.pictures and not endpoint(draft.endpoint).traits.documents_images:

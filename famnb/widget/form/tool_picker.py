@@ -1,4 +1,7 @@
-"""Python functions and an answer's type, given to the composer: boxes to tick that write and read the form's JSON."""
+"""Check boxes for the Python functions and the answer type that a composer was made with.
+
+Ticking a box writes the form's JSON fields, and editing those fields ticks the boxes.
+"""
 
 from __future__ import annotations
 
@@ -17,80 +20,83 @@ _TOOLS: FieldPath = ("tools",)
 
 
 class ToolPicker:
-    """What the caller gave, as boxes to tick. The form's texts alone say what is ticked."""
+    """A check box for each function and for the answer type; the form's texts alone decide which are ticked."""
 
     def __init__(self, functions: Mapping[str, FunctionTool], schema: Any) -> None:
-        self._declared = {name: function.declared() for name, function in functions.items()}
+        self._declarations = {name: function.declared() for name, function in functions.items()}
         self._type = schema
         self._schema = None if schema is None else answer_format(schema)
         self._form: RequestForm | None = None
-        self._reading = False
-        self.tools = [self._box(name, self._picked, self._about(name)) for name in functions]
+        self._is_reading = False
+        self.tools = [self._box(name, self._on_function, self._summary(name)) for name in functions]
         """A box for each function."""
         name = getattr(schema, "__name__", "the given type")
         self.schemas = (
-            [] if schema is None else [self._box(f"{name} as JSON", self._formed, "Ask for JSON of this type")]
+            [] if schema is None else [self._box(f"{name} as JSON", self._on_schema, "Ask for JSON of this type")]
         )
         """A box for the type, if there is one."""
 
     @property
-    def expected(self) -> Any:
-        """The type that the form asks an answer of; None if it asks none of it."""
+    def answer_type(self) -> Any:
+        """The type that an answer shall be JSON of, if its box is ticked; else None."""
         return self._type if any(box.value for box in self.schemas) else None
 
     def attach(self, form: RequestForm) -> None:
-        """Read and write this form from now on."""
+        """Read and write this form from now on, in place of another."""
         self._form = form
         self.read()
 
     def tick(self, form: RequestForm) -> None:
-        """Tick every box that has a place in this form."""
+        """Tick every box whose field the form's endpoint has."""
         self.attach(form)
-        places = [(box, form.endpoint.takes_tools) for box in self.tools]
-        places += [(box, form.endpoint.traits.format is not None) for box in self.schemas]
-        for box, fits in places:
-            box.value = fits
+        for box in self.tools:
+            box.value = form.endpoint.takes_tools
+        for box in self.schemas:
+            box.value = form.endpoint.traits.format is not None
 
     def read(self) -> None:
-        """Tick what the form's texts hold."""
+        """Tick the boxes of what the form's texts hold, and no others."""
         if self._form is None:
             return
-        self._reading = True
+        self._is_reading = True
         try:
-            names = [_name(tool) for tool in _listed(self._form.raw.get(_TOOLS, "")) or ()]
-            for box, name in zip(self.tools, self._declared, strict=True):
+            names = [_tool_name(tool) for tool in _parse_list(self._form.raw.get(_TOOLS, "")) or ()]
+            for box, name in zip(self.tools, self._declarations, strict=True):
                 box.value = name in names
             for box in self.schemas:
                 box.value = self._holds_schema()
         finally:
-            self._reading = False
+            self._is_reading = False
 
-    def _box(self, name: str, act: Callable[[str, bool], None], help: str) -> widgets.Checkbox:
+    def _box(self, name: str, on_click: Callable[[str, bool], None], help: str) -> widgets.Checkbox:
         box = widgets.Checkbox(description=name, tooltip=help, indent=False)
 
-        def ticked(change: Any) -> None:
-            if not self._reading:
-                act(name, change["new"])
+        def on_change(change: Any) -> None:
+            # `read` ticks boxes too, which must not write the form in turn.
+            if not self._is_reading:
+                on_click(name, change["new"])
 
-        box.observe(ticked, "value")
+        box.observe(on_change, "value")
         return box
 
-    def _about(self, name: str) -> str:
-        return str(self._declared[name]["function"].get("description", name)).partition("\n")[0]
+    def _summary(self, name: str) -> str:
+        """Return the first line of what a function says of itself, or its name."""
+        return str(self._declarations[name]["function"].get("description", name)).partition("\n")[0]
 
-    def _picked(self, name: str, on: bool) -> None:
-        """Put a function among the form's tools, or take it out."""
+    def _on_function(self, name: str, ticked: bool) -> None:
+        """Add a function to the form's tools, or remove it."""
         if self._form is None:
             return
-        tools = _listed(self._form.raw.get(_TOOLS, ""))
-        if tools is None:  # what is written there is no list yet: it is the form's business to say so
+        tools = _parse_list(self._form.raw.get(_TOOLS, ""))
+        # While the text is no JSON list, the form shows a fault under it; nothing is written over it.
+        if tools is None:
             self.read()
             return
-        kept = [tool for tool in tools if _name(tool) != name] + ([self._declared[name]] if on else [])
+        kept = [tool for tool in tools if _tool_name(tool) != name] + ([self._declarations[name]] if ticked else [])
         self._form.write(_TOOLS, json.dumps(kept, indent=2, ensure_ascii=False) if kept else "")
 
-    def _formed(self, _name: str, on: bool) -> None:
-        """Put the type's schema where this endpoint has it, or take it out."""
+    def _on_schema(self, _name: str, ticked: bool) -> None:
+        """Write the type's schema where this endpoint has it, or remove it."""
         form = self._form
         if form is None or self._schema is None:
             return
@@ -100,8 +106,8 @@ class ToolPicker:
         known = {field.path: field for field in form.fields}
         for name, value in self._schema.items():
             path = (*paths.inner, name)
-            form.write(path, known[path].write(value) if on else "")
-        form.write(paths.type, "json_schema" if on else "")
+            form.write(path, known[path].write(value) if ticked else "")
+        form.write(paths.type, "json_schema" if ticked else "")
 
     def _holds_schema(self) -> bool:
         if self._form is None or self._schema is None or (paths := self._form.endpoint.traits.format) is None:
@@ -112,8 +118,8 @@ class ToolPicker:
             return False
 
 
-def _listed(text: str) -> list[Any] | None:
-    """The tools that a text lists; None if it is no list."""
+def _parse_list(text: str) -> list[Any] | None:
+    """Return the JSON list in a text; None if it is no list."""
     try:
         tools = json.loads(text or "[]")
     except ValueError:
@@ -121,7 +127,7 @@ def _listed(text: str) -> list[Any] | None:
     return tools if isinstance(tools, list) else None
 
 
-def _name(tool: Any) -> Any:
+def _tool_name(tool: Any) -> Any:
     match tool:
         case {"function": {"name": name}}:
             return name
