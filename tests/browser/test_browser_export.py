@@ -40,10 +40,10 @@ SAID = (
 )
 
 
-ROUND = table.Round(
+ROUND = table.BoardRound(
     prompt="Which is it?",
-    rows=tuple(
-        table.Row(label=label, reply=REPLY, meters=("0.42 s", "0.60 s", "452", "146", "3.1 s", "no price"))
+    results=tuple(
+        table.PaneResult(label=label, reply=REPLY, meters=("0.42 s", "0.60 s", "452", "146", "3.1 s", "no price"))
         for label in ("left one", "right one")
     ),
     winner="right one",
@@ -54,7 +54,7 @@ OF_BOARD = ("Which is it?", "left one", "right one", "★ winner", "no price", "
 @pytest.fixture
 def notebook(tmp_path: Path) -> Path:
     """A notebook file with a reply and the round of a board in it, as cells leave them there."""
-    made = {"client.ask('Why is the sky blue?')": transcript.reply_bundle(REPLY), "board": table.bundle(ROUND)}
+    made = {"client.ask('Why is the sky blue?')": transcript.reply_bundle(REPLY), "board": table.round_bundle(ROUND)}
     cells = [
         nbformat.v4.new_code_cell(source, outputs=[nbformat.v4.new_output("display_data", data=bundle)])
         for source, bundle in made.items()

@@ -1,15 +1,21 @@
-"""The board: one prompt to several variants at once, a pane each, side by side while they stream and when saved."""
+"""The board: one prompt to several variants at once, a pane each, side by side while they stream and when saved.
+
+Board ──┬── PaneSettings  what each pane sends
+        ├── BoardView     prompt box and live view, a BoardPane with its meters a variant
+        └── BoardRound    what came of a prompt, saved as a table
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import secrets
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ipywidgets as widgets
 import pandas as pd
+import traitlets
 
 from famnb.client.client import BlockingClient
 from famnb.client.exchange import Exchange
@@ -21,18 +27,55 @@ from famnb.record import Cost, Ledger
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.widget.board import table
-from famnb.widget.board.meters import MeteredPane
-from famnb.widget.board.variants import read
-from famnb.widget.board.view import BoardView
+from famnb.widget.board.meters import BoardPane
+from famnb.widget.board.pane_settings import read_variants
+from famnb.widget.board.table import BoardRound, PaneResult
 from famnb.widget.html import diff, notices, transcript
 from famnb.widget.live.base import guard_callbacks
 from famnb.widget.live.output import Output
 from famnb.widget.live.pane import reply_so_far
+from famnb.widget.live.prompt_box import PromptBox
 
 _RELOADED = (
     "This page was reloaded, and a reloaded page cannot change outputs it already has. To save these answers with the "
     "notebook, show the board in a new cell."
 )
+
+
+class BoardView(PromptBox):
+    """The prompt box of a board, with the board's panes below it."""
+
+    labels = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    """The names of the panes."""
+    pinned = traitlets.Unicode("").tag(sync=True)
+    """The pane whose answer was chosen; empty before one is."""
+    differences = traitlets.Bool(False).tag(sync=True)
+    """Whether the words are marked in which answers differ."""
+    ended = traitlets.Bool(False).tag(sync=True)
+    """Whether a round is over, so that a winner can be chosen also where its panes are no longer drawn."""
+
+    # The board draws the end of a round itself: it hides the panes, or draws them again with their differences.
+    sends_final_snapshot = False
+
+    def __init__(self, *, on_pin: Callable[[str], object], on_compare: Callable[[], object], **traits: Any) -> None:
+        """`on_pin` is called with a pane's label when its answer is chosen, or was chosen and is chosen again."""
+        super().__init__(**traits)
+        self._on_pin = on_pin
+        self._on_compare = on_compare
+
+    def redraw(self) -> None:
+        """Draw everything anew."""
+        with self._guard:
+            self._send_snapshot()
+
+    def _on_message(self, widget: object, message: dict[str, Any], buffers: object) -> None:
+        match message:
+            case {"kind": "pin", "label": str(label)}:
+                self._on_pin(label)
+            case {"kind": "differences"}:
+                self._on_compare()
+            case _:
+                super()._on_message(widget, message, buffers)
 
 
 class Board:
@@ -51,29 +94,31 @@ class Board:
         if not callable(getattr(client, "start", None)):
             raise TypeError(f"client: expected a famnb.Client, such as famnb.connect() gives; got {client!r:.80}")
         self._client = client
-        self._variants = read(variants)
+        self._panes = read_variants(variants)
         self._system = system
         # Callbacks come on the main thread, on a subshell's, or on the flusher's.
         self._guard = threading.RLock()
         self._streams: dict[str, Stream] = {}
         self._tag: str | None = None
-        self._round: table.Round | None = None
+        """The label `tag` of the latest round's calls in the ledger."""
+        self._round: BoardRound | None = None
         """The latest round, once it has ended."""
-        self._asked: str | None = None
+        self._pending_prompt: str | None = None
         """The prompt of the round that streams now."""
-        self._older: list[tuple[str, transcript.Bundle]] = []
+        self._earlier: list[tuple[str, transcript.Bundle]] = []
+        """The rounds before the latest as output, with their titles."""
         self._output = Output()
         self._trouble = widgets.HTML()
         self._guarded = guarded = guard_callbacks(self._guard, self._trouble)
         self._view = BoardView(
             on_send=guarded(self.send),
-            picked=lambda label: guarded(lambda: self.pin(None if label == self.winner else label))(),
-            compared=guarded(self._toggled),
+            on_pin=lambda label: guarded(lambda: self.pin(None if label == self.winner else label))(),
+            on_compare=guarded(self._toggle_differences),
             prompt=prompt,
-            labels=[variant.label for variant in self._variants],
-            replaced=all(isinstance(variant.settings, Request) for variant in self._variants),
+            labels=[pane.label for pane in self._panes],
+            replaced=all(isinstance(pane.settings, Request) for pane in self._panes),
         )
-        self._view.observe(lambda _: self._reloaded(), "reloaded")
+        self._view.observe(lambda _: self._explain_reload(), "reloaded")
         self._box = widgets.VBox([self._view, self._trouble])
         self._box.add_class("famnb-composer")
 
@@ -99,8 +144,8 @@ class Board:
             prompt = self._view.prompt.strip()
             if not prompt and not self._view.replaced:
                 raise InvalidRequest("prompt: nothing is asked yet; write a prompt")
-            requests = {variant.label: variant.request(prompt, system=self._system) for variant in self._variants}
-            self._keep()
+            requests = {pane.label: pane.request(prompt, system=self._system) for pane in self._panes}
+            self._archive_round()
             self._trouble.value = ""
             self._view.busy, self._view.ended, self._view.pinned = True, False, ""
             self._tag = tag = f"board-{secrets.token_hex(6)}"
@@ -108,21 +153,25 @@ class Board:
                 label: self._client.start(request, labels={"variant": label, "tag": tag})
                 for label, request in requests.items()
             }
-            streams, turn = dict(self._streams), len(self._older)
+            streams, round_number = dict(self._streams), len(self._earlier)
             panes = [
-                MeteredPane(
-                    stream, id=f"{turn}.{number}", label=label, priced=self._priced, contrasted=self._contrasted
+                BoardPane(
+                    stream,
+                    id=f"{round_number}.{index}",
+                    label=label,
+                    cost_of=self._cost_of,
+                    differences=self._differences_of,
                 )
-                for number, (label, stream) in enumerate(streams.items())
+                for index, (label, stream) in enumerate(streams.items())
             ]
-            self._asked = prompt
-            self._place()
-            self._view.follow(panes, on_end=self._guarded(lambda: self._ended(prompt, panes)))
+            self._pending_prompt = prompt
+            self._update_output()
+            self._view.follow(panes, on_end=self._guarded(lambda: self._end_round(prompt, panes)))
         return streams
 
     def stop(self, pane: str | None = None) -> None:
         """Stop the pane of that label, or all of them; what has come is kept. KeyError for a label that is none."""
-        self._known(pane)
+        self._check_label(pane)
         for label, stream in self._streams.items():
             if pane in (None, label):
                 stream.stop()
@@ -132,42 +181,44 @@ class Board:
 
         KeyError for a label that is none.
         """
-        self._known(label)
+        self._check_label(label)
         with self._guard:
             self._view.pinned = label or ""
-            self._marked()
+            self._redraw()
 
     def frame(self) -> pd.DataFrame:
         """The calls of the latest round as `famnb.calls` has them, a row a pane, and whether each is the `winner`.
 
         A replayed reply has no row, since no call was made for it.
         """
-        holder: Any = self._client  # a client without a ledger is refused in words
-        ledger = ledger_of(holder)
-        found = calls(ledger, tag=self._tag) if self._tag else calls(ledger, limit=0)
-        place = {label: number for number, label in enumerate(self._streams)}
-        ordered = found.sort_values("variant", key=lambda labels: labels.astype(object).map(place), ignore_index=True)
-        return ordered.assign(winner=(ordered["variant"].astype(object) == self.winner).astype("boolean"))
+        # Any, since a client without a ledger is refused by `ledger_of`, whose message says what to use.
+        client: Any = self._client
+        ledger = ledger_of(client)
+        frame = calls(ledger, tag=self._tag) if self._tag else calls(ledger, limit=0)
+        positions = {label: index for index, label in enumerate(self._streams)}
+        frame = frame.sort_values("variant", key=lambda labels: labels.astype(object).map(positions), ignore_index=True)
+        return frame.assign(winner=(frame["variant"].astype(object) == self.winner).astype("boolean"))
 
     def _ipython_display_(self) -> None:
         self._view.reloaded = False
         self._trouble.value = ""
         controls = Output()
         controls.show(self._box)
+        # What takes the controls, such as an Output widget, takes the table below them too.
         self._output.captured = controls.captured
         if not controls.captured:
             self._output.show(self._bundle())
 
     def __repr__(self) -> str:
-        return f"<Board {' | '.join(variant.label for variant in self._variants)}>"
+        return f"<Board {' | '.join(pane.label for pane in self._panes)}>"
 
     # A round
 
-    def _ended(self, prompt: str, panes: Sequence[MeteredPane]) -> None:
-        """All panes have ended: their table becomes ordinary output, and the live panes give way to it."""
+    def _end_round(self, prompt: str, panes: Sequence[BoardPane]) -> None:
+        """Put the table of the round into the output, in place of the live panes."""
         try:
-            rows = tuple(
-                table.Row(
+            results = tuple(
+                PaneResult(
                     label=pane.label,
                     reply=reply_so_far(pane.stream),
                     meters=pane.meters,
@@ -175,72 +226,76 @@ class Board:
                 )
                 for pane in panes
             )
-            self._round, self._asked = table.Round(prompt=prompt, system=self._system, rows=rows), None
+            self._round = BoardRound(prompt=prompt, system=self._system, results=results)
+            self._pending_prompt = None
             self._output.replace(self._bundle())
             if self._view.reloaded or self._output.captured:
+                # The output does not change on this page: the answers stay in the live view.
                 self._view.redraw()
-                self._reloaded()
+                self._explain_reload()
             else:
                 self._view.hide()
         finally:
             self._view.ended, self._view.busy = True, False
 
-    def _keep(self) -> None:
-        """Put the latest round to the older ones, since another follows."""
-        made = self._latest()
-        if made is not None:
-            self._older.append((table.title(made), table.bundle(made)))
+    def _archive_round(self) -> None:
+        """Put the latest round among the earlier ones, since another one follows."""
+        latest = self._marked_round()
+        if latest is not None:
+            self._earlier.append((table.round_title(latest), table.round_bundle(latest)))
         self._round = None
 
-    def _latest(self) -> table.Round | None:
-        """The round that ended last, with the marks that it has now."""
+    def _marked_round(self) -> BoardRound | None:
+        """The round that ended last, with the winner and the differences that are marked now."""
         if self._round is None:
             return None
         return dataclasses.replace(self._round, winner=self.winner, reference=self._reference)
 
     def _bundle(self) -> transcript.Bundle:
-        made = self._latest()
-        rounds = [*self._older, *([(table.title(made), table.bundle(made))] if made else [])]
-        if self._asked is not None:
-            rounds.append(("", table.pending(self._asked, system=self._system)))
+        """All rounds as one notebook output."""
+        latest = self._marked_round()
+        rounds = [*self._earlier, *([(table.round_title(latest), table.round_bundle(latest))] if latest else [])]
+        if self._pending_prompt is not None:
+            rounds.append(("", table.pending_bundle(self._pending_prompt, system=self._system)))
         if rounds:
             return transcript.stack_bundles(rounds)
-        return table.awaited({variant.label: variant.losses for variant in self._variants})
+        return table.empty_bundle({pane.label: pane.losses for pane in self._panes})
 
-    def _marked(self) -> None:
-        """Show what was pinned or is to be compared, in the panes and in the table that is saved."""
+    def _redraw(self) -> None:
+        """Draw a changed winner or changed differences, in the panes and in the output."""
         if self._streams:
             self._view.redraw()
         if self._round is not None:
-            self._place()
+            self._update_output()
 
-    def _place(self) -> None:
-        """Put what there is into the output below the panes, where that can be done."""
+    def _update_output(self) -> None:
+        # Inside an Output widget a replacement is never seen, and would only be sent.
         if not self._output.captured:
             self._output.replace(self._bundle())
 
-    def _toggled(self) -> None:
+    def _toggle_differences(self) -> None:
         self._view.differences = not self._view.differences
-        self._marked()
+        self._redraw()
 
     @property
     def _reference(self) -> str | None:
-        """The label of the answer that others are compared with, while differences are wanted."""
-        return (self.winner or self._variants[0].label) if self._view.differences else None
+        """The label of the answer that others are compared with; None while no differences are marked."""
+        return (self.winner or self._panes[0].label) if self._view.differences else None
 
-    def _contrasted(self, label: str) -> tuple[str, str] | None:
-        found = table.compared(self._reference, label, self.replies)
-        return None if found is None else (diff.html(found), diff.describe_differences(found))
+    def _differences_of(self, label: str) -> tuple[str, str] | None:
+        """The answer of a pane with its differences marked, as HTML, and what they come to; None if it has none."""
+        pieces = table.compare_answers(self._reference, label, self.replies)
+        return None if pieces is None else (diff.html(pieces), diff.describe_differences(pieces))
 
-    def _priced(self, exchange: Exchange, reply: Reply) -> Cost | None:
+    def _cost_of(self, exchange: Exchange, reply: Reply) -> Cost | None:
         ledger = getattr(self._client, "ledger", None)
         return ledger.cost(exchange, reply) if isinstance(ledger, Ledger) else None
 
-    def _known(self, label: str | None) -> None:
-        labels = [variant.label for variant in self._variants]
+    def _check_label(self, label: str | None) -> None:
+        labels = [pane.label for pane in self._panes]
         if label is not None and label not in labels:
             raise KeyError(f"there is no pane {label!r}; there are {', '.join(map(repr, labels))}")
 
-    def _reloaded(self) -> None:
+    def _explain_reload(self) -> None:
         if self._round is not None and self._view.reloaded:
             self._trouble.value = notices.remark(_RELOADED)

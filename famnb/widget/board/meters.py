@@ -1,4 +1,4 @@
-"""What a pane of a board measures while its reply streams and when it has ended, in words; drawing is left to others.
+"""The meters of a board's panes: times, tokens, speed and cost, as text, while a reply streams and when it has ended.
 
 Figures that are not known are left out, figures that are estimated are marked.
 """
@@ -8,12 +8,12 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
 from famnb.client.exchange import Exchange
-from famnb.formatting import format_duration, format_usd
+from famnb.formatting import format_count, format_duration, format_usd
 from famnb.record import prices
 from famnb.record.price import Cost
 from famnb.record.token_estimates import PRIOR
@@ -22,14 +22,14 @@ from famnb.widget.html import sanitize
 from famnb.widget.live.pane import Change, Pane, Streaming, reply_so_far
 
 PERIOD_S = 1.0
-"""Between two readings of the meters: faster than that nobody reads them."""
+"""Between two readings of the meters: nobody reads figures that change faster."""
 
-Priced = Callable[[Exchange, Reply], Cost | None]
-"""What a call with that reply costs so far."""
+CostOf: TypeAlias = Callable[[Exchange, Reply], Cost | None]
+"""What a call with that reply costs so far; None if no price is known."""
 
 
 class Meters(NamedTuple):
-    """The figures of one pane as one reads them; empty where not known."""
+    """The figures of one pane as text; empty where not known."""
 
     first_token: str
     answer: str
@@ -39,32 +39,33 @@ class Meters(NamedTuple):
     cost: str
 
 
-NAMES = Meters("first token", "answer", "tokens", "tokens/s", "in all", "cost")
+METER_NAMES = Meters("first token", "answer", "tokens", "tokens/s", "in all", "cost")
 
 
-def read(reply: Reply, *, cost: Cost | None, elapsed_s: float) -> Meters:
-    """The meters of a reply; while it runs its tokens are estimated from characters, and so are those never reported.
+def read_meters(reply: Reply, *, cost: Cost | None, elapsed_s: float) -> Meters:
+    """The meters of a reply; its tokens are estimated from characters while it runs, and if they were never reported.
 
-    `elapsed_s` counts while it runs.
+    `elapsed_s` is the time since the call began; it counts while the reply runs.
     """
-    running, timing = reply.status == "running", reply.timing
-    reported = None if running else reply.usage.output_tokens
-    mark = "" if reported is not None and reply.usage.source("output_tokens") != "estimated" else "≈ "
-    chars = sum(len(block.text) for block in reply.blocks)
-    tokens = round(chars * PRIOR.mid) if reported is None else reported
-    seconds = elapsed_s if running else timing.e2e_s
+    is_running, timing = reply.status == "running", reply.timing
+    reported = None if is_running else reply.usage.output_tokens
+    is_exact = reported is not None and reply.usage.source("output_tokens") != "estimated"
+    mark = "" if is_exact else "≈ "
+    characters = sum(len(block.text) for block in reply.blocks)
+    tokens = round(characters * PRIOR.mid) if reported is None else reported
+    seconds = elapsed_s if is_running else timing.e2e_s
     return Meters(
-        "" if timing.ttft_s is None else format_duration(timing.ttft_s, brief=True),
-        "" if timing.ttfa_s is None else format_duration(timing.ttfa_s, brief=True),
-        f"{mark}{tokens:,}" if tokens else "",
+        _format_time(timing.ttft_s),
+        _format_time(timing.ttfa_s),
+        f"{mark}{format_count(tokens)}" if tokens else "",
         f"{mark}{tokens / seconds:.0f}" if tokens and seconds else "",
-        "" if running or timing.e2e_s is None else format_duration(timing.e2e_s, brief=True),
-        spent(reply, cost),
+        "" if is_running else _format_time(timing.e2e_s),
+        format_cost(reply, cost),
     )
 
 
-def spent(reply: Reply, cost: Cost | None) -> str:
-    """The cost in words, with its interval where it is estimated."""
+def format_cost(reply: Reply, cost: Cost | None) -> str:
+    """A cost in USD, with its interval if it is estimated, or why there is none."""
     if cost is None:
         return "not known" if prices.price(getattr(reply.request, "model", "")) else "no price"
     if cost.exact:
@@ -72,7 +73,11 @@ def spent(reply: Reply, cost: Cost | None) -> str:
     return f"≈ {format_usd(cost.usd)} ({format_usd(cost.low)} to {format_usd(cost.high)})"
 
 
-class MeteredPane(Pane):
+def _format_time(seconds: float | None) -> str:
+    return "" if seconds is None else format_duration(seconds, brief=True)
+
+
+class BoardPane(Pane):
     """A pane of a board: a labelled stream with its meters, without the prompt that all panes share."""
 
     def __init__(
@@ -81,55 +86,58 @@ class MeteredPane(Pane):
         *,
         id: str,
         label: str,
-        priced: Priced,
-        contrasted: Callable[[str], tuple[str, str] | None],
+        cost_of: CostOf,
+        differences: Callable[[str], tuple[str, str] | None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`differences` returns the answer of a label with its differences marked, as HTML, and what they come to.
+
+        It returns None if the answer is to be shown as it is.
+        """
         super().__init__(stream, id=id, clock=clock)
         self.label = label
-        self._priced = priced
-        self._contrasted = contrasted
-        """The answer of that label with its differences as HTML, and what they come to; None: show it as it is."""
-        self._due = 0.0
-        self._told: list[str] = []
+        self._cost_of = cost_of
+        self._differences = differences
+        self._next_reading_s = 0.0
+        self._sent_figures: list[str] = []
 
     @property
     def meters(self) -> Meters:
-        """The figures now."""
+        """The meters now."""
         reply = reply_so_far(self.stream)
         if reply.status != "running":
-            return read(reply, cost=reply.cost, elapsed_s=0)
-        # What a running stream says of its output is a beginning, not a count.
+            return read_meters(reply, cost=reply.cost, elapsed_s=0)
+        # What a running stream reports of its output is where it begins, not a count: a cost of it would be too low.
         usage = msgspec.structs.replace(reply.usage, output_tokens=None, total_tokens=None)
-        cost = self._priced(self.stream.exchange, dataclasses.replace(reply, usage=usage))
-        return read(reply, cost=cost, elapsed_s=self._clock() - self._began)
+        cost = self._cost_of(self.stream.exchange, dataclasses.replace(reply, usage=usage))
+        return read_meters(reply, cost=cost, elapsed_s=self._clock() - self._began)
 
     def changes(self) -> list[Change]:
-        """What came since the last look, the meters now and then."""
-        made = super().changes()
-        if not made or self._clock() < self._due:
-            return made
-        self._due = self._clock() + PERIOD_S
+        """What came since the last call, with the meters if they have changed and PERIOD_S has passed."""
+        changes = super().changes()
+        if not changes or self._clock() < self._next_reading_s:
+            return changes
+        self._next_reading_s = self._clock() + PERIOD_S
         figures = list(self.meters)
-        if figures == self._told:
-            return made
-        self._told = figures
-        return [*made, ["meters", 0, figures]]
+        if figures == self._sent_figures:
+            return changes
+        self._sent_figures = figures
+        return [*changes, ["meters", 0, figures]]
 
     def snapshot(self) -> dict[str, Any]:
-        """All there is to show: the answer with its differences where they are wanted and known."""
-        shown = super().snapshot()
-        contrast = None if shown["running"] else self._contrasted(self.label)
-        if contrast is not None:
-            html, said = contrast
-            kept = [block for block in shown["blocks"] if block["kind"] == "thinking"]
-            shown["blocks"] = [*kept, {"kind": "text", "label": said, "open": True, "html": html, "tail": ""}]
+        """All there is to draw; the answer has its differences marked if that is wanted and both have ended."""
+        snapshot = super().snapshot()
+        differences = None if snapshot["running"] else self._differences(self.label)
+        if differences is not None:
+            html, summary = differences
+            thinking = [block for block in snapshot["blocks"] if block["kind"] == "thinking"]
+            snapshot["blocks"] = [*thinking, {"kind": "text", "label": summary, "open": True, "html": html, "tail": ""}]
         losses = [sanitize.visible(loss) for loss in self.stream.exchange.request.losses]
         return {
-            **shown,
+            **snapshot,
             "asked": [],
             "figures": "",
-            "notes": [*losses, *shown["notes"]],
+            "notes": [*losses, *snapshot["notes"]],
             "label": self.label,
-            "meters": [[name, figure] for name, figure in zip(NAMES, self.meters, strict=True)],
+            "meters": [[name, figure] for name, figure in zip(METER_NAMES, self.meters, strict=True)],
         }

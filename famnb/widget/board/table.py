@@ -1,4 +1,4 @@
-"""A round of a board as ordinary notebook output: one table with a row a variant, readable without kernel or script."""
+"""A round of a board as notebook output: one table with a row a variant, readable without kernel or script."""
 
 from __future__ import annotations
 
@@ -6,154 +6,167 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from famnb.reply import Reply
-from famnb.widget.board.meters import NAMES, Meters
+from famnb.widget.board.meters import METER_NAMES, Meters
 from famnb.widget.html import diff, facts, sanitize, transcript
+from famnb.widget.html.sanitize import SafeHtml
+from famnb.widget.html.transcript import Bundle, Section
 
 WINNER = "★ winner"
 _EMPTY = "Their answers stream here side by side, and stay in the notebook as a table."
 _PENDING = "When all answers have ended they stand here as a table; until then famnb.calls() has what came of them."
-_SHOWN = ("thinking", "text", "code", "failure", "note")
-_TABLE = "width:100%;border-collapse:collapse;margin:0.4em 0 1em;table-layout:fixed;font-size:1em"
-_LINE = "border-top:1px solid rgba(128,128,128,0.35);vertical-align:top;text-align:left;line-height:1.5"
-_HEAD = f"{_LINE};width:30%;padding:0.5em 0.8em 0.5em 0;font-weight:400;overflow-wrap:anywhere"
-_BODY = f"{_LINE};padding:0.5em 0;overflow-wrap:anywhere"
-_WON = "border:1px solid currentcolor;border-radius:9px;padding:0 0.6em;font-weight:600;white-space:nowrap"
+_ANSWER_KINDS = ("thinking", "text", "code", "failure", "note")
+"""The sections of a reply that stand in its row; prompt, badges and figures stand elsewhere."""
+
+_LINE_STYLE = "border-top:1px solid rgba(128,128,128,0.35);vertical-align:top;text-align:left;line-height:1.5"
+_TABLE = SafeHtml(
+    '<table style="width:100%;border-collapse:collapse;margin:0.4em 0 1em;table-layout:fixed;font-size:1em">'
+    "<tbody>{}</tbody></table>"
+)
+_ROW = SafeHtml(
+    '<tr style="background-color:transparent">'
+    f'<th scope="row" style="{_LINE_STYLE};width:30%;padding:0.5em 0.8em 0.5em 0;font-weight:400;'
+    'overflow-wrap:anywhere">'
+    f'<strong>{{label}}</strong>{{star}}<div style="{transcript.MUTED}">{{facts}}</div></th>'
+    f'<td style="{_LINE_STYLE};padding:0.5em 0;overflow-wrap:anywhere">{{answer}}</td></tr>'
+)
+_STAR = SafeHtml(
+    ' <span style="border:1px solid currentcolor;border-radius:9px;padding:0 0.6em;font-weight:600;'
+    f'white-space:nowrap">{WINNER}</span>'
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """What came of one variant."""
+class PaneResult:
+    """What came of one pane."""
 
     label: str
     reply: Reply
     """With its request."""
     meters: Meters
     notes: tuple[str, ...] = ()
-    """What its endpoint could not carry."""
+    """What its endpoint could not carry, a sentence each."""
 
     @property
-    def named(self) -> str:
-        """Where it was asked, unless the label says it."""
-        place = (self.reply.endpoint, self.reply.model or getattr(self.reply.request, "model", ""))
-        return " · ".join(name for name in place if name and name not in self.label)
+    def target(self) -> str:
+        """The endpoint and the model, unless the label names them."""
+        target = (self.reply.endpoint, self.reply.model or getattr(self.reply.request, "model", ""))
+        return " · ".join(name for name in target if name and name not in self.label)
 
     @property
     def figures(self) -> list[tuple[str, str]]:
         """The meters that are known, by name."""
-        return [(name, figure) for name, figure in zip(NAMES, self.meters, strict=True) if figure]
+        return [(name, figure) for name, figure in zip(METER_NAMES, self.meters, strict=True) if figure]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
-    """One prompt and what came of it, a row a variant."""
+class BoardRound:
+    """One prompt and what came of it in each pane."""
 
     prompt: str
     system: str = ""
-    rows: tuple[Row, ...] = ()
+    results: tuple[PaneResult, ...] = ()
     winner: str | None = None
     """The label that was pinned."""
     reference: str | None = None
     """The label that the other answers are compared with; None: answers are shown as they are."""
 
-    def compared(self, row: Row) -> Sequence[diff.Piece] | None:
-        """A row's answer against the reference's; None where it is to be shown as it is."""
-        return compared(self.reference, row.label, {each.label: each.reply for each in self.rows})
+    def differences(self, result: PaneResult) -> Sequence[diff.Piece] | None:
+        """An answer compared with the reference's; None if it is to be shown as it is."""
+        return compare_answers(self.reference, result.label, {other.label: other.reply for other in self.results})
 
 
-def compared(reference: str | None, label: str, replies: dict[str, Reply]) -> Sequence[diff.Piece] | None:
-    """One answer against another, both of which must have ended and have a text; None where that is not so."""
+def compare_answers(reference: str | None, label: str, replies: Mapping[str, Reply]) -> Sequence[diff.Piece] | None:
+    """Compare the answer of a label with the reference's; None unless both have ended and have a text."""
     if reference is None or reference == label or not {reference, label} <= set(replies):
         return None
-    theirs, ours = replies[reference], replies[label]
-    if "running" in (theirs.status, ours.status) or not (theirs.text and ours.text):
+    reference_reply, reply = replies[reference], replies[label]
+    if "running" in (reference_reply.status, reply.status) or not (reference_reply.text and reply.text):
         return None
-    return diff.compare_words(theirs.text, ours.text)
+    return diff.compare_words(reference_reply.text, reply.text)
 
 
-def bundle(made: Round) -> transcript.Bundle:
-    """The round as notebook output."""
-    head = transcript.render(_asked(made.prompt, made.system))
-    written = [_written(made, row) for row in made.rows]
-    table = f'<table style="{_TABLE}"><tbody>{"".join(each["text/html"] for each in written)}</tbody></table>'
+def round_bundle(board_round: BoardRound) -> Bundle:
+    """A round as notebook output."""
+    head = transcript.render(_prompt_sections(board_round.prompt, board_round.system))
+    rows = [_result_bundle(board_round, result) for result in board_round.results]
+    table = _TABLE.format(SafeHtml().join(SafeHtml(row["text/html"]) for row in rows))
+    markdown = [head["text/markdown"], _meters_markdown(board_round), *(row["text/markdown"] for row in rows)]
     return {
-        "text/html": head["text/html"] + table,
-        "text/markdown": "\n\n".join([head["text/markdown"], _figures(made), *(e["text/markdown"] for e in written)]),
-        "text/plain": "\n\n".join([head["text/plain"], *(each["text/plain"] for each in written)]),
+        "text/html": SafeHtml(head["text/html"]) + table,
+        "text/markdown": "\n\n".join(markdown),
+        "text/plain": "\n\n".join([head["text/plain"], *(row["text/plain"] for row in rows)]),
     }
 
 
-def awaited(panes: Mapping[str, Sequence[str]]) -> transcript.Bundle:
-    """What stands there before the first round: the panes by label, and what the endpoint of each cannot carry."""
-    said = f"{len(panes)} {'panes' if len(panes) > 1 else 'pane'}: {' | '.join(panes)}"
-    lost = [f"{label}: {loss}" for label, losses in panes.items() for loss in losses]
-    return transcript.render([transcript.Section("note", words) for words in (said, *lost, _EMPTY)])
+def empty_bundle(losses: Mapping[str, Sequence[str]]) -> Bundle:
+    """The output before the first round: the panes by label, and what the endpoint of each cannot carry."""
+    panes = f"{len(losses)} {'panes' if len(losses) > 1 else 'pane'}: {' | '.join(losses)}"
+    notes = [f"{label}: {loss}" for label, own_losses in losses.items() for loss in own_losses]
+    return transcript.render([Section("note", note) for note in (panes, *notes, _EMPTY)])
 
 
-def pending(prompt: str, *, system: str) -> transcript.Bundle:
-    """What stands there while a round streams, for a file that is saved meanwhile."""
-    return transcript.render([*_asked(prompt, system), transcript.Section("note", _PENDING)])
+def pending_bundle(prompt: str, *, system: str) -> Bundle:
+    """The output while a round streams, for a file that is saved meanwhile."""
+    return transcript.render([*_prompt_sections(prompt, system), Section("note", _PENDING)])
 
 
-def title(made: Round) -> str:
-    """One line for a folded round."""
-    prompt = " ".join(made.prompt.split())
-    won = f"winner {made.winner}" if made.winner else ""
-    details = [f"{len(made.rows)} variants", won, f"“{prompt if len(prompt) <= 60 else prompt[:59] + '…'}”"]
-    return " · ".join(detail for detail in details if detail)
+def round_title(board_round: BoardRound) -> str:
+    """One line for a round that is folded."""
+    prompt = " ".join(board_round.prompt.split())
+    start = prompt if len(prompt) <= 60 else prompt[:59] + "…"
+    winner = f"winner {board_round.winner}" if board_round.winner else ""
+    return " · ".join(item for item in (f"{len(board_round.results)} variants", winner, f"“{start}”") if item)
 
 
-def _asked(prompt: str, system: str) -> list[transcript.Section]:
+def _prompt_sections(prompt: str, system: str) -> list[Section]:
     """What all panes are asked."""
-    said = (("system", system), ("user", prompt))
-    return [transcript.Section("asked", text, role) for role, text in said if text]
+    return [Section("asked", text, role) for role, text in (("system", system), ("user", prompt)) if text]
 
 
-def _written(made: Round, row: Row) -> transcript.Bundle:
-    """One variant: its name and figures, then its answer."""
-    answer = _answer(made, row)
-    won = row.label == made.winner
-    badges = [badge.text for badge in facts.badges(row.reply)]
-    lines = [row.named, ", ".join(badges), *(f"{name}: {figure}" for name, figure in row.figures)]
-    small = "<br>".join(sanitize.escape(line) for line in lines if line)
-    star = f' <span style="{_WON}">{WINNER}</span>' if won else ""
-    head = " · ".join([row.label, *([WINNER] if won else []), *(line for line in lines[:2] if line)])
-    figures = " · ".join(lines[2:])
+def _result_bundle(board_round: BoardRound, result: PaneResult) -> Bundle:
+    """One pane as a row of the table: its label and figures, then its answer."""
+    answer = _answer_bundle(board_round, result)
+    is_winner = result.label == board_round.winner
+    badges = ", ".join(badge.text for badge in facts.badges(result.reply))
+    figures = [f"{name}: {figure}" for name, figure in result.figures]
+    head = " · ".join(item for item in (result.label, WINNER if is_winner else "", result.target, badges) if item)
+    lines = [sanitize.escape(line) for line in (result.target, badges, *figures) if line]
     return {
-        "text/html": (
-            f'<tr style="background-color:transparent"><th scope="row" style="{_HEAD}">'
-            f"<strong>{sanitize.escape(row.label)}</strong>{star}"
-            f'<div style="{transcript.MUTED}">{small}</div></th>'
-            f'<td style="{_BODY}">{answer["text/html"]}</td></tr>'
+        "text/html": _ROW.format(
+            label=result.label,
+            star=_STAR if is_winner else "",
+            facts=SafeHtml("<br>").join(lines),
+            answer=SafeHtml(answer["text/html"]),
         ),
         "text/markdown": f"#### {sanitize.escape_markdown(head)}\n\n{answer['text/markdown']}",
-        "text/plain": f"== {sanitize.visible(head)} ==\n({sanitize.visible(figures)})\n\n{answer['text/plain']}",
+        "text/plain": (
+            f"== {sanitize.visible(head)} ==\n({sanitize.visible(' · '.join(figures))})\n\n{answer['text/plain']}"
+        ),
     }
 
 
-def _answer(made: Round, row: Row) -> transcript.Bundle:
-    """What one variant said, its differences marked where they are wanted."""
-    found = made.compared(row)
-    pieces = [part for part in transcript.sections(row.reply) if part.kind in _SHOWN]
-    pieces = [*(transcript.Section("note", note) for note in row.notes), *pieces]
-    if found is None:
-        return transcript.render(pieces)
-    rest = transcript.render([transcript.Section("note", diff.describe_differences(found)), *_beside(pieces)])
-    marked = {
-        "text/html": diff.html(found),
-        "text/markdown": diff.markdown(found),
-        "text/plain": diff.plain(found),
+def _answer_bundle(board_round: BoardRound, result: PaneResult) -> Bundle:
+    """The answer of one pane, with its differences marked if that is wanted."""
+    pieces = board_round.differences(result)
+    sections = [Section("note", note) for note in result.notes]
+    sections += [section for section in transcript.sections(result.reply) if section.kind in _ANSWER_KINDS]
+    if pieces is None:
+        return transcript.render(sections)
+    # The marked text takes the place of the answer; thinking, tool calls and notes stand before it.
+    others = [section for section in sections if section.kind not in ("text", "code") or section.label]
+    rest = transcript.render([Section("note", diff.describe_differences(pieces)), *others])
+    return {
+        "text/html": SafeHtml(rest["text/html"]) + SafeHtml("\n\n") + SafeHtml(diff.html(pieces)),
+        "text/markdown": f"{rest['text/markdown']}\n\n{diff.markdown(pieces)}",
+        "text/plain": f"{rest['text/plain']}\n\n{diff.plain(pieces)}",
     }
-    return {form: f"{rest[form]}\n\n{text}" for form, text in marked.items()}
 
 
-def _beside(pieces: Sequence[transcript.Section]) -> list[transcript.Section]:
-    """The pieces that are not the answer itself."""
-    return [part for part in pieces if part.kind not in ("text", "code") or part.label]
-
-
-def _figures(made: Round) -> str:
-    """The meters of all variants as a Markdown table."""
-    rows = [("variant", *NAMES)]
-    rows += [(f"{row.label} {WINNER}" if row.label == made.winner else row.label, *row.meters) for row in made.rows]
+def _meters_markdown(board_round: BoardRound) -> str:
+    """The meters of all panes as a Markdown table."""
+    rows = [("variant", *METER_NAMES)]
+    for result in board_round.results:
+        label = f"{result.label} {WINNER}" if result.label == board_round.winner else result.label
+        rows.append((label, *result.meters))
     lines = [f"| {' | '.join(sanitize.escape_markdown(' '.join(cell.split())) for cell in row)} |" for row in rows]
     return "\n".join([lines[0], f"|{' --- |' * len(rows[0])}", *lines[1:]])

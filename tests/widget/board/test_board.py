@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,8 +10,8 @@ import pytest
 
 import famnb
 from famnb.widget.board.board import Board
+from tests.support.waiting import wait_until
 
-WAIT_S = 20
 MIXED = [
     {"model": "fam-mini"},
     {"endpoint": "messages", "thinking": 64},
@@ -28,17 +27,14 @@ def client(server: famnb.service.Server, tmp_path: Path) -> Iterator[famnb.Clien
         yield client
 
 
-def ended(board: Board) -> Board:
-    """Wait until a round is over."""
-    due = time.monotonic() + WAIT_S
-    while board._view.busy:
-        assert time.monotonic() < due
-        time.sleep(0.01)
+def end_round(board: Board) -> Board:
+    """Wait until a round is over; returns the board."""
+    wait_until(lambda: not board._view.busy)
     return board
 
 
-def heard(board: Board, **message: object) -> None:
-    """What the page says."""
+def receive(board: Board, **message: object) -> None:
+    """Have the board receive a message of its page."""
     board._view._on_message(board._view, message, [])
 
 
@@ -47,7 +43,7 @@ def test_one_prompt_goes_to_every_pane(client: famnb.Client, outputs: list[dict[
     board = Board(client, MIXED, prompt="Say hello.", system="Be kind.")
     streams = board.send()
     assert list(streams) == ["chat · fam-mini", "messages · thinking=64", "small"]
-    ended(board)
+    end_round(board)
     assert [reply.status for reply in board.replies.values()] == ["completed"] * 3
     assert board.replies["messages · thinking=64"].request.body()["thinking"]["budget_tokens"] == 64
     for form in ("text/html", "text/markdown", "text/plain"):
@@ -60,8 +56,8 @@ def test_the_frame_has_the_latest_round_in_the_order_of_the_panes(client: famnb.
     board = Board(client, MIXED, prompt="Say hello.")
     assert board.frame().empty
     board.send()
-    ended(board).send()
-    ended(board).pin("small")
+    end_round(board).send()
+    end_round(board).pin("small")
     frame = board.frame()
     assert list(frame["variant"]) == list(board.replies)
     assert list(frame["winner"]) == [False, False, True]
@@ -76,7 +72,7 @@ def test_a_pane_that_fails_leaves_the_others(server: famnb.service.Server, clien
         client, [*MIXED, {"endpoint": "responses", "previous_response_id": endless, "label": "lost"}], prompt="Hi"
     )
     board.send()
-    ended(board)
+    end_round(board)
     assert [reply.status for reply in board.replies.values()] == ["completed"] * 3 + ["failed"]
     assert "previous_response_not_found" in outputs[-1]["text/plain"] or "BadRequestError" in outputs[-1]["text/plain"]
     assert list(board.frame()["status"]) == ["completed"] * 3 + ["failed"]
@@ -144,8 +140,8 @@ def test_a_second_send_while_streaming_sends_nothing(scripted):
             return made[-1]
 
     board = Board(Slow(), {"a": {}, "b": {}}, prompt="Hi")
-    heard(board, kind="send", prompt="Hi")
-    heard(board, kind="send", prompt="Hi")
+    receive(board, kind="send", prompt="Hi")
+    receive(board, kind="send", prompt="Hi")
     assert len(made) == 2
     board.stop("b")
     assert [stream.stopped for stream in made] == [False, True]
@@ -155,27 +151,27 @@ def test_a_second_send_while_streaming_sends_nothing(scripted):
         board.stop("c")
     for stream in made:
         stream.ends(status="cancelled")
-    ended(board)
+    end_round(board)
 
 
 def test_the_winner_is_marked_and_its_words_are_the_measure(client: famnb.Client, outputs: list[dict[str, str]]):
     """Pinning again takes the mark away; the next round begins without one, the last keeps its own."""
     board = Board(client, {"small": {"model": "fam-2-5-mini"}, "large": {"model": "fam-2-5-pro"}}, prompt="Say hello.")
     board.send()
-    ended(board)
-    heard(board, kind="differences")
+    end_round(board)
+    receive(board, kind="differences")
     assert "<ins" in outputs[-1]["text/html"]
     assert "[-`fam-2-5-mini`-] [+`fam-2-5-pro`+]" in outputs[-1]["text/plain"]
-    heard(board, kind="pin", label="large")
+    receive(board, kind="pin", label="large")
     assert board.winner == "large"
     assert "[-`fam-2-5-pro`-] [+`fam-2-5-mini`+]" in outputs[-1]["text/plain"]
     assert all("★ winner" in text for text in outputs[-1].values())
-    heard(board, kind="pin", label="large")
+    receive(board, kind="pin", label="large")
     assert board.winner is None
     assert not any("★ winner" in text for text in outputs[-1].values())
     board.pin("small")
     board.send()
-    ended(board)
+    end_round(board)
     assert board.winner is None
     assert "winner small" in outputs[-1]["text/html"]
 
@@ -185,7 +181,7 @@ def test_what_a_callback_raises_is_shown_under_the_board(client: famnb.Client):
     board = Board(client, MIXED)
     with pytest.raises(famnb.InvalidRequest, match="write a prompt"):
         board.send()
-    heard(board, kind="send", prompt=" ")
+    receive(board, kind="send", prompt=" ")
     assert "write a prompt" in board._trouble.value
     assert board.replies == {}
 
@@ -194,7 +190,7 @@ def test_what_an_endpoint_cannot_carry_is_said_in_its_pane(client: famnb.Client,
     """A setting that one of the endpoints has not is left out there, in words."""
     board = Board(client, [{"endpoint": name, "thinking": 64} for name in ("messages", "responses")], prompt="Hi")
     board.send()
-    ended(board)
+    end_round(board)
     assert outputs[-1]["text/plain"].count("carried as the nearest reasoning effort") == 1
 
 
@@ -212,7 +208,7 @@ def test_a_file_saved_in_mid_round_says_where_the_answers_are(client: famnb.Clie
     """The prompt and where to look; rounds before stay below."""
     board = Board(client, MIXED, prompt="First?")
     board.send()
-    ended(board)
+    end_round(board)
     with famnb.serve(fault="stall=5", time_scale=0) as slow:
         board._client = famnb.Client(base_url=slow.url, api_key=slow.key, ledger=client.ledger)
         board._view.prompt = "Second?"
@@ -222,7 +218,7 @@ def test_a_file_saved_in_mid_round_says_where_the_answers_are(client: famnb.Clie
             assert "has what came of them" in form
             assert "First?" in form
         board.stop()
-        ended(board)
+        end_round(board)
     assert "has what came of them" not in outputs[-1]["text/plain"]
 
 
@@ -230,5 +226,5 @@ def test_no_model_text_is_held_in_a_trait(client: famnb.Client):
     """Widget state may be saved in the notebook; what was streamed is not in it."""
     board = Board(client, MIXED, prompt="Hi")
     board.send()
-    ended(board)
+    end_round(board)
     assert "simulated" not in str(board._view.get_state())
