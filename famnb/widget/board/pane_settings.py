@@ -1,4 +1,4 @@
-"""The settings of a board's panes: read from what users give as `variants`, checked, and made a request for a prompt."""
+"""The settings of a board's panes: read from what users give as `variants`, checked, and made requests."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class PaneSettings:
 
 
 def read_variants(variants: object) -> tuple[PaneSettings, ...]:
-    """Read a board's `variants`, as `Board` describes them; raises InvalidRequest, naming the pane, for bad settings."""
+    """Read `variants` as `Board` describes them; raises InvalidRequest, naming the pane, for bad settings."""
     match variants:
         case Mapping():
             pairs = [_read_one(item, f"variants[{label!r}]", str(label)) for label, item in variants.items()]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -106,28 +105,6 @@ def test_what_is_no_client_is_refused(client: famnb.Client):
     """At once, not when the first prompt is sent."""
     with pytest.raises(TypeError, match=r"expected a famnb.Client, such as famnb.connect\(\) gives; got None"):
         Board(None, MIXED)
-
-
-def test_whatever_has_a_label_and_fields_is_a_variant(client: famnb.Client):
-    """So are requests, which keep their settings and take the board's prompt."""
-    grid = [SimpleNamespace(label="cold", fields={"model": "fam-mini", "temperature": 0.0})]
-    board = Board(client, [*grid, famnb.compose("messages", "Own?", system="Brief.", max_tokens=9)])
-    first, second = (variant.request("Asked?") for variant in board._variants)
-    assert (first.endpoint, first.temperature, first.stream) == ("chat", 0.0, True)
-    assert second.max_tokens == 9
-    assert "Asked?" in str(second.body()["messages"])
-    assert "Brief." in str(second.body()["system"])
-    assert "Own?" in str(board._variants[1].request("").body())
-
-
-def test_variants_are_named_by_what_tells_them_apart(client: famnb.Client):
-    """Endpoint and model, and only the fields that differ; equals are numbered."""
-    mild, warm = ({"model": "fam-mini", "top_p": 0.5, "temperature": t} for t in (0.1, 0.9))
-    assert [v.label for v in Board(client, [mild, warm, warm])._variants] == [
-        "chat · fam-mini · temperature=0.1",
-        "chat · fam-mini · temperature=0.9",
-        "chat · fam-mini · temperature=0.9 (2)",
-    ]
 
 
 def test_a_second_send_while_streaming_sends_nothing(scripted):
