@@ -1,7 +1,8 @@
-"""The dashboard: what the calls so far came to, kept up to date while they run, and the latest of them to open."""
+"""The dashboard: spend, number, latency and errors of the calls so far, kept up to date, and the latest to open."""
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -14,29 +15,38 @@ import psutil
 from famnb import stats
 from famnb.endpoints import ENDPOINTS
 from famnb.errors import FamnbError
-from famnb.formatting import format_duration, format_percent, format_usd
+from famnb.formatting import format_count, format_duration, format_percent, format_usd
 from famnb.frame.calls import calls
 from famnb.frame.filters import HasLedger, ledger_of
 from famnb.record import Ledger
 from famnb.widget.form.controls import make_control
 from famnb.widget.html import sanitize
-from famnb.widget.inspector import Inspector, failed
+from famnb.widget.html.sanitize import SafeHtml
+from famnb.widget.inspector import Inspector, error_html
 from famnb.widget.live.base import SHORTCUT_CLASS, ShortcutGuard
 
 PERIOD_S = 0.5
-"""Between two looks at the ledger, and never less than LAZY times what a look takes."""
-LAZY = 20
-LATEST = 100
-"""Calls in the table."""
+"""The least time between two looks at the ledger; see also PAUSE_PER_LOOK."""
+PAUSE_PER_LOOK = 20
+"""How many times as long as a look the pause after it is, so that a large ledger takes 5 % of a core at most."""
+LIST_LENGTH = 100
+"""Calls in the list."""
 SCOPES = ("this session", "today", "all calls")
 ANY = "any"
-_NEEDED = (
+_COLUMNS = (
     *("call_id", "started_at", "endpoint", "model", "status", "error", "prompt", "simulated"),
     *("ttft_s", "ttfa_s", "e2e_s", "input_tokens", "output_tokens", "cost_usd", "cost_low_usd", "cost_high_usd"),
 )
-_TILE = "display:inline-block;vertical-align:top;min-width:10em;margin:0 1.6em 0.6em 0"
-_LARGE = "font-size:1.5em;line-height:1.3"
-_SMALL = "font-size:0.86em;opacity:0.8"
+_SMALL_STYLE = "font-size:0.86em;opacity:0.8"
+_TILE = SafeHtml(
+    '<div style="display:inline-block;vertical-align:top;min-width:10em;margin:0 1.6em 0.6em 0">'
+    f'<div style="{_SMALL_STYLE}">{{title}}</div><div style="font-size:1.5em;line-height:1.3">{{value}}</div>'
+    f'<div style="{_SMALL_STYLE}">{{note}}</div></div>'
+)
+# Named as a status without being announced: it changes twice a second.
+_TILES = SafeHtml('<div role="status" aria-live="off">{}</div>{}')
+_SIMULATED = SafeHtml(f'<p style="{_SMALL_STYLE}">Some of these calls were simulated: nothing was billed for them.</p>')
+_PARAGRAPH = SafeHtml("<p>{}</p>")
 
 
 class Dashboard(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
@@ -47,10 +57,11 @@ class Dashboard(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
 
     def __init__(self, client: Ledger | HasLedger | str | None = None) -> None:
         """Watch a client's ledger, a ledger or its path, or the default one."""
-        # First of all, since `close` is called for what was refused, too.
-        self._ended = threading.Event()
+        # Before anything can fail: ipywidgets calls `close` also for what was never made whole.
+        self._closed = threading.Event()
         self._ledger = ledger_of(client)
-        self._session = datetime.fromtimestamp(psutil.Process().create_time(), UTC)
+        self._session_start = datetime.fromtimestamp(psutil.Process().create_time(), UTC)
+        # Callbacks come on the main thread or on a subshell's, looks on the watching one.
         self._guard = threading.RLock()
         choose = {"layout": widgets.Layout(width="auto")}
         self._scope = make_control(widgets.Dropdown, title="Calls of", help="Since when", options=SCOPES, **choose)
@@ -58,7 +69,7 @@ class Dashboard(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
         self._endpoint = make_control(
             widgets.Dropdown, title="Endpoint", help="Of one endpoint", options=(ANY, *ENDPOINTS), **choose
         )
-        self._figures, self._trouble, self._unopened = widgets.HTML(), widgets.HTML(), widgets.HTML()
+        self._figures, self._trouble, self._open_trouble = widgets.HTML(), widgets.HTML(), widgets.HTML()
         self._calls = make_control(
             widgets.Select,
             title="Latest calls",
@@ -67,8 +78,8 @@ class Dashboard(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
             rows=8,
             layout=widgets.Layout(width="auto", max_width="900px"),
         )
-        self._renewing = False
-        """Whether the table changes by itself, so that nothing was chosen."""
+        self._is_updating = False
+        """Whether the list is being replaced, so that a change of it is no choice of the user's."""
         self._opened = widgets.VBox()
         self._inspector: Inspector | None = None
         self._filters = (self._scope, self._model, self._endpoint)
@@ -76,7 +87,7 @@ class Dashboard(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
             control.observe(lambda _: self.refresh(), "value")
         self._calls.observe(lambda change: self._open(change["new"]), "value")
         filters = widgets.HBox([*self._filters, ShortcutGuard()])
-        super().__init__([filters, self._figures, self._calls, self._trouble, self._unopened, self._opened])
+        super().__init__([filters, self._figures, self._calls, self._trouble, self._open_trouble, self._opened])
         self.add_class(SHORTCUT_CLASS)
         self.refresh()
         threading.Thread(target=self._watch, name="famnb-dashboard", daemon=True).start()
@@ -85,30 +96,30 @@ class Dashboard(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
         """Look at the ledger now."""
         with self._guard:
             try:
-                frame = calls(self._ledger, since=self._since(), columns=_NEEDED)
+                frame = calls(self._ledger, since=self._since(), columns=_COLUMNS)
                 self._show(frame)
-                self._follow()
+                self._follow_call()
                 self._trouble.value = ""
             except Exception as error:
-                # On the watching thread there is nobody else to tell; the next look may succeed.
-                self._trouble.value = failed(error)
+                # On the watching thread nobody else hears of it, and the next look may succeed.
+                self._trouble.value = error_html(error)
 
     def close(self) -> None:
         """Stop looking, and take the widget away."""
-        self._ended.set()
+        self._closed.set()
         super().close()
 
     def _watch(self) -> None:
         pause = PERIOD_S
-        while not self._ended.wait(pause) and self.comm is not None:
+        while not self._closed.wait(pause) and self.comm is not None:
             began = time.monotonic()
             self.refresh()
-            pause = max(PERIOD_S, LAZY * (time.monotonic() - began))
+            pause = max(PERIOD_S, PAUSE_PER_LOOK * (time.monotonic() - began))
 
     def _since(self) -> datetime | None:
         match self._scope.value:
             case "this session":
-                return self._session
+                return self._session_start
             case "today":
                 return datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
             case _:
@@ -124,51 +135,52 @@ class Dashboard(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
         for control, column in ((self._model, "model"), (self._endpoint, "endpoint")):
             if control.value != ANY:
                 chosen = chosen[chosen[column] == control.value]
-        self._figures.value = figures(chosen) if len(chosen) else self._nothing(len(frame))
+        self._figures.value = figures_html(chosen) if len(chosen) else self._explain_nothing(len(frame))
         self._calls.layout.display = None if len(chosen) else "none"
-        latest = chosen.tail(LATEST).iloc[::-1]
-        running = latest["status"] == "running"
-        ordered = pd.concat([latest[running], latest[~running]])
-        options = tuple((line(row), row["call_id"]) for _, row in ordered.iterrows())
+        latest = chosen.tail(LIST_LENGTH).iloc[::-1]
+        is_running = latest["status"] == "running"
+        rows = pd.concat([latest[is_running], latest[~is_running]])
+        options = tuple((call_line(row), row["call_id"]) for _, row in rows.iterrows())
+        # Only what changed is sent: a list that is replaced loses its place on the page.
         if tuple(self._calls.options) != options:
-            self._renew(options)
+            self._replace_options(options)
 
-    def _nothing(self, others: int) -> str:
-        """Why there is nothing to show, when `others` calls are left out by model or endpoint, as HTML."""
-        if others:
-            of = f"None of the {others:,} calls is" if others > 1 else "The one call is not"
-            return f"<p>{of} of this model and endpoint. Choose “{ANY}” to see all.</p>"
-        earlier = "" if self._scope.value == SCOPES[-1] else f" Earlier ones are under “{SCOPES[-1]}”."
-        return f"<p>No calls yet. They appear here as soon as they start.{earlier}</p>"
+    def _explain_nothing(self, other_calls: int) -> SafeHtml:
+        """Why there is nothing to show, when model and endpoint leave out `other_calls` calls."""
+        if other_calls:
+            subject = f"None of the {format_count(other_calls)} calls is" if other_calls > 1 else "The one call is not"
+            return _PARAGRAPH.format(f"{subject} of this model and endpoint. Choose “{ANY}” to see all.")
+        hint = "" if self._scope.value == SCOPES[-1] else f" Earlier ones are under “{SCOPES[-1]}”."
+        return _PARAGRAPH.format(f"No calls yet. They appear here as soon as they start.{hint}")
 
-    def _renew(self, options: tuple[tuple[str, str], ...]) -> None:
-        """Give the table other rows; the call that is open stays chosen, and none is opened by that."""
+    def _replace_options(self, options: tuple[tuple[str, str], ...]) -> None:
+        """Replace the list of calls; the call that is open stays chosen, and none is opened by that."""
         chosen = self._calls.value
-        self._renewing = True
+        self._is_updating = True
         try:
             self._calls.options = options
             self._calls.value = chosen if chosen in {call_id for _, call_id in options} else None
         finally:
-            self._renewing = False
+            self._is_updating = False
 
     def _open(self, call_id: str | None) -> None:
-        """Lay a call open below the table."""
-        if call_id is None or self._renewing:
+        """Show a call in the inspector below the list."""
+        if call_id is None or self._is_updating:
             return
         with self._guard:
             try:
                 call = self._ledger.call(call_id)
-                self._unopened.value = ""
+                self._open_trouble.value = ""
                 if self._inspector is None:
                     self._inspector = Inspector(call)
                     self._opened.children = (self._inspector,)
                 elif self._inspector.call.call_id != call_id:
                     self._inspector.show(call)
             except (FamnbError, KeyError) as error:
-                self._unopened.value = failed(error)
+                self._open_trouble.value = error_html(error)
 
-    def _follow(self) -> None:
-        """Lay the open call open again once it has ended: until then it shows how far it had come."""
+    def _follow_call(self) -> None:
+        """Show the open call again once it has ended: until then the inspector has it as it was when it was opened."""
         if self._inspector is not None and self._inspector.call.status == "running":
             call = self._ledger.call(self._inspector.call.call_id)
             if call.status != "running":
@@ -178,68 +190,70 @@ class Dashboard(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
         return f"<Dashboard {self._ledger!r}>"
 
 
-def figures(frame: pd.DataFrame) -> str:
-    """What these calls, one at least, came to, as HTML: spend, calls, latencies and tokens."""
-    tiles = [_spend(frame), _count(frame)]
-    tiles += [_latency(frame, name, words) for name, words in (("ttft_s", "first token"), ("e2e_s", "whole reply"))]
-    tiles.append(_tokens(frame))
-    note = ""
-    if frame["simulated"].fillna(False).any():
-        note = f'<p style="{_SMALL}">Some of these calls were simulated: nothing was billed for them.</p>'
-    return f'<div role="status" aria-live="off">{"".join(tiles)}</div>{note}'
+def figures_html(frame: pd.DataFrame) -> SafeHtml:
+    """Spend, number, latencies and tokens of calls, of which there is at least one, as HTML."""
+    tiles = [
+        _spend_tile(frame),
+        _count_tile(frame),
+        _latency_tile(frame, "ttft_s", "time to first token"),
+        _latency_tile(frame, "e2e_s", "time to whole reply"),
+        _tokens_tile(frame),
+    ]
+    note = _SIMULATED if frame["simulated"].fillna(False).any() else SafeHtml()
+    return _TILES.format(SafeHtml().join(tiles), note)
 
 
-def line(row: Any) -> str:
-    """A call as one line of the table."""
-    when = row["started_at"].tz_convert(None) + _local(row["started_at"])
-    taken = "" if pd.isna(row["e2e_s"]) else format_duration(row["e2e_s"], brief=True)
+def call_line(row: Any) -> str:
+    """A call as one line of the list."""
+    started_at = row["started_at"].tz_convert(None) + _utc_offset(row["started_at"])
+    took = "" if pd.isna(row["e2e_s"]) else format_duration(row["e2e_s"], brief=True)
     cost = "" if pd.isna(row["cost_usd"]) else format_usd(row["cost_usd"])
-    said = "" if pd.isna(row["prompt"]) else " ".join(sanitize.visible(row["prompt"]).split())
+    prompt = "" if pd.isna(row["prompt"]) else " ".join(sanitize.visible(row["prompt"]).split())
     error = "" if pd.isna(row["error"]) else f"{row['error']}: "
-    facts = f"{row['endpoint']:<9} {row['model']:<12} {row['status']:<11} {taken:>7} {cost:>9}"
-    return f"{when:%H:%M:%S}  {facts}  {error}{said:.60}"
+    facts = f"{row['endpoint']:<9} {row['model']:<12} {row['status']:<11} {took:>7} {cost:>9}"
+    return f"{started_at:%H:%M:%S}  {facts}  {error}{prompt:.60}"
 
 
-def _local(moment: pd.Timestamp) -> timedelta:
+def _utc_offset(moment: pd.Timestamp) -> timedelta:
+    """The offset of this machine's time zone at a moment."""
     return moment.to_pydatetime().astimezone().utcoffset() or timedelta()
 
 
-def _tile(title: str, large: str, small: str) -> str:
-    return (
-        f'<div style="{_TILE}"><div style="{_SMALL}">{title}</div><div style="{_LARGE}">{sanitize.escape(large)}</div>'
-        f'<div style="{_SMALL}">{sanitize.escape(small)}</div></div>'
-    )
+def _tile(title: str, value: str, note: str) -> SafeHtml:
+    return _TILE.format(title=title, value=value, note=note)
 
 
-def _spend(frame: pd.DataFrame) -> str:
+def _spend_tile(frame: pd.DataFrame) -> SafeHtml:
     unpriced = int(frame["cost_usd"].isna().sum())
     if unpriced == len(frame):
         return _tile("spend", "not known", "no call has a known price")
-    low, best, high = (float(frame[f"cost_{end}usd"].sum()) for end in ("low_", "", "high_"))
-    between = "exact" if low == high else f"{format_usd(low)} to {format_usd(high)}"
-    return _tile("spend", format_usd(best), between + (f"; {unpriced:,} calls without a price" if unpriced else ""))
+    low, best, high = (float(frame[column].sum()) for column in ("cost_low_usd", "cost_usd", "cost_high_usd"))
+    interval = "exact" if low == high else f"{format_usd(low)} to {format_usd(high)}"
+    return _tile("spend", format_usd(best), interval + (f"; {unpriced:,} calls without a price" if unpriced else ""))
 
 
-def _count(frame: pd.DataFrame) -> str:
+def _count_tile(frame: pd.DataFrame) -> SafeHtml:
     counts = frame["status"].value_counts()
-    parts = [f"{count:,} {status}" for status, count in counts.items() if count and status != "completed"]
-    over = int(len(frame) - counts.get("running", 0))
-    share = stats.proportion(int(counts.get("failed", 0)), over)
-    rate = f"{format_percent(share.value, decimals=1)} failed" if over else ""
-    return _tile("calls", f"{len(frame):,}", ", ".join([*parts, *([rate] if share.value else [])]) or "all completed")
+    notes = [f"{count:,} {status}" for status, count in counts.items() if count and status != "completed"]
+    ended = int(len(frame) - counts.get("running", 0))
+    failed = stats.proportion(int(counts.get("failed", 0)), ended)
+    if ended and failed.value:
+        notes.append(f"{format_percent(failed.value, decimals=1)} failed")
+    return _tile("calls", f"{len(frame):,}", ", ".join(notes) or "all completed")
 
 
-def _latency(frame: pd.DataFrame, name: str, words: str) -> str:
-    found = frame.loc[frame["status"].isin(["completed", "incomplete"]), name].dropna()
-    middle, high = stats.median(found), stats.percentile(found, 0.95)
-    if not middle.n:
-        return _tile(f"time to {words}", "–", "no completed call yet")
-    tail = f", 95% within {format_duration(high.value)}" if high.value == high.value else ""
-    return _tile(f"time to {words}", format_duration(middle.value), f"median of {middle.n:,}{tail}")
+def _latency_tile(frame: pd.DataFrame, column: str, title: str) -> SafeHtml:
+    # A call that failed early has a short time, which says nothing about how long an answer takes.
+    seconds = frame.loc[frame["status"].isin(["completed", "incomplete"]), column].dropna()
+    median, p95 = stats.median(seconds), stats.percentile(seconds, 0.95)
+    if not median.n:
+        return _tile(title, "–", "no completed call yet")
+    tail = "" if math.isnan(p95.value) else f", 95% within {format_duration(p95.value)}"
+    return _tile(title, format_duration(median.value), f"median of {median.n:,}{tail}")
 
 
-def _tokens(frame: pd.DataFrame) -> str:
-    total = frame["output_tokens"].sum(min_count=1)
-    asked = frame["input_tokens"].sum(min_count=1)
-    known = "not known" if pd.isna(total) else f"{int(total):,} out"
-    return _tile("tokens", known, "" if pd.isna(asked) else f"{int(asked):,} in")
+def _tokens_tile(frame: pd.DataFrame) -> SafeHtml:
+    output_tokens = frame["output_tokens"].sum(min_count=1)
+    input_tokens = frame["input_tokens"].sum(min_count=1)
+    value = "not known" if pd.isna(output_tokens) else f"{int(output_tokens):,} out"
+    return _tile("tokens", value, "" if pd.isna(input_tokens) else f"{int(input_tokens):,} in")

@@ -1,18 +1,19 @@
-"""The dashboard and the inspector: what they show is what the ledger has, and model text stays text."""
+"""The dashboard: what it shows is what the ledger has, and model text stays text."""
 
 from __future__ import annotations
 
 import gc
+import html
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
 
 import famnb
 from famnb.service import Server
-from famnb.widget.dashboard import ANY, Dashboard, figures
-from famnb.widget.inspector import PAGE, Inspector
+from famnb.widget.dashboard import ANY, Dashboard, figures_html
+from famnb.widget.inspector import Inspector
+from tests.support.waiting import wait_until
 
 HOSTILE = "<img src=x onerror=alert(1)> <script>alert(2)</script>"
 
@@ -27,7 +28,7 @@ def client(server: Server) -> Iterator[famnb.Client]:
 def dashboard(client: famnb.Client) -> Iterator[Dashboard]:
     """A dashboard that looks when it is told to."""
     made = Dashboard(client)
-    made._ended.set()
+    made._closed.set()
     yield made
     made.close()
 
@@ -99,8 +100,7 @@ def test_a_call_that_was_opened_while_it_ran_is_whole_when_it_has_ended(
         famnb.Client(base_url=slow.url, api_key=slow.key, ledger=client.ledger) as waiting,
     ):
         stream = waiting.start(famnb.compose("messages", "Why?", stream=True))
-        while not stream.reply.text:
-            time.sleep(0.01)
+        wait_until(lambda: stream.reply.text)
         dashboard.refresh()
         ((_, dashboard._calls.value),) = dashboard._calls.options
         (inspector,) = dashboard._opened.children
@@ -129,9 +129,9 @@ def test_a_call_that_cannot_be_opened_stays_said(dashboard: Dashboard, client: f
     dashboard.refresh()
     dashboard._open("call_none")
     dashboard.refresh()
-    assert "no call 'call_none'" in dashboard._unopened.value.replace("&#x27;", "'")
+    assert "no call 'call_none'" in html.unescape(str(dashboard._open_trouble.value))
     dashboard._open(reply.call_id)
-    assert dashboard._unopened.value == ""
+    assert dashboard._open_trouble.value == ""
 
 
 def test_a_ledger_that_cannot_be_read_is_said_and_the_next_look_may_work(
@@ -162,66 +162,16 @@ def test_percentiles_need_enough_calls() -> None:
     """Three calls carry a median and no 95th percentile."""
     frame = famnb.calls().iloc[:0].reindex(range(3))
     frame["status"], frame["ttft_s"], frame["simulated"] = "completed", [0.1, 0.2, 0.3], False
-    shown = figures(frame)
+    shown = figures_html(frame)
     assert "median of 3" in shown
     assert "95%" not in shown
-
-
-def test_an_inspector_lays_everything_open(client: famnb.Client) -> None:
-    """Request without the key, status and headers, every event with its time."""
-    reply = client.ask("Why is the sky blue?", model="fam-2-5-pro", endpoint="messages", thinking=64, max_tokens=300)
-    shown = Inspector(reply, client.ledger)
-    pages = {name: f"{shown._heads[name].value}\n{raw.text}" for name, raw in shown._raw.items()}
-    assert "Why is the sky blue?" in shown._transcript.value
-    assert "/v1/messages" in pages["Request"]
-    assert "Bearer ••••••" in pages["Request"]
-    assert client._engine._credential.authorization().split()[-1] not in "".join(pages.values())
-    assert "Status 200" in pages["Response"]
-    assert "x-famnb-engine" in pages["Response"]
-    assert f"Events 1 to {min(PAGE, len(reply.raw))} of {len(reply.raw)}" in shown._events.value
-    shown._filter.value = "message_start"
-    assert "1 of" in shown._events.value
-    assert shown._copied.text.count("\n") == 1
-    assert "message_start" in shown._copied.text
-    shown._tabs.selected_index = 3
-    assert 'src="data:image/png;base64,' in shown._timeline.children[0].value
-
-
-def test_a_refusal_of_a_stream_is_a_response_with_a_body(client: famnb.Client) -> None:
-    """What came was no event stream: the service's words are in the response, and there are no events."""
-    with pytest.raises(famnb.BadRequestError) as caught:
-        client.ask("Why?", endpoint="responses", previous_response_id="resp_of_nobody")
-    shown = Inspector(caught.value.reply, client.ledger)
-    assert '"code": "previous_response_not_found"' in shown._raw["Response"].text
-    assert "Status 400" in shown._heads["Response"].value
-    assert "No events" in shown._events.value
-
-
-def test_long_streams_are_paged(client: famnb.Client) -> None:
-    """Later shows the next events, Earlier the first again; the buttons end where the events do."""
-    reply = client.ask("Tell me everything.", model="fam-2-5-pro", endpoint="messages", max_tokens=2000)
-    shown = Inspector(reply, client.ledger)
-    assert len(reply.raw) > PAGE
-    assert shown._earlier.disabled
-    shown._later.click()
-    assert f"Events {PAGE + 1} to" in shown._events.value
-    shown._earlier.click()
-    assert "Events 1 to" in shown._events.value
-
-
-def test_what_was_never_recorded_cannot_be_opened(client: famnb.Client) -> None:
-    """With the reason; an unknown id is a KeyError."""
-    with pytest.raises(ValueError, match="was not recorded"):
-        Inspector(famnb.Reply())
-    with pytest.raises(KeyError):
-        Inspector("call_none", client.ledger)
 
 
 def test_hostile_text_is_text_everywhere(dashboard: Dashboard, client: famnb.Client) -> None:
     """A prompt and the answer that quotes it: no element of theirs is in any HTML."""
     reply = client.ask(HOSTILE, model="fam-2-5-pro", endpoint="messages", stream=False)
     dashboard.refresh()
-    shown = Inspector(reply, client.ledger)
-    heads = [head.value for head in shown._heads.values()]
-    pages = [shown._transcript.value, *heads, shown._events.value, dashboard._figures.value]
+    inspector = Inspector(reply, client.ledger)
+    heads = [head.value for head in inspector._descriptions.values()]
+    pages = [inspector._transcript.value, *heads, inspector._table.value, dashboard._figures.value]
     assert not any("<img" in page or "<script" in page for page in pages)
