@@ -1,8 +1,4 @@
-"""The report of an experiment: what was asked and how, what came of it, and what it cost, as sections of one page.
-
-MERGED: The sections of a report that say how an experiment was set up: plan, settings, prices and what it was made
-with.
-"""
+"""The report of an experiment: what was asked and how, what came of it, and what it cost, as one HTML page."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ import contextlib
 import json
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
@@ -40,78 +36,43 @@ from famnb.formatting import (
     format_usd,
 )
 from famnb.record import price_book, prices
-from famnb.widget.experiment.report_page import Section, facts, page, picture, table, write
+from famnb.widget.experiment.report_page import (
+    ReportSection,
+    facts_html,
+    figure_html,
+    page_html,
+    table_html,
+    write_file,
+)
 from famnb.widget.html import sanitize, transcript
+from famnb.widget.html.sanitize import SafeHtml
 
-PROMPTS = 200
+MAX_PROMPTS = 200
 """Prompts that are listed; of more it is said how many."""
+MAX_SAMPLES = 3
+"""Prompts whose answers are shown."""
+MAX_FAILURES = 50
+"""Failed calls that are listed; of more it is said how many."""
 _LIBRARIES = ("famnb", "pandas", "scipy", "matplotlib", "httpx")
 
-
-def setup(experiment: BaseExperiment) -> str:
-    """What was planned: counts, variants, shared fields and prompts."""
-    warmup = f", after {format_count(experiment.warmup, 'warm-up call')} of each variant" if experiment.warmup else ""
-    plan = (
-        f"{format_count(len(experiment.prompts), 'prompt')} × {format_count(len(experiment.variants), 'variant')} × "
-        f"{format_count(experiment.repeats, 'repeat')}{warmup}: {format_count(len(experiment.cells), 'call')}. "
-        f"Variants alternate within each prompt, in an order that seed {experiment.seed} decides."
-    )
-    places = {cell.variant.label: cell.request for cell in experiment.cells}
-    variants = [
-        [variant.label, places[variant.label].endpoint, model_of(places[variant.label]), _fields(_own(variant))]
-        for variant in experiment.variants
-    ]
-    head = ("variant", "endpoint", "model", "own fields")
-    shared = (
-        f"<h3>Fields of every request</h3>{sanitize.code_block(_fields(experiment.fields))}"
-        if experiment.fields
-        else ""
-    )
-    prompts = [[prompt.id, prompt.text] for prompt in experiment.prompts[:PROMPTS]]
-    more = len(experiment.prompts) - PROMPTS
-    rest = f'<p class="soft">{more:,} more are not listed.</p>' if more > 0 else ""
-    listed = f"<details><summary>Prompts</summary>{table(('id', 'prompt'), prompts, left=2)}{rest}</details>"
-    return f"<p>{sanitize.escape(plan)}</p>{table(head, variants, left=4)}{shared}{listed}"
-
-
-def prices_used(experiment: BaseExperiment) -> str:
-    """The prices of the models in the plan, with their sources."""
-    models = list(dict.fromkeys(model_of(cell.request) for cell in experiment.cells))
-    entries = [entry for entry in prices if entry.model in models]
-    lost = [model for model in models if all(entry.model != model for entry in entries)]
-    unknown = f"No price is known for {', '.join(lost)}; their costs are missing." if lost else ""
-    told = f'<p class="soft">{sanitize.escape(unknown)}</p>' if lost else ""
-    return f"<div class=wide>{price_book.markup(entries) if entries else ''}</div>{told}"
-
-
-def environment(frame: pd.DataFrame) -> str:
-    """Versions, and which services answered."""
-    hosts = {urlsplit(url).netloc.rpartition("@")[2] for url in frame["url"].dropna()}
-    engines = sorted(str(engine) for engine in frame["service"].dropna().unique())
-    known = [("Python", platform.python_version()), *((name, version(name)) for name in _LIBRARIES)]
-    known.append(("system", f"{platform.system()} {platform.machine()}"))
-    known.append(("service", ", ".join(sorted(hosts)) or "none called yet"))
-    known += [("engine, by its own word", ", ".join(engines))] if engines else []
-    return f'<div class="small">{facts(known)}</div>'
-
-
-def _own(variant: Variant) -> Mapping[str, Any]:
-    """A variant's own fields, without what stands in columns of its own."""
-    return {name: value for name, value in variant.fields.items() if name not in TARGET_FIELDS}
-
-
-def _fields(fields: Mapping[str, Any]) -> str:
-    return (
-        json.dumps(dict(fields), ensure_ascii=False, default=repr, indent=2 if len(fields) > 2 else None)
-        if fields
-        else "–"
-    )
-
-
-SAMPLES = 3
-"""Prompts whose answers are shown."""
-FAILURES = 50
-"""Failed calls that are listed; of more it is said how many."""
+_PARAGRAPH = SafeHtml("<p>{}</p>")
+_SOFT = SafeHtml('<p class="soft">{}</p>')
+_ITEM = SafeHtml("<li>{}</li>")
+_LIST = SafeHtml("<ul>{}</ul>")
+_FINDINGS = SafeHtml("<ul class=lines>{}</ul>")
+_NOTHING = SafeHtml("<p class=soft>There is nothing to compare.</p>")
+_NOTES = SafeHtml("<ul class=notes>{}</ul>")
+_HEADING = SafeHtml("<h3>{}</h3>{}")
+_WIDE = SafeHtml("<div class=wide>{}</div>")
+_SMALL = SafeHtml('<div class="small">{}</div>')
+_HEAD = SafeHtml("<p>Experiment report · {written_at}</p><h1>{name}</h1>{facts}{banner}")
+_SIMULATED = SafeHtml(
+    '<p class="banner"><strong>Simulated.</strong> These calls were answered by a simulated engine: texts and '
+    "timings are made up, nothing was billed, and no model can be judged by them.</p>"
+)
+_PROMPTS = SafeHtml("<details><summary>Prompts</summary>{}{}</details>")
+_SAMPLE = SafeHtml('<details{open}><summary>{title}</summary><div class="answers">{answers}</div></details>')
+_ANSWER = SafeHtml('<div class="answer"><h4>{}</h4>{}</div>')
 
 
 def save(experiment: BaseExperiment, path: str | os.PathLike[str]) -> Path:
@@ -119,191 +80,258 @@ def save(experiment: BaseExperiment, path: str | os.PathLike[str]) -> Path:
     target = Path(path).expanduser()
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder: give the path of a file, such as {target / 'report.html'}")
-    write(target, composed(experiment))
+    write_file(target, report_html(experiment))
     return target
 
 
-def composed(experiment: BaseExperiment) -> str:
+def report_html(experiment: BaseExperiment) -> SafeHtml:
     """An experiment's report as one HTML document."""
     frame = experiment.frame()
-    found = experiment.summary()
+    summary = experiment.summary()
     rows = frame[~frame["warmup"].fillna(False).astype(bool)]
     answered = rows[rows["status"].isin(ANSWERED)]
     sections = [
-        Section("What it shows", _findings(found)),
-        Section("Figures of each variant", _figures(found)),
-        Section("Pictures", "".join(_pictures(answered))),
-        Section("Plan and settings", setup(experiment)),
-        Section("Forecast and outcome", _outcome(experiment, frame)),
-        Section("Answers", "".join(_answers(experiment, answered))),
-        Section("Failures", _failures(rows)),
-        Section("Prices", prices_used(experiment)),
-        Section("How to read it", _methods(found)),
-        Section("Made with", environment(frame)),
+        ReportSection("What it shows", _findings(summary)),
+        ReportSection("Figures of each variant", _variant_figures(summary)),
+        ReportSection("Pictures", SafeHtml().join(_pictures(answered))),
+        ReportSection("Plan and settings", _setup(experiment)),
+        ReportSection("Forecast and outcome", _forecast_and_outcome(experiment, frame)),
+        ReportSection("Answers", SafeHtml().join(_sample_answers(experiment, answered))),
+        ReportSection("Failures", _failures(rows)),
+        ReportSection("Prices", _prices(experiment)),
+        ReportSection("How to read it", _methods(summary)),
+        ReportSection("Made with", _environment(frame)),
     ]
-    written = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
-    return page(
+    written_at = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+    return page_html(
         experiment.name,
-        _head(experiment, frame, answered, written),
+        _head(experiment, frame, answered, written_at),
         [section for section in sections if section.html],
-        f"Written by famnb on {written}. This file is complete in itself: it loads nothing and runs nothing.",
+        f"Written by famnb on {written_at}. This file is complete in itself: it loads nothing and runs nothing.",
     )
 
 
-def _head(experiment: BaseExperiment, frame: pd.DataFrame, answered: pd.DataFrame, written: str) -> str:
-    """Title, the figures one asks for first, and whether any of it is real."""
-    failed = int(failures(frame).sum())
+# What it shows
+
+
+def _head(experiment: BaseExperiment, frame: pd.DataFrame, answered: pd.DataFrame, written_at: str) -> SafeHtml:
+    """The title, the figures that readers ask for first, and whether the answers are simulated."""
     spent = frame["cost_usd"].sum(min_count=1)
-    days = sorted({f"{day:%Y-%m-%d}" for day in frame["started_at"].dropna()})
-    known = [
+    days = sorted({f"{started_at:%Y-%m-%d}" for started_at in frame["started_at"].dropna()})
+    facts = [
         ("calls answered", f"{int(frame['status'].isin(ANSWERED).sum()):,} of {len(frame):,}"),
-        ("failed", f"{failed:,}"),
-        ("prompts", f"{len(experiment.prompts):,}"),
-        ("variants", f"{len(experiment.variants):,}"),
+        ("failed", format_count(int(failures(frame).sum()))),
+        ("prompts", format_count(len(experiment.prompts))),
+        ("variants", format_count(len(experiment.variants))),
         ("spent", "not known" if pd.isna(spent) else format_usd(float(spent))),
         ("made on", " – ".join(dict.fromkeys((days[0], days[-1]))) if days else "not yet"),
     ]
-    made_up = bool(answered["simulated"].fillna(False).any())
-    banner = (
-        '<p class="banner"><strong>Simulated.</strong> These calls were answered by a simulated engine: texts and '
-        "timings are made up, nothing was billed, and no model can be judged by them.</p>"
-    )
-    return (
-        f"<p>Experiment report · {sanitize.escape(written)}</p><h1>{sanitize.escape(experiment.name)}</h1>"
-        f"{facts(known)}{banner if made_up else ''}"
+    is_simulated = bool(answered["simulated"].fillna(False).any())
+    return _HEAD.format(
+        written_at=written_at, name=experiment.name, facts=facts_html(facts), banner=_SIMULATED if is_simulated else ""
     )
 
 
-def _findings(found: Summary) -> str:
-    lines = "".join(f"<li>{sanitize.escape(line)}</li>" for line in found.findings)
-    said = f"<ul class=lines>{lines}</ul>" if lines else "<p class=soft>There is nothing to compare.</p>"
-    notes = "".join(f"<li>{sanitize.escape(note)}</li>" for note in found.notes)
-    return f"{said}<ul class=notes>{notes}</ul>"
+def _findings(summary: Summary) -> SafeHtml:
+    findings = _FINDINGS.format(_items(summary.findings)) if summary.findings else _NOTHING
+    return findings + _NOTES.format(_items(summary.notes))
 
 
-def _figures(found: Summary) -> str:
-    head, rows = found.formatted_table()
-    note = f'<p class="soft">Times are medians, the rest means, each with its {format_level(found.level)} interval.</p>'
-    return f"{table(head, rows)}{note}{_pairs(found)}"
+def _variant_figures(summary: Summary) -> SafeHtml:
+    head, rows = summary.formatted_table()
+    note = f"Times are medians, the rest means, each with its {format_level(summary.level)} interval."
+    return table_html(head, rows) + _SOFT.format(note) + _pairs(summary)
 
 
-def _pairs(found: Summary) -> str:
-    """All paired comparisons."""
-    if found.pairs.empty:
-        return ""
+def _pairs(summary: Summary) -> SafeHtml:
+    """All comparisons of two variants."""
+    if summary.pairs.empty:
+        return SafeHtml()
     rows: list[list[str]] = []
-    last = ("", "")
-    for row in found.pairs.to_dict("records"):
-        written = metric_formatter(row["metric"])
-        known = pd.notna(row["low"])
+    previous = ("", "")
+    for row in summary.pairs.to_dict("records"):
+        format_value = metric_formatter(row["metric"])
+        pair = (row["first"], row["second"])
         rows.append(
             [
-                "" if last == (row["first"], row["second"]) else f"{row['second']} − {row['first']}",
+                # Each pair is named once, above the rows of its metrics.
+                "" if pair == previous else f"{row['second']} − {row['first']}",
                 metric_name(row["metric"]),
                 f"{row['n']:,}",
-                written(row["difference"]) if pd.notna(row["difference"]) else "–",
-                format_range(row["low"], row["high"], written) if known else "–",
+                format_value(row["difference"]) if pd.notna(row["difference"]) else "–",
+                format_range(row["low"], row["high"], format_value) if pd.notna(row["low"]) else "–",
                 format_number(row["ratio"]) if pd.notna(row["ratio"]) else "–",
                 f"{row['p_adjusted']:.2g}" if pd.notna(row["p_adjusted"]) else "–",
                 "yes" if row["clear"] else "no",
             ]
         )
-        last = row["first"], row["second"]
-    head = ("difference", "of", "pairs", "mean", f"{format_level(found.level)} interval", "ratio", "p (Holm)", "clear")
-    return f"<h3>Compared over the same prompts</h3>{table(head, rows, left=2)}"
+        previous = pair
+    interval = f"{format_level(summary.level)} interval"
+    head = ("difference", "of", "pairs", "mean", interval, "ratio", "p (Holm)", "clear")
+    return _HEADING.format("Compared over the same prompts", table_html(head, rows, left=2))
 
 
-def _pictures(answered: pd.DataFrame) -> Iterator[str]:
+def _pictures(answered: pd.DataFrame) -> Iterator[SafeHtml]:
     """The figures that have something to show."""
     if answered.empty:
         return
     frame = answered.assign(prompt=answered["prompt_id"])
     scores = [name for name in frame.columns if str(name).startswith("score_") and frame[name].notna().any()]
-    yield picture(partial(plot.latency, frame, by="variant", metric="ttft_s"))
-    yield picture(partial(plot.compare, frame, by="variant", metric="e2e_s"))
+    yield figure_html(partial(plot.latency, frame, by="variant", metric="ttft_s"))
+    yield figure_html(partial(plot.compare, frame, by="variant", metric="e2e_s"))
     if frame["cost_usd"].notna().any():
-        most = max(scores, key=lambda name: frame[name].notna().sum(), default=None)
-        yield picture(partial(plot.pareto, frame, by="variant", score=most))
-        yield picture(partial(plot.cost, frame, by="variant"))
+        fullest_score = max(scores, key=lambda name: frame[name].notna().sum(), default=None)
+        yield figure_html(partial(plot.pareto, frame, by="variant", score=fullest_score))
+        yield figure_html(partial(plot.cost, frame, by="variant"))
 
 
-def _outcome(experiment: BaseExperiment, frame: pd.DataFrame) -> str:
-    """What calls before this experiment would have foreseen of its answered calls, and what these came to."""
+# How it was set up
+
+
+def _setup(experiment: BaseExperiment) -> SafeHtml:
+    """What was planned: counts, variants, shared fields and prompts."""
+    warmup = f", after {format_count(experiment.warmup, 'warm-up call')} of each variant" if experiment.warmup else ""
+    plan = (
+        f"{format_count(len(experiment.prompts), 'prompt')} × {format_count(len(experiment.variants), 'variant')} × "
+        f"{format_count(experiment.repeats, 'repeat')}{warmup}: {format_count(len(experiment.cells), 'call')}. "
+        f"Variants alternate within each prompt, in an order that seed {experiment.seed} decides."
+    )
+    requests = {cell.variant.label: cell.request for cell in experiment.cells}
+    rows = [
+        [
+            variant.label,
+            requests[variant.label].endpoint,
+            model_of(requests[variant.label]),
+            _format_fields(_own_fields(variant)),
+        ]
+        for variant in experiment.variants
+    ]
+    variants = table_html(("variant", "endpoint", "model", "own fields"), rows, left=4)
+    shared = SafeHtml()
+    if experiment.fields:
+        shared = _HEADING.format("Fields of every request", sanitize.code_block(_format_fields(experiment.fields)))
+    return _PARAGRAPH.format(plan) + variants + shared + _prompts(experiment)
+
+
+def _prompts(experiment: BaseExperiment) -> SafeHtml:
+    rows = [[prompt.id, prompt.text] for prompt in experiment.prompts[:MAX_PROMPTS]]
+    return _PROMPTS.format(table_html(("id", "prompt"), rows, left=2), _unlisted(len(experiment.prompts), MAX_PROMPTS))
+
+
+def _own_fields(variant: Variant) -> Mapping[str, Any]:
+    """A variant's own fields, without those that stand in columns of their own."""
+    return {name: value for name, value in variant.fields.items() if name not in TARGET_FIELDS}
+
+
+def _format_fields(fields: Mapping[str, Any]) -> str:
+    """Fields as JSON, on one line if they are few."""
+    if not fields:
+        return "–"
+    return json.dumps(dict(fields), ensure_ascii=False, default=repr, indent=2 if len(fields) > 2 else None)
+
+
+def _prices(experiment: BaseExperiment) -> SafeHtml:
+    """The prices of the models in the plan, with their sources."""
+    models = list(dict.fromkeys(model_of(cell.request) for cell in experiment.cells))
+    entries = [entry for entry in prices if entry.model in models]
+    unpriced = [model for model in models if all(entry.model != model for entry in entries)]
+    note = f"No price is known for {', '.join(unpriced)}; their costs are missing."
+    table = _WIDE.format(SafeHtml(price_book.markup(entries)) if entries else "")
+    return table + (_SOFT.format(note) if unpriced else SafeHtml())
+
+
+def _environment(frame: pd.DataFrame) -> SafeHtml:
+    """The versions of what made the report, and which services answered."""
+    # Without user names and passwords, which a URL may hold.
+    hosts = {urlsplit(url).netloc.rpartition("@")[2] for url in frame["url"].dropna()}
+    engines = sorted(str(engine) for engine in frame["service"].dropna().unique())
+    facts = [("Python", platform.python_version()), *((name, version(name)) for name in _LIBRARIES)]
+    facts.append(("system", f"{platform.system()} {platform.machine()}"))
+    facts.append(("service", ", ".join(sorted(hosts)) or "none called yet"))
+    facts += [("engine, by its own word", ", ".join(engines))] if engines else []
+    return _SMALL.format(facts_html(facts))
+
+
+# What came of it
+
+
+def _forecast_and_outcome(experiment: BaseExperiment, frame: pd.DataFrame) -> SafeHtml:
+    """What the calls before this experiment would have forecast of its answered calls, and what these came to."""
     rows = frame[frame["status"].isin(ANSWERED)]
     if rows.empty:
-        return ""
+        return SafeHtml()
     past = read_history(
         experiment.ledger, {model_of(cell.request) for cell in experiment.cells}, until=rows["started_at"].min()
     )
-    others = {cell.key for cell in experiment.cells} - set(rows["cell"])
-    foreseen = forecast(experiment.cells, past, done=others, concurrency=1).total
+    unanswered = {cell.key for cell in experiment.cells} - set(rows["cell"])
+    total = forecast(experiment.cells, past, done=unanswered, concurrency=1).total
     lines = []
-    for told, interval, name in (
-        ("input tokens", foreseen.input_tokens, "input_tokens"),
-        ("output tokens", foreseen.output_tokens, "output_tokens"),
-        ("cost", foreseen.cost_usd, "cost_usd"),
+    for title, interval, column in (
+        ("input tokens", total.input_tokens, "input_tokens"),
+        ("output tokens", total.output_tokens, "output_tokens"),
+        ("cost", total.cost_usd, "cost_usd"),
     ):
-        written = format_usd if name == "cost_usd" else format_count
-        came = rows[name].sum(min_count=1)
-        lines.append([told, format_interval(interval, written), "not known" if pd.isna(came) else written(float(came))])
-    took = (rows["started_at"] + pd.to_timedelta(rows["e2e_s"].astype(float), unit="s")).max() - rows[
-        "started_at"
-    ].min()
+        format_value = format_usd if column == "cost_usd" else format_count
+        outcome = rows[column].sum(min_count=1)
+        forecast_text = format_interval(interval, format_value)
+        lines.append([title, forecast_text, "not known" if pd.isna(outcome) else format_value(float(outcome))])
+    ends = rows["started_at"] + pd.to_timedelta(rows["e2e_s"].astype(float), unit="s")
+    took = ends.max() - rows["started_at"].min()
     lines.append(["from first start to last end", "", format_duration(took.total_seconds())])
     note = (
         f"Of the {len(rows):,} answered calls, warm-ups included. Foreseen by the ledger's calls that are older than "
-        f"these ({foreseen.history}), at today's prices."
+        f"these ({total.history}), at today's prices."
     )
-    return f'{table(("", "foreseen", "came to"), lines)}<p class="soft">{sanitize.escape(note)}</p>'
+    return table_html(("", "foreseen", "came to"), lines) + _SOFT.format(note)
 
 
-def _answers(experiment: BaseExperiment, answered: pd.DataFrame) -> Iterator[str]:
+def _sample_answers(experiment: BaseExperiment, answered: pd.DataFrame) -> Iterator[SafeHtml]:
     """The answers of all variants to a few prompts."""
     texts = {prompt.id: prompt.text for prompt in experiment.prompts}
     order = list(texts)
     first = answered[answered["repeat"] == answered["repeat"].min()]
-    chosen = sorted(first["prompt_id"].unique(), key=order.index)[:SAMPLES]
-    for place, prompt_id in enumerate(chosen):
-        cards = []
+    prompt_ids = sorted(first["prompt_id"].unique(), key=order.index)[:MAX_SAMPLES]
+    for index, prompt_id in enumerate(prompt_ids):
+        answers = []
         for _, row in first[first["prompt_id"] == prompt_id].sort_values("variant").iterrows():
-            shown = f'<p class="soft">{sanitize.escape(str(row["call_id"]))} cannot be read.</p>'
+            answer = _SOFT.format(f"{row['call_id']} cannot be read.")
             with contextlib.suppress(KeyError, LedgerError):
-                shown = transcript.reply_bundle(experiment.ledger.call(str(row["call_id"])).reply)["text/html"]
-            cards.append(f'<div class="answer"><h4>{sanitize.escape(str(row["variant"]))}</h4>{shown}</div>')
-        title = sanitize.escape(f"{prompt_id} · {_beginning(texts[prompt_id])}")
-        opened = " open" if place == 0 else ""
-        yield f'<details{opened}><summary>{title}</summary><div class="answers">{"".join(cards)}</div></details>'
+                reply = experiment.ledger.call(str(row["call_id"])).reply
+                answer = SafeHtml(transcript.reply_bundle(reply)["text/html"])
+            answers.append(_ANSWER.format(row["variant"], answer))
+        yield _SAMPLE.format(
+            open="" if index else " open",
+            title=f"{prompt_id} · {_first_line(texts[prompt_id])}",
+            answers=SafeHtml().join(answers),
+        )
 
 
-def _beginning(text: str, limit: int = 90) -> str:
-    """A prompt in one line."""
+def _first_line(text: str, limit: int = 90) -> str:
+    """The beginning of a prompt, on one line."""
     line = " ".join(text.split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
-def _failures(rows: pd.DataFrame) -> str:
+def _failures(rows: pd.DataFrame) -> SafeHtml:
     failed = rows[failures(rows)]
     if failed.empty:
-        return '<p class="soft">No call failed.</p>'
+        return _SOFT.format("No call failed.")
     lines = [
         [
             str(row["variant"]),
             str(row["prompt_id"]),
-            f"{row['repeat']}",
-            "" if pd.isna(row["http_status"]) else f"{row['http_status']}",
-            "" if pd.isna(row["error"]) else str(row["error"]),
-            "" if pd.isna(row["error_message"]) else str(row["error_message"]),
+            str(row["repeat"]),
+            *("" if pd.isna(row[column]) else str(row[column]) for column in ("http_status", "error", "error_message")),
         ]
-        for _, row in failed.head(FAILURES).iterrows()
+        for _, row in failed.head(MAX_FAILURES).iterrows()
     ]
     head = ("variant", "prompt", "repeat", "status", "error", "message")
-    more = f'<p class="soft">{len(failed) - FAILURES:,} more are not listed.</p>' if len(failed) > FAILURES else ""
-    return f"{table(head, lines, left=len(head))}{more}"
+    return table_html(head, lines, left=len(head)) + _unlisted(len(failed), MAX_FAILURES)
 
 
-def _methods(found: Summary) -> str:
+def _methods(summary: Summary) -> SafeHtml:
     """How the figures are made."""
-    level = format_level(found.level)
+    level = format_level(summary.level)
     notes = (
         f"Medians have order-statistic intervals over calls: of more calls with the same prompts, {level} of such "
         "intervals hold the true median, whatever the distribution.",
@@ -318,4 +346,13 @@ def _methods(found: Summary) -> str:
         "Failed and unanswered calls are in no median and no mean; what is known to be spent on them is in the sums. "
         "Warm-up calls are in no figure of a variant.",
     )
-    return f"<ul>{''.join(f'<li>{sanitize.escape(note)}</li>' for note in notes)}</ul>"
+    return _LIST.format(_items(notes))
+
+
+def _items(texts: Iterable[str]) -> SafeHtml:
+    return SafeHtml().join(map(_ITEM.format, texts))
+
+
+def _unlisted(count: int, limit: int) -> SafeHtml:
+    """How many of a list were left out by its limit, if any."""
+    return _SOFT.format(f"{count - limit:,} more are not listed.") if count > limit else SafeHtml()

@@ -1,8 +1,9 @@
-"""The page of a report: one HTML file that needs no network and no script; what its sections say is left to others."""
+"""The page of a report: one HTML file that needs no network and no script, with its tables, cards and figures."""
 
 from __future__ import annotations
 
 import base64
+import html
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ import matplotlib.figure
 
 from famnb.plot.figure import Figure
 from famnb.plot.palette import DARK
-from famnb.widget.html import sanitize
+from famnb.widget.html.sanitize import SafeHtml
 
 # Nothing is loaded and nothing runs, whatever a model wrote: pictures are in the page, and so is its style.
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -62,88 +63,97 @@ nav{display:none}h2,h3{break-after:avoid}
 figure,.answer,tr,.facts div{break-inside:avoid}a{color:inherit}}
 """
 
+_PAGE = SafeHtml(
+    '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+    f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+    '<meta name="viewport" content="width=device-width,initial-scale=1">'
+    '<meta name="referrer" content="no-referrer">'
+    "<title>{title}</title><style>{style}</style></head>"
+    "<body><main><header>{head}<nav>{links}</nav></header>{sections}<footer>{foot}</footer></main></body></html>\n"
+)
+_LINK = SafeHtml('<a href="#{anchor}">{title}</a>')
+_SECTION = SafeHtml('<section><h2 id="{anchor}">{title}</h2>{html}</section>')
+_FACTS = SafeHtml('<dl class="facts">{}</dl>')
+_FACT = SafeHtml("<div><dt>{}</dt><dd>{}</dd></div>")
+_TABLE = SafeHtml("<div class=wide><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>")
+_ROW = SafeHtml("<tr>{}</tr>")
+_HEAD_CELLS = {"left": SafeHtml("<th>{}</th>"), "right": SafeHtml("<th class=n>{}</th>")}
+_CELLS = {"left": SafeHtml("<td>{}</td>"), "right": SafeHtml("<td class=n>{}</td>")}
+_INTERVAL = SafeHtml("{}<small>{}</small>")
+_FIGURE_WIDTH_PX = 820
+_FIGURE = SafeHtml(
+    '<figure><picture><source srcset="{dark}" media="screen and (prefers-color-scheme:dark)">'
+    f'<img src="{{light}}" alt="{{alt}}" width="{_FIGURE_WIDTH_PX}"></picture></figure>'
+)
 
-_WIDTH = 820
-"""Of a picture, in pixels of the page."""
 
-
-class Section(NamedTuple):
+class ReportSection(NamedTuple):
     """A part of the page under a heading of its own."""
 
     title: str
-    html: str
+    html: SafeHtml
 
 
-def page(title: str, head: str, sections: Sequence[Section], foot: str) -> str:
-    """The whole file; `head` and `foot` are HTML, the title is text."""
-    places = [f"s{number}" for number in range(1, len(sections) + 1)]
-    links = "".join(
-        f'<a href="#{place}">{sanitize.escape(section.title)}</a>'
-        for place, section in zip(places, sections, strict=True)
-    )
-    body = "".join(
-        f'<section><h2 id="{place}">{sanitize.escape(section.title)}</h2>{section.html}</section>'
-        for place, section in zip(places, sections, strict=True)
-    )
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        '<meta name="referrer" content="no-referrer">'
-        f"<title>{sanitize.escape(title)}</title><style>{_STYLE}</style></head>"
-        f"<body><main><header>{head}<nav>{links}</nav></header>{body}<footer>{foot}</footer></main></body></html>\n"
+def page_html(title: str, head: SafeHtml, sections: Sequence[ReportSection], foot: str) -> SafeHtml:
+    """The whole file: `head` below the title, links to the sections, the sections, and `foot`."""
+    anchors = [f"s{number}" for number in range(1, len(sections) + 1)]
+    anchored = list(zip(anchors, sections, strict=True))
+    return _PAGE.format(
+        title=title,
+        style=SafeHtml(_STYLE),
+        head=head,
+        links=SafeHtml().join(_LINK.format(anchor=anchor, title=section.title) for anchor, section in anchored),
+        sections=SafeHtml().join(
+            _SECTION.format(anchor=anchor, title=section.title, html=section.html) for anchor, section in anchored
+        ),
+        foot=foot,
     )
 
 
-def facts(known: Iterable[tuple[str, str]]) -> str:
-    """Names and values as small cards; all of it text."""
-    cards = "".join(
-        f"<div><dt>{sanitize.escape(name)}</dt><dd>{sanitize.escape(value)}</dd></div>" for name, value in known
+def facts_html(facts: Iterable[tuple[str, str]]) -> SafeHtml:
+    """Names and values as small cards."""
+    return _FACTS.format(SafeHtml().join(_FACT.format(name, value) for name, value in facts))
+
+
+def table_html(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> SafeHtml:
+    """A table, its first `left` columns aligned left; in the others an interval in brackets stands under its value."""
+    sides = ["left" if column < left else "right" for column in range(len(head))]
+    names = SafeHtml().join(_HEAD_CELLS[side].format(name) for side, name in zip(sides, head, strict=True))
+    lines = (
+        _ROW.format(SafeHtml().join(_cell(text, side) for side, text in zip(sides, row, strict=True))) for row in rows
     )
-    return f'<dl class="facts">{cards}</dl>'
+    return _TABLE.format(names, SafeHtml().join(lines))
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
-    """A table, the first `left` columns to the left; an interval in brackets stands under its value."""
-    sides = ["" if place < left else " class=n" for place in range(len(head))]
-    names = "".join(f"<th{side}>{sanitize.escape(name)}</th>" for side, name in zip(sides, head, strict=True))
-    lines = "".join(
-        f"<tr>{''.join(f'<td{side}>{_cell(text, side)}</td>' for side, text in zip(sides, row, strict=True))}</tr>"
-        for row in rows
-    )
-    return f"<div class=wide><table><thead><tr>{names}</tr></thead><tbody>{lines}</tbody></table></div>"
+def _cell(text: str, side: str) -> SafeHtml:
+    value, bracket, interval = text.partition(" (") if side == "right" else (text, "", "")
+    return _CELLS[side].format(_INTERVAL.format(value, interval.removesuffix(")")) if bracket else value)
 
 
-def _cell(text: str, side: str) -> str:
-    value, bracket, interval = text.partition(" (") if side else (text, "", "")
-    return sanitize.escape(value) + (f"<small>{sanitize.escape(interval.removesuffix(')'))}</small>" if bracket else "")
-
-
-def picture(draw: Callable[[], matplotlib.figure.Figure]) -> str:
+def figure_html(draw: Callable[[], matplotlib.figure.Figure]) -> SafeHtml:
     """A figure of `famnb.plot`, drawn twice: for light pages and paper, and for dark ones."""
-    light, words = _image(draw)
+    light, alt = _draw_image(draw)
     with matplotlib.rc_context({"figure.facecolor": DARK.ground}):
-        dark, _ = _image(draw)
-    return (
-        f'<figure><picture><source srcset="{dark}" media="screen and (prefers-color-scheme:dark)">'
-        f'<img src="{light}" alt="{sanitize.escape(words)}" width="{_WIDTH}"></picture></figure>'
-    )
+        dark, _ = _draw_image(draw)
+    # In an attribute nothing is typeset as a formula, and no tag can keep it from being so.
+    return _FIGURE.format(light=light, dark=dark, alt=SafeHtml(html.escape(alt)))
 
 
-def write(path: Path, text: str) -> None:
-    """Write the file, in place of what was there, all of it or nothing; raises OSError."""
+def write_file(path: Path, text: str) -> None:
+    """Write a file, in place of what was there, all of it or nothing; raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    # In the same folder, since only within one file system a rename takes the old file's place at once.
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
-def _image(draw: Callable[[], matplotlib.figure.Figure]) -> tuple[str, str]:
-    """The figure as a data URI, and what it shows in words."""
+def _draw_image(draw: Callable[[], matplotlib.figure.Figure]) -> tuple[str, str]:
+    """A figure as a data URI, and its description."""
     figure = draw()
     assert isinstance(figure, Figure)
-    bundle, about = figure._repr_mimebundle_()
-    return f"data:image/png;base64,{base64.b64encode(bundle['image/png']).decode()}", about["image/png"]["alt"]
+    bundle, metadata = figure._repr_mimebundle_()
+    return f"data:image/png;base64,{base64.b64encode(bundle['image/png']).decode()}", metadata["image/png"]["alt"]
