@@ -16,15 +16,10 @@ _TAG = re.compile(r"</?[a-z]")
 CLEANED = {"html/sanitize.py", "html/highlight.py"}
 """What makes HTML for nh3 to clean: spans of code, a link in the place of an image."""
 WITHOUT_TEMPLATES = {
-    "board/table.py",
     "composer/conversation_view.py",
-    "dashboard.py",
     "experiment/ballot.py",
-    "experiment/report.py",
-    "experiment/report_page.py",
     "experiment/run_view.py",
     "experiment/vote_results.py",
-    "inspector.py",
 }
 """Modules that still build HTML in f-strings; may only shrink."""
 
