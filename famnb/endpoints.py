@@ -225,7 +225,7 @@ def _with_functions(target: Endpoint, fields: dict[str, Any]) -> dict[str, Any]:
     if not target.takes_tools:
         able = [other.name for other in ENDPOINTS.values() if other.takes_tools]
         raise InvalidRequest(f"tools: {target.name} takes no tools; use endpoint={_alternatives(able)}")
-    return {**fields, "tools": [as_tool(tool).declared() if callable(tool) else tool for tool in tools]}
+    return {**fields, "tools": [as_tool(tool).declaration() if callable(tool) else tool for tool in tools]}
 
 
 def _alternatives(names: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""What came back: blocks, why it ended, usage; and `fold`, which adds a stream's events up to it."""
+"""Replies: blocks, the reason for the end, usage; and `ReplyBuilder`, which builds a reply from a stream's events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from famnb.events import Address, Closed, Delta, Done, Ended, Event, Fault, Open
 from famnb.timing import Read, Timing
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
-"""How a decoder says that something is no JSON, or nested too deeply to be read."""
+"""What a decoder raises for what is no JSON, or is nested too deeply to be read."""
 
 
 class Block(msgspec.Struct, frozen=True):
@@ -87,7 +87,7 @@ class Reply:
     replayed: bool = dataclasses.field(default=False, compare=False)
     """Whether a recorded call was played again: id, timing and cost are that call's, and nothing was sent or spent."""
     rounds: tuple[Any, ...] = dataclasses.field(default=(), compare=False)
-    """The rounds of tool calls that led to it (`client.rounds.Round`), each with its reply and its results."""
+    """The rounds of tool calls that led to it (`client.ask.Round`), each with its reply and its results."""
     parsed: Any = dataclasses.field(default=None, compare=False)
     """The instance of the `schema` that `ask` was given; None without one, and of a reply that was stopped."""
     streamed: bool = dataclasses.field(default=False, compare=False)
@@ -114,7 +114,7 @@ class Reply:
     @property
     def raw(self) -> Any:
         """The decoded JSON as it came, unknown fields included: a whole reply's body, or a stream's events."""
-        bodies = [_decoded(data) for read in self.reads for data in read.data]
+        bodies = [_decode_body(data) for read in self.reads for data in read.data]
         return bodies if self.streamed else (bodies[0] if bodies else None)
 
     def __str__(self) -> str:
@@ -132,14 +132,14 @@ class Reply:
         return f"<Reply {' '.join(fact for fact in facts if fact)} {text!r}>"
 
 
-def _decoded(data: bytes) -> Any:
+def _decode_body(data: bytes) -> Any:
     try:
         return msgspec.json.decode(data)
     except _UNREADABLE:
         return data.decode(errors="replace")
 
 
-class _Growing:
+class _BlockBuilder:
     """A block while it grows: pieces are kept apart and joined once."""
 
     __slots__ = ("closed", "final", "id", "kind", "latency_ms", "name", "pieces", "signature")
@@ -169,7 +169,7 @@ class ReplyBuilder:
         self.done = False
         self.usage = Usage()
         self._started = Started()
-        self._blocks: dict[Address, _Growing] = {}
+        self._blocks: dict[Address, _BlockBuilder] = {}
 
     def add(self, event: Event) -> None:
         """Take one event into account."""
@@ -195,7 +195,7 @@ class ReplyBuilder:
             case Usage():
                 self.usage = self.usage.then(event)
             case Ended():
-                self.ended = event if self.ended is None else _later(self.ended, event)
+                self.ended = event if self.ended is None else _merge_ends(self.ended, event)
             case Done():
                 self.done = True
             case Delta() | Other():
@@ -216,10 +216,10 @@ class ReplyBuilder:
             elif block.kind == "thinking":
                 self.thoughts += 1
 
-    def _block(self, at: Address, kind: str) -> _Growing:
+    def _block(self, at: Address, kind: str) -> _BlockBuilder:
         block = self._blocks.get(at)
         if block is None:
-            block = self._blocks[at] = _Growing("thinking" if kind == "signature" else kind)
+            block = self._blocks[at] = _BlockBuilder("thinking" if kind == "signature" else kind)
         return block
 
     def texts(self) -> Iterator[str]:
@@ -231,7 +231,7 @@ class ReplyBuilder:
     def reply(self) -> Reply:
         """The reply so far; its status is `running` until there is evidence of an end."""
         warnings: list[str] = []
-        blocks = tuple(_finished(at, block, warnings) for at, block in sorted(self._blocks.items()))
+        blocks = tuple(_build_block(at, block, warnings) for at, block in sorted(self._blocks.items()))
         ended = self.ended
         if ended is None and self.done:
             warnings.append("the stream said [DONE] without a finish reason: nothing proves that the reply is complete")
@@ -244,7 +244,7 @@ class ReplyBuilder:
             stop_reason=ended.stop_reason if ended else None,
             stop_sequence=ended.stop_sequence if ended else None,
             status=_status(ended, self.done),
-            complete=_complete(ended, self.done),
+            complete=_is_complete(ended, self.done),
             usage=self.usage.with_total(),
             fault=ended.fault if ended else None,
             warnings=tuple(warnings),
@@ -259,7 +259,7 @@ def fold(events: Iterable[Event]) -> Reply:
     return folding.reply()
 
 
-def _later(first: Ended, second: Ended) -> Ended:
+def _merge_ends(first: Ended, second: Ended) -> Ended:
     """Two pieces of evidence as one: what the second leaves open, the first decides; a failure stays a failure."""
     if first.fault is not None and second.fault is None:
         return first
@@ -290,15 +290,15 @@ def _status(ended: Ended | None, done: bool) -> Status:
             return "completed"
 
 
-def _complete(ended: Ended | None, done: bool) -> bool | None:
+def _is_complete(ended: Ended | None, done: bool) -> bool | None:
     if ended is not None:
         return ended.fault is None
     return None if done else False
 
 
-def _finished(at: Address, block: _Growing, warnings: list[str]) -> Block:
-    text = _joined(block.pieces)
-    final = None if block.final is None else _joined([block.final])
+def _build_block(at: Address, block: _BlockBuilder, warnings: list[str]) -> Block:
+    text = _join_pieces(block.pieces)
+    final = None if block.final is None else _join_pieces([block.final])
     if final is not None and final != text:
         if text:
             warnings.append(f"the deltas of block {at} disagree with its final text; the final text is kept")
@@ -315,7 +315,7 @@ def _finished(at: Address, block: _Growing, warnings: list[str]) -> Block:
     )
 
 
-def _joined(pieces: list[str]) -> str:
+def _join_pieces(pieces: list[str]) -> str:
     """The pieces as one text; a character cut into two surrogates by two events is made whole again."""
     text = "".join(pieces)
     try:

@@ -1,4 +1,4 @@
-"""When the bytes came, and the latencies that follow from it; taken by whoever reads the socket, kept for ever.
+"""When the bytes came, and the latencies that follow from it. Taken by the code that reads the socket.
 
 sent ──── headers ──── first content ──── first answer ──── last content ── end
   └ ttfb_s ┘

@@ -30,7 +30,7 @@ from famnb.endpoints import compose, endpoint_able_to
 from famnb.errors import FamnbError, Interrupted, InvalidRequest, ParseError
 from famnb.reply import Block, Reply
 from famnb.request import Request, structured_output
-from famnb.request.base import expected, where
+from famnb.request.base import describe_fault, format_location
 from famnb.request.tools import FunctionTool, as_tool
 from famnb.validation import check_integer
 
@@ -227,7 +227,7 @@ def _run_call(call: Block, tools: Tools) -> Generator[Perform, Any, Result]:
         known = ", ".join(tools.functions)
         return _failure(call, LookupError(f"there is no tool {call.name!r}; the tools are {known}"))
     try:
-        arguments = function.bound(call.text)
+        arguments = function.bind(call.text)
     except ValueError as error:
         return _failure(call, error)
     if tools.approve is not None:
@@ -292,10 +292,11 @@ def parse_reply(reply: Reply, schema: Any) -> Reply:
         cap = getattr(reply.request, "cap", "the token cap")
         raise _parse_error(reply, "incomplete", f"the answer was cut short; give more than it needs as {cap}")
     try:
-        instance = structured_output.read(reply.text, schema)
+        instance = structured_output.parse(reply.text, schema)
     except pydantic.ValidationError as error:
         faults = [
-            f"{where(fault['loc']) or 'the answer'}: {expected(fault)}" for fault in error.errors(include_url=False)
+            f"{format_location(fault['loc']) or 'the answer'}: {describe_fault(fault)}"
+            for fault in error.errors(include_url=False)
         ]
         name = getattr(schema, "__name__", schema)
         raise _parse_error(reply, "invalid", f"the answer is no {name}: {'; '.join(faults)}") from None
@@ -308,6 +309,6 @@ def _ask_steps(request: Request, labels: Mapping[str, str], tools: Tools, schema
 
 
 def _parse_error(reply: Reply, reason: Any, message: str) -> ParseError:
-    error = ParseError(message, reason=reason, partial=structured_output.growing(reply.text))
+    error = ParseError(message, reason=reason, partial=structured_output.parse_partial(reply.text))
     error.reply = reply
     return error

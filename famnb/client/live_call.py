@@ -393,7 +393,7 @@ class Stream:
     @property
     def partial(self) -> Any:
         """The JSON value of the answer as far as it has come, unchecked; None while there is none."""
-        return structured_output.growing(self.reply.text)
+        return structured_output.parse_partial(self.reply.text)
 
     def stop(self) -> None:
         """End the call; it keeps what had come. Safe from any thread, more than once, and when it is over."""

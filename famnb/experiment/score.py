@@ -99,7 +99,7 @@ class TypeScorer:
     def score(self, reply: Reply, prompt: Prompt) -> Score:  # noqa: ARG002 - as every scorer
         """Return 1 if it is, else 0."""
         try:
-            structured_output.read(reply.text, self.type)
+            structured_output.parse(reply.text, self.type)
         except pydantic.ValidationError as error:
             first = error.errors(include_url=False)[0]
             location = ".".join(map(str, first["loc"]))

@@ -1,4 +1,4 @@
-"""What may be asked: one pydantic model per endpoint; the one place where a field, its default and its limits stand."""
+"""Requests: one pydantic model an endpoint, where each field, default and limit of the API stands once."""
 
 from famnb.request.base import Request
 from famnb.request.chat import ChatRequest

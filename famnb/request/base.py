@@ -215,23 +215,24 @@ def _encode(body: dict[str, Any]) -> bytes:
         return json.dumps(body, separators=(",", ":")).encode()
 
 
-def choices(*ways: dict[str, dict[str, Any]]) -> ConfigDict:
-    """A part that has to be as one of these ways says, in its JSON Schema: fields that must be there, and as what.
+def choices(*alternatives: dict[str, dict[str, Any]]) -> ConfigDict:
+    """Configuration of a model whose JSON Schema has alternatives, each with the fields it requires and their schemas.
 
-    A validator says the same with better words; the field `type` or `role` may be left out where it has a default.
+    A validator of the model checks the same with better messages. A field with an `enum` (`type`, `role`) may be left
+    out where it has a default.
     """
-    described: Any = [
+    schemas: Any = [
         {"properties": fields, "required": [name for name, field in fields.items() if "enum" not in field]}
-        for fields in ways
+        for fields in alternatives
     ]
     # Inside allOf, where it is a condition on the fields beside it rather than a choice of shapes.
-    return ConfigDict(json_schema_extra={"allOf": [{"anyOf": described}]})
+    return ConfigDict(json_schema_extra={"allOf": [{"anyOf": schemas}]})
 
 
 def explain(model: type[BaseModel], error: pydantic.ValidationError) -> str:
     """A validation error in words: each field with what was wrong, what was given and what is expected."""
     lines = [
-        f"{where(fault['loc']) or 'the request'}: {expected(fault)}"
+        f"{format_location(fault['loc']) or 'the request'}: {describe_fault(fault)}"
         for fault in error.errors(include_url=False, include_context=True)
     ]
     known = ", ".join(model.model_fields)
@@ -240,28 +241,29 @@ def explain(model: type[BaseModel], error: pydantic.ValidationError) -> str:
     return f"{model.__name__}: " + "; ".join(dict.fromkeys(lines))
 
 
-def where(place: tuple[int | str, ...]) -> str:
-    """A place in a body as one reads it, `messages[0].content`; the tags of unions, `<text>`, are left out."""
+def format_location(location: tuple[int | str, ...]) -> str:
+    """The place of a fault in a body, such as `messages[0].content`; the tags of unions, `<text>`, are left out."""
     path = ""
-    for step in place:
+    for step in location:
         if isinstance(step, int):
             path += f"[{step}]"
         elif step.isidentifier():
-            path += f".{shortened(step)}" if path else shortened(step)
+            path += f".{shorten(step)}" if path else shorten(step)
         elif not step.startswith(("<", "[")):
-            path += f"[{shortened(repr(step))}]"
+            path += f"[{shorten(repr(step))}]"
     return path
 
 
-def shortened(words: str, limit: int = 60) -> str:
-    """At most `limit` characters of what was given, for an error message."""
-    return words if len(words) <= limit else words[: limit - 1] + "…"
+def shorten(text: str, limit: int = 60) -> str:
+    """At most `limit` characters of what was given, for an error message: it may be as long as a whole body."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def expected(fault: Any) -> str:
+def describe_fault(fault: Any) -> str:
     """One pydantic fault as a sentence that shows what was given, shortened."""
-    shown = shortened(repr(fault.get("input")))
-    words = fault["msg"].partition(" after validation")[0]
+    given = shorten(repr(fault.get("input")))
+    # Pydantic says "List should have at least 1 item after validation, not 0".
+    message = fault["msg"].partition(" after validation")[0]
     match fault["type"]:
         case "missing":
             return "required, but missing"
@@ -270,8 +272,8 @@ def expected(fault: Any) -> str:
         case "value_error":
             return str(fault["ctx"]["error"])
         case "model_type" | "dict_type":
-            return f"input should be an object, got {shown}"
-        case "string_pattern_mismatch" if said := PATTERNS.get(fault["ctx"]["pattern"]):
-            return f"expected {said}, got {shown}"
+            return f"input should be an object, got {given}"
+        case "string_pattern_mismatch" if form := PATTERNS.get(fault["ctx"]["pattern"]):
+            return f"expected {form}, got {given}"
         case _:
-            return f"{words[:1].lower()}{words[1:]}, got {shown}"
+            return f"{message[:1].lower()}{message[1:]}, got {given}"

@@ -20,7 +20,7 @@ from famnb.request.message_parts import (
     response_format_hints,
 )
 from famnb.request.neutral import GenerationSettings, PromptToolCall, PromptTurn
-from famnb.request.types import MINI_OUTPUT_TOKENS, SOME, MiniModel, MiniTokens, Temperature, TopP
+from famnb.request.types import MINI_OUTPUT_TOKENS, NON_EMPTY, MiniModel, MiniTokens, Temperature, TopP
 
 _NOT_RUN = '{"error":"this call was not run"}'
 """The result of a call for which there is none: services refuse a call that no tool message answers."""
@@ -95,7 +95,7 @@ class ChatRequest(Request):
 
     model: MiniModel
     """`fam-mini`, or a provider-prefixed id `<provider>/<model>`."""
-    messages: Annotated[list[ChatMessage], SOME]
+    messages: Annotated[list[ChatMessage], NON_EMPTY]
     """The conversation so far."""
     stream: bool | None = None
     """Server-sent events when true."""

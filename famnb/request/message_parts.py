@@ -18,7 +18,7 @@ from pydantic import (
 
 from famnb.request.base import StrictModel, choices
 from famnb.request.neutral import AnswerFormat, FormatPaths
-from famnb.request.types import SOME, Effort, Summary, Text
+from famnb.request.types import NON_EMPTY, Effort, Summary, Text
 
 TEXT_TYPES = ("text", "input_text", "output_text")
 IMAGE_TYPES = ("image_url", "input_image")
@@ -57,7 +57,7 @@ class ContentPart(StrictModel):
     """What a redacted thinking part holds, as an earlier reply gave it."""
 
     @model_validator(mode="after")
-    def _whole(self) -> Self:
+    def _require_fields(self) -> Self:
         if self.type in TEXT_TYPES and not self.text:
             raise ValueError("a text part needs a non-empty `text`")
         if self.type in IMAGE_TYPES and not self.image_url:
@@ -80,7 +80,7 @@ def _shape(content: Any) -> str | None:
 Content: TypeAlias = Annotated[
     Annotated[Text, Tag("<text>")]
     | Annotated[ContentPart, Tag("<part>")]
-    | Annotated[list[ContentPart], SOME, Tag("<parts>")],
+    | Annotated[list[ContentPart], NON_EMPTY, Tag("<parts>")],
     Discriminator(
         _shape,
         custom_error_type="content_type",
@@ -145,7 +145,7 @@ class ToolCall(StrictModel):
     """What was called."""
 
 
-def _or_nothing(content: dict[str, Any]) -> None:
+def _allow_empty_text(content: dict[str, Any]) -> None:
     """An empty text is a content too, where `choices` lets it be."""
     content["anyOf"].append({"const": ""})
 
@@ -164,7 +164,7 @@ class ChatMessage(StrictModel):
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     """Who speaks."""
-    content: Annotated[Content | None, Field(json_schema_extra=_or_nothing)] = None
+    content: Annotated[Content | None, Field(json_schema_extra=_allow_empty_text)] = None
     """What is said; may be empty only beside `tool_calls` or as a tool's result."""
     name: str | None = None
     """The speaker's name, where several share a role."""
@@ -175,12 +175,12 @@ class ChatMessage(StrictModel):
 
     @field_validator("content", mode="wrap")
     @classmethod
-    def _may_be_empty(cls, content: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
-        silent = info.data.get("role") in ("assistant", "tool")
-        return content if content == "" and silent else check(content)
+    def _check_content(cls, content: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+        may_be_empty = info.data.get("role") in ("assistant", "tool")
+        return content if content == "" and may_be_empty else check(content)
 
     @model_validator(mode="after")
-    def _says_something(self) -> Self:
+    def _require_content(self) -> Self:
         if not self.content and not (self.role == "assistant" and self.tool_calls) and self.role != "tool":
             raise ValueError("a message needs `content`")
         if self.role == "tool" and not self.tool_call_id:
@@ -232,7 +232,7 @@ class ResponseFormat(StrictModel):
     """The schema; required for type `json_schema`."""
 
     @model_validator(mode="after")
-    def _has_schema(self) -> Self:
+    def _require_schema(self) -> Self:
         if self.type == "json_schema" and self.json_schema is None:
             raise ValueError("type `json_schema` needs a `json_schema` with a `schema`")
         return self

@@ -9,7 +9,7 @@ from famnb.reply import Block, Reply
 from famnb.request.base import SHARED_GROUPS, Request, RequestTraits, StrictModel
 from famnb.request.message_parts import Content, chat_part, images, plain_text
 from famnb.request.neutral import GenerationSettings, PromptTurn
-from famnb.request.types import SOME, ProModel, Temperature, Tokens, TopP
+from famnb.request.types import NON_EMPTY, ProModel, Temperature, Tokens, TopP
 
 
 class Message(StrictModel):
@@ -53,7 +53,7 @@ class MessagesRequest(Request):
 
     model: ProModel
     """`fam-2-5-pro` or `fam-2-5-mini`."""
-    messages: Annotated[list[Message], SOME]
+    messages: Annotated[list[Message], NON_EMPTY]
     """The conversation so far."""
     system: Content | None = None
     """System text."""

@@ -11,7 +11,7 @@ from famnb.reply import Reply
 from famnb.request.base import SHARED_GROUPS, Request, RequestTraits, StrictModel, choices
 from famnb.request.message_parts import Content, Reasoning, effort_of, format_hints, images, plain_text
 from famnb.request.neutral import AnswerFormat, FormatPaths, GenerationSettings, PromptTurn
-from famnb.request.types import SOME, Metadata, ProModel, Temperature, Text, Tokens, TopP
+from famnb.request.types import NON_EMPTY, Metadata, ProModel, Temperature, Text, Tokens, TopP
 
 
 class InputItem(StrictModel):
@@ -30,7 +30,7 @@ def _shape(value: Any) -> str | None:
 
 
 Input: TypeAlias = Annotated[
-    Annotated[Text, Tag("<text>")] | Annotated[list[InputItem], SOME, Tag("<items>")],
+    Annotated[Text, Tag("<text>")] | Annotated[list[InputItem], NON_EMPTY, Tag("<items>")],
     Discriminator(
         _shape, custom_error_type="input_type", custom_error_message="Input should be a text or a list of items"
     ),
@@ -55,7 +55,7 @@ class TextFormat(StrictModel):
     """Whether the schema must be followed exactly."""
 
     @model_validator(mode="after")
-    def _has_schema(self) -> Self:
+    def _require_schema(self) -> Self:
         if self.type == "json_schema" and self.schema_ is None:
             raise ValueError("type `json_schema` needs a `schema`")
         return self

@@ -1,6 +1,6 @@
 """A typed, documented Python function as a tool: its JSON Schema, and a model's arguments read as its parameters.
 
-Sending the tool and running the function are left to others.
+`endpoints.compose` puts tools into a request, `client.ask` runs their functions.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import pydantic
 import pydantic_core
 
 from famnb.errors import InvalidRequest
-from famnb.request.base import expected, where
-from famnb.request.structured_output import rewritten
+from famnb.request.base import describe_fault, format_location
+from famnb.request.structured_output import rewrite_schema
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
@@ -35,15 +35,15 @@ class FunctionTool:
             )
         functools.update_wrapper(self, function)
         self._function = function
-        documented = _documented(function)
-        self.description = (description or documented.description or "").strip()
+        docstring = _parse_docstring(function)
+        self.description = (description or docstring.description or "").strip()
         """What the model reads about it."""
         if not self.description:
             raise InvalidRequest(
                 f"tool {self.name}: it has no docstring, which is what a model reads to know when to call it; "
                 "write one, or give @famnb.tool(description=...)"
             )
-        about = {each.arg_name: each.description or "" for each in documented.params}
+        about = {parameter.arg_name: parameter.description or "" for parameter in docstring.params}
         self._reader = _reader(self.name, function, about)
         self.parameters: dict[str, Any] = _parameters(self.name, self._reader)
         """The JSON Schema of its parameters."""
@@ -54,20 +54,20 @@ class FunctionTool:
     def __repr__(self) -> str:
         return f"<tool {self.name}({', '.join(self.parameters['properties'])})>"
 
-    def declared(self) -> dict[str, Any]:
+    def declaration(self) -> dict[str, Any]:
         """The tool as a request has it."""
         function = {"name": self.name, "description": self.description, "parameters": self.parameters}
         return {"type": "function", "function": function}
 
-    def bound(self, arguments: str) -> dict[str, Any]:
+    def bind(self, arguments: str) -> dict[str, Any]:
         """The keyword arguments that a model's JSON text means; raises ValueError, in words for the model."""
         try:
-            bound: dict[str, Any] = self._reader.validate_json(arguments or "{}")
+            values: dict[str, Any] = self._reader.validate_json(arguments or "{}")
         except pydantic.ValidationError as error:
             known = ", ".join(self.parameters["properties"]) or "none"
-            said = [_wrong(fault, known) for fault in error.errors(include_url=False)]
-            raise ValueError("; ".join(dict.fromkeys(said))) from None
-        return bound
+            messages = [_describe_argument_fault(fault, known) for fault in error.errors(include_url=False)]
+            raise ValueError("; ".join(dict.fromkeys(messages))) from None
+        return values
 
 
 @overload
@@ -95,7 +95,7 @@ def as_tool(function: Callable[..., Any]) -> FunctionTool:
     return function if isinstance(function, FunctionTool) else FunctionTool(function)
 
 
-def _documented(function: Callable[..., Any]) -> docstring_parser.Docstring:
+def _parse_docstring(function: Callable[..., Any]) -> docstring_parser.Docstring:
     text = inspect.getdoc(function) or ""
     try:
         return docstring_parser.parse(text)
@@ -115,8 +115,8 @@ def _reader(name: str, function: Callable[..., Any], about: dict[str, str]) -> p
     def arguments(**named: Any) -> dict[str, Any]:
         return named
 
-    given: Any = arguments  # a function that pydantic takes to have the same parameters, all by name
-    kept = []
+    signature: Any = arguments  # a function that pydantic takes to have the same parameters, all by name
+    parameters = []
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise InvalidRequest(
@@ -127,41 +127,41 @@ def _reader(name: str, function: Callable[..., Any], about: dict[str, str]) -> p
                 f"tool {name}: parameter {parameter.name!r} has no type; write `{parameter.name}: str`, or what it is"
             )
         hint = hints[parameter.name]
-        if said := about.get(parameter.name):
-            hint = Annotated[hint, pydantic.Field(description=said)]
-        kept.append(parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=hint))
-    given.__annotations__ = {parameter.name: parameter.annotation for parameter in kept}
-    given.__signature__ = inspect.Signature(kept)
+        if description := about.get(parameter.name):
+            hint = Annotated[hint, pydantic.Field(description=description)]
+        parameters.append(parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=hint))
+    signature.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    signature.__signature__ = inspect.Signature(parameters)
     try:
-        return pydantic.TypeAdapter(given)
+        return pydantic.TypeAdapter(signature)
     except (pydantic.PydanticUserError, pydantic_core.SchemaError) as error:
-        raise _unsupported(name, error) from None
+        raise _unsupported_type_error(name, error) from None
 
 
 def _parameters(name: str, reader: pydantic.TypeAdapter[Any]) -> dict[str, Any]:
     try:
         schema = reader.json_schema()
     except pydantic.PydanticUserError as error:
-        raise _unsupported(name, error) from None
-    parameters: dict[str, Any] = rewritten(schema, lambda each: {key: each[key] for key in each if key != "title"})
+        raise _unsupported_type_error(name, error) from None
+    parameters: dict[str, Any] = rewrite_schema(schema, lambda node: {key: node[key] for key in node if key != "title"})
     return {"type": "object", **parameters, "properties": parameters.get("properties", {})}
 
 
-def _unsupported(name: str, error: Exception) -> InvalidRequest:
-    words = str(error).partition("\n")[0]
+def _unsupported_type_error(name: str, error: Exception) -> InvalidRequest:
+    message = str(error).partition("\n")[0]
     return InvalidRequest(
-        f"tool {name}: a parameter has a type without a JSON form ({words}); "
+        f"tool {name}: a parameter has a type without a JSON form ({message}); "
         "use str, int, float, bool, list, dict, Literal, an Enum or a pydantic model"
     )
 
 
-def _wrong(fault: Any, known: str) -> str:
+def _describe_argument_fault(fault: Any, known: str) -> str:
     """One fault of the arguments, in words for the model."""
-    place = where(fault["loc"]) or "the arguments"
+    location = format_location(fault["loc"]) or "the arguments"
     match fault["type"]:
         case "missing_keyword_only_argument":
-            return f"{place}: required, but missing"
+            return f"{location}: required, but missing"
         case "unexpected_keyword_argument":
-            return f"{place}: no such parameter; the parameters are {known}"
+            return f"{location}: no such parameter; the parameters are {known}"
         case _:
-            return f"{place}: {expected(fault)}"
+            return f"{location}: {describe_fault(fault)}"

@@ -10,20 +10,20 @@ Temperature: TypeAlias = Annotated[float, Field(ge=0.0, le=2.0)]
 TopP: TypeAlias = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
-def _whole(value: Any) -> Any:
-    """JSON has one kind of number: to it 5.0 is an integer too."""
+def _integral(value: Any) -> Any:
+    """Return a whole float as an integer: JSON has one kind of number, so 5.0 is an integer too."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Tokens: TypeAlias = Annotated[int, Field(ge=1), BeforeValidator(_whole)]
+Tokens: TypeAlias = Annotated[int, Field(ge=1), BeforeValidator(_integral)]
 
 MINI_OUTPUT_TOKENS = 16_384
 """The most tokens `fam-mini` generates."""
 MINI_CONTEXT_TOKENS = 256_000
 """The context window of `fam-mini`: 256K."""
-MiniTokens: TypeAlias = Annotated[int, Field(ge=1, le=MINI_OUTPUT_TOKENS), BeforeValidator(_whole)]
+MiniTokens: TypeAlias = Annotated[int, Field(ge=1, le=MINI_OUTPUT_TOKENS), BeforeValidator(_integral)]
 
-SOME = Field(min_length=1, fail_fast=True)
+NON_EMPTY = Field(min_length=1, fail_fast=True)
 """Of a list: not empty, and at fault once, however many of its items are."""
 Text: TypeAlias = Annotated[str, StringConstraints(min_length=1)]
 """A text that says something."""
@@ -43,7 +43,7 @@ MINI_MODELS = ("fam-mini",)
 PRO_MODELS = ("fam-2-5-pro", "fam-2-5-mini")
 
 PATTERNS = {_TOOL_NAME: "only a-z, A-Z, 0-9, _ and -", _MINI_MODEL: "`fam-mini` or `<provider>/<model>`"}
-"""For each pattern the words that say it in an error message."""
+"""What each pattern means, for an error message."""
 
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 Summary: TypeAlias = Literal["none", "auto", "concise", "detailed"]

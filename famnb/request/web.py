@@ -20,7 +20,7 @@ from famnb.request.message_parts import (
     response_format_hints,
 )
 from famnb.request.neutral import GenerationSettings, PromptTurn
-from famnb.request.types import SOME, ProModel, Temperature, Tokens, ToolName, TopP
+from famnb.request.types import NON_EMPTY, ProModel, Temperature, Tokens, ToolName, TopP
 
 
 class Function(StrictModel):
@@ -107,7 +107,7 @@ class WebChatRequest(Request):
 
     model: ProModel
     """`fam-2-5-pro` or `fam-2-5-mini`."""
-    messages: Annotated[list[ChatMessage], SOME]
+    messages: Annotated[list[ChatMessage], NON_EMPTY]
     """The conversation so far."""
     stream: bool = False
     """Server-sent events when true."""
@@ -130,7 +130,7 @@ class WebChatRequest(Request):
 
     @field_validator("tool_choice")
     @classmethod
-    def _choice_has_tool(cls, choice: ToolChoice, info: ValidationInfo) -> ToolChoice:
+    def _require_chosen_tool(cls, choice: ToolChoice, info: ValidationInfo) -> ToolChoice:
         if "tools" not in info.data:
             return choice  # `tools` itself is at fault, which is said already
         names = [tool.function.name for tool in info.data["tools"] or ()]

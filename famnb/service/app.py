@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from famnb.endpoints import ENDPOINTS, Endpoint
 from famnb.errors import InvalidRequest
-from famnb.request.base import shortened
+from famnb.request.base import shorten
 from famnb.service.auth import RateLimiter, authenticate
 from famnb.service.endpoint import EndpointApp, ServiceContext
 from famnb.service.engines.base import Engine
@@ -164,7 +164,7 @@ def _handle_service_error(request: Request, error: Exception) -> Response:
 def _handle_routing_error(endpoints: tuple[Endpoint, ...], request: Request, error: Exception) -> Response:
     """Return the response for a path or a method that this address does not have (404, 405)."""
     assert isinstance(error, HTTPException)
-    path = shortened(request.url.path, 200)
+    path = shorten(request.url.path, 200)
     if error.status_code == 405:
         allowed = (error.headers or {}).get("Allow", "")
         message = f"{request.method} is not allowed at {path}; use {allowed}"

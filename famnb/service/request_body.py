@@ -23,7 +23,7 @@ from starlette.requests import Request as HTTPRequest
 
 from famnb.endpoints import Endpoint
 from famnb.request import Request
-from famnb.request.base import expected, where
+from famnb.request.base import describe_fault, format_location
 from famnb.service.errors import ServiceError
 
 HEAD_LIMIT = 65_536
@@ -146,11 +146,11 @@ def _is_deeper(value: dict[str, Any], limit: int) -> bool:
 def _validation_error(error: pydantic.ValidationError) -> ServiceError:
     """Return the error for a body that is no valid request: `param` is the first wrong field, the message names all."""
     details = error.errors(include_url=False)
-    fields = [where(detail["loc"]) for detail in details]
+    fields = [format_location(detail["loc"]) for detail in details]
     # A dict keeps the order and drops repetitions: alternatives of one field may report the same problem.
     problems = list(
         dict.fromkeys(
-            f"{field or 'the body'}: {expected(detail)}" for field, detail in zip(fields, details, strict=True)
+            f"{field or 'the body'}: {describe_fault(detail)}" for field, detail in zip(fields, details, strict=True)
         )
     )
     more = f"; and {len(problems) - 10} more" if len(problems) > 10 else ""

@@ -16,7 +16,7 @@ import pydantic
 
 from famnb.endpoints import endpoint
 from famnb.request import Request
-from famnb.request.base import expected, where
+from famnb.request.base import describe_fault, format_location
 
 FIRST: Final = ""
 """The fields that stand above all headings, which every request needs."""
@@ -242,7 +242,7 @@ def faults_of(fields: Sequence[FormField], error: pydantic.ValidationError) -> d
         path = next((steps[:length] for length in range(len(steps), 0, -1) if steps[:length] in paths), None)
         # A fault of a group, say a schema that is missing, stands at the group's first field.
         path = path or next((other.path for other in fields if steps and other.path[: len(steps)] == steps), ())
-        location = where(fault["loc"])
+        location = format_location(fault["loc"])
         inside = f"{location}: " if location != ".".join(path) else ""
-        faults.setdefault(path, inside + expected(fault).removeprefix("input "))
+        faults.setdefault(path, inside + describe_fault(fault).removeprefix("input "))
     return faults

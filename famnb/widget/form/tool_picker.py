@@ -23,7 +23,7 @@ class ToolPicker:
     """A check box for each function and for the answer type; the form's texts alone decide which are ticked."""
 
     def __init__(self, functions: Mapping[str, FunctionTool], schema: Any) -> None:
-        self._declarations = {name: function.declared() for name, function in functions.items()}
+        self._declarations = {name: function.declaration() for name, function in functions.items()}
         self._type = schema
         self._schema = None if schema is None else answer_format(schema)
         self._form: RequestForm | None = None

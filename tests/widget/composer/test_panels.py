@@ -150,7 +150,7 @@ def test_a_ticked_box_says_what_the_text_holds(client: Client):
     find_control(composer, "Tools").value = True
     find_control(composer, "tools").value = ""
     assert find_control(composer, "weather").value is False
-    find_control(composer, "tools").value = json.dumps([weather.declared()])
+    find_control(composer, "tools").value = json.dumps([weather.declaration()])
     assert find_control(composer, "weather").value is True
     find_control(composer, "tools").value = "[{"
     find_control(composer, "weather").value = True

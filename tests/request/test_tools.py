@@ -45,7 +45,7 @@ def forecast(
 
 def test_a_function_describes_itself():
     """Name, description and a valid JSON Schema with types, defaults and the docstring's words."""
-    function = forecast.declared()["function"]
+    function = forecast.declaration()["function"]
     schema = function["parameters"]
     jsonschema.Draft202012Validator.check_schema(schema)
     assert function["name"] == "forecast"
@@ -87,7 +87,7 @@ def test_a_tool_is_still_the_function():
 
 def test_arguments_become_python_values():
     """A model's JSON is validated: nested models, enums and lists, and numbers written as texts."""
-    bound = forecast.bound('{"place": {"city": "Oslo"}, "days": "5", "unit": "f", "at": ["noon"]}')
+    bound = forecast.bind('{"place": {"city": "Oslo"}, "days": "5", "unit": "f", "at": ["noon"]}')
     assert bound == {
         "place": Place(city="Oslo"),
         "days": 5,
@@ -111,7 +111,7 @@ def test_arguments_become_python_values():
 def test_wrong_arguments_are_explained_to_the_model(arguments: str, words: str):
     """Each fault names its place and what was expected, so that the model can do better."""
     with pytest.raises(ValueError, match=words.replace("[", r"\[")):
-        forecast.bound(arguments)
+        forecast.bind(arguments)
 
 
 def untyped(city):
@@ -175,7 +175,7 @@ def test_a_coroutine_function_is_a_tool_too():
 def test_functions_go_into_requests_as_they_are():
     """`compose` writes a function out for web chat, and says where tools belong otherwise."""
     request = famnb.compose("web", "Hi", tools=[forecast])
-    assert request.body()["tools"] == [forecast.declared()]
+    assert request.body()["tools"] == [forecast.declaration()]
     for endpoint in ("chat", "responses", "messages"):
         with pytest.raises(famnb.InvalidRequest, match="use endpoint='web'"):
             famnb.compose(endpoint, "Hi", tools=[forecast])

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import famnb
-from famnb.request.structured_output import answer_format, growing
+from famnb.request.structured_output import answer_format, parse_partial
 
 
 class Stop(pydantic.BaseModel):
@@ -94,6 +94,6 @@ def test_a_form_of_ones_own_is_left_alone():
 def test_any_beginning_of_a_json_object_can_be_read(value: dict, data: st.DataObject):
     """However far a stream has come, there is a value with a subset of the keys, or none yet."""
     text = json.dumps(value)
-    partial = growing(text[: data.draw(st.integers(0, len(text)))])
+    partial = parse_partial(text[: data.draw(st.integers(0, len(text)))])
     assert partial is None or set(partial) <= set(value)
-    assert growing(text) == value
+    assert parse_partial(text) == value

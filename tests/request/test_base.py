@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import pickle
 from typing import Any
 
 import pytest
 from hypothesis import given
 
+from famnb.endpoints import ENDPOINTS, compose, endpoint
 from famnb.errors import FamnbError, InvalidRequest
 from famnb.request import ChatRequest, MessagesRequest, Request, ResponsesRequest
-from famnb.request.base import where
+from famnb.request.base import format_location
 from tests.support.strategies import requests
 
 HI = [{"role": "user", "content": "hi"}]
@@ -129,4 +132,38 @@ def test_a_refusal_says_where_what_and_what_was_given(fields: dict[str, Any], sa
 )
 def test_a_place_is_written_as_one_reads_it(place: tuple[int | str, ...], path: str):
     """The tags of unions are left out, long or odd keys are shown safely."""
-    assert where(place) == path
+    assert format_location(place) == path
+
+
+@pytest.mark.parametrize("name", ENDPOINTS)
+def test_what_is_computed_once_is_no_part_of_the_value(name: str):
+    """Equal, alike in words, copied and pickled without it; and a request with another field has its own."""
+    request, untouched = compose(name, "hi"), compose(name, "hi")
+    assert request.body_json() is request.body_json()
+    assert request.key() is request.key()
+    assert json.loads(request.body_json()) == request.body()
+    assert request == untouched
+    assert repr(request) == repr(untouched)
+    assert pickle.dumps(request) == pickle.dumps(untouched)
+    other = request.model_copy(update={"temperature": 0.5})
+    assert other.key() == request.replace(temperature=0.5).key() != request.key()
+
+
+@pytest.mark.parametrize("name", ENDPOINTS)
+def test_every_endpoint_says_in_shared_terms_what_it_is_asked(name: str):
+    """The turns with the system text, wherever it stands, and the settings."""
+    request = compose(name, "hi", system="be brief", max_tokens=9, temperature=0.5)
+    system = [request.system_turn] if request.system_turn else []
+    assert [(turn.role, turn.text) for turn in (*system, *request.turns())] == [("system", "be brief"), ("user", "hi")]
+    assert (request.settings().cap, request.settings().temperature) == (9, 0.5)
+
+
+@pytest.mark.parametrize("name", ENDPOINTS)
+def test_the_traits_of_an_endpoint_agree_with_its_model(name: str):
+    """Each field that they name exists, and every field of the model has a place in a form."""
+    at = endpoint(name)
+    fields = set(at.request.model_fields)
+    named = {at.traits.system_field, *at.traits.usage_fields, *at.traits.groups} - {None}
+    named |= {path[0] for pair in at.traits.implied.items() for path in (pair[0], pair[1][0])}
+    assert named <= fields
+    assert fields - set(at.traits.groups) == {at.request.cap, at.request.prompt_field}
