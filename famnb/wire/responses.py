@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import uuid
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from famnb.events import Address, Closed, Delta, Done, Ended, Event, Fault, Opened, Other, Started, Status, Usage
 from famnb.reply import Reply
@@ -312,7 +312,10 @@ class _OpenBlock:
     """A part of a message item, or the call of a function item, while it is written."""
 
     kind: str
-    index: int
+    family: str
+    """What its events are called before `.delta` and `.done`."""
+    place: dict[str, Any]
+    """The fields that say in its events where it stands."""
     head: bytes
     """What each of its deltas begins with, rendered once."""
     pieces: list[str] = dataclasses.field(default_factory=list)
@@ -332,17 +335,17 @@ class _OpenItem:
     blocks: list[_OpenBlock] = dataclasses.field(default_factory=list)
     status: str = "in_progress"
 
-    def body(self) -> dict[str, Any]:
+    def body(self, *, logprobs: bool) -> dict[str, Any]:
         """The item as it stands on the wire."""
         if self.kind == "function_call":
             arguments = (self.blocks[0].whole or "") if self.blocks else ""
             return _call_item(self.id, self.call_id, self.name, arguments, self.status)
-        content = [_part_fields(block.kind, block.whole or "") for block in self.blocks]
+        content = [_part_fields(block.kind, block.whole or "", logprobs=logprobs) for block in self.blocks]
         return _message_item(self.id, content, self.status)
 
 
-def write(reply: Reply) -> dict[str, Any]:
-    """The response object that says this reply."""
+def write(reply: Reply, *, logprobs: bool = False) -> dict[str, Any]:
+    """The response object that says this reply; with `logprobs` its texts have an empty list of them."""
     ended = Ended(reply.finish_reason, status=reply.status, fault=reply.fault)
     status = _status(ended)
     item_status = "completed" if status == "completed" else "incomplete"
@@ -356,7 +359,7 @@ def write(reply: Reply) -> dict[str, Any]:
             if block.at[0] not in messages:
                 messages[block.at[0]] = _message_item(id_, [], item_status)
                 output.append(messages[block.at[0]])
-            messages[block.at[0]]["content"].append(_part_fields(block.kind, block.text))
+            messages[block.at[0]]["content"].append(_part_fields(block.kind, block.text, logprobs=logprobs))
     response = _response(reply.id, reply.created, reply.model, status, output, _usage_fields(reply.usage))
     _add_outcome(response, reply.finish_reason, reply.fault)
     return response
@@ -367,13 +370,39 @@ def writer(*, include_usage: bool = False, named: bool = False) -> ResponsesWrit
     return ResponsesWriter(named=named)
 
 
+class ResponseExtension(Protocol):
+    """What a specification wants of a response object beyond the document, where the service follows one."""
+
+    def extend_response(self, response: dict[str, Any], usage: Usage, /) -> dict[str, Any]:
+        """Return the response object with all the fields that it wants."""
+
+
 class ResponsesWriter:
-    """Writes the events of one response; `named` adds `event:` lines."""
+    """Writes the events of one response; `named` adds `event:` lines.
 
-    __slots__ = ("_blocks", "_ended", "_has_started", "_items", "_messages", "_named", "_started", "_unsaid", "_usage")
+    With an `extension` its events are numbered, texts have `logprobs`, a part has an end of its own, and the stream
+    ends with `[DONE]`, as the Open Responses specification has it.
+    """
 
-    def __init__(self, *, named: bool) -> None:
+    __slots__ = (
+        "_blocks",
+        "_ended",
+        "_extension",
+        "_has_started",
+        "_items",
+        "_messages",
+        "_named",
+        "_number",
+        "_started",
+        "_unsaid",
+        "_usage",
+    )
+
+    def __init__(self, *, named: bool, extension: ResponseExtension | None = None) -> None:
         self._named = named
+        self._extension = extension
+        self._number = 0
+        """The `sequence_number` of the next event, where there is an extension."""
         self._has_started = False
         self._started = Started()
         self._unsaid: set[Address] = set()
@@ -392,7 +421,11 @@ class ResponsesWriter:
                     return frames
                 block = found[1]
                 block.pieces.append(event.text)
-                frames.append(b"%b%b}\n\n" % (block.head, lenient_json.encode(event.text)))
+                if self._extension is None:
+                    # The only event that comes by the thousand: its fields are rendered once, not for each delta.
+                    frames.append(b"%b%b}\n\n" % (block.head, lenient_json.encode(event.text)))
+                else:
+                    frames.append(self._block_frame(block, "delta", {"delta": event.text}))
                 return frames
             case Opened():
                 return self._open(event.at, event.kind, event.id, event.name)
@@ -402,19 +435,39 @@ class ResponsesWriter:
                 self._has_started = True
                 self._started = event
                 response = self._response("in_progress", [], None)
-                return [self._frame(f"response.{word}", {"response": response}) for word in ("created", "in_progress")]
+                return [self._response_frame(name, response) for name in ("created", "in_progress")]
             case Usage():
                 self._usage = self._usage.then(event)
             case Ended():
                 return self._end(event)
             case Done():
-                return self._finish_response()
+                frames = self._finish_response()
+                return [*frames, sse.encode(sse.DONE)] if self._extension is not None else frames
             case _:
                 pass
         return []
 
     def _frame(self, type_: str, fields: dict[str, Any]) -> bytes:
+        if self._extension is not None:
+            fields = {"sequence_number": self._number, **fields}
+            self._number += 1
         return sse.encode(lenient_json.encode({"type": type_, **fields}), type_ if self._named else None)
+
+    def _block_frame(self, block: _OpenBlock, event: str, fields: dict[str, Any]) -> bytes:
+        if self._extension is not None and block.kind == "text":
+            fields = {**fields, "logprobs": []}
+        return self._frame(f"{block.family}.{event}", {**block.place, **fields})
+
+    def _response_frame(self, name: str, response: dict[str, Any]) -> bytes:
+        if self._extension is not None:
+            response = self._extension.extend_response(response, self._usage.with_total())
+        return self._frame(f"response.{name}", {"response": response})
+
+    def _item_body(self, item: _OpenItem) -> dict[str, Any]:
+        return item.body(logprobs=self._extension is not None)
+
+    def _part_fields(self, kind: str, text: str) -> dict[str, Any]:
+        return _part_fields(kind, text, logprobs=self._extension is not None)
 
     def _response(self, status: str, output: list[dict[str, Any]], usage: dict[str, Any] | None) -> dict[str, Any]:
         return _response(self._started.id, self._started.created, self._started.model, status, output, usage)
@@ -427,15 +480,16 @@ class ResponsesWriter:
         if kind == "tool_call":
             frames, item = self._add_item("function_call", id_, name)
             place = {"item_id": item.id, "output_index": item.index}
-            block = _OpenBlock(kind, 0, self._head("response.function_call_arguments.delta", place))
+            family = "response.function_call_arguments"
         elif kind in _WRITTEN_PARTS:
             frames, item = self._open_message(at[0])
             place = {"item_id": item.id, "output_index": item.index, "content_index": len(item.blocks)}
-            frames.append(self._frame("response.content_part.added", {**place, "part": _part_fields(kind, "")}))
-            block = _OpenBlock(kind, len(item.blocks), self._head(f"response.{_WRITTEN_PARTS[kind][0]}.delta", place))
+            frames.append(self._frame("response.content_part.added", {**place, "part": self._part_fields(kind, "")}))
+            family = f"response.{_WRITTEN_PARTS[kind][0]}"
         else:
             self._unsaid.add(at)
             return []
+        block = _OpenBlock(kind, family, place, self._head(f"{family}.delta", place))
         item.blocks.append(block)
         self._blocks[at] = (item, block)
         return frames
@@ -459,7 +513,7 @@ class ResponsesWriter:
         ]
         index = len(self._items)
         item = _OpenItem(_item_id(kind, self._started.id, index), index, kind, call_id, name)
-        frames.append(self._frame("response.output_item.added", {"output_index": index, "item": item.body()}))
+        frames.append(self._frame("response.output_item.added", {"output_index": index, "item": self._item_body(item)}))
         self._items.append(item)
         return frames, item
 
@@ -477,18 +531,20 @@ class ResponsesWriter:
         if block.whole is not None:
             return []
         block.whole = "".join(block.pieces) if text is None else text
-        place: dict[str, Any] = {"item_id": item.id, "output_index": item.index}
         if item.kind == "function_call":
-            done = {**place, "arguments": block.whole}
-            return [self._frame("response.function_call_arguments.done", done), *self._close_item(item, "completed")]
-        part, field = _WRITTEN_PARTS[block.kind]
-        return [self._frame(f"response.{part}.done", {**place, "content_index": block.index, field: block.whole})]
+            frames = [self._block_frame(block, "done", {"arguments": block.whole})]
+            return [*frames, *self._close_item(item, "completed")]
+        frames = [self._block_frame(block, "done", {_WRITTEN_PARTS[block.kind][1]: block.whole})]
+        if self._extension is not None:
+            part = self._part_fields(block.kind, block.whole)
+            frames.append(self._frame("response.content_part.done", {**block.place, "part": part}))
+        return frames
 
     def _close_item(self, item: _OpenItem, status: str) -> list[bytes]:
         if item.status != "in_progress":
             return []
         item.status = status
-        return [self._frame("response.output_item.done", {"output_index": item.index, "item": item.body()})]
+        return [self._frame("response.output_item.done", {"output_index": item.index, "item": self._item_body(item)})]
 
     def _end(self, ended: Ended) -> list[bytes]:
         """Finish every block and item, except at a failure: what it cuts off is not finished."""
@@ -506,10 +562,10 @@ class ResponsesWriter:
         if ended is None:
             return []
         status = _status(ended)
-        output = [item.body() for item in self._items if item.status != "in_progress"]
+        output = [self._item_body(item) for item in self._items if item.status != "in_progress"]
         response = self._response(status, output, _totals(self._usage.with_total()))
         _add_outcome(response, ended.finish_reason, ended.fault)
-        return [self._frame(f"response.{status}", {"response": response})]
+        return [self._response_frame(status, response)]
 
 
 def fault(fault: Fault) -> dict[str, Any]:
@@ -532,10 +588,14 @@ def _call_item(id_: str, call_id: str, name: str, arguments: str, status: str) -
     return {**fields, "call_id": call_id, "name": name, "arguments": arguments}
 
 
-def _part_fields(kind: str, text: str) -> dict[str, Any]:
+def _part_fields(kind: str, text: str, *, logprobs: bool) -> dict[str, Any]:
     type_, field = _WRITTEN_PARTS[kind]
     part: dict[str, Any] = {"type": type_, field: text}
-    return {**part, "annotations": []} if kind == "text" else part
+    if kind == "text":
+        part["annotations"] = []
+        if logprobs:
+            part["logprobs"] = []
+    return part
 
 
 def _response(
