@@ -1,4 +1,4 @@
-"""The notebook's controls and live views: the composer, replies that show themselves, streams under a cell."""
+"""The notebook's widgets: the composer, live views of streams, and replies shown as transcripts."""
 
 from famnb.widget.composer.composer import Composer
 from famnb.widget.live.live_view import viewer

@@ -1,1 +1,1 @@
-"""A request as a form: what a model's fields need, the controls for them, and what they hold."""
+"""The form of a request: the fields of its model, their controls, and drafts of requests."""

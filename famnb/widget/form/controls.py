@@ -79,6 +79,7 @@ class RequestForm:
 
     def close(self) -> None:
         """Close the controls, here and in the page, after those of another form have taken their place."""
+        # ipywidgets keeps every widget, and its style, until it is closed.
         for box in (box for boxes in self._cells.values() for box in boxes):
             for widget in box.children:
                 widget.style.close()
@@ -116,9 +117,12 @@ class RequestForm:
         match field.kind:
             case "choice":
                 options = [(choice, choice) for choice in field.choices]
+                # A request without a model is none, so the model cannot be unset.
                 return make(widgets.Dropdown, options=options if field.path == MODEL else [(unset, ""), *options])
+            # A check box has no state for "not set", which leaves the choice to the service.
             case "switch":
                 return make(widgets.Dropdown, options=[(unset, ""), ("yes", "true"), ("no", "false")])
+            # Suggestions only: a service may have models that the document does not name.
             case "text" if field.path == MODEL:
                 return make(widgets.Combobox, options=self.endpoint.models)
             case "integer" | "number" | "text":

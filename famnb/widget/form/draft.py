@@ -159,6 +159,7 @@ def _prompt_fields(endpoint: Endpoint, prompt: str, system: str, pictures: Seque
     """Return the fields of a body that a prompt, a system text and pictures make."""
     text = prompt if prompt.strip() else UNWRITTEN
     body = compose(endpoint.name, text, system=system if system.strip() else None).body()
+    # The model has a control of its own.
     del body["model"]
     if pictures:
         field = endpoint.request.prompt_field

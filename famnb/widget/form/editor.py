@@ -52,6 +52,7 @@ class Editor:
         self._is_listening = False
         """Whether changes of the controls are the user's, rather than made by filling the form."""
         self._make_controls(endpoint, system)
+        # The APIs' default is to answer whole, but a reader at the page wants to see the answer grow.
         self._arrange(self._make_form(endpoint, {_STREAM: "true"}))
         tool_picker.tick(self.form)
 

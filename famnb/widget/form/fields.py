@@ -92,7 +92,7 @@ class FormField:
                 assert_never(self.kind)
 
     def fits(self, text: str) -> bool:
-        """Return whether a control of this field can hold a text."""
+        """Return whether a control of this field can hold a text; a list can hold only its choices."""
         match self.kind:
             case "choice":
                 return text in self.choices
@@ -120,6 +120,7 @@ class FormField:
             raise ValueError(f"this is not JSON yet: {fault}") from None
 
 
+# Cached, since a draft is read on each key that is typed.
 @functools.cache
 def request_fields(model: type[Request]) -> tuple[FormField, ...]:
     """Return every field that can be set, nested ones by their own path, in the order of the API's document."""

@@ -1,1 +1,1 @@
-"""What stands in an output, as text: foreign words made harmless, and laid out as HTML, Markdown and plain text."""
+"""Texts for the notebook's outputs: sanitising, and replies as HTML, Markdown and plain text."""

@@ -37,8 +37,8 @@ _VISIBLE: Mapping[int, str | None] = {
     **dict.fromkeys(range(0xD800, 0xE000), "\ufffd"),
 }
 """Characters that act on a terminal, reorder text or cannot be encoded, and what is shown in their place."""
-# JupyterLab's and GitHub's MathJax typeset what stands between two dollars or after one of these backslashes, so that
-# "$5 or $6" would lose its spaces and its sense. A tag after the sign keeps them from it.
+# Viewers typeset what stands between two dollars or after one of these backslashes, so that "$5 or $6" would lose its
+# spaces and its sense. A tag around the sign keeps them from it.
 _FORMULA_START = r"\$(?=[^$]*\$)|\\(?=[(\[]|begin\b)"
 
 
@@ -154,7 +154,7 @@ _MARKDOWN.enable(["table", "strikethrough"])
 add_formula_rules(_MARKDOWN)
 _MARKDOWN.add_render_rule("image", _image)
 _MARKDOWN.add_render_rule("text", _text)
-# Finds where blocks begin and end, for `settled_length`; without the inline rules it takes a tenth of the time.
+# Finds where blocks begin and end, for `stable_length`; without the inline rules it takes a tenth of the time.
 _BLOCKS = MarkdownIt("commonmark", {"html": False}).enable("table").disable("inline")
 add_formula_rules(_BLOCKS)
 
@@ -206,7 +206,7 @@ def render_docstring(text: str) -> SafeHtml:
     return SafeHtml(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
-def settled_length(markdown: str) -> int:
+def stable_length(markdown: str) -> int:
     """Return how many characters at the start keep their meaning whatever text is appended: all but the last block."""
     lines = markdown.split("\n")
     formula_line = open_formula_line(lines)

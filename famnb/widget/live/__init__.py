@@ -1,1 +1,1 @@
-"""Streams on a page: their live views, the outputs that they leave, and what every widget needs."""
+"""Live views of streams, the outputs they leave in the notebook, and what every widget needs."""

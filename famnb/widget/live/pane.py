@@ -95,7 +95,7 @@ class _GrowingBlock:
         if not added:
             return []
         self.tail += added
-        finished = self._finished_length() if self.kind != "code" and "\n" in added else 0
+        finished = self._stable_length() if self.kind != "code" and "\n" in added else 0
         if not finished:
             return [["text", self.number, added]]
         html = sanitize.render_markdown(self.tail[:finished])
@@ -104,12 +104,12 @@ class _GrowingBlock:
         self.searched_length = 0
         return [["settle", self.number, html, self.tail]]
 
-    def _finished_length(self) -> int:
+    def _stable_length(self) -> int:
         # Searched again only once the tail has grown by a quarter, which keeps the cost of a long code block linear.
         if len(self.tail) < self.searched_length * 1.25:
             return 0
         self.searched_length = len(self.tail)
-        return sanitize.settled_length(self.tail)
+        return sanitize.stable_length(self.tail)
 
     def close(self) -> list[Change]:
         """Return the changes that show the block as finished, rendered as a whole."""
@@ -122,8 +122,7 @@ class _GrowingBlock:
         rendered, rest = sanitize.render_markdown(text), sanitize.render_markdown(self.tail)
         is_unchanged = "".join(self.html) + rest == rendered
         self.html, self.tail = [rendered], ""
-        # What was shown before is not sent again. The end may
-        # have changed it, as the definition of a link does.
+        # What was shown before is sent again only if the end has changed it, as the definition of a link does.
         if is_unchanged:
             return [*changes, ["settle", self.number, rest, ""]]
         return [*changes, ["close", self.number, rendered, ""]]

@@ -91,11 +91,11 @@ def test_a_code_block_that_was_cut_off_does_not_swallow_what_follows():
 
 def test_settled_text_is_all_but_the_last_block():
     """A paragraph is settled once another block has begun; an open list or fence is not."""
-    assert sanitize.settled_length("one\n\ntwo") == len("one\n\n")
-    assert sanitize.settled_length("only one, still growing") == 0
-    assert sanitize.settled_length("one\n\n```\ncode\n\nmore") == len("one\n\n")
-    assert sanitize.settled_length("one\n\nso\n$$\nx\n- y") == len("one\n\n")
-    assert sanitize.settled_length("one\n\n$$\nx\n- y\n$$\ntwo") == len("one\n\n$$\nx\n- y\n$$\n")
+    assert sanitize.stable_length("one\n\ntwo") == len("one\n\n")
+    assert sanitize.stable_length("only one, still growing") == 0
+    assert sanitize.stable_length("one\n\n```\ncode\n\nmore") == len("one\n\n")
+    assert sanitize.stable_length("one\n\nso\n$$\nx\n- y") == len("one\n\n")
+    assert sanitize.stable_length("one\n\n$$\nx\n- y\n$$\ntwo") == len("one\n\n$$\nx\n- y\n$$\n")
 
 
 @given(
@@ -123,7 +123,7 @@ def test_settled_text_is_all_but_the_last_block():
 def test_settled_text_and_the_rest_render_as_the_whole(pieces: list[str]):
     """Freezing the settled part changes nothing of what is shown."""
     text = "".join(pieces)
-    cut = sanitize.settled_length(text)
+    cut = sanitize.stable_length(text)
     assert sanitize.render_markdown(text[:cut]) + sanitize.render_markdown(text[cut:]) == sanitize.render_markdown(text)
 
 
