@@ -28,11 +28,11 @@ from famnb.experiment.forecast_history import read_history
 from famnb.experiment.judge import Judge
 from famnb.experiment.judge_runner import TAG, JudgeRunner, judge_calls
 from famnb.experiment.plan import Cell, model_of, plan_cells, plan_frame
-from famnb.experiment.progress import RunReport, follow
+from famnb.experiment.progress import RunReport
 from famnb.experiment.prompts import Prompt, Source, parse_prompts
 from famnb.experiment.resume import ANSWERED, check_writable, join_calls, read_resume_state
 from famnb.experiment.run_lock import RunLock
-from famnb.experiment.runner import Job, Run
+from famnb.experiment.runner import Job, Run, follow
 from famnb.experiment.score import YES_NO
 from famnb.experiment.scorers import Scorer, parse_scorers
 from famnb.experiment.scoring import AnsweredCell, ScoreReport, Scoring, judge_voter, scores_by_cell

@@ -1,19 +1,15 @@
-"""How far a run is (`Progress`), how it went (`RunReport`), and the progress bar of a run."""
+"""How far a run is (`Progress`) and how it went (`RunReport`), both of which print as text."""
 
 from __future__ import annotations
 
 import dataclasses
 from decimal import Decimal
-from typing import Any, Literal, Protocol, TypeAlias
-
-from tqdm.auto import tqdm
+from typing import Literal, TypeAlias
 
 from famnb.formatting import escape_html, format_count, format_duration, format_usd
 
 StopReason: TypeAlias = Literal["budget", "stop", "interrupt"]
 SIMULATED = "The answers are simulated: nothing is billed."
-TICK_S = 0.1
-"""Seconds between two updates of a progress bar: often enough to look alive, seldom enough to cost nothing."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,34 +142,3 @@ class RunReport:
         if self.failed or self.failed_before:
             notes.append("run(retry_failed=True) tries those that failed again.")
         return notes
-
-
-class HasProgress(Protocol):
-    """The part of `runner.Run` that `follow` needs; importing the class itself would be an import cycle."""
-
-    @property
-    def progress(self) -> Progress:
-        """The state of the run now."""
-
-    def over(self, timeout: float | None) -> bool:
-        """Wait, at most `timeout` seconds; return whether the run is over."""
-
-
-def follow(run: HasProgress, *, shown: bool) -> None:
-    """Wait until a run is over; if `shown`, under a bar with the money spent, the time left and the failures."""
-    start = run.progress
-    bar: tqdm[Any]
-    with tqdm(total=start.total, initial=start.before, unit="call", disable=not shown) as bar:
-        while True:
-            is_over = run.over(TICK_S if shown else None)
-            # Read after the wait: the last update is of a run that is over, so that the bar ends at its true count.
-            progress = run.progress
-            bar.set_postfix_str(_postfix(progress), refresh=False)
-            bar.update(progress.done - bar.n)
-            if is_over:
-                return
-
-
-def _postfix(progress: Progress) -> str:
-    spent = [format_usd(progress.spent_usd)] if progress.spent_usd is not None else []
-    return ", ".join([*spent, *([f"{progress.failed:,} failed"] if progress.failed else [])])

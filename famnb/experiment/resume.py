@@ -124,7 +124,7 @@ def join_calls(plan: pd.DataFrame, *, ledger: Ledger, name: str, replayed: Mappi
     """
     recorded = calls(ledger, experiment=name)
     if replayed:
-        recorded = pd.concat([recorded, _replayed_calls(ledger, replayed)], ignore_index=True)
+        recorded = pd.concat([recorded, _find_replays(ledger, replayed)], ignore_index=True)
     names = [column for column in recorded.columns if column not in (*plan.columns, "cell", "experiment")]
     rows = _choose_calls(recorded).reindex(plan["cell"])
     rows.index = plan.index
@@ -150,7 +150,7 @@ def _choose_calls(recorded: pd.DataFrame) -> pd.DataFrame:
     return rows.iloc[order].drop_duplicates("cell").set_index("cell")
 
 
-def _replayed_calls(ledger: Ledger, replayed: Mapping[str, str]) -> pd.DataFrame:
+def _find_replays(ledger: Ledger, replayed: Mapping[str, str]) -> pd.DataFrame:
     """The recorded calls that answered cells, one row a cell."""
     recorded = calls(ledger).set_index("call_id", drop=False)
     known = {cell: call_id for cell, call_id in replayed.items() if call_id in recorded.index}

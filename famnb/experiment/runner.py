@@ -17,15 +17,21 @@ import threading
 import time
 from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from decimal import Decimal
+from typing import Any
+
+from tqdm.auto import tqdm
 
 from famnb.errors import Interrupted, LedgerError
 from famnb.experiment.budget import Budget, CallOutcome
 from famnb.experiment.executor import Executor, Stop
 from famnb.experiment.plan import Cell
 from famnb.experiment.progress import Progress, RunReport, StopReason
+from famnb.formatting import format_usd
 
 RECENT = 1000
 """Latest answers of a variant over which its median is taken, so that a run of any length needs bounded memory."""
+TICK_S = 0.1
+"""Seconds between two updates of a progress bar: often enough to look alive, seldom enough to cost nothing."""
 GRACE_S = 20.0
 """How long an interrupt waits for stopped calls to be recorded."""
 LEDGER_RETRY_S = 0.5
@@ -397,3 +403,23 @@ class Run:
         with self._lock:
             del self._running[key]
             self._tally.add(cell, outcome, runs_again=runs_again)
+
+
+def follow(run: Run, *, shown: bool) -> None:
+    """Wait until a run is over; if `shown`, under a bar with the money spent, the time left and the failures."""
+    start = run.progress
+    bar: tqdm[Any]
+    with tqdm(total=start.total, initial=start.before, unit="call", disable=not shown) as bar:
+        while True:
+            is_over = run.over(TICK_S if shown else None)
+            # Read after the wait: the last update is of a run that is over, so that the bar ends at its true count.
+            progress = run.progress
+            bar.set_postfix_str(_postfix(progress), refresh=False)
+            bar.update(progress.done - bar.n)
+            if is_over:
+                return
+
+
+def _postfix(progress: Progress) -> str:
+    spent = [format_usd(progress.spent_usd)] if progress.spent_usd is not None else []
+    return ", ".join([*spent, *([f"{progress.failed:,} failed"] if progress.failed else [])])

@@ -62,27 +62,27 @@ class Summary:
         """The notes, then the findings."""
         return *self.notes, *self.findings
 
-    def formatted_table(self) -> tuple[list[str], list[list[str]]]:
+    def text_table(self) -> tuple[list[str], list[list[str]]]:
         """The head and the rows of the table, formatted as text."""
         scores = [name.removesuffix("_mean") for name in self.table.columns if name.startswith("score_")]
         scores = [name for name in scores if f"{name}_mean" in self.table]
         head = ["variant", "answered", "failed", "first token", "end of answer", "output tokens", "cost a call", "cost"]
         head += [name.removeprefix("score_") for name in scores]
-        return head, [self._formatted_row(str(variant), row, scores) for variant, row in self.table.iterrows()]
+        return head, [self._text_row(str(variant), row, scores) for variant, row in self.table.iterrows()]
 
     def __repr__(self) -> str:
-        head, rows = self.formatted_table()
+        head, rows = self.text_table()
         return "\n".join([format_table(head, rows), self._legend(), *self.lines])
 
     def _repr_html_(self) -> str:
-        head, rows = self.formatted_table()
+        head, rows = self.text_table()
         legend = f'<p style="opacity:0.75;font-size:0.9em">{escape_html(self._legend())}</p>'
         return f"<div>{html_table(head, rows)}{legend}{html_paragraphs(self.lines)}</div>"
 
     def _legend(self) -> str:
         return f"Times are medians, the rest means, each with its {format_level(self.level)} interval."
 
-    def _formatted_row(self, variant: str, row: pd.Series[Any], scores: list[str]) -> list[str]:
+    def _text_row(self, variant: str, row: pd.Series[Any], scores: list[str]) -> list[str]:
         def interval(stem: str, middle: str, metric: str) -> str:
             value, low, high = (
                 math.nan if pd.isna(row[f"{stem}_{end}"]) else float(row[f"{stem}_{end}"])

@@ -169,7 +169,7 @@ def find_misfit(fields: Fields, *, is_complete: bool = False) -> str | None:
     target, model = endpoint_of(fields), fields.get("model")
     if model is not None and not _serves(target, model):
         serving = [other.name for other in ENDPOINTS.values() if _serves(other, model)]
-        hint = f"only {', '.join(serving)}" if serving else f"no endpoint does; there are {', '.join(_known_models())}"
+        hint = f"only {', '.join(serving)}" if serving else f"no endpoint does; there are {', '.join(_all_models())}"
         return f"endpoint {target.name!r} does not serve model {model!r} ({hint})"
     for name, value in fields.items():
         if value is not None and name not in TARGET_FIELDS and target.name not in _endpoints_taking(name):
@@ -199,7 +199,7 @@ def _serves(target: Endpoint, model: Any) -> bool:
     return True
 
 
-def _known_models() -> list[str]:
+def _all_models() -> list[str]:
     return list(dict.fromkeys(model for target in ENDPOINTS.values() for model in target.models))
 
 

@@ -100,7 +100,7 @@ def test_the_markup_is_a_table_in_which_names_are_text():
     assert "<img" not in markup
 
 
-def test_a_trial_forecasts_from_its_own_ledger(client, priced):
+def test_an_experiment_forecasts_from_its_own_ledger(client, priced):
     """After a run on the same service the rest is known, and the ledger says from what."""
     texts = [f"Question {number}" for number in range(6)]
     models = famnb.grid(model=["fam-2-5-pro", "fam-2-5-mini"], endpoint="messages")

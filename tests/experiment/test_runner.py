@@ -119,10 +119,9 @@ def test_a_cell_whose_worker_is_lost_is_run_again_twice_at_most_and_each_call_co
 
 def test_a_run_that_is_stopped_runs_no_lost_cell_again(running):
     """It is left for the next run."""
-    script = ScriptedExecutor()
+    script = ScriptedExecutor(when_stopped=call_outcome("interrupted", error="WorkerLost"))
     run = running(script, concurrency=1)
     script.until(1)
-    run._stopped_by = "stop"
-    script.end(script.started[0], call_outcome("interrupted", error="WorkerLost"))
+    run.stop()
     report = run.wait()
     assert (report.cancelled, report.lost, report.left, len(script.started)) == (1, 1, 12, 1)

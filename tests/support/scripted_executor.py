@@ -17,8 +17,9 @@ def call_outcome(status="completed", *, high="1", http_status=200, attempts=1, e
 class ScriptedExecutor:
     """Carries calls that end when the test says so, or at once with a given outcome."""
 
-    def __init__(self, outcome: CallOutcome | None = None) -> None:
+    def __init__(self, outcome: CallOutcome | None = None, *, when_stopped: CallOutcome | None = None) -> None:
         self.outcome = outcome
+        self.when_stopped = when_stopped or call_outcome("cancelled", high=None)
         self.started: list = []
         self.times: list[float] = []
         self.open: dict = {}
@@ -34,7 +35,7 @@ class ScriptedExecutor:
             self.grew.notify_all()
         if self.outcome is not None:
             self.end(cell, self.outcome)
-        return lambda: self.end(cell, call_outcome("cancelled", high=None))
+        return lambda: self.end(cell, self.when_stopped)
 
     def end(self, cell, outcome):
         with self.grew:

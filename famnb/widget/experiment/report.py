@@ -138,7 +138,7 @@ def _findings(summary: Summary) -> SafeHtml:
 
 
 def _variant_figures(summary: Summary) -> SafeHtml:
-    head, rows = summary.formatted_table()
+    head, rows = summary.text_table()
     note = f"Times are medians, the rest means, each with its {format_level(summary.level)} interval."
     return table_html(head, rows) + _SOFT.format(note) + _pairs(summary)
 
