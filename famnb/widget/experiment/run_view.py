@@ -77,7 +77,10 @@ def bundle(run: Run, *, trouble: str = "") -> transcript.Bundle:
         return made
     after = transcript.render([transcript.Section("note", more)] if more else [])
     return {
-        "text/html": made["text/html"] + html_table(head, rows) + (after["text/html"] if more else ""),
+        # Marked as safe, since all three are escaped already: what is added to SafeHtml is escaped otherwise.
+        "text/html": sanitize.SafeHtml("").join(
+            map(sanitize.SafeHtml, (made["text/html"], html_table(head, rows), after["text/html"] if more else ""))
+        ),
         "text/markdown": "\n\n".join([made["text/markdown"], _markdown([head, *rows]), after["text/markdown"]]).strip(),
         "text/plain": "\n\n".join([made["text/plain"], format_table(head, rows), after["text/plain"]]).strip(),
     }
