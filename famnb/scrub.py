@@ -1,6 +1,6 @@
-"""Takes keys out of notebook files, leaving every other byte as it was; printing and exit statuses are `cli`'s.
+"""Takes keys out of notebook files and leaves every other byte as it was.
 
-file ── string literals, each with its place ── texts ── (known keys, shapes of keys) ── masked ── written at once
+file ── string literals, each with its path ── texts ── (known keys, shapes of keys) ── masked ── written at once
                                                 └ a list of lines is one text
 """
 
@@ -11,28 +11,30 @@ import itertools
 import json
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from famnb import secret_patterns
+from famnb.atomic_write import atomic_write
 from famnb.errors import FamnbError
 from famnb.secret_patterns import MASK, Span
 
-Place: TypeAlias = tuple[str | int, ...]
+JSONPath: TypeAlias = tuple[str | int, ...]
+"""Names and indices from the root to a value."""
 PASSES = 4
+"""How often one text is searched; masking one key may reveal another, but not without end."""
 
-_HALF = re.compile("[\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 """Half a character: JSON can have it as an escape, UTF-8 cannot have it at all."""
 _LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
-_BLOB = re.compile(r"(?:image/(?!svg)|audio/|video/|font/|application/(?:pdf|octet-stream|zip))")
+# Names of binary outputs, whose base64 may look like a key; SVG is text.
+_BINARY_TYPE = re.compile(r"(?:image/(?!svg)|audio/|video/|font/|application/(?:pdf|octet-stream|zip))")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Finding:
-    """One key, told without showing it."""
+    """One key that was found, described without showing it."""
 
     place: str
     """Where it stood: the cell, counted from 1, and the part of it."""
@@ -46,7 +48,7 @@ class Finding:
 
 
 def scrub(path: str | os.PathLike[str], *, keys: Mapping[str, str] | None = None, write: bool = True) -> list[Finding]:
-    """Mask every key in a notebook file and say what was found; without `write`, only say it.
+    """Mask every key in a notebook file and return what was found; without `write`, leave the file as it is.
 
     `keys` are keys to look for beside the well-known shapes, each with a name for it; by default the environment's.
     Everything but the keys stays as it was, byte by byte. Raises FamnbError for a file that is no notebook, OSError
@@ -61,143 +63,133 @@ def scrub(path: str | os.PathLike[str], *, keys: Mapping[str, str] | None = None
         raise FamnbError(f"{path}: not a notebook: expected JSON in UTF-8 ({type(fault).__name__}: {fault})") from None
     if not isinstance(tree, _Pairs) or "nbformat" not in dict(tree):
         raise FamnbError(f"{path}: not a notebook: expected a JSON object with `nbformat`")
-    clean, findings = _scrubbed(text, strings, secret_patterns.known_keys() if keys is None else keys)
+    clean, findings = _mask_strings(text, strings, secret_patterns.known_keys() if keys is None else keys)
     if write and findings:
-        _replace(file, clean.encode())
+        atomic_write(file, clean.encode(), keep_mode=True)
     return findings
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """A JSON object as it stands in the file, repeated names included."""
+    """A JSON object as it stands in the file, repeated names included, which a dict would drop."""
 
 
 class _String(NamedTuple):
     """One string literal of the file."""
 
-    place: Place
+    path: JSONPath
     value: str
     name: bool = False
-    """Whether it is the name of what follows."""
+    """Whether it is a name in an object."""
     secret: bool = False
-    """Whether all of it is a secret, whatever it looks like."""
+    """Whether it is a secret whatever it looks like: the value of a password field."""
 
 
-def _strings(value: Any, place: Place = (), *, password: bool = False) -> Iterator[_String]:
+def _strings(value: Any, path: JSONPath = (), *, password: bool = False) -> Iterator[_String]:
     """Every string of a JSON value in the order of the file."""
     match value:
         case str():
-            yield _String(place, value)
+            yield _String(path, value)
         case _Pairs():
+            # ipywidgets saves the state of a Password widget with its value, under `_model_name` in the state or
+            # `model_name` beside it.
             password = password or ("_model_name", "PasswordModel") in value
             holder = ("model_name", "PasswordModel") in value
             for name, inner in value:
-                yield _String((*place, name), name, name=True)
+                yield _String((*path, name), name, name=True)
                 if password and name == "value" and isinstance(inner, str):
-                    yield _String((*place, name), inner, secret=inner not in ("", MASK))
+                    yield _String((*path, name), inner, secret=inner not in ("", MASK))
                 else:
-                    yield from _strings(inner, (*place, name), password=holder and name == "state")
+                    yield from _strings(inner, (*path, name), password=holder and name == "state")
         case list():
             for number, inner in enumerate(value):
-                yield from _strings(inner, (*place, number))
+                yield from _strings(inner, (*path, number))
         case _:
             pass
 
 
-def _scrubbed(text: str, strings: Sequence[_String], keys: Mapping[str, str]) -> tuple[str, list[Finding]]:
+def _mask_strings(text: str, strings: Sequence[_String], keys: Mapping[str, str]) -> tuple[str, list[Finding]]:
     """The file's text without keys, and what they were; literals without one are not touched."""
+    # Literals and strings are in the same order, so the n-th of one is the n-th of the other.
     literals = list(_LITERAL.finditer(text))
     findings: list[Finding] = []
     pieces: list[str] = []
-    done = at = 0
-    for _, group in itertools.groupby(strings, _unit):
+    copied = first = 0
+    for _, group in itertools.groupby(strings, _text_key):
         members = list(group)
-        cleaned, found = _cleaned(members, keys)
-        for member, value, literal in zip(members, cleaned, literals[at:], strict=False):
+        values, found = _mask_text(members, keys)
+        for member, value, literal in zip(members, values, literals[first:], strict=False):
             if value != member.value:
-                pieces += [text[done : literal.start()], _literal(value, like=literal[0])]
-                done = literal.end()
-        findings += [Finding(_where(members[0].place), kind, length) for kind, length in found]
-        at += len(members)
-    return "".join([*pieces, text[done:]]), findings
+                pieces += [text[copied : literal.start()], _literal(value, like=literal[0])]
+                copied = literal.end()
+        findings += [Finding(_describe(members[0].path), kind, length) for kind, length in found]
+        first += len(members)
+    return "".join([*pieces, text[copied:]]), findings
 
 
-def _unit(string: _String) -> tuple[Place, bool]:
-    """What the strings of one text have in common: a list of lines is one text."""
-    listed = isinstance(string.place[-1], int)
-    return string.place[:-1] if listed else string.place, string.name
+def _text_key(string: _String) -> tuple[JSONPath, bool]:
+    """Equal for the strings of one text: notebooks save a text as a list of lines, and a key may go over two."""
+    is_line = isinstance(string.path[-1], int)
+    return string.path[:-1] if is_line else string.path, string.name
 
 
-def _cleaned(members: Sequence[_String], keys: Mapping[str, str]) -> tuple[list[str], list[tuple[str, int]]]:
+def _mask_text(members: Sequence[_String], keys: Mapping[str, str]) -> tuple[list[str], list[tuple[str, int]]]:
     """The strings of one text without keys, and the kind and length of each key."""
     values = [member.value for member in members]
     if members[0].secret:
         return [MASK], [("value of a password field", len(values[0]))]
-    place = members[0].place
-    if any(isinstance(part, str) and (_BLOB.match(part) or part == "buffers") for part in place):
+    path = members[0].path
+    if any(isinstance(part, str) and (_BINARY_TYPE.match(part) or part == "buffers") for part in path):
         return values, []
     found: list[tuple[str, int]] = []
-    # What is masked may bring out another key beside it, seldom; so it is looked at until there is none.
+    # Lines of a source end with their line end; those of a traceback have none.
+    separator = "\n" if "traceback" in path else ""
+    # A mask may, seldom, bring out another key beside it, so the text is searched until there is none.
     for _ in range(PASSES):
-        joint = "\n" if "traceback" in place else ""
-        keys_here = secret_patterns.find_keys(joint.join(values), keys)
-        if not keys_here:
+        matches = secret_patterns.find_keys(separator.join(values), keys)
+        if not matches:
             break
-        found += [(kind, sum(end - start for start, end in spans)) for kind, spans in keys_here]
-        values = _masked(values, len(joint), [spans for _, spans in keys_here])
+        found += [(kind, sum(end - start for start, end in spans)) for kind, spans in matches]
+        values = _mask_spans(values, len(separator), [spans for _, spans in matches])
     return values, found
 
 
-def _masked(values: Sequence[str], joint: int, keys: Iterable[Sequence[Span]]) -> list[str]:
-    """The strings with the mask where each key began; `joint` is what lies between two of them, in characters."""
+def _mask_spans(values: Sequence[str], gap: int, keys: Iterable[Sequence[Span]]) -> list[str]:
+    """The strings with the mask where each key began; spans count from the first string, with `gap` between two."""
     edits = sorted((start, end, MASK if not n else "") for spans in keys for n, (start, end) in enumerate(spans))
-    made: list[str] = []
+    masked: list[str] = []
     offset = 0
     for value in values:
-        parts, done = [], 0
+        parts, copied = [], 0
         for start, end, mask in edits:
             low, high = max(start - offset, 0), min(end - offset, len(value))
             if low < high:
-                parts += [value[done:low], mask if start >= offset else ""]
-                done = high
-        made.append("".join([*parts, value[done:]]))
-        offset += len(value) + joint
-    return made
+                parts += [value[copied:low], mask if start >= offset else ""]
+                copied = high
+        masked.append("".join([*parts, value[copied:]]))
+        offset += len(value) + gap
+    return masked
 
 
 def _literal(value: str, *, like: str) -> str:
-    """A string as JSON, in ASCII where it was."""
+    """A string as JSON, in ASCII if the literal that it replaces is."""
     text = json.dumps(value, ensure_ascii=like.isascii())
-    return _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
+    return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def _where(place: Place) -> str:
-    """A place in a notebook in words."""
-    match place:
+def _describe(path: JSONPath) -> str:
+    """Where in a notebook a path leads, for people."""
+    match path:
         case ("cells", int(cell), "outputs", int(output), *inner):
-            return f"cell {cell + 1}, output {output + 1} {_last(inner)}".rstrip()
+            return f"cell {cell + 1}, output {output + 1} {_part_of_cell(inner)}".rstrip()
         case ("cells", int(cell), *inner):
-            return f"cell {cell + 1}, {_last(inner)}"
+            return f"cell {cell + 1}, {_part_of_cell(inner)}"
         case ("metadata", "widgets", *_):
             return "widget state"
         case _:
-            return f"notebook {place[0]}"
+            return f"notebook {path[0]}"
 
 
-def _last(inner: Sequence[str | int]) -> str:
+def _part_of_cell(inner: Sequence[str | int]) -> str:
+    """The name of the part, such as `source`; of an output's data, its media type."""
     names = [part for part in inner if isinstance(part, str)]
     return names[1] if names[:1] == ["data"] and len(names) > 1 else names[0] if names else ""
-
-
-def _replace(file: Path, data: bytes) -> None:
-    """Put new bytes in the place of a file at once, its permissions kept; on failure the old file stays."""
-    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    try:
-        with os.fdopen(handle, "wb") as new:
-            new.write(data)
-            new.flush()
-            os.fsync(new.fileno())
-        shutil.copymode(file, name)
-        Path(name).replace(file)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from famnb.events import COUNTS, Usage
 from famnb.frame import CALLS, RUNS, calls, runs
-from famnb.frame.columnar_reader import ABSENT, CHUNK, Coded
-from famnb.frame.fill_estimates import fill
+from famnb.frame.columnar_reader import ABSENT, CHUNK, CodedWords
+from famnb.frame.fill_estimates import fill_counts
 from famnb.record import Ledger, token_estimates
 from tests.support.exchanges import exchange, spoken
 
@@ -33,9 +33,11 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 class Fitted(Ledger):
     """A ledger whose fits are given."""
 
-    def fits(self, model: str) -> dict[str | None, token_estimates.Fit]:
-        known = token_estimates.Fit(
-            token_estimates.Ratio(0.3, 0.2, 0.4), token_estimates.Ratio(0.25, 0.2, 0.3), token_estimates.Ratio(2, 1, 9)
+    def fits(self, model: str) -> dict[str | None, token_estimates.TokenFit]:
+        known = token_estimates.TokenFit(
+            token_estimates.TokenRatio(0.3, 0.2, 0.4),
+            token_estimates.TokenRatio(0.25, 0.2, 0.3),
+            token_estimates.TokenRatio(2, 1, 9),
         )
         return {"sim": known} if model == "m" else {}
 
@@ -49,27 +51,30 @@ CALL = st.fixed_dictionaries(
 
 @given(st.lists(CALL, min_size=1, max_size=8))
 def test_many_calls_are_estimated_as_one_is(tmp_path_factory: pytest.TempPathFactory, some: list[dict]) -> None:
-    """Counts, their sources and both ends equal those of `estimate.estimated`, whatever is missing."""
+    """Counts, their sources and both ends equal those of `estimate_usage`, whatever is missing."""
     ledger = Fitted(tmp_path_factory.getbasetemp() / "none.sqlite")
     numbers = [name for name in some[0] if name not in ("model", "service")]
     found = {n: np.array([ABSENT if c[n] is None else c[n] for c in some], dtype=np.int64) for n in numbers}
-    found |= {"http_status": np.full(len(some), 200), "standing": Coded(np.zeros(len(some), np.int32), ["completed"])}
+    found |= {
+        "http_status": np.full(len(some), 200),
+        "standing": CodedWords(np.zeros(len(some), np.int32), ["completed"]),
+    }
     for name, words in {"model": ["m", "n"], "service": ["sim"]}.items():
         codes = [words.index(c[name]) if c[name] in words else -1 for c in some]
-        found[name] = Coded(np.array(codes, np.int32), words)
+        found[name] = CodedWords(np.array(codes, np.int32), words)
     for count in COUNTS:
         codes = [-1 if c[count] is None else 0 for c in some]
-        found[f"{count}_source"] = Coded(np.array(codes, np.int32), ["reported"])
-    bounds = fill(found, ledger)
+        found[f"{count}_source"] = CodedWords(np.array(codes, np.int32), ["reported"])
+    bounds = fill_counts(found, ledger)
     for place, call in enumerate(some):
         usage = Usage(*(call[count] for count in COUNTS))
-        expected = token_estimates.Estimate(usage, usage, usage)
+        expected = token_estimates.UsageEstimate(usage, usage, usage)
         if call["input_tokens"] is None or call["output_tokens"] is None:
-            expected = token_estimates.estimated(
+            expected = token_estimates.estimate_usage(
                 usage,
                 input_chars=call["input_chars"],
                 output_chars=call["output_chars"],
-                fit=ledger.fits(call["model"]).get(call["service"], token_estimates.Fit()),
+                fit=ledger.fits(call["model"]).get(call["service"], token_estimates.TokenFit()),
                 hidden_cap=None if call["thinking_chars"] else call["hidden_cap"],
             )
         for count in COUNTS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import pandas as pd
@@ -58,7 +59,7 @@ def test_periods_begin_at_wall_time_of_the_zone(
         frame = real(*args, **options)  # type: ignore[arg-type]
         return frame.assign(started_at=frame["started_at"].mask(frame["started_at"].notna(), moment))
 
-    monkeypatch.setattr("famnb.frame.spend.calls", moved)
+    monkeypatch.setattr(sys.modules["famnb.frame.spend"], "calls", moved)  # `famnb.frame.spend` is the function
     found = famnb.spend(client, by=period, tz="Europe/Paris")
     assert found[period].tolist() == [pd.Timestamp(begins)]
     assert found["calls"].tolist() == [4]

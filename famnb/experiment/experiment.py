@@ -248,7 +248,7 @@ class BaseExperiment:
         missing for a tie), detail (a judge's reason), at (UTC), left_cell, right_cell, judge_call_id.
         LedgerError if the ledger cannot be read.
         """
-        return votes.table(ratings.votes(self.ledger, self.name), self.cells)
+        return votes.table(ratings.read_votes(self.ledger, self.name), self.cells)
 
     def ranking(self, voter: str | None = None, *, level: float = 0.95) -> stats.Ranking:
         """Bradley–Terry strengths of the variants with intervals, from people's votes; see `famnb.stats.Ranking`.
@@ -258,7 +258,7 @@ class BaseExperiment:
         """
         judge_voters = {judge.name: judge_voter(judge) for judge in self._pairwise_judges()}
         chosen = voter if voter is None else judge_voters.get(voter, voter)
-        votes_cast = ratings.votes(self.ledger, self.name)
+        votes_cast = ratings.read_votes(self.ledger, self.name)
         if chosen is not None and votes_cast and chosen not in (voters := {vote.voter for vote in votes_cast}):
             raise ValueError(
                 f"voter: there are no votes of {voter!r}; there are of {', '.join(map(repr, sorted(voters)))}"
@@ -379,7 +379,7 @@ class BaseExperiment:
 
     def _judge_findings(self) -> list[str]:
         """How far judges may be trusted, and what they cost, a sentence each; none if no judge was asked."""
-        votes_cast = ratings.votes(self.ledger, self.name)
+        votes_cast = ratings.read_votes(self.ledger, self.name)
         checks = [
             votes.consistency(votes_cast, self.cells, voter=judge_voter(judge)) for judge in self._pairwise_judges()
         ]

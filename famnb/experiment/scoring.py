@@ -17,7 +17,7 @@ from famnb.experiment.prompts import EXPECTED_SLOT
 from famnb.experiment.resume import ANSWERED
 from famnb.experiment.scorers import Scorer, apply_scorer
 from famnb.record import Ledger, ratings
-from famnb.record.ratings import Scored, Voted
+from famnb.record.ratings import RecordedScore, RecordedVote
 from famnb.reply import Reply
 from famnb.request import Request
 
@@ -90,7 +90,7 @@ class Scoring:
         self._score_locally([scorer for scorer in scorers if not isinstance(scorer, Judge)])
         for judge in judges:
             (self._compare if judge.pairwise else self._grade)(judge)
-        votes_cast = ratings.votes(self._ledger, self._name) if judges else []
+        votes_cast = ratings.read_votes(self._ledger, self._name) if judges else []
         cells = [answer.cell for answer in self._answers]
         return ScoreReport(
             scored={scorer.name: self._scored[scorer.name] for scorer in scorers},
@@ -108,7 +108,7 @@ class Scoring:
         """Apply scorers that need no call; each reply is read once for all of them."""
         todo = self._find_unscored(scorers)
         answers = {answer.call_id: answer for answer in self._answers if any(answer in keys for keys in todo.values())}
-        pending: list[Scored] = []
+        pending: list[RecordedScore] = []
         try:
             for call in self._ledger.each(answers):
                 answer = answers[call.call_id]
@@ -116,15 +116,17 @@ class Scoring:
                     score = apply_scorer(scorer, call.reply, answer.cell.prompt)
                     self._count(scorer.name, is_missing=score.value is None)
                     key = todo[scorer.name][answer]
-                    pending.append(Scored(call_id=call.call_id, scorer=key, value=score.value, detail=score.detail))
+                    pending.append(
+                        RecordedScore(call_id=call.call_id, scorer=key, value=score.value, detail=score.detail)
+                    )
                 if len(pending) >= BATCH:
-                    ratings.keep(self._ledger, pending)
+                    ratings.save(self._ledger, pending)
                     pending = []
         except KeyboardInterrupt:
             raise Interrupted(f"{self._scored.total():,} scores were made and are kept; the others follow") from None
         finally:
             if pending:
-                ratings.keep(self._ledger, pending)
+                ratings.save(self._ledger, pending)
 
     def _grade(self, judge: Judge) -> None:
         """Have a judge grade each answer that it has not graded."""
@@ -137,7 +139,7 @@ class Scoring:
             self._count(judge.name, is_missing=score.value is None)
             if not self._is_verdict(judge, reply):
                 continue
-            grade = Scored(
+            grade = RecordedScore(
                 call_id=todo[index].call_id,
                 scorer=keys[todo[index]],
                 value=score.value,
@@ -145,7 +147,7 @@ class Scoring:
                 judge_call_id=reply.call_id,
             )
             # At once, since it was paid for.
-            ratings.keep(self._ledger, [grade])
+            ratings.save(self._ledger, [grade])
 
     def _compare(self, judge: Judge) -> None:
         """Have a judge compare each pair of answers, both ways round, that it has not compared."""
@@ -155,7 +157,7 @@ class Scoring:
             self._count(judge.name, is_missing=letter is None)
             if not self._is_verdict(judge, reply):
                 continue
-            vote = Voted(
+            vote = RecordedVote(
                 experiment=self._name,
                 voter=voter,
                 left_cell=left.cell.key,
@@ -164,14 +166,14 @@ class Scoring:
                 detail=reason,
                 judge_call_id=reply.call_id,
             )
-            ratings.keep(self._ledger, [vote])
+            ratings.save(self._ledger, [vote])
 
     def _ask_for_choices(self, judge: Judge, voter: str) -> Iterator[tuple[tuple[AnsweredCell, AnsweredCell], Reply]]:
         """Yield the judge's replies on the pairs, both ways round, for which there is no verdict on this request."""
         answers = {answer.cell.key: answer for answer in self._answers}
         verdicts = {
             (vote.left_cell, vote.right_cell): vote.judge_call_id
-            for vote in ratings.votes(self._ledger, self._name)
+            for vote in ratings.read_votes(self._ledger, self._name)
             if vote.voter == voter and not (self._again and vote.winner == "skip")
         }
         # Votes are kept by cell, and a cell's key says nothing of `expected`, which the judge is shown and the user may
@@ -203,7 +205,7 @@ class Scoring:
         """The answers that each scorer has not scored, with the key of the score to make, by the scorer's name."""
         known = {
             (score.scorer, score.call_id)
-            for score in ratings.scores(self._ledger, [answer.call_id for answer in self._answers])
+            for score in ratings.read_scores(self._ledger, [answer.call_id for answer in self._answers])
             if not (self._again and score.value is None)
         }
         keys = ScoreKeys(scorers)
@@ -242,11 +244,11 @@ def scores_by_cell(
         for answer in answers
     }
     scores: dict[str, dict[str, float]] = {scorer.name: {} for scorer in scorers}
-    for score in ratings.scores(ledger, [answer.call_id for answer in answers]):
+    for score in ratings.read_scores(ledger, [answer.call_id for answer in answers]):
         if (target := targets.get((score.scorer, score.call_id))) and score.value is not None:
             scorer_name, cell_key = target
             scores[scorer_name][cell_key] = score.value
-    votes_cast, cells = ratings.votes(ledger, name), [answer.cell for answer in answers]
+    votes_cast, cells = ratings.read_votes(ledger, name), [answer.cell for answer in answers]
     for scorer in scorers:
         if isinstance(scorer, Judge) and scorer.pairwise:
             scores[scorer.name] = votes.shares(votes.duels(votes_cast, cells, voter=judge_voter(scorer)))
@@ -259,6 +261,6 @@ def judge_voter(judge: Judge) -> str:
     return f"{votes.JUDGE_PREFIX}{judge.key}"
 
 
-def _winner(letter: Letter | None) -> ratings.Outcome:
-    outcomes: Mapping[Any, ratings.Outcome] = {"A": "left", "B": "right", "tie": "tie"}
+def _winner(letter: Letter | None) -> ratings.VoteWinner:
+    outcomes: Mapping[Any, ratings.VoteWinner] = {"A": "left", "B": "right", "tie": "tie"}
     return outcomes.get(letter, "skip")

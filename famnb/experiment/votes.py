@@ -21,7 +21,7 @@ from scipy.stats import norm
 from famnb import stats
 from famnb.experiment.plan import Cell
 from famnb.formatting import format_level, format_percent
-from famnb.record.ratings import Voted
+from famnb.record.ratings import RecordedVote
 
 JUDGE_PREFIX = "judge:"
 """The beginning of the voter's name if a model votes."""
@@ -99,10 +99,10 @@ def shuffle_pairs(cells: Iterable[Cell], *, seed: int) -> list[tuple[Cell, Cell]
     return [pair if rng.random() < 0.5 else (pair[1], pair[0]) for pair in ordered]
 
 
-def duels(votes: Iterable[Voted], cells: Iterable[Cell], *, voter: str | None = None) -> list[Duel]:
+def duels(votes: Iterable[RecordedVote], cells: Iterable[Cell], *, voter: str | None = None) -> list[Duel]:
     """The verdicts of one voter, or of all people; votes on cells that are no longer planned do not count."""
     known = {cell.key: cell for cell in cells}
-    by_judges: dict[tuple[str, frozenset[str]], list[Voted]] = defaultdict(list)
+    by_judges: dict[tuple[str, frozenset[str]], list[RecordedVote]] = defaultdict(list)
     verdicts = []
     for vote in votes:
         is_wanted = vote.voter == voter if voter is not None else not vote.voter.startswith(JUDGE_PREFIX)
@@ -170,7 +170,7 @@ def shares(verdicts: Iterable[Duel]) -> dict[str, float]:
     return {key: sum(cell_points) / len(cell_points) for key, cell_points in points.items()}
 
 
-def consistency(votes: Sequence[Voted], cells: Sequence[Cell], *, voter: str) -> Consistency:
+def consistency(votes: Sequence[RecordedVote], cells: Sequence[Cell], *, voter: str) -> Consistency:
     """How far a judge's choices depend on the position."""
     own, keys = [vote for vote in votes if vote.voter == voter], {cell.key for cell in cells}
     own = [vote for vote in own if {vote.left_cell, vote.right_cell} <= keys]
@@ -185,7 +185,7 @@ def consistency(votes: Sequence[Voted], cells: Sequence[Cell], *, voter: str) ->
     )
 
 
-def table(votes: Iterable[Voted], cells: Iterable[Cell]) -> pd.DataFrame:
+def table(votes: Iterable[RecordedVote], cells: Iterable[Cell]) -> pd.DataFrame:
     """One row a vote on cells that are planned, oldest first; see `BaseExperiment.votes` for the columns."""
     known = {cell.key: cell for cell in cells}
     rows: list[dict[str, Any]] = []
@@ -211,7 +211,7 @@ def table(votes: Iterable[Voted], cells: Iterable[Cell]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(_COLUMNS)).astype(dict(_COLUMNS))
 
 
-def _winning_cell(vote: Voted, known: Mapping[str, Cell]) -> Cell | None:
+def _winning_cell(vote: RecordedVote, known: Mapping[str, Cell]) -> Cell | None:
     match vote.winner:
         case "left":
             return known[vote.left_cell]

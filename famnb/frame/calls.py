@@ -1,4 +1,8 @@
-"""The frame of calls: one row a call, metrics as stored, missing counts estimated, costs by the price book."""
+"""The frame of calls: one row a call, metrics as stored, missing counts estimated, costs by the price book.
+
+calls() ── filters.where ── columnar_reader.read_columns (SQL) ── fill_estimates ── costs ── DataFrame
+                                      └ with another tool's definition: the reads of each call ── latencies
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,13 @@ import pandas as pd
 
 from famnb import endpoints
 from famnb.events import COUNTS
-from famnb.frame.columnar_reader import Columns, Field, array, read
-from famnb.frame.columns import CALLS, PEER, Column, listing
-from famnb.frame.fill_estimates import FIELDS, Bounds, fill, floats
-from famnb.frame.filters import HasLedger, Moment, Words, source_of, where
+from famnb.frame.columnar_reader import ColumnArrays, SelectedColumn, read_columns, to_pandas
+from famnb.frame.columns import CALLS, PEER, Column, format_columns
+from famnb.frame.fill_estimates import NEEDED_COLUMNS, CountBounds, as_floats, fill_counts
+from famnb.frame.filters import HasLedger, Moment, OneOrMore, source_of, where
 from famnb.frame.latency_definitions import Definition, Latencies, Peer, latencies
-from famnb.record import Ledger, costs, prices
+from famnb.record import Ledger, prices
+from famnb.record.costs import cost_columns
 from famnb.record.parquet import Parquet
 from famnb.validation import check_integer
 
@@ -29,12 +34,12 @@ def calls(
     *,
     since: Moment | None = None,
     until: Moment | None = None,
-    model: Words | None = None,
-    endpoint: Words | None = None,
-    experiment: Words | None = None,
-    variant: Words | None = None,
-    tag: Words | None = None,
-    status: Words | None = None,
+    model: OneOrMore | None = None,
+    endpoint: OneOrMore | None = None,
+    experiment: OneOrMore | None = None,
+    variant: OneOrMore | None = None,
+    tag: OneOrMore | None = None,
+    status: OneOrMore | None = None,
     limit: int | None = None,
     columns: Iterable[str] | None = None,
     definition: Definition = "famnb",
@@ -44,7 +49,7 @@ def calls(
     `ledger` is a `Ledger`, a path, a `Client` that records, or None for the default ledger; or a Parquet file, or a
     glob of them such as "folder/*.parquet", that `Ledger.export` wrote (extra `scale`). `since` (included) and
     `until` (excluded) are datetimes, dates or ISO texts, UTC where they name no zone, or timedeltas back from now. The
-    other filters take a word or several; `limit` keeps the newest, `columns` names the columns wanted, in their order.
+    other filters take a text or several; `limit` keeps the newest, `columns` names the columns wanted, in their order.
     `definition` is "famnb", or "vllm", "guidellm", "aiperf": then `ttft_s`, `tpot_s`, `e2e_s` and the added `itl_s`,
     `itl_n` are as that tool defines them. LedgerError if the file cannot be read. The columns:
     """
@@ -52,7 +57,7 @@ def calls(
         raise ValueError(f"definition: {definition!r} is none of {', '.join(get_args(Definition))}")
     if limit is not None:
         limit = check_integer("limit", limit, minimum=0, expected="a number of calls of at least 0")
-    chosen = _chosen(columns)
+    chosen = _columns_of(columns)
     source = source_of(ledger)
     condition, values = where(
         since=since,
@@ -64,91 +69,106 @@ def calls(
         tag=tag,
         status=status,
     )
-    reckoned = any(column.name in _RECKONED for column in chosen)
-    fields = [Field.of(column) for column in chosen if column.name not in _COSTS]
-    peer = None if definition == "famnb" else definition
-    needed = [*(_NEEDED if reckoned else ()), *(_NAMED if peer else ())]
-    found = read(source, [*fields, *needed], condition, values, limit)
-    if reckoned:
-        found |= _costs(found, fill(found, source))
-    result = pd.DataFrame(
-        {column.name: array(column, found[column.sql or column.name]) for column in chosen}, copy=False
+    # Counts and costs need columns of their own and most of the time; who asks for neither does not wait for them.
+    needs_costs = any(column.name in _COMPUTED for column in chosen)
+    selected = [SelectedColumn.of(column) for column in chosen if column.name not in _COSTS]
+    if needs_costs:
+        selected += _NEEDED_FOR_COSTS
+    if definition != "famnb":
+        selected += _NEEDED_FOR_PEERS
+    arrays = read_columns(source, selected, condition, values, limit)
+    if needs_costs:
+        arrays |= _costs(arrays, fill_counts(arrays, source))
+    frame = pd.DataFrame(
+        {column.name: to_pandas(column, arrays[column.sql or column.name]) for column in chosen}, copy=False
     )
-    if peer:
+    if definition != "famnb":
         # Calls may have been recorded since; those read before are among the rows from the first of them on.
-        first = min(found["started_us"], default=0)
+        first = min(arrays["started_us"], default=0)
         rows = source.select(f"({condition}) AND started_us >= ?", [*values, int(first)])
-        result = _replaced(result, _redefined(peer, found["id"], rows, source), columns)
-    result.attrs["definition"] = definition
-    return result
+        frame = _with_latencies(frame, _peer_latencies(definition, arrays["id"], rows, source), columns)
+    frame.attrs["definition"] = definition
+    return frame
 
 
-calls.__doc__ = f"{calls.__doc__}\n{listing(CALLS)}\n"
+calls.__doc__ = f"{calls.__doc__}\n{format_columns(CALLS)}\n"
 
 _COSTS = ("cost_usd", "cost_low_usd", "cost_high_usd")
-_CACHED = ("cached_tokens", "cache_write_tokens")
-_RECKONED = {*_COSTS, *COUNTS, *(f"{count}_source" for count in COUNTS)}
-_NAMED = (Field("id", "text"), Field("started_us", "integer"))
-_NEEDED = (*FIELDS, Field("started_us", "integer"), *(Field(name, "real") for name in _COSTS))
+_COMPUTED = {*_COSTS, *COUNTS, *(f"{count}_source" for count in COUNTS)}
+"""Columns that are not simply what the ledger has stored."""
+_NEEDED_FOR_PEERS = (SelectedColumn("id", "text"), SelectedColumn("started_us", "integer"))
+_NEEDED_FOR_COSTS = (
+    *NEEDED_COLUMNS,
+    SelectedColumn("started_us", "integer"),
+    *(SelectedColumn(name, "real") for name in _COSTS),
+)
 
 
-def _chosen(names: Iterable[str] | None) -> tuple[Column, ...]:
+def _columns_of(names: Iterable[str] | None) -> tuple[Column, ...]:
     """The columns of these names, in the order given; all of them for None."""
     if names is None:
         return CALLS
-    known = {column.name: column for column in CALLS}
-    wanted = [names] if isinstance(names, str) else list(dict.fromkeys(names))
-    if not wanted:
+    by_name = {column.name: column for column in CALLS}
+    distinct = [names] if isinstance(names, str) else list(dict.fromkeys(names))
+    if not distinct:
         raise ValueError("columns: expected at least one; None is all of them")
-    for name in wanted:
-        if name not in known:
+    for name in distinct:
+        if name not in by_name:
             raise ValueError(f"columns: there is no {name!r}; help(famnb.calls) lists what there is")
-    return tuple(known[name] for name in wanted)
+    return tuple(by_name[name] for name in distinct)
 
 
-def _costs(found: Columns, bounds: Bounds) -> Columns:
-    """What calls cost by the book of their day; what was reckoned back then where today's book has no price."""
-    counts = {name: floats(found[name]) for name in ("input_tokens", "output_tokens", *_CACHED)}
-    models = found["model"]
-    for model in {entry.model for entry in prices}.intersection(models.words):
-        where = np.flatnonzero(models.codes == models.coded(model))
-        reckoned = costs.costs(
+def _costs(arrays: ColumnArrays, bounds: CountBounds) -> ColumnArrays:
+    """The cost columns: by the price book of each call's day, else as stored when the call ended."""
+    counts = {
+        name: as_floats(arrays[name])
+        for name in ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
+    }
+    models = arrays["model"]
+    for model in {price.model for price in prices}.intersection(models.words):
+        rows = np.flatnonzero(models.codes == models.code_of(model))
+        model_costs = cost_columns(
             prices,
             model,
-            found["started_us"][where],
-            {name: column[where] for name, column in counts.items()},
-            low={name: ends[0][where] for name, ends in bounds.items()},
-            high={name: ends[1][where] for name, ends in bounds.items()},
+            arrays["started_us"][rows],
+            {name: column[rows] for name, column in counts.items()},
+            low={name: low[rows] for name, (low, _) in bounds.items()},
+            high={name: high[rows] for name, (_, high) in bounds.items()},
         )
-        priced = ~np.isnan(reckoned[0])
-        for name, column in zip(_COSTS, reckoned, strict=True):
-            found[name][where[priced]] = column[priced]
-    return {name: found[name] for name in _COSTS}
+        has_price = ~np.isnan(model_costs[0])
+        for name, column in zip(_COSTS, model_costs, strict=True):
+            arrays[name][rows[has_price]] = column[has_price]
+    return {name: arrays[name] for name in _COSTS}
 
 
-def _replaced(frame: pd.DataFrame, table: Mapping[str, Sequence[Any]], columns: Iterable[str] | None) -> pd.DataFrame:
-    """The frame with the latencies of a table, those of PEER besides, where they were chosen."""
-    known = {column.name: column for column in (*CALLS, *PEER)}
-    shown = [name for name in table if name in frame or columns is None]
-    return frame.assign(**{name: known[name].series(table[name]) for name in shown})
+def _with_latencies(
+    frame: pd.DataFrame, table: Mapping[str, Sequence[Any]], columns: Iterable[str] | None
+) -> pd.DataFrame:
+    """The frame with these latencies in place of its own, and those it has no column for if all were asked for."""
+    by_name = {column.name: column for column in (*CALLS, *PEER)}
+    names = [name for name in table if name in frame or columns is None]
+    return frame.assign(**{name: by_name[name].to_series(table[name]) for name in names})
 
 
-def _redefined(
-    definition: Peer, call_ids: Iterable[str], found: Iterable[Row], ledger: Ledger | Parquet
+def _peer_latencies(
+    definition: Peer, call_ids: Iterable[str], rows: Iterable[Row], source: Ledger | Parquet
 ) -> dict[str, Sequence[Any]]:
-    """The latencies of these calls by another tool's definition; only those that ended in order have any."""
-    wanted = dict.fromkeys(call_ids)
-    ended = (row for row in found if row["standing"] in ("completed", "incomplete"))
-    measured = {row["id"]: row for row in ended if row["id"] in wanted}
-    seen: dict[str, Latencies] = {}
-    for call_id, reads in ledger.reads(measured):
-        row = measured[call_id]
+    """Columns of these calls' latencies by another tool's definition; only calls that ended in order have any."""
+    order = dict.fromkeys(call_ids)
+    ended = {row["id"]: row for row in rows if row["id"] in order and row["standing"] in ("completed", "incomplete")}
+    by_call: dict[str, Latencies] = {}
+    for call_id, reads in source.reads(ended):
+        row = ended[call_id]
         if row["streamed"]:
-            at = endpoints.endpoint(row["endpoint"])
-            reported = row["output_tokens_source"] in ("reported", "derived")
-            tokens = row["output_tokens"] if reported else None
-            seen[call_id] = latencies(definition, at, reads, end_ns=row["end_ns"], tokens=tokens)
+            is_reported = row["output_tokens_source"] in ("reported", "derived")
+            by_call[call_id] = latencies(
+                definition,
+                endpoints.endpoint(row["endpoint"]),
+                reads,
+                end_ns=row["end_ns"],
+                tokens=row["output_tokens"] if is_reported else None,
+            )
         else:
-            seen[call_id] = Latencies(e2e_s=row["e2e_s"])
-    each = [seen.get(call_id, Latencies()) for call_id in wanted]
-    return {name: [getattr(one, name) for one in each] for name in Latencies._fields}
+            by_call[call_id] = Latencies(e2e_s=row["e2e_s"])
+    in_order = [by_call.get(call_id, Latencies()) for call_id in order]
+    return {name: [getattr(call_latencies, name) for call_latencies in in_order] for name in Latencies._fields}

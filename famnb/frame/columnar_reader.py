@@ -1,4 +1,8 @@
-"""Calls of a ledger or of exported files as NumPy columns, read in pieces so that cells do not stay Python objects."""
+"""Reads calls from a ledger or from exported files into NumPy columns.
+
+Rows are read in chunks, so that only one chunk's cells are Python objects at once: a million calls of sixty columns
+would take gigabytes of them.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +20,15 @@ from famnb.record import Ledger, ledger, parquet
 from famnb.record.parquet import Parquet
 
 CHUNK = 20_000
-"""Rows that are Python objects at once."""
+"""Rows that are Python objects at once; larger chunks are not faster, and smaller ones make more pieces to join."""
 ABSENT = -(2**63)
-"""What stands for a missing integer while columns are read; no count and no time is this one."""
+"""Stands for a missing integer while columns are read, since NumPy's have no missing value; no count or time is it."""
 
-Kind: TypeAlias = Literal["real", "integer", "word", "text"]
-Numbers: TypeAlias = npt.NDArray[Any]
+CellKind: TypeAlias = Literal["real", "integer", "word", "text"]
+Cells: TypeAlias = npt.NDArray[Any]
+"""Some cells of one column, as the database has them."""
 
-_KINDS: Mapping[str, Kind] = {
+_KIND_OF_DTYPE: Mapping[str, CellKind] = {
     "Float64": "real",
     "Int64": "integer",
     "boolean": "integer",
@@ -35,46 +40,47 @@ _STORAGE = {"real": "f8", "integer": "i8", "word": "O", "text": "O"}
 
 
 @dataclasses.dataclass(slots=True)
-class Coded:
-    """Words as numbers: -1 where missing, else the place in `words`."""
+class CodedWords:
+    """A column of words as integers: -1 where missing, else an index into `words`."""
 
     codes: npt.NDArray[np.int32]
     words: list[str]
 
-    def coded(self, word: str) -> int:
-        """A word's number, a new one for a new word."""
+    def code_of(self, word: str) -> int:
+        """Return the code of a word, which is added if it is new."""
         if word not in self.words:
             self.words.append(word)
         return self.words.index(word)
 
     def categorical(self, categories: Sequence[str] | None) -> pd.Categorical:
-        """As pandas has it; without `categories` those that occur, sorted."""
-        wanted = list(categories) if categories is not None else sorted(self.words)
-        place = {word: number for number, word in enumerate(wanted)}
-        moved = np.array([*(place.get(word, -1) for word in self.words), -1], dtype=np.int32)
-        return pd.Categorical.from_codes(moved[self.codes], categories=pd.Index(wanted, dtype=object))
+        """Return the column for pandas; without `categories`, those that occur, sorted."""
+        names = list(categories) if categories is not None else sorted(self.words)
+        index = {word: number for number, word in enumerate(names)}
+        # The -1 at the end is where the code -1 of a missing word points.
+        new_codes = np.array([*(index.get(word, -1) for word in self.words), -1], dtype=np.int32)
+        return pd.Categorical.from_codes(new_codes[self.codes], categories=pd.Index(names, dtype=object))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Field:
-    """A column to read, named by its SQL."""
+class SelectedColumn:
+    """A column to read: the SQL expression that gives it, by which it is also named, and the kind of its cells."""
 
     sql: str
-    kind: Kind
+    kind: CellKind
 
     @classmethod
-    def of(cls, column: Column) -> Field:
-        """What a frame's column is read from."""
-        return cls(column.sql or column.name, _KINDS[column.dtype])
+    def of(cls, column: Column) -> SelectedColumn:
+        """Return what a frame's column is read from."""
+        return cls(column.sql or column.name, _KIND_OF_DTYPE[column.dtype])
 
     @property
-    def expression(self) -> str:
-        """The SQL that gives SQLite's value as one that NumPy can hold."""
+    def sqlite(self) -> str:
+        """The expression for SQLite, its value one that NumPy can hold."""
         return f"IFNULL({self.sql}, {ABSENT})" if self.kind == "integer" else self.sql
 
     @property
-    def cast(self) -> str:
-        """The same for DuckDB, which keeps types apart."""
+    def duckdb(self) -> str:
+        """The expression for DuckDB, which needs casts: it tells integers and booleans from numbers."""
         match self.kind:
             case "integer":
                 return f"IFNULL(CAST({self.sql} AS BIGINT), {ABSENT})"
@@ -84,93 +90,95 @@ class Field:
                 return self.sql
 
 
-Columns: TypeAlias = dict[str, Any]
-"""By their SQL: float64 with NaN, int64 with ABSENT, `Coded`, or a pandas array of strings."""
+ColumnArrays: TypeAlias = dict[str, Any]
+"""Whole columns by their SQL: float64 with NaN, int64 with ABSENT, `CodedWords`, or a pandas array of strings."""
 
 
-def read(
-    source: Ledger | Parquet, fields: Iterable[Field], condition: str, values: Sequence[Any], limit: int | None
-) -> Columns:
-    """These columns of the calls that a condition chooses, oldest first, at most the `limit` newest."""
-    wanted = list({field.sql: field for field in fields}.values())
-    pieces: dict[str, list[Any]] = {field.sql: [] for field in wanted}
-    words: dict[str, dict[str, int]] = {field.sql: {} for field in wanted if field.kind == "word"}
-    chosen = wanted, condition, values, limit
-    for chunk in _stored(source, *chosen) if isinstance(source, Ledger) else _exported(source, *chosen):
-        for field, cells in zip(wanted, chunk, strict=True):
-            pieces[field.sql].append(_piece(cells, field.kind, words.get(field.sql)))
-    return {field.sql: _whole(pieces.pop(field.sql), field.kind, words.get(field.sql)) for field in wanted}
+def read_columns(
+    source: Ledger | Parquet, fields: Iterable[SelectedColumn], condition: str, values: Sequence[Any], limit: int | None
+) -> ColumnArrays:
+    """Read columns of the calls that an SQL condition selects, oldest first, at most the `limit` newest."""
+    distinct = list({field.sql: field for field in fields}.values())
+    pieces: dict[str, list[Any]] = {field.sql: [] for field in distinct}
+    words: dict[str, dict[str, int]] = {field.sql: {} for field in distinct if field.kind == "word"}
+    query = distinct, condition, values, limit
+    for chunk in _read_ledger(source, *query) if isinstance(source, Ledger) else _read_parquet(source, *query):
+        for field, cells in zip(distinct, chunk, strict=True):
+            pieces[field.sql].append(_convert(cells, field.kind, words.get(field.sql)))
+    # Popped one by one, so that a column's pieces and their whole are in memory for one column only.
+    return {field.sql: _join(pieces.pop(field.sql), field.kind, words.get(field.sql)) for field in distinct}
 
 
 def _query(
     columns: str, calls: str, condition: str, values: Sequence[Any], limit: int | None
 ) -> tuple[str, Sequence[Any]]:
-    """The SQL that chooses and orders, and its values."""
+    """The SQL that selects and orders calls, and its values."""
     sql = f"SELECT {columns} FROM ({calls}) WHERE {condition}"  # noqa: S608 - values are bound
     if limit is not None:
         newest = f"SELECT id FROM ({calls}) WHERE {condition} ORDER BY started_us DESC, id DESC LIMIT ?"  # noqa: S608 - values are bound
         sql, values = f"{sql} AND id IN ({newest})", (*values, *values, limit)
-    order = "started_us" if limit is None else "+started_us"  # few rows are sorted, not searched for by time
+    # The plus keeps SQLite from walking the index by time through all calls, when it can sort the few that have an id.
+    order = "started_us" if limit is None else "+started_us"
     return f"{sql} ORDER BY {order}, id", values
 
 
-def _stored(
-    source: Ledger, wanted: Sequence[Field], condition: str, values: Sequence[Any], limit: int | None
-) -> Iterator[list[Numbers]]:
-    """The cells of a ledger, column by column, some rows at a time; at least once."""
+def _read_ledger(
+    source: Ledger, columns: Sequence[SelectedColumn], condition: str, values: Sequence[Any], limit: int | None
+) -> Iterator[list[Cells]]:
+    """Yield chunks of a ledger's calls, each a list of columns; at least one, so that every column has a type."""
     source.settle()
-    columns = ", ".join(field.expression for field in wanted)
-    sql, values = _query(columns, ledger.STANDING, condition, values, limit)
-    storage = np.dtype([(f"c{place}", _STORAGE[field.kind]) for place, field in enumerate(wanted)])
+    expressions = ", ".join(column.sqlite for column in columns)
+    sql, values = _query(expressions, ledger.CALLS_WITH_STANDING, condition, values, limit)
+    storage = np.dtype([(f"c{number}", _STORAGE[column.kind]) for number, column in enumerate(columns)])
     with source.reading() as connection:
-        rows: Iterable[Any] = ()
+        rows: Iterator[Any] = iter(())
         if connection is not None:
             cursor = connection.cursor()
-            cursor.row_factory = None
+            cursor.row_factory = None  # plain tuples: `sqlite3.Row` costs time and NumPy does not take it
             rows = cursor.execute(sql, values)
-        rows = iter(rows)
         while True:
             chunk = np.fromiter(itertools.islice(rows, CHUNK), dtype=storage)
-            yield [chunk[f"c{place}"] for place in range(len(wanted))]
+            yield [chunk[f"c{number}"] for number in range(len(columns))]
             if len(chunk) < CHUNK:
                 break
 
 
-def _exported(
-    source: Parquet, wanted: Sequence[Field], condition: str, values: Sequence[Any], limit: int | None
-) -> Iterator[list[Numbers]]:
-    """The cells of exported files, column by column, some rows at a time; at least once."""
-    columns = ", ".join(f"{field.cast} AS c{place}" for place, field in enumerate(wanted))
-    sql, values = _query(columns, parquet.STANDING, condition, values, limit)
-    yield [np.empty(0, dtype=_STORAGE[field.kind]) for field in wanted]
-    for piece in source.pieces(sql, values):
-        yield [piece[f"c{place}"].to_numpy(_STORAGE[field.kind]) for place, field in enumerate(wanted)]
+def _read_parquet(
+    source: Parquet, columns: Sequence[SelectedColumn], condition: str, values: Sequence[Any], limit: int | None
+) -> Iterator[list[Cells]]:
+    """Yield chunks of exported calls, each a list of columns; at least one, so that every column has a type."""
+    expressions = ", ".join(f"{column.duckdb} AS c{number}" for number, column in enumerate(columns))
+    sql, values = _query(expressions, parquet.CALLS_WITH_STANDING, condition, values, limit)
+    yield [np.empty(0, dtype=_STORAGE[column.kind]) for column in columns]
+    for chunk in source.fetch_chunks(sql, values):
+        yield [chunk[f"c{number}"].to_numpy(_STORAGE[column.kind]) for number, column in enumerate(columns)]
 
 
-def _piece(cells: Numbers, kind: Kind, words: dict[str, int] | None) -> Any:
-    """Some cells of a column in their final form."""
+def _convert(cells: Cells, kind: CellKind, words: dict[str, int] | None) -> Any:
+    """Some cells of a column in their final form; `words` has the codes given so far, and takes new ones."""
     match kind:
         case "real" | "integer":
-            return cells.copy()
+            return cells.copy()  # else the chunk, which holds all columns, would stay in memory
         case "word":
             assert words is not None
-            codes, found = pd.factorize(cells)
-            numbers = [words.setdefault(word, len(words)) for word in found]
-            return np.array([*numbers, -1], dtype=np.int32)[codes]
+            codes, uniques = pd.factorize(cells)
+            new_codes = [words.setdefault(word, len(words)) for word in uniques]
+            return np.array([*new_codes, -1], dtype=np.int32)[codes]
         case "text":
             return pd.array(cells, dtype="string")
 
 
-def _whole(pieces: list[Any], kind: Kind, words: dict[str, int] | None) -> Any:
-    """A column of its pieces."""
+def _join(pieces: list[Any], kind: CellKind, words: dict[str, int] | None) -> Any:
+    """A whole column of its pieces."""
     if kind == "text":
+        # Part of the interface that pandas documents for extension arrays (2.x and 3.x), its underscore apart.
         return type(pieces[0])._concat_same_type(pieces)
     joined = np.concatenate(pieces)
-    return Coded(joined, list(words)) if words is not None else joined
+    return CodedWords(joined, list(words)) if words is not None else joined
 
 
-def array(column: Column, values: Any) -> Any:
-    """What was read as a frame's column; without copying where that can be."""
+def to_pandas(column: Column, values: Any) -> Any:
+    """Return what was read as an array for a frame's column, without a copy if possible."""
     match column.dtype:
         case "Float64":
             return pd.arrays.FloatingArray(values, np.isnan(values))

@@ -1,4 +1,4 @@
-"""The columns of the frames, declared: name, type, unit, meaning; how a frame is filled is left to its builder."""
+"""The columns of every frame: name, type, unit and meaning, which fill the docstrings and `describe`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Column:
 
     name: str
     dtype: str
-    """A pandas dtype; all of them can be missing."""
+    """A pandas dtype that has missing values."""
     unit: str
     """What a value counts or measures; empty for words."""
     doc: str
@@ -27,47 +27,47 @@ class Column:
     categories: tuple[str, ...] | None = None
     """The values a category may have; None: those that occur."""
     sql: str = ""
-    """Where it is in the ledger, if not in the column of its name."""
+    """The SQL expression that gives it, if that is not the column of its name."""
 
-    def series(self, values: Sequence[Any]) -> pd.Series[Any]:
-        """Values, None where missing, as this column."""
+    def to_series(self, values: Sequence[Any]) -> pd.Series[Any]:
+        """Return values, None where missing, as a Series of this column's type."""
         dtype: Any = self.dtype
         if self.dtype == "category":
-            found = self.categories or sorted({value for value in values if value is not None})
-            return pd.Series(pd.Categorical(values, categories=found), name=self.name)
+            categories = self.categories or sorted({value for value in values if value is not None})
+            return pd.Series(pd.Categorical(values, categories=categories), name=self.name)
         if self.dtype.startswith("datetime64"):
             stamps = pd.to_datetime(pd.Series(values, dtype="Int64"), unit="us", utc=True)
             return pd.Series(stamps.astype(dtype), name=self.name)
         return pd.Series(pd.array(list(values), dtype=dtype), name=self.name)
 
 
-def frame(columns: Iterable[Column], values: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
-    """A frame of these columns, in this order; the same columns and types however few rows there are."""
-    return pd.DataFrame({column.name: column.series(values.get(column.name, ())) for column in columns})
+def build_frame(columns: Iterable[Column], values: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
+    """Return a frame of these columns in this order; its types do not depend on the rows, nor on there being any."""
+    return pd.DataFrame({column.name: column.to_series(values.get(column.name, ())) for column in columns})
 
 
 def describe(columns: Sequence[Column] | None = None) -> pd.DataFrame:
-    """What the columns of a frame mean: those of `calls`, unless others (`RUNS`, `DELTAS`) are given."""
-    shown = CALLS if columns is None else columns
+    """Return a frame of what columns mean: those of `calls`, unless others (`RUNS`, `DELTAS`, `SPEND`) are given."""
+    described = CALLS if columns is None else columns
     return pd.DataFrame(
-        [(column.dtype, column.unit, column.doc) for column in shown],
-        index=pd.Index([column.name for column in shown], name="column"),
+        [(column.dtype, column.unit, column.doc) for column in described],
+        index=pd.Index([column.name for column in described], name="column"),
         columns=["dtype", "unit", "meaning"],
     )
 
 
-def listing(columns: Sequence[Column]) -> str:
-    """The columns as a list for a docstring."""
+def format_columns(columns: Sequence[Column]) -> str:
+    """Return the columns as a list for a docstring."""
     items = []
     for column in columns:
-        what = f"{column.dtype}, {column.unit}" if column.unit else column.dtype
+        type_and_unit = f"{column.dtype}, {column.unit}" if column.unit else column.dtype
         doc = textwrap.fill(column.doc, 108, initial_indent=" " * 8, subsequent_indent=" " * 8)
-        items.append(f"    {column.name} ({what})\n{doc}")
+        items.append(f"    {column.name} ({type_and_unit})\n{doc}")
     return "\n".join(items)
 
 
 _SOURCES = get_args(Source)
-_COUNTED = {
+_COUNT_DOCS = {
     "input_tokens": "Tokens of the request, cached ones included; estimated from its length where not reported.",
     "output_tokens": "Tokens of the reply, reasoning included; estimated from its length where not reported.",
     "reasoning_tokens": "Tokens of thinking, shown or hidden.",
@@ -79,7 +79,7 @@ _USAGE = tuple(
     column
     for count in COUNTS
     for column in (
-        Column(count, "Int64", "tokens", f"{_COUNTED[count]} Missing where nothing is known."),
+        Column(count, "Int64", "tokens", f"{_COUNT_DOCS[count]} Missing where nothing is known."),
         Column(
             f"{count}_source",
             "category",
@@ -244,7 +244,7 @@ SPEND: tuple[Column, ...] = (
     Column("unpriced_calls", "Int64", "calls", "Of these, calls whose cost is not known: no price, or no usage."),
     Column("simulated_calls", "Int64", "calls", "Of these, calls of a simulated engine: nothing was billed."),
     *(
-        Column(name, "Int64", "tokens", f"{_COUNTED[name].split(';')[0].rstrip('.')}, of calls where known.")
+        Column(name, "Int64", "tokens", f"{_COUNT_DOCS[name].split(';')[0].rstrip('.')}, of calls where known.")
         for name in ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens")
     ),
     Column("cost_usd", "Float64", "USD", "Cost of the calls whose cost is known; missing where it is of none."),

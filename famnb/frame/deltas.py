@@ -1,4 +1,4 @@
-"""The frame of stream events, and the walk over recorded bytes that it and other tools' definitions read."""
+"""The frame of stream events, and the reading of recorded bytes into events that other tools' latencies use too."""
 
 from __future__ import annotations
 
@@ -12,57 +12,59 @@ from famnb import endpoints
 from famnb.endpoints import Endpoint
 from famnb.errors import FamnbError
 from famnb.events import Address, Closed, Delta, Done, Event, Opened
-from famnb.frame.columns import DELTAS, frame, listing
+from famnb.frame.columns import DELTAS, build_frame, format_columns
 from famnb.frame.filters import HasLedger, source_of
-from famnb.record import Ledger, RecordedCall
+from famnb.record import Ledger, RecordedCall, sql
 from famnb.reply import Reply
 from famnb.timing import Read
 
-CHUNK = 500
-
-Which: TypeAlias = str | Reply | RecordedCall | pd.DataFrame | Iterable[str | Reply | RecordedCall]
+CallSelection: TypeAlias = str | Reply | RecordedCall | pd.DataFrame | Iterable[str | Reply | RecordedCall]
 """Calls: an id, a reply, a recorded call, several of these, or a frame with `call_id`."""
 
 
-class Step(NamedTuple):
-    """One event of a stream, as it was on the wire and as it is read."""
+class WireEvent(NamedTuple):
+    """One event of a recorded stream: its JSON, and the events that the dialect's reader makes of it."""
 
     seq: int
+    """Its place in the stream, from 0."""
     batch: int
+    """The read from the socket that completed it, from 0."""
     t_ns: int
+    """When that read came, from sending the request."""
     body: Any
     """The decoded JSON; None for the terminator and for what is not JSON."""
     type: str
+    """As the column `type` has it."""
     events: Sequence[Event]
 
     @property
     def deltas(self) -> list[Delta]:
-        """The pieces of blocks that it brought."""
+        """The pieces of blocks among its events."""
         return [event for event in self.events if isinstance(event, Delta)]
 
 
-def walk(endpoint: Endpoint, reads: Iterable[Read]) -> Iterator[Step]:
-    """The events of a recorded stream in order; what a reader held back until the end comes with the last event."""
+def read_wire_events(endpoint: Endpoint, reads: Iterable[Read]) -> Iterator[WireEvent]:
+    """Yield the events of a recorded stream in order; what a reader holds back to the end comes with the last one."""
     reader = endpoint.dialect.reader()
-    step: Step | None = None
-    seq, done = 0, False
+    wire_event: WireEvent | None = None
+    seq, is_done = 0, False
     for batch, read in enumerate(reads):
         for data in read.data:
-            body, kind = _decoded(data)
+            body, event_type = _decode(data)
             try:
-                events: Sequence[Event] = () if done else reader.read(data)
-            except FamnbError:
+                events: Sequence[Event] = () if is_done else reader.read(data)
+            except FamnbError:  # the call ended here; what else came is shown, though it was not part of the reply
                 events = ()
-            done = done or any(isinstance(event, Done) for event in events)
-            step = Step(seq, batch, read.t_ns, body, kind, events)
-            yield step
+            is_done = is_done or any(isinstance(event, Done) for event in events)
+            wire_event = WireEvent(seq, batch, read.t_ns, body, event_type, events)
+            yield wire_event
             seq += 1
-    held = reader.end()
-    if step is not None and held:
-        yield step._replace(events=held)
+    rest = reader.end()
+    if wire_event is not None and rest:
+        yield wire_event._replace(events=rest)
 
 
-def deltas(call_ids: Which | None = None, ledger: Ledger | str | HasLedger | None = None) -> pd.DataFrame:
+def deltas(call_ids: CallSelection | None = None, ledger: Ledger | str | HasLedger | None = None) -> pd.DataFrame:
     """One row a stream event, in order; all recorded streams unless `call_ids` names some.
 
     `call_ids` is an id, a `Reply`, a `RecordedCall`, a list of these, or a frame with a `call_id` column. Whole
@@ -71,90 +73,97 @@ def deltas(call_ids: Which | None = None, ledger: Ledger | str | HasLedger | Non
     """
     values: dict[str, list[Any]] = {column.name: [] for column in DELTAS}
     for call_id, endpoint, reads in _streams(call_ids, ledger):
-        for row in _rows(call_id, list(walk(endpoint, reads))):
+        for row in _rows(call_id, list(read_wire_events(endpoint, reads))):
             for name, value in zip(values, row, strict=True):
                 values[name].append(value)
-    return frame(DELTAS, values)
+    return build_frame(DELTAS, values)
 
 
-deltas.__doc__ = f"{deltas.__doc__}\n{listing(DELTAS)}\n"
+deltas.__doc__ = f"{deltas.__doc__}\n{format_columns(DELTAS)}\n"
 
 
-def _decoded(data: bytes) -> tuple[Any, str]:
-    """An event's JSON and the word for its type."""
+def _decode(data: bytes) -> tuple[Any, str]:
+    """An event's JSON, and its value in the column `type`."""
     if data.strip() == b"[DONE]":
         return None, "[DONE]"
     try:
         body = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None, "invalid"
-    word = (body.get("type") or body.get("object")) if isinstance(body, dict) else None
-    return body, word if isinstance(word, str) else "unknown"
+    event_type = (body.get("type") or body.get("object")) if isinstance(body, dict) else None
+    return body, event_type if isinstance(event_type, str) else "unknown"
 
 
-def _rows(call_id: str | None, steps: list[Step]) -> Iterator[tuple[Any, ...]]:
-    addresses = {event.at for step in steps for event in step.events if isinstance(event, Opened | Delta | Closed)}
-    index = {at: place for place, at in enumerate(sorted(addresses))}
-    for step in steps:
-        place = (call_id, step.seq, step.batch, step.t_ns / 1e9, step.type)
+def _rows(call_id: str | None, wire_events: list[WireEvent]) -> Iterator[tuple[Any, ...]]:
+    """The rows of one stream, in the order of the columns."""
+    addresses = {
+        event.at
+        for wire_event in wire_events
+        for event in wire_event.events
+        if isinstance(event, Opened | Delta | Closed)
+    }
+    block_of = {address: index for index, address in enumerate(sorted(addresses))}
+    for wire_event in wire_events:
+        start = (call_id, wire_event.seq, wire_event.batch, wire_event.t_ns / 1e9, wire_event.type)
         pieces: dict[tuple[Address, str], list[str]] = {}
-        for delta in step.deltas:
+        for delta in wire_event.deltas:
             pieces.setdefault((delta.at, delta.kind), []).append(delta.text)
-        for (at, kind), texts in pieces.items():
+        for (address, kind), texts in pieces.items():
             text = "".join(texts)
-            yield *place, index[at], kind, len(text), text
+            yield *start, block_of[address], kind, len(text), text
         if not pieces:
-            marks = [event for event in step.events if isinstance(event, Opened | Closed)]
-            opened = next((event.kind for event in marks if isinstance(event, Opened)), None)
-            yield *place, index[marks[0].at] if marks else None, opened, 0, None
+            marks = [event for event in wire_event.events if isinstance(event, Opened | Closed)]
+            kind_opened = next((event.kind for event in marks if isinstance(event, Opened)), None)
+            yield *start, block_of[marks[0].at] if marks else None, kind_opened, 0, None
 
 
 def _streams(
-    which: Which | None, source: Ledger | str | HasLedger | None
+    selection: CallSelection | None, source: Ledger | str | HasLedger | None
 ) -> Iterator[tuple[str | None, Endpoint, Sequence[Read]]]:
-    """The streams meant, each with its call's id and endpoint."""
-    wanted: list[str] = []
-    for one in _each(which):
-        if isinstance(one, str):
-            wanted.append(one)
-        elif one.reads:
-            name = one.endpoint if isinstance(one, Reply) else one.endpoint.name
-            streamed = one.streamed if isinstance(one, Reply) else one.reply.streamed
+    """The selected streams, each with its call's id and endpoint; from memory where a reply has its reads."""
+    ids: list[str] = []
+    for item in _items(selection):
+        if isinstance(item, str):
+            ids.append(item)
+        elif item.reads:
+            name = item.endpoint if isinstance(item, Reply) else item.endpoint.name
+            streamed = item.streamed if isinstance(item, Reply) else item.reply.streamed
             if streamed:
-                yield one.call_id, endpoints.endpoint(name), one.reads
-        elif one.call_id:
-            wanted.append(one.call_id)
-    if which is not None and not wanted:
+                yield item.call_id, endpoints.endpoint(name), item.reads
+        elif item.call_id:
+            ids.append(item.call_id)
+    if selection is not None and not ids:
         return
     ledger = source_of(source)
-    if which is None:
-        wanted = [row["id"] for row in ledger.select()]
-    for start in range(0, len(wanted), CHUNK):
-        some = wanted[start : start + CHUNK]
-        found = {row["id"]: row for row in ledger.select(f"id IN ({','.join('?' * len(some))})", some)}
-        missing = [call_id for call_id in some if call_id not in found]
+    if selection is None:
+        ids = [row["id"] for row in ledger.select()]
+    for chunk in sql.chunked(ids):
+        rows = {row["id"]: row for row in ledger.select(f"id IN {sql.placeholders(chunk)}", chunk)}
+        missing = [call_id for call_id in chunk if call_id not in rows]
         if missing:
             raise KeyError(f"no call {missing[0]!r} in {ledger.path}; famnb.calls() lists what is there")
-        for call_id, reads in ledger.reads(some):
-            row = found[call_id]
-            known = which is not None or row["endpoint"] in endpoints.ENDPOINTS
-            if row["streamed"] and (row["http_status"] or 200) < 400 and known:
+        for call_id, reads in ledger.reads(chunk):
+            row = rows[call_id]
+            is_readable = selection is not None or row["endpoint"] in endpoints.ENDPOINTS
+            # An error body is recorded too, and is no stream though one was asked for.
+            if row["streamed"] and (row["http_status"] or 200) < 400 and is_readable:
                 yield call_id, endpoints.endpoint(row["endpoint"]), reads
 
 
-def _each(which: Which | None) -> list[str | Reply | RecordedCall]:
-    match which:
+def _items(selection: CallSelection | None) -> list[str | Reply | RecordedCall]:
+    """The selected calls one by one; raises TypeError if it is no selection."""
+    match selection:
         case None:
             return []
         case str() | Reply() | RecordedCall():
-            return [which]
-        case pd.DataFrame() if "call_id" in which:
-            return [str(call_id) for call_id in which["call_id"]]
-        case Iterable() if not isinstance(which, pd.DataFrame):
-            several = list(which)
-            if all(isinstance(each, str | Reply | RecordedCall) for each in several):
-                return several
+            return [selection]
+        case pd.DataFrame() if "call_id" in selection:
+            return [str(call_id) for call_id in selection["call_id"]]
+        case Iterable() if not isinstance(selection, pd.DataFrame):
+            items = list(selection)
+            if all(isinstance(item, str | Reply | RecordedCall) for item in items):
+                return items
     raise TypeError(
         "call_ids: expected an id, a Reply, a RecordedCall, a list of these, or a frame with a column `call_id`; "
-        f"got {which!r:.80}"
+        f"got {selection!r:.80}"
     )

@@ -1,4 +1,4 @@
-"""Which ledger or exported files a frame is read from, and which of their calls."""
+"""What a frame is read from, a ledger or exported files, and the SQL for filters of calls."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ import pandas as pd
 from famnb.endpoints import ENDPOINTS
 from famnb.errors import LedgerError
 from famnb.events import Status
-from famnb.record import Ledger, serialize
+from famnb.record import Ledger, serialize, sql
 from famnb.record.parquet import Parquet
 
 Moment: TypeAlias = datetime | date | timedelta | np.datetime64 | str
 """A time: a timedelta counts back from now; a text is ISO 8601; what names no zone is UTC."""
-Words: TypeAlias = str | Iterable[str]
+OneOrMore: TypeAlias = str | Iterable[str]
+"""A text, or several of which any will do."""
 
 
 class Filters(TypedDict, total=False):
-    """Which calls, in the words of `calls`."""
+    """The filters of `calls` that other frames take too."""
 
     since: Moment | None
     until: Moment | None
-    model: Words | None
-    endpoint: Words | None
-    experiment: Words | None
-    variant: Words | None
-    tag: Words | None
+    model: OneOrMore | None
+    endpoint: OneOrMore | None
+    experiment: OneOrMore | None
+    variant: OneOrMore | None
+    tag: OneOrMore | None
 
 
 class HasLedger(Protocol):
@@ -44,7 +45,7 @@ class HasLedger(Protocol):
 
 
 def ledger_of(source: Ledger | str | os.PathLike[str] | HasLedger | None) -> Ledger:
-    """The ledger meant: itself, by its path, a client's, or the default one."""
+    """Return a ledger: itself, the one at a path, a client's, or the default one for None."""
     match source:
         case Ledger():
             return source
@@ -57,19 +58,20 @@ def ledger_of(source: Ledger | str | os.PathLike[str] | HasLedger | None) -> Led
 
 
 def source_of(source: Ledger | str | os.PathLike[str] | HasLedger | None) -> Ledger | Parquet:
-    """What calls are read from: the ledger meant, or the exported files that a path or a glob names."""
+    """Return what calls are read from: a ledger, or the exported files that a path or a glob names."""
     match source:
         case str() | os.PathLike() if Path(source).expanduser().is_dir():
             raise LedgerError(f"{source} is a folder: name a ledger in it, or exported files as {source}/*.parquet")
-        case str() | os.PathLike() if _exported(source):
+        case str() | os.PathLike() if _is_parquet(source):
             return Parquet(source)
         case _:
             return ledger_of(source)
 
 
-def _exported(path: str | os.PathLike[str]) -> bool:
+def _is_parquet(path: str | os.PathLike[str]) -> bool:
     """Whether a path names Parquet files rather than a ledger."""
     text = os.fspath(path)
+    # A ledger may have brackets in its path, which are no glob if there is such a file.
     return text.endswith(".parquet") or (glob.has_magic(text) and not Path(text).expanduser().exists())
 
 
@@ -77,65 +79,66 @@ def where(
     *,
     since: Moment | None,
     until: Moment | None,
-    model: Words | None,
-    endpoint: Words | None,
-    experiment: Words | None,
-    variant: Words | None,
-    tag: Words | None,
-    status: Words | None,
+    model: OneOrMore | None,
+    endpoint: OneOrMore | None,
+    experiment: OneOrMore | None,
+    variant: OneOrMore | None,
+    tag: OneOrMore | None,
+    status: OneOrMore | None,
 ) -> tuple[str, list[Any]]:
-    """The filters as an SQL condition and its values."""
+    """Return the SQL condition for these filters, and its values."""
     conditions, values = ["TRUE"], list[Any]()
-    for name, compare, moment in (("since", ">=", since), ("until", "<", until)):
+    for name, comparison, moment in (("since", ">=", since), ("until", "<", until)):
         if moment is not None:
-            conditions.append(f"started_us {compare} ?")
-            values.append(serialize.microseconds(_moment(name, moment)))
-    chosen = {"model": model, "endpoint": endpoint, "experiment": experiment}
-    chosen |= {"variant": variant, "tag": tag, "status": status}
-    for name, words in chosen.items():
-        if words is not None:
-            some = _listed(name, words)
-            conditions.append(f"{_COLUMNS.get(name, name)} IN ({','.join('?' * len(some)) or 'NULL'})")
-            values += some
+            conditions.append(f"started_us {comparison} ?")
+            values.append(serialize.microseconds(_parse_moment(name, moment)))
+    by_column = {"model": model, "endpoint": endpoint, "experiment": experiment}
+    by_column |= {"variant": variant, "tag": tag, "status": status}
+    for name, texts in by_column.items():
+        if texts is not None:
+            allowed = _parse_texts(name, texts)
+            conditions.append(f"{_COLUMNS.get(name, name)} IN {sql.placeholders(allowed)}")
+            values += allowed
     return " AND ".join(conditions), values
 
 
-_KNOWN = {"endpoint": tuple(ENDPOINTS), "status": get_args(Status)}
-"""Filters whose words are known: another can never match, which is a slip rather than a filter."""
+_VALUES = {"endpoint": tuple(ENDPOINTS), "status": get_args(Status)}
+"""Filters whose values are known: another can never match, which is a slip rather than a filter."""
 _COLUMNS = {"status": "standing"}
+"""Where a filter's column has another name: a call whose process died is stored as running."""
 
 
-def _listed(name: str, words: Words) -> list[str]:
-    """The words of a filter; raises ValueError for what is none."""
-    some = [words] if isinstance(words, str) or not isinstance(words, Iterable) else list(dict.fromkeys(words))
-    for word in some:
-        if not isinstance(word, str):
-            raise ValueError(f"{name}: expected a text or several, got {words!r:.80}")
-        if name in _KNOWN and word not in _KNOWN[name]:
-            raise ValueError(f"{name}: {word!r} is none of {', '.join(_KNOWN[name])}")
-    return some
+def _parse_texts(name: str, texts: OneOrMore) -> list[str]:
+    """The texts of one filter. Raises ValueError if it holds anything else."""
+    several = [texts] if isinstance(texts, str) or not isinstance(texts, Iterable) else list(dict.fromkeys(texts))
+    for text in several:
+        if not isinstance(text, str):
+            raise ValueError(f"{name}: expected a text or several, got {texts!r:.80}")
+        if name in _VALUES and text not in _VALUES[name]:
+            raise ValueError(f"{name}: {text!r} is none of {', '.join(_VALUES[name])}")
+    return several
 
 
-def _moment(name: str, moment: Moment) -> datetime:
-    """A time as a datetime with its zone; raises ValueError for what is none."""
+def _parse_moment(name: str, moment: Moment) -> datetime:
+    """The moment as a datetime with a time zone. Raises ValueError if it is none."""
     try:
         # pandas knows NumPy's times as well; its "not a time" would compare with nothing.
-        read: Any = pd.Timestamp(moment) if isinstance(moment, np.datetime64) else moment
-        match None if read is pd.NaT else read:
+        value: Any = pd.Timestamp(moment) if isinstance(moment, np.datetime64) else moment
+        match None if value is pd.NaT else value:
             case timedelta():
-                then: datetime = datetime.now(UTC) - read
+                then: datetime = datetime.now(UTC) - value
                 return then
             case str():
-                return _zoned(datetime.fromisoformat(read))
+                return _with_zone(datetime.fromisoformat(value))
             case datetime():
-                return _zoned(read)
+                return _with_zone(value)
             case date():
-                return datetime.combine(read, time(), UTC)
+                return datetime.combine(value, time(), UTC)
     except (ValueError, OverflowError):
         pass
     expected = "a date or time such as '2026-01-31T12:00', or a timedelta back from now"
     raise ValueError(f"{name}: expected {expected}; got {moment!r}")
 
 
-def _zoned(moment: datetime) -> datetime:
+def _with_zone(moment: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""Latencies as other tools define them, from the same recorded bytes; `calls(definition=…)` shows them.
+"""Latencies as vLLM, GuideLLM and AIPerf define them, from the same recorded bytes; for `calls(definition=…)`.
 
                 vllm                            guidellm                        aiperf
     ttft_s      first chunk, its text may be    first non-empty piece of        first non-empty text
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias, assert_never
 
 from famnb.endpoints import Endpoint
-from famnb.frame.deltas import Step, walk
+from famnb.frame.deltas import WireEvent, read_wire_events
 from famnb.timing import Read
 
 Definition: TypeAlias = Literal["famnb", "vllm", "guidellm", "aiperf"]
@@ -40,21 +40,24 @@ class Latencies(NamedTuple):
 def latencies(
     definition: Peer, endpoint: Endpoint, reads: Sequence[Read], *, end_ns: int | None, tokens: int | None
 ) -> Latencies:
-    """A stream's latencies as a tool defines them; `tokens` is the reported output count."""
-    steps = list(walk(endpoint, reads))
+    """Return a stream's latencies as a tool defines them; `tokens` is the output count, None if it was not reported."""
+    wire_events = list(read_wire_events(endpoint, reads))
     match definition:
         case "vllm":
-            return _vllm([step.t_ns for step in steps if _is_chunk(step)], tokens)
+            return _vllm([event.t_ns for event in wire_events if _is_chunk(event)], tokens)
         case "guidellm":
-            stamps = [step.t_ns for step in steps if _brings(step, but=("signature",))]
+            stamps = [event.t_ns for event in wire_events if _has_text(event, but=("signature",))]
             return _guidellm(stamps, tokens, reads[-1].t_ns if end_ns is None else end_ns)
         case "aiperf":
-            return _aiperf([step.t_ns for step in steps if _brings(step, but=("signature", "tool_call"))], tokens)
+            return _aiperf(
+                [event.t_ns for event in wire_events if _has_text(event, but=("signature", "tool_call"))], tokens
+            )
         case _:
             assert_never(definition)
 
 
 def _vllm(stamps: list[int], tokens: int | None) -> Latencies:
+    """By the times of all chunks."""
     if not stamps:
         return Latencies()
     first, last = stamps[0], stamps[-1]
@@ -69,6 +72,7 @@ def _vllm(stamps: list[int], tokens: int | None) -> Latencies:
 
 
 def _guidellm(stamps: list[int], tokens: int | None, end_ns: int) -> Latencies:
+    """By the times of all events with text, tool calls included."""
     if not stamps:
         return Latencies(e2e_s=end_ns / 1e9)
     first, last = stamps[0], stamps[-1]
@@ -83,24 +87,25 @@ def _guidellm(stamps: list[int], tokens: int | None, end_ns: int) -> Latencies:
 
 
 def _aiperf(stamps: list[int], tokens: int | None) -> Latencies:
+    """By the times of all events with answer or thinking."""
     if not stamps:
         return Latencies()
     first, last = stamps[0], stamps[-1]
-    known = tokens is not None and tokens > 1
+    has_gaps = tokens is not None and tokens > 1
     return Latencies(
         ttft_s=first / 1e9,
-        itl_s=(last - first) / (tokens - 1) / 1e9 if known and tokens is not None else None,
-        itl_n=1 if known else None,
+        itl_s=(last - first) / (tokens - 1) / 1e9 if has_gaps and tokens is not None else None,
+        itl_n=1 if has_gaps else None,
         e2e_s=last / 1e9,
     )
 
 
-def _is_chunk(step: Step) -> bool:
-    if isinstance(step.body, dict) and "choices" in step.body:
-        return bool(step.body["choices"])
-    return bool(step.deltas)
+def _is_chunk(event: WireEvent) -> bool:
+    if isinstance(event.body, dict) and "choices" in event.body:
+        return bool(event.body["choices"])  # empty in the chunk that only has the usage
+    return bool(event.deltas)
 
 
-def _brings(step: Step, *, but: tuple[str, ...]) -> bool:
-    """Whether an event brings text that is not empty, of a kind that counts."""
-    return any(delta.text and delta.kind not in but for delta in step.deltas)
+def _has_text(event: WireEvent, *, but: tuple[str, ...]) -> bool:
+    """Whether an event brings text, of another kind of block than these."""
+    return any(delta.text and delta.kind not in but for delta in event.deltas)

@@ -1,4 +1,4 @@
-"""The frame of runs: one row a variant, what its calls came to; how variants differ is left to the statistics."""
+"""The frame of runs: one row a variant of an experiment, with counts, medians and sums of its calls."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 
 from famnb.events import Status
 from famnb.frame.calls import calls
-from famnb.frame.columns import RUNS, listing
+from famnb.frame.columns import RUNS, format_columns
 from famnb.frame.filters import Filters, HasLedger
 from famnb.record import Ledger
 
@@ -26,24 +26,23 @@ def runs(ledger: Ledger | str | os.PathLike[str] | HasLedger | None = None, **fi
     """
     frame = calls(ledger, **filters, columns=[*_KEYS, "started_at", "status", *_MEDIANS, *_SUMS])
     grouped = frame.groupby(_KEYS, observed=True, dropna=False)
-    done = frame[frame["status"] == "completed"].groupby(_KEYS, observed=True, dropna=False)
-    found: dict[str, Any] = {"calls": grouped.size()}
+    completed = frame[frame["status"] == "completed"].groupby(_KEYS, observed=True, dropna=False)
+    table: dict[str, Any] = {"calls": grouped.size()}
     for status in get_args(Status):
-        found[status] = (
+        table[status] = (
             (frame["status"] == status).groupby([frame[key] for key in _KEYS], observed=True, dropna=False).sum()
         )
     for name in _MEDIANS:
-        found[f"{name}_p50"], found[f"{name}_n"] = done[name].median(), done[name].count()
+        table[f"{name}_p50"], table[f"{name}_n"] = completed[name].median(), completed[name].count()
     for name in _SUMS:
-        found[name] = grouped[name].sum(min_count=1)
-    found["cost_n"] = grouped["cost_usd"].count()
-    found["first_at"], found["last_at"] = grouped["started_at"].min(), grouped["started_at"].max()
-    table = pd.DataFrame(found, index=found["calls"].index).sort_values("first_at").reset_index()
-    table = table.fillna({f"{name}_n": 0 for name in _MEDIANS})
-    words = dict.fromkeys(_KEYS, "category")
-    return table.astype({column.name: words.get(column.name, column.dtype) for column in RUNS})[
-        [column.name for column in RUNS]
-    ]
+        table[name] = grouped[name].sum(min_count=1)
+    table["cost_n"] = grouped["cost_usd"].count()
+    table["first_at"], table["last_at"] = grouped["started_at"].min(), grouped["started_at"].max()
+    result = pd.DataFrame(table, index=table["calls"].index).sort_values("first_at").reset_index()
+    # A group without completed calls is not in `completed`, so its count is missing where it should be 0.
+    result = result.fillna({f"{name}_n": 0 for name in _MEDIANS})
+    dtypes = {column.name: column.dtype for column in RUNS}
+    return result.astype(dtypes)[[column.name for column in RUNS]]
 
 
-runs.__doc__ = f"{runs.__doc__}\n{listing(RUNS)}\n"
+runs.__doc__ = f"{runs.__doc__}\n{format_columns(RUNS)}\n"

@@ -1,4 +1,4 @@
-"""The frame of spending: what calls cost, by period and by any of their words."""
+"""The frame of spending: sums of calls, tokens and costs by period, model, endpoint and the like."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from zoneinfo import ZoneInfo
 import pandas as pd
 
 from famnb.frame.calls import calls
-from famnb.frame.columns import SPEND, listing
-from famnb.frame.filters import Filters, HasLedger, Words
+from famnb.frame.columns import SPEND, format_columns
+from famnb.frame.filters import Filters, HasLedger, OneOrMore
 from famnb.record import Ledger
 
 PERIODS = {"hour": "h", "day": "D", "week": "W-SUN", "month": "M"}
-WORDS = ("model", "endpoint", "status", "service", "experiment", "variant", "tag")
+"""Each with pandas' name for it; `W-SUN` ends on Sunday, so it begins on Monday."""
+COLUMNS = ("model", "endpoint", "status", "service", "experiment", "variant", "tag")
 _SUMS = [column.name for column in SPEND if column.name.endswith(("_tokens", "_usd"))]
 
 
@@ -24,7 +25,7 @@ def spend(
     *,
     by: str | Iterable[str] = "day",
     tz: str = "UTC",
-    status: Words | None = None,
+    status: OneOrMore | None = None,
     **filters: Unpack[Filters],
 ) -> pd.DataFrame:
     """What calls cost, one row for each value of `by`, those without calls left out.
@@ -37,31 +38,33 @@ def spend(
     The columns after those of `by`:
     """
     keys = list(dict.fromkeys(by)) if isinstance(by, Iterable) and not isinstance(by, str) else [by]
-    known = (*PERIODS, *WORDS)
+    known = (*PERIODS, *COLUMNS)
     if not keys or not set(keys) <= set(known):
         raise ValueError(f"by: expected one or several of {', '.join(known)}; got {by!r}")
     try:
         ZoneInfo(tz)
     except (KeyError, TypeError, ValueError):
         raise ValueError(f"tz: expected the name of a time zone, such as 'Europe/Paris'; got {tz!r}") from None
-    words = [key for key in keys if key in WORDS]
-    frame = calls(ledger, status=status, **filters, columns=[*words, "started_at", "simulated", *_SUMS])
+    columns = [key for key in keys if key in COLUMNS]
+    frame = calls(ledger, status=status, **filters, columns=[*columns, "started_at", "simulated", *_SUMS])
     for key in keys:
         if key in PERIODS:
-            frame[key] = _begin(frame["started_at"], key, tz)
-    return _summed(frame, keys)
+            frame[key] = _period_start(frame["started_at"], key, tz)
+    return _sum_by(frame, keys)
 
 
-spend.__doc__ = f"{spend.__doc__}\n{listing(SPEND)}\n"
+spend.__doc__ = f"{spend.__doc__}\n{format_columns(SPEND)}\n"
 
 
-def _begin(moments: pd.Series[pd.Timestamp], period: str, tz: str) -> pd.Series[pd.Timestamp]:
+def _period_start(moments: pd.Series[pd.Timestamp], period: str, tz: str) -> pd.Series[pd.Timestamp]:
     """The wall time at which each moment's period begins."""
+    # A pandas period has no time zone (2.x drops it with a warning); the wall time is what names it.
     local = moments.dt.tz_convert(tz).dt.tz_localize(None)
     return local.dt.to_period(PERIODS[period]).dt.start_time.astype("datetime64[us]")
 
 
-def _summed(frame: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+def _sum_by(frame: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """One row for each combination of the keys that occurs."""
     frame = frame.assign(
         calls=1, unpriced_calls=frame["cost_usd"].isna().astype(int), simulated_calls=frame["simulated"].fillna(False)
     )

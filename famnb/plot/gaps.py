@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from famnb import stats
 from famnb.formatting import format_count, format_duration
-from famnb.frame.deltas import Which, deltas
+from famnb.frame.deltas import CallSelection, deltas
 from famnb.plot.canvas import Canvas
 from famnb.plot.ecdf import draw_ecdf, set_ecdf_axes
 from famnb.plot.facets import Chart, LegendEntry
@@ -23,7 +23,7 @@ PERCENTILE_MARKS = ((0.5, "o", "○ median"), (0.95, "D", "◇ p95"), (0.99, "s"
 
 
 def gaps(
-    which: Which, *, by: str = "kind", facet: str | None = None, ax: Axes | None = None
+    which: CallSelection, *, by: str = "kind", facet: str | None = None, ax: Axes | None = None
 ) -> matplotlib.figure.Figure:
     """The share of inter-chunk gaps that were at most so long (ECDF), one line for each value of the column `by`.
 
@@ -73,7 +73,7 @@ def _draw_gaps(canvas: Canvas, index: int, group: str, values: np.ndarray[Any, A
     return LegendEntry(handle, name, facts)
 
 
-def _events_of(which: Which, by: str, facet: str | None) -> pd.DataFrame:
+def _events_of(which: CallSelection, by: str, facet: str | None) -> pd.DataFrame:
     """The frame of events, with the columns wanted of the frame of calls that it came from."""
     if not isinstance(which, pd.DataFrame):
         return deltas(which)

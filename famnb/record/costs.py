@@ -1,4 +1,4 @@
-"""The costs of many calls at once: the same figures as `PriceBook.cost` gives for one call, to the last digit."""
+"""The costs of many calls at once, as NumPy columns, by the same formula that prices one call."""
 
 from __future__ import annotations
 
@@ -11,85 +11,96 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from famnb.record.price import MILLION, Price
+from famnb.record.elementwise import ARRAYS
+from famnb.record.price import MILLION, Price, TokenCounts, TokenRates, cost_bounds
 from famnb.record.price_book import PriceBook
 from famnb.record.serialize import EPOCH
 
-Floats: TypeAlias = npt.NDArray[np.float64]
-Counts: TypeAlias = Mapping[str, Floats]
+FloatColumn: TypeAlias = npt.NDArray[np.float64]
+CountColumns: TypeAlias = Mapping[str, FloatColumn]
 """Token counts by name, a call a place, NaN where missing."""
 
 
-def costs(
-    book: PriceBook, model: str, started_us: npt.NDArray[np.int64], counts: Counts, *, low: Counts, high: Counts
-) -> tuple[Floats, Floats, Floats]:
-    """What calls of one model cost in USD: best, low and high, NaN where no price or no count is known.
-
-    `started_us` is in microseconds since 1970, UTC; `low` and `high` hold the input and output tokens at the ends of
-    where they were estimated.
-    """
-    read, write = counts["cached_tokens"], counts["cache_write_tokens"]
-    ends = [
-        _between(book, model, started_us, read, write, each["input_tokens"], each["output_tokens"])
-        for each in (counts, low, high)
-    ]
-    lowest = np.minimum.reduce([end[1] for end in ends])
-    highest = np.maximum.reduce([end[2] for end in ends])
-    known = ~np.isnan(lowest) & ~np.isnan(highest)  # no tier may hold at one of the ends
-    return np.where(known, ends[0][0], np.nan), np.where(known, lowest, np.nan), np.where(known, highest, np.nan)
-
-
-def _between(
+def cost_columns(
     book: PriceBook,
     model: str,
     started_us: npt.NDArray[np.int64],
-    read: Floats,
-    write: Floats,
-    tokens_in: Floats,
-    tokens_out: Floats,
-) -> tuple[Floats, Floats, Floats]:
-    """The same as `Price.between`, each call by the entry that holds for it."""
-    found = tuple(np.full(len(started_us), np.nan) for _ in range(3))
-    for entry, where in _entries(book, model, started_us, tokens_in):
-        where &= ~np.isnan(tokens_out)
-        figures = _priced(entry, read[where], write[where], tokens_in[where], tokens_out[where])
-        for column, figure in zip(found, figures, strict=True):
-            column[where] = figure
-    return found[0], found[1], found[2]
+    counts: CountColumns,
+    *,
+    low: CountColumns,
+    high: CountColumns,
+) -> tuple[FloatColumn, FloatColumn, FloatColumn]:
+    """Return the best, low and high cost in USD of each of one model's calls, NaN where no price or count is known.
 
-
-def _entries(
-    book: PriceBook, model: str, started_us: npt.NDArray[np.int64], tokens_in: Floats
-) -> Iterator[tuple[Price, npt.NDArray[np.bool_]]]:
-    """The entries that hold for some of the calls, and for which; the book itself decides, once a date and tier."""
-    entries = [entry for entry in book if entry.model == model]
-    dates = sorted({entry.since for entry in entries if entry.since is not None})
-    tiers = sorted({entry.until_context for entry in entries if entry.until_context is not None})
-    begins = np.array([(date - EPOCH) // timedelta(microseconds=1) for date in dates], dtype=np.int64)
-    era = np.searchsorted(begins, started_us, side="right")
-    tier = np.searchsorted(np.array(tiers, dtype=float), tokens_in, side="right")
-    counted = ~np.isnan(tokens_in)
-    for at, size in itertools.product(range(len(dates) + 1), range(len(tiers) + 1)):
-        since = dates[at - 1] if at else (dates[0] - timedelta(days=1) if dates else EPOCH)
-        entry = book.price(model, at=since, context=tiers[size - 1] if size else 0)
-        if entry is not None:
-            yield entry, (era == at) & (tier == size) & counted
-
-
-def _priced(entry: Price, read: Floats, write: Floats, tokens_in: Floats, tokens_out: Floats) -> tuple[Floats, ...]:
-    """Best, low and high cost in USD; whole numbers until the last division, which alone rounds."""
-    prices = [
-        entry.input,
-        entry.output,
-        entry.input if entry.cached is None else entry.cached,
-        entry.input if entry.cache_write is None else entry.cache_write,
+    `started_us` is in microseconds since 1970, UTC. `low` and `high` hold the lowest and highest input and output
+    counts of calls whose usage was estimated, and the counts themselves of all others.
+    """
+    ends = [
+        _cost_of_counts(
+            book,
+            model,
+            started_us,
+            TokenCounts(
+                input=bound["input_tokens"],
+                output=bound["output_tokens"],
+                cached=counts["cached_tokens"],
+                cache_write=counts["cache_write_tokens"],
+            ),
+        )
+        for bound in (counts, low, high)
     ]
-    places = max(0, *(-int(price.normalize().as_tuple().exponent) for price in prices))
-    plain_price, output, cached, written = (float(price * Decimal(10) ** places) for price in prices)
-    plain = np.maximum(tokens_in - np.nan_to_num(read) - np.nan_to_num(write), 0)
-    known = np.nan_to_num(read) * cached + np.nan_to_num(write) * written + tokens_out * output
-    whole = plain * plain_price
-    either = [whole, np.where(np.isnan(read), plain * cached, whole), np.where(np.isnan(write), plain * written, whole)]
-    unit = float(MILLION * Decimal(10) ** places)
-    ends = whole, np.minimum.reduce(either), np.maximum.reduce(either)
-    return tuple((known + end) / unit for end in ends)
+    lowest = np.minimum.reduce([end_low for _, end_low, _ in ends])
+    highest = np.maximum.reduce([end_high for _, _, end_high in ends])
+    # The lowest and the highest count may lie in a tier that has no price; then there is no interval, so no cost.
+    is_known = ~np.isnan(lowest) & ~np.isnan(highest)
+    return (
+        np.where(is_known, ends[0][0], np.nan),
+        np.where(is_known, lowest, np.nan),
+        np.where(is_known, highest, np.nan),
+    )
+
+
+def _cost_of_counts(
+    book: PriceBook, model: str, started_us: npt.NDArray[np.int64], counts: TokenCounts
+) -> tuple[FloatColumn, FloatColumn, FloatColumn]:
+    """Best, low and high cost of each call by the price that holds for it, in USD."""
+    best, low, high = (np.full(len(started_us), np.nan) for _ in range(3))
+    for price, mask in _prices_in_use(book, model, started_us, counts.input):
+        mask &= ~np.isnan(counts.output)
+        rates, unit = _whole_rates(price)
+        chosen = TokenCounts(*(column[mask] for column in counts))
+        for column, bound in zip((best, low, high), cost_bounds(rates, chosen, of=ARRAYS), strict=True):
+            column[mask] = bound / unit
+    return best, low, high
+
+
+def _prices_in_use(
+    book: PriceBook, model: str, started_us: npt.NDArray[np.int64], input_tokens: FloatColumn
+) -> Iterator[tuple[Price, npt.NDArray[np.bool_]]]:
+    """Every price that holds for some of the calls, with the mask of those calls.
+
+    Which price holds is decided by `PriceBook.price`, asked once for each span between two dates and each tier.
+    """
+    prices = [price for price in book if price.model == model]
+    dates = sorted({price.since for price in prices if price.since is not None})
+    tiers = sorted({price.until_context for price in prices if price.until_context is not None})
+    starts = np.array([(date - EPOCH) // timedelta(microseconds=1) for date in dates], dtype=np.int64)
+    span_of_call = np.searchsorted(starts, started_us, side="right")
+    tier_of_call = np.searchsorted(np.array(tiers, dtype=float), input_tokens, side="right")
+    has_input = ~np.isnan(input_tokens)
+    for span, tier in itertools.product(range(len(dates) + 1), range(len(tiers) + 1)):
+        before_all = dates[0] - timedelta(days=1) if dates else EPOCH
+        price = book.price(model, at=dates[span - 1] if span else before_all, context=tiers[tier - 1] if tier else 0)
+        if price is not None:
+            yield price, (span_of_call == span) & (tier_of_call == tier) & has_input
+
+
+def _whole_rates(price: Price) -> tuple[TokenRates, float]:
+    """The rates times a power of ten that makes them whole, and the divisor that makes USD of what they give.
+
+    Products and sums of whole numbers are exact in floats up to 2**53, so only the division rounds, and a frame shows
+    the float nearest to the exact cost of `PriceBook.cost`.
+    """
+    decimal_places = max(0, *(-int(rate.normalize().as_tuple().exponent) for rate in price.rates))
+    scale = Decimal(10) ** decimal_places
+    return TokenRates(*(float(rate * scale) for rate in price.rates)), float(MILLION * scale)

@@ -1,4 +1,4 @@
-"""The ledger: one SQLite file that keeps every call, however it ended, and gives it back."""
+"""The ledger: one SQLite file that keeps every call, however it ended, and reads, replays and prices it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from famnb.client.exchange import Exchange
 from famnb.client.live_call import Stream
 from famnb.client.replay import play
 from famnb.errors import LedgerError
-from famnb.record import maintenance, parquet, schema, serialize, token_estimates
+from famnb.record import maintenance, parquet, schema, serialize, sql, token_estimates
 from famnb.record.price import Cost
 from famnb.record.price_book import prices
-from famnb.record.process import Owner, this_process
+from famnb.record.process import OwnerProcess, this_process
 from famnb.record.recorded_call import RecordedCall
 from famnb.record.writer import Prepare, Statement, writer
 from famnb.reply import Reply
@@ -31,21 +31,20 @@ from famnb.request import Request
 from famnb.timing import Read
 
 FIT_S = 60.0
-"""How long a fit serves for the cost of new calls before it is made again."""
-CHUNK = 500
-"""Calls whose bytes are fetched at once."""
+"""How long a fit is used for the cost of new calls: hundreds of rows are read for one, and one call changes little."""
 
-STANDING = """
+CALLS_WITH_STANDING = """
     SELECT calls.*, CASE WHEN status = 'running' THEN standing(owner_pid, owner_born, owner_host) ELSE status END
         AS standing FROM calls"""
-"""The calls with one more column: how they stand, those of dead processes `interrupted`."""
+"""The calls with one more column: their status, but `interrupted` for running calls of dead processes."""
 
 
 @dataclasses.dataclass(slots=True)
-class _Progress:
-    """How far an open call is written."""
+class _WriteProgress:
+    """How much of a running call is written."""
 
     attempt: int
+    """The attempt that these pieces are of; another one begins anew."""
     pieces: int = 0
     reads: int = 0
 
@@ -56,105 +55,105 @@ class Ledger:
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         """Use `path`, else the file that FAMNB_LEDGER names, else `ledger.sqlite` in the user's data folder.
 
-        Nothing is opened before the first call is recorded or read, and a file in trouble never stops a call.
+        Nothing is opened before the first call is recorded or read, and a file that cannot be written stops no call.
         """
         chosen = path or os.getenv("FAMNB_LEDGER") or Path(platformdirs.user_data_dir("famnb")) / "ledger.sqlite"
         if os.fspath(chosen) == ":memory:":
             raise LedgerError("a ledger is a file, since a call must outlive its process; name one, not ':memory:'")
         self.path = Path(chosen).expanduser().resolve()
         """The file."""
-        self._open: dict[str, _Progress] = {}
-        self._fits: dict[str, tuple[float, Mapping[str | None, token_estimates.Fit]]] = {}
+        self._open: dict[str, _WriteProgress] = {}
+        self._fits: dict[str, tuple[float, Mapping[str | None, token_estimates.TokenFit]]] = {}
 
     def opened(self, exchange: Exchange) -> None:
-        """The call starts: its row is written, running and owned by this process."""
-        self._open[exchange.id] = _Progress(exchange.attempts)
+        """Write the row of a call that starts, running and owned by this process."""
+        self._open[exchange.id] = _WriteProgress(exchange.attempts)
         owner = this_process()
 
         def prepare() -> list[Statement]:
+            # Here, on the writer's thread, since `closed` needs a fit and may not wait for a query.
             self._refit(getattr(exchange.request, "model", ""))
-            return serialize.opened(exchange, owner)
+            return serialize.open_call(exchange, owner)
 
         self._submit(prepare)
 
     def arrived(self, exchange: Exchange) -> None:
-        """More came: it is written too, so that a killed process leaves it behind."""
-        progress = self._open.setdefault(exchange.id, _Progress(exchange.attempts))
+        """Write what came since the last time, so that a killed process leaves it behind."""
+        progress = self._open.setdefault(exchange.id, _WriteProgress(exchange.attempts))
         if progress.attempt != exchange.attempts or progress.reads > len(exchange.reads):
-            progress = self._open[exchange.id] = _Progress(exchange.attempts)
-        fresh = exchange.reads[progress.reads :]
-        if fresh:
-            self._submit(functools.partial(serialize.arrived, exchange, fresh, seq=progress.pieces))
-            progress.pieces, progress.reads = progress.pieces + 1, progress.reads + len(fresh)
+            progress = self._open[exchange.id] = _WriteProgress(exchange.attempts)
+        new_reads = exchange.reads[progress.reads :]
+        if new_reads:
+            self._submit(functools.partial(serialize.append_reads, exchange, new_reads, seq=progress.pieces))
+            progress.pieces, progress.reads = progress.pieces + 1, progress.reads + len(new_reads)
 
     def closed(self, exchange: Exchange) -> Future[None]:
-        """The call is over: its reply gets its id, cost and service, and its final row is written."""
+        """Complete the reply of a call that is over with id, cost and service, and write its final row."""
         self._open.pop(exchange.id, None)
         exchange.reply = dataclasses.replace(
             exchange.reply, call_id=exchange.id, service=exchange.service, cost=self.cost(exchange, exchange.reply)
         )
-        return self._submit(functools.partial(serialize.closed, exchange, this_process()))
+        return self._submit(functools.partial(serialize.close_call, exchange, this_process()))
 
     def call(self, call_id: str) -> RecordedCall:
-        """One recorded call; KeyError if there is none of that id, LedgerError if the file cannot be read."""
+        """Return a recorded call. KeyError if there is none of that id, LedgerError if the file cannot be read."""
         self.settle()
-        found = self._fetch(f"SELECT * FROM ({STANDING}) WHERE id = ?", (call_id,))  # noqa: S608 - own text
-        if not found:
+        rows = self._fetch(f"SELECT * FROM ({CALLS_WITH_STANDING}) WHERE id = ?", (call_id,))  # noqa: S608 - own text
+        if not rows:
             raise KeyError(f"no call {call_id!r} in {self.path}; famnb.calls() lists what is there")
-        return self._call(found[0])
+        return self._call(rows[0])
 
     def each(self, call_ids: Iterable[str]) -> Iterator[RecordedCall]:
-        """Recorded calls in the order given, many at the price of few queries; ids that are not there are left out."""
-        wanted = list(call_ids)
+        """Yield recorded calls in the order given, by a few queries for many of them; ids not there are left out."""
         self.settle()
-        for start in range(0, len(wanted), CHUNK):
-            some = wanted[start : start + CHUNK]
-            sql = f"SELECT * FROM ({STANDING}) WHERE id IN ({_marks(some)})"  # noqa: S608 - marks
-            found = {row["id"]: row for row in self._fetch(sql, some)}
-            keys = list({row["request_key"] for row in found.values()})
-            sql = f"SELECT key, body FROM requests WHERE key IN ({_marks(keys)})"  # noqa: S608 - marks
-            bodies = {row["key"]: row["body"] for row in self._fetch(sql, keys)}
-            reads = dict(self.reads(found))
-            for row in (found[call_id] for call_id in some if call_id in found):
-                yield _call(row, bodies.get(row["request_key"]), functools.partial(tuple, reads.get(row["id"], ())))
+        for ids in sql.chunked(call_ids):
+            query = f"SELECT * FROM ({CALLS_WITH_STANDING}) WHERE id IN {sql.placeholders(ids)}"  # noqa: S608 - placeholders
+            rows = {row["id"]: row for row in self._fetch(query, ids)}
+            keys = list({row["request_key"] for row in rows.values()})
+            query = f"SELECT key, body FROM requests WHERE key IN {sql.placeholders(keys)}"  # noqa: S608 - placeholders
+            bodies = {row["key"]: row["body"] for row in self._fetch(query, keys)}
+            reads = dict(self.reads(rows))
+            for row in (rows[call_id] for call_id in ids if call_id in rows):
+                load = functools.partial(tuple, reads.get(row["id"], ()))
+                yield _recorded_call(row, bodies.get(row["request_key"]), load)
 
     def select(self, where: str = "1", values: Sequence[Any] = (), *, limit: int | None = None) -> list[sqlite3.Row]:
-        """Rows of the calls table, newest last, at most the `limit` newest.
+        """Return rows of the calls table, newest last, at most the `limit` newest; none if there is no file yet.
 
-        `where` is SQL over the columns; one more, `standing`, is the status with the calls of dead processes
-        `interrupted`. LedgerError if the file cannot be read; no rows if there is none yet.
+        `where` is SQL over the columns, and `standing`: the status, but `interrupted` for running calls of dead
+        processes. Raises LedgerError if the file cannot be read.
         """
         self.settle()
-        sql = f"SELECT * FROM ({STANDING}) WHERE {where} ORDER BY started_us DESC, id DESC LIMIT ?"  # noqa: S608 - values are bound
-        return self._fetch(sql, (*values, -1 if limit is None else limit))[::-1]
+        query = f"SELECT * FROM ({CALLS_WITH_STANDING}) WHERE {where} ORDER BY started_us DESC, id DESC LIMIT ?"  # noqa: S608 - values are bound
+        return self._fetch(query, (*values, -1 if limit is None else limit))[::-1]
 
     def reads(self, call_ids: Iterable[str]) -> Iterator[tuple[str, tuple[Read, ...]]]:
-        """What came from the socket for each of these calls, where anything did, in the order given."""
-        wanted = list(call_ids)
-        for start in range(0, len(wanted), CHUNK):
-            some = wanted[start : start + CHUNK]
-            sql = f"SELECT * FROM pieces WHERE call_id IN ({_marks(some)}) ORDER BY seq"  # noqa: S608 - marks
+        """Yield what came from the socket for each of these calls, if anything did, in the order given."""
+        for ids in sql.chunked(call_ids):
+            query = f"SELECT * FROM pieces WHERE call_id IN {sql.placeholders(ids)} ORDER BY seq"  # noqa: S608 - placeholders
             pieces: dict[str, list[bytes]] = {}
-            for piece in self._fetch(sql, some):
-                pieces.setdefault(piece["call_id"], []).append(piece["reads"])
+            for row in self._fetch(query, ids):
+                pieces.setdefault(row["call_id"], []).append(row["reads"])
             yield from (
-                (call_id, serialize.restored(call_id, pieces[call_id])) for call_id in some if call_id in pieces
+                (call_id, serialize.read_pieces(call_id, pieces[call_id])) for call_id in ids if call_id in pieces
             )
 
     def recall(self, request: Request, *, nth: int = 0, simulated: bool = True) -> Exchange | None:
-        """The `nth` newest complete call of an identical request, over again after the oldest; None without any.
+        """Return the `nth` newest complete call of an identical request, after the oldest the newest again.
 
-        Implements `client.Memory`; without `simulated`, calls that a simulated engine answered do not count.
+        None if there is no such call. Implements `client.replay.Memory`; without `simulated`, calls that a simulated
+        engine answered do not count.
         """
-        sql = "SELECT id FROM calls WHERE request_key = ? AND complete = 1 AND error IS NULL"
-        sql += ("" if simulated else " AND service IS NOT 'sim'") + " ORDER BY started_us DESC, id DESC"
-        found = self._fetch(sql, (request.key(),))
-        return (
-            dataclasses.replace(self.call(found[nth % len(found)]["id"]).exchange(), request=request) if found else None
-        )
+        query = "SELECT id FROM calls WHERE request_key = ? AND complete = 1 AND error IS NULL"
+        query += ("" if simulated else " AND service IS NOT 'sim'") + " ORDER BY started_us DESC, id DESC"
+        rows = self._fetch(query, (request.key(),))
+        if not rows:
+            return None
+        # With this request, since equal keys do not mean equal objects and the reply's request is to be the caller's.
+        return dataclasses.replace(self.call(rows[nth % len(rows)]["id"]).exchange(), request=request)
 
     def replay(self, call_id: str, *, speed: float = 1) -> Stream:
-        """A recorded call as a stream that plays again: its events at their times divided by `speed`, then its reply.
+        """Return a stream that plays a recorded call again: its events, their times divided by `speed`, then its reply.
 
         `speed` 0 or infinity is at once. Nothing is sent or recorded; the reply has `replayed` set, and the error that
         the call ended with is raised as it was. KeyError if there is no such call, LedgerError if the file cannot be
@@ -163,27 +162,28 @@ class Ledger:
         return play(self.call(call_id).exchange(), speed=speed)
 
     def settle(self) -> None:
-        """Finish the rows of calls whose process died: `interrupted`, with what had arrived."""
-        dead = self._fetch(f"SELECT * FROM ({STANDING} WHERE status = 'running') WHERE standing = 'interrupted'")  # noqa: S608 - own text
-        for row in dead:
-            self._submit(functools.partial(serialize.buried, row["id"], self._remains(row)))
-        if dead:
+        """Finish the rows of calls whose process died, as `interrupted`, with what had arrived."""
+        running = f"{CALLS_WITH_STANDING} WHERE status = 'running'"
+        dead_rows = self._fetch(f"SELECT * FROM ({running}) WHERE standing = 'interrupted'")  # noqa: S608 - own text
+        for row in dead_rows:
+            self._submit(functools.partial(serialize.finalize_interrupted, row["id"], self._partial_reply(row)))
+        if dead_rows:
             self.flush()
 
-    def _remains(self, row: sqlite3.Row) -> Reply:
-        """What had arrived of a call whose process died."""
+    def _partial_reply(self, row: sqlite3.Row) -> Reply:
+        """The reply as far as it had arrived when its process died."""
         try:
             return self._call(row).reply
         except Exception as error:  # whatever one row holds, the others can be read
-            serialize.damaged(row["id"], "what had arrived", error)
+            serialize.warn_damaged(row["id"], "what had arrived", error)
             return Reply(status="interrupted", complete=False)
 
-    def fits(self, model: str) -> Mapping[str | None, token_estimates.Fit]:
-        """A model's tokens per character, by the service that answered, fitted on its own replies."""
+    def fits(self, model: str) -> Mapping[str | None, token_estimates.TokenFit]:
+        """Return a model's tokens per character, by the service that answered, fitted on its own replies."""
         return token_estimates.fit_by_service(self._fetch(token_estimates.RATIOS, (model, token_estimates.REPLIES)))
 
-    def info(self) -> maintenance.Info:
-        """What it holds: calls by status, model and endpoint, times and sizes; LedgerError if it cannot be read."""
+    def info(self) -> maintenance.LedgerInfo:
+        """Return what it holds: calls by status, model and endpoint, times, sizes. LedgerError if it cannot be read."""
         return maintenance.info(self)
 
     def prune(
@@ -193,24 +193,24 @@ class Ledger:
         keep: int | None = None,
         payloads_only: bool = False,
         dry_run: bool = False,
-    ) -> maintenance.Pruned:
-        """Delete calls, for good, and give the space back; says what it deleted. Calls that still run stay.
+    ) -> maintenance.PruneResult:
+        """Delete calls for good and give the space back; return what was deleted. Calls that still run stay.
 
         Calls that started before `older_than` (a moment, or an age) go, and those beyond the `keep` newest; with both,
-        only calls that both say. `payloads_only` keeps the rows with their metrics and deletes what came from the
+        only those that are both. `payloads_only` keeps the rows with their metrics and deletes what came from the
         socket. `dry_run` only counts. ValueError without a limit, LedgerError if the file cannot be written.
         """
         return maintenance.prune(self, older_than=older_than, keep=keep, payloads_only=payloads_only, dry_run=dry_run)
 
     def export(self, path: str | os.PathLike[str]) -> int:
-        """Write all calls that are over, bytes included, to one Parquet file; how many. `load` restores them exactly.
+        """Write all calls that are over, bytes included, to a Parquet file, for `load`; return how many.
 
         Needs the `scale` extra; LedgerError without it, or if the ledger cannot be read.
         """
         return parquet.export(self, Path(path))
 
     def load(self, path: str | os.PathLike[str]) -> int:
-        """Add the calls of a file that `export` wrote; how many were new. A call that is here already stays as it is.
+        """Add the calls of a file that `export` wrote; return how many were new. A call that is there stays as it is.
 
         Needs the `scale` extra; LedgerError without it, for any other file, or if the ledger cannot be written.
         """
@@ -218,18 +218,18 @@ class Ledger:
 
     @property
     def behind(self) -> int:
-        """Records that wait in memory since the file cannot be written; where there are some, it is tried again."""
-        writing = writer(self.path)
-        if writing.behind:
-            writing.flush()
-        return writing.behind
+        """Records that wait in memory since the file cannot be written; if there are any, they are tried again."""
+        ledger_writer = writer(self.path)
+        if ledger_writer.behind:
+            ledger_writer.flush()
+        return ledger_writer.behind
 
     def flush(self) -> None:
-        """Wait until all that was handed in is written, or could not be."""
+        """Wait until all calls so far are written, or could not be."""
         writer(self.path).flush()
 
     def close(self) -> None:
-        """Write what is left and close the file; using the ledger again opens it again."""
+        """Write what is left and close the file; it is opened again if the ledger is used again."""
         writer(self.path).close()
 
     def __enter__(self) -> Self:
@@ -240,36 +240,36 @@ class Ledger:
 
     def __len__(self) -> int:
         """How many calls it holds."""
-        found = self._fetch("SELECT COUNT(*) FROM calls")
-        return int(found[0][0]) if found else 0
+        rows = self._fetch("SELECT COUNT(*) FROM calls")
+        return int(rows[0][0]) if rows else 0
 
     def __bool__(self) -> bool:
-        """A ledger is there, also while it is empty."""
+        """True also for an empty ledger, so that `if ledger` asks whether there is one."""
         return True
 
     def __repr__(self) -> str:
-        shown = f"~/{self.path.relative_to(Path.home())}" if self.path.is_relative_to(Path.home()) else str(self.path)
+        path = f"~/{self.path.relative_to(Path.home())}" if self.path.is_relative_to(Path.home()) else str(self.path)
         try:
-            return f"<Ledger {shown}, {len(self)} calls>"
+            return f"<Ledger {path}, {len(self)} calls>"
         except LedgerError:
-            return f"<Ledger {shown}, cannot be read>"
+            return f"<Ledger {path}, cannot be read>"
 
     def _submit(self, prepare: Prepare) -> Future[None]:
         return writer(self.path).submit(prepare)
 
-    def _fetch(self, sql: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
-        """What a query finds, all that was handed in before included; nothing if there is no file yet."""
+    def _fetch(self, query: str, values: Sequence[Any] = ()) -> list[sqlite3.Row]:
+        """The rows of a query, with all that this process has recorded so far; none if there is no file yet."""
         self.flush()
         with self.reading() as connection:
-            return connection.execute(sql, values).fetchall() if connection else []
+            return connection.execute(query, values).fetchall() if connection else []
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection | None]:
-        """A connection that reads tables of today's version; None where there are none yet."""
+        """A connection that reads tables of today's version; None if there are none yet."""
         connection = self._connect()
         if connection and schema.version(connection) < len(schema.MIGRATIONS):
             connection.close()
-            self._submit(lambda: [("SELECT 1", ())]).result()  # to write anything is to migrate first
+            self._submit(lambda: [("SELECT 1", ())]).result()  # writing anything migrates the file first
             connection = self._connect()
         if connection is None:
             yield None
@@ -279,7 +279,7 @@ class Ledger:
                 match schema.version(connection):
                     case 0:
                         yield None
-                    case old if old < len(schema.MIGRATIONS):
+                    case version if version < len(schema.MIGRATIONS):
                         raise LedgerError(f"the ledger {self.path} has an old version and is read-only: copy it")
                     case _:
                         yield connection
@@ -290,39 +290,42 @@ class Ledger:
         if not self.path.exists():
             return None
         connection = schema.open_to_read(self.path)
-        connection.create_function("standing", 3, _standing)
+        # In SQL, so that a filter by status, its limit and its order are right for calls of dead processes too.
+        connection.create_function("standing", 3, _standing_of_running)
         return connection
 
     def _call(self, row: sqlite3.Row) -> RecordedCall:
         call_id, key = row["id"], row["request_key"]
-        body = self._fetch("SELECT body FROM requests WHERE key = ?", (key,))
-        return _call(
-            row, body[0]["body"] if body else None, lambda: next((reads for _, reads in self.reads([call_id])), ())
-        )
+        requests = self._fetch("SELECT body FROM requests WHERE key = ?", (key,))
+        body = requests[0]["body"] if requests else None
+        return _recorded_call(row, body, lambda: next((reads for _, reads in self.reads([call_id])), ()))
 
     def cost(self, exchange: Exchange, reply: Reply) -> Cost | None:
-        """What a call with this reply, finished or not, costs by today's book, estimates by the latest fit included.
+        """Return the cost of a call with this reply, finished or not, by the price book and the latest fit.
 
-        None where no price, or nothing to estimate the tokens from, is known.
+        None if no price is known, or nothing to estimate the tokens from.
         """
         request = exchange.request
         model = getattr(request, "model", "")
         _, fits = self._fits.get(model, (0.0, {}))
-        answered = token_estimates.answered(exchange.http_status)
-        figures = token_estimates.estimated(
+        has_answer = token_estimates.has_answer(exchange.http_status)
+        # Measuring a long conversation takes longer than all the rest, so only if its length is needed.
+        needs_input = has_answer and reply.usage.input_tokens is None
+        estimate = token_estimates.estimate_usage(
             reply.usage,
-            input_chars=serialize.input_chars(request) if answered and reply.usage.input_tokens is None else None,
-            output_chars=sum(len(block.text) for block in reply.blocks) if answered else None,
-            fit=fits.get(exchange.service, token_estimates.Fit()),
+            input_chars=serialize.input_chars(request) if needs_input else None,
+            output_chars=sum(len(block.text) for block in reply.blocks) if has_answer else None,
+            fit=fits.get(exchange.service, token_estimates.TokenFit()),
             hidden_cap=None if reply.thinking else serialize.hidden_cap(request),
         )
-        return prices.cost(model, figures.usage, exchange.started_at, between=(figures.low, figures.high))
+        return prices.cost(model, estimate.usage, exchange.started_at, between=(estimate.low, estimate.high))
 
     def _refit(self, model: str) -> None:
-        """Have a recent fit at hand for `cost`, which may not wait; on the writer's thread."""
-        made, _ = self._fits.get(model, (-FIT_S, {}))
-        if time.monotonic() - made < FIT_S:
+        """Refresh the fit that `cost` uses, if it is old; called on the writer's thread."""
+        fitted_at, _ = self._fits.get(model, (-FIT_S, {}))
+        if time.monotonic() - fitted_at < FIT_S:
             return
+        # Without a fit the estimate is wider; that the file cannot be read is said elsewhere.
         with contextlib.suppress(LedgerError, sqlite3.Error):
             connection = self._connect()
             if connection:
@@ -333,17 +336,13 @@ class Ledger:
                     self._fits[model] = time.monotonic(), fits
 
 
-def _call(row: sqlite3.Row, body: str | None, load: Callable[[], tuple[Read, ...]]) -> RecordedCall:
+def _recorded_call(row: sqlite3.Row, body: str | None, load: Callable[[], tuple[Read, ...]]) -> RecordedCall:
     values = {name: row[name] for name in row.keys()} | {"status": row["standing"]}  # noqa: SIM118 - a Row iterates over values
-    return RecordedCall(row=values, body=serialize.decoded(row["id"], body), load=load)
+    return RecordedCall(row=values, body=serialize.decode_body(row["id"], body), load=load)
 
 
-def _marks(values: Sequence[Any]) -> str:
-    return ",".join("?" * len(values))
-
-
-def _standing(pid: int | None, born: float | None, host: str | None) -> str:
+def _standing_of_running(pid: int | None, born: float | None, host: str | None) -> str:
     """The status of a row left running."""
     if pid is None or born is None or host is None:
         return "interrupted"
-    return "running" if Owner(pid, born, host).alive else "interrupted"
+    return "running" if OwnerProcess(pid, born, host).is_alive else "interrupted"

@@ -1,4 +1,4 @@
-"""The upkeep of a ledger file: what it holds, and how old calls leave it; its tables are `schema`'s business."""
+"""What a ledger file holds and how large it is, and the deletion of old calls."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from typing import Any, Protocol
 
 from famnb.errors import LedgerError
 from famnb.formatting import format_size
-from famnb.record import schema, serialize
+from famnb.record import schema, serialize, sql
 from famnb.validation import check_integer
 
-BATCH = 1000
-"""Calls deleted in one transaction, so that others who write wait only shortly."""
+DELETED_AT_ONCE = 1000
+"""Calls deleted in one transaction; a running call that wants to write waits for no more than these."""
 
 
-class File(Protocol):
-    """What is needed of a ledger here."""
+class LedgerFile(Protocol):
+    """The part of a `Ledger` that is used here, since that one imports this module."""
 
     path: Path
 
@@ -33,7 +33,7 @@ class File(Protocol):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Info:
+class LedgerInfo:
     """What a ledger holds."""
 
     path: Path
@@ -78,7 +78,7 @@ class Info:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Pruned:
+class PruneResult:
     """What was deleted, or with `dry_run` would be."""
 
     calls: int
@@ -91,71 +91,71 @@ class Pruned:
     dry_run: bool
 
     def __str__(self) -> str:
-        what = "the recorded bytes of " if self.payloads_only else ""
+        part = "the recorded bytes of " if self.payloads_only else ""
         verb = "would delete" if self.dry_run else "deleted"
         freed = "" if self.dry_run else f"; the file is {format_size(self.freed_bytes)} smaller"
-        return f"{verb} {what}{self.calls:,} calls, {self.left:,} calls stay{freed}"
+        return f"{verb} {part}{self.calls:,} calls, {self.left:,} calls stay{freed}"
 
 
-def info(ledger: File) -> Info:
-    """What a ledger holds."""
+def info(ledger: LedgerFile) -> LedgerInfo:
+    """Return what a ledger holds."""
     ledger.settle()
     with ledger.reading() as connection:
         if connection is None:
-            return Info(ledger.path, 0, 0, 0, 0, 0, None, None, {}, {}, {}, {})
+            return LedgerInfo(ledger.path, 0, 0, 0, 0, 0, None, None, {}, {}, {}, {})
 
-        def one(sql: str) -> Any:
-            return connection.execute(sql).fetchone()[0]
+        def value(query: str) -> Any:
+            return connection.execute(query).fetchone()[0]
 
-        def counted(word: str, *, only: str = "1") -> dict[str, int]:
-            sql = f"SELECT {word}, COUNT(*) FROM calls WHERE {only} GROUP BY 1 ORDER BY 2 DESC, 1"  # noqa: S608 - own text
-            return {str(name): count for name, count in connection.execute(sql)}
+        def count_by(expression: str, *, where: str = "1") -> dict[str, int]:
+            query = f"SELECT {expression}, COUNT(*) FROM calls WHERE {where} GROUP BY 1 ORDER BY 2 DESC, 1"  # noqa: S608 - own text
+            return {str(name): count for name, count in connection.execute(query)}
 
-        return Info(
+        return LedgerInfo(
             path=ledger.path,
             version=schema.version(connection),
             size_bytes=_on_disk(ledger.path),
-            payload_bytes=one("SELECT IFNULL(SUM(LENGTH(reads)), 0) FROM pieces"),
-            request_bytes=one("SELECT IFNULL(SUM(LENGTH(CAST(body AS BLOB))), 0) FROM requests"),
-            calls=one("SELECT COUNT(*) FROM calls"),
-            first=_moment(one("SELECT MIN(started_us) FROM calls")),
-            last=_moment(one("SELECT MAX(started_us) FROM calls")),
-            by_status=counted("status"),
-            by_model=counted("IFNULL(model, 'unnamed')"),
-            by_endpoint=counted("endpoint"),
-            running=counted("owner_host || ':' || owner_pid", only="status = 'running'"),
+            payload_bytes=value("SELECT IFNULL(SUM(LENGTH(reads)), 0) FROM pieces"),
+            request_bytes=value("SELECT IFNULL(SUM(LENGTH(CAST(body AS BLOB))), 0) FROM requests"),
+            calls=value("SELECT COUNT(*) FROM calls"),
+            first=_moment(value("SELECT MIN(started_us) FROM calls")),
+            last=_moment(value("SELECT MAX(started_us) FROM calls")),
+            by_status=count_by("status"),
+            by_model=count_by("IFNULL(model, 'unnamed')"),
+            by_endpoint=count_by("endpoint"),
+            running=count_by("owner_host || ':' || owner_pid", where="status = 'running'"),
         )
 
 
 def prune(
-    ledger: File,
+    ledger: LedgerFile,
     *,
     older_than: timedelta | datetime | None,
     keep: int | None,
     payloads_only: bool,
     dry_run: bool,
-) -> Pruned:
-    """Delete calls that are over: those before a time, or beyond the newest, or both."""
-    condition, values = _chosen(older_than, keep)
+) -> PruneResult:
+    """Delete calls that are over: those before a time, or beyond the newest, or only those that are both."""
+    condition, values = _condition(older_than, keep)
     if payloads_only:
         condition += " AND EXISTS (SELECT 1 FROM pieces WHERE call_id = calls.id)"
     ledger.settle()
     if not ledger.path.exists():
-        return Pruned(0, 0, 0, payloads_only, dry_run)
+        return PruneResult(0, 0, 0, payloads_only, dry_run)
     with _writing(ledger.path) as connection:
         before = _on_disk(ledger.path)
-        chosen = f"SELECT id FROM calls WHERE {condition}"  # noqa: S608 - values are bound
-        ids = [call_id for (call_id,) in connection.execute(chosen, values)]
+        query = f"SELECT id FROM calls WHERE {condition}"  # noqa: S608 - values are bound
+        ids = [call_id for (call_id,) in connection.execute(query, values)]
         if not dry_run:
-            for start in range(0, len(ids), BATCH):
-                _delete(connection, ids[start : start + BATCH], payloads_only=payloads_only)
+            for chunk in sql.chunked(ids, DELETED_AT_ONCE):
+                _delete(connection, chunk, payloads_only=payloads_only)
             _shrink(connection)
         left = connection.execute("SELECT COUNT(*) FROM calls").fetchone()[0]
-        gone = len(ids) if dry_run and not payloads_only else 0
-        return Pruned(len(ids), left - gone, max(before - _on_disk(ledger.path), 0), payloads_only, dry_run)
+        would_go = len(ids) if dry_run and not payloads_only else 0
+        return PruneResult(len(ids), left - would_go, max(before - _on_disk(ledger.path), 0), payloads_only, dry_run)
 
 
-def _chosen(older_than: timedelta | datetime | None, keep: int | None) -> tuple[str, list[Any]]:
+def _condition(older_than: timedelta | datetime | None, keep: int | None) -> tuple[str, list[Any]]:
     """The calls to delete, as an SQL condition and its values."""
     if older_than is None and keep is None:
         raise ValueError("prune: say which calls may go: older_than= an age or a moment, keep= a number of calls")
@@ -164,20 +164,20 @@ def _chosen(older_than: timedelta | datetime | None, keep: int | None) -> tuple[
     conditions, values = ["status <> 'running'"], list[Any]()
     if older_than is not None:
         conditions.append("started_us < ?")
-        values.append(serialize.microseconds(_before(older_than)))
+        values.append(serialize.microseconds(_parse_moment(older_than)))
     if keep is not None:
         conditions.append("id NOT IN (SELECT id FROM calls ORDER BY started_us DESC, id DESC LIMIT ?)")
         values.append(keep)
     return " AND ".join(conditions), values
 
 
-def _before(older_than: timedelta | datetime) -> datetime:
-    """The moment before which calls may go; raises ValueError for what is none."""
+def _parse_moment(older_than: timedelta | datetime) -> datetime:
+    """The moment before which calls may go. Raises ValueError if it is neither an age nor a moment."""
     match older_than:
         case timedelta():
             try:
                 return datetime.now(UTC) - older_than
-            except OverflowError:
+            except OverflowError:  # an age older than the year 1
                 return datetime.min.replace(tzinfo=UTC)
         case datetime():
             return older_than if older_than.tzinfo else older_than.replace(tzinfo=UTC)
@@ -187,7 +187,7 @@ def _before(older_than: timedelta | datetime) -> datetime:
 
 @contextlib.contextmanager
 def _writing(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection of its own that may write; trouble with the file is a LedgerError."""
+    """A connection of its own that may write; an error of the file becomes a LedgerError."""
     try:
         with contextlib.closing(schema.open_to_write(path)) as connection:
             yield connection
@@ -196,23 +196,25 @@ def _writing(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _delete(connection: sqlite3.Connection, ids: list[str], *, payloads_only: bool) -> None:
-    """Delete these calls and what only they need; one that is recorded anew meanwhile is not spared."""
-    marks = ",".join("?" * len(ids))
+    """Delete these calls, their pieces and scores, and requests that no other call has, in one transaction."""
+    listed = sql.placeholders(ids)
     connection.execute("BEGIN IMMEDIATE")
-    connection.execute(f"DELETE FROM pieces WHERE call_id IN ({marks})", ids)  # noqa: S608 - marks
+    connection.execute(f"DELETE FROM pieces WHERE call_id IN {listed}", ids)  # noqa: S608 - placeholders
     if not payloads_only:
-        keys = f"SELECT DISTINCT request_key FROM calls WHERE id IN ({marks})"  # noqa: S608 - marks
-        found = [key for (key,) in connection.execute(keys, ids) if key is not None]
-        connection.execute(f"DELETE FROM calls WHERE id IN ({marks})", ids)  # noqa: S608 - marks
-        connection.execute(f"DELETE FROM scores WHERE call_id IN ({marks})", ids)  # noqa: S608 - marks
+        keys = f"SELECT DISTINCT request_key FROM calls WHERE id IN {listed}"  # noqa: S608 - placeholders
+        # Before the calls are deleted, and the requests after them: a request may go only if no call has it any more.
+        request_keys = [key for (key,) in connection.execute(keys, ids) if key is not None]
+        connection.execute(f"DELETE FROM calls WHERE id IN {listed}", ids)  # noqa: S608 - placeholders
+        connection.execute(f"DELETE FROM scores WHERE call_id IN {listed}", ids)  # noqa: S608 - placeholders
         unused = "DELETE FROM requests WHERE key = ? AND NOT EXISTS (SELECT 1 FROM calls WHERE request_key = ?)"
-        connection.executemany(unused, [(key, key) for key in found])
+        connection.executemany(unused, [(key, key) for key in request_keys])
     connection.execute("COMMIT")
 
 
 def _shrink(connection: sqlite3.Connection) -> None:
-    """Give free space back; a file that others use, or a full disk, keeps its size until the next time."""
+    """Give free space back; a file that others use, or on a full disk, keeps its size until the next time."""
     with contextlib.suppress(sqlite3.OperationalError):
+        # VACUUM writes the smaller file into the log; only the checkpoint that follows makes the file itself smaller.
         connection.execute("VACUUM")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 

@@ -1,9 +1,7 @@
-"""Parquet files that ledgers were exported to, read through DuckDB as one ledger that nobody writes any more.
+"""Ledgers as Parquet files: export and import of one without loss, and reading of one or more as if they were one.
 
-MERGED: A ledger as one Parquet file and back, lossless: a row a call, its columns as stored, its request, bytes and
-scores.
-
-The votes, which are between calls, stand in the file's own description.
+A row is a call: its columns as stored, its request, pieces and scores. Votes, which are between calls, stand in the
+file's metadata. Writing needs pyarrow, reading DuckDB.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from famnb.errors import LedgerError
-from famnb.record import maintenance, schema, serialize, token_estimates
+from famnb.record import maintenance, schema, serialize, sql, token_estimates
 from famnb.timing import Read
 
 if TYPE_CHECKING:
@@ -27,15 +25,16 @@ if TYPE_CHECKING:
 
 
 CHUNK = 1000
-"""Calls held in memory at once."""
+"""Calls held in memory at once, with all their bytes; also the rows of a group in the file."""
 VERSION = b"famnb_ledger_version"
 VOTES = b"famnb_votes"
+"""Names in the file's metadata."""
 BODY, PIECES, SCORES = "request_body", "pieces", "scores"
-"""What a row has besides the columns of the calls table; files of version 3 and before have no scores."""
+"""Columns besides those of the calls table; files of version 3 and before have no scores."""
 
 
-def _pyarrow() -> Any:
-    """The library pyarrow with its Parquet part; a LedgerError that says what to do where it is not installed."""
+def _import_pyarrow() -> Any:
+    """Import pyarrow with its Parquet part. Raises LedgerError, saying what to install."""
     try:
         import pyarrow as pa
         import pyarrow.parquet
@@ -44,10 +43,11 @@ def _pyarrow() -> Any:
     return pa
 
 
-def export(ledger: maintenance.File, path: Path) -> int:
-    """Write all calls that are over to a Parquet file; how many."""
-    pa = _pyarrow()
+def export(ledger: maintenance.LedgerFile, path: Path) -> int:
+    """Write all calls that are over to a Parquet file; return how many."""
+    pa = _import_pyarrow()
     ledger.settle()
+    # Beside the file and moved over it at the end. Not `atomic_write`, since all of it never is in memory.
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     written = 0
     try:
@@ -55,10 +55,10 @@ def export(ledger: maintenance.File, path: Path) -> int:
             if connection is None:
                 raise LedgerError(f"there is no ledger {ledger.path} to export yet; famnb check makes one")
             connection.execute("BEGIN")  # one moment of the ledger, whatever others write meanwhile
-            form = _form(pa, connection)
-            with pa.parquet.ParquetWriter(partial, form, compression="zstd") as writer:
-                for calls in _chunks(connection):
-                    writer.write_table(pa.Table.from_pylist(calls, schema=form))
+            file_schema = _file_schema(pa, connection)
+            with pa.parquet.ParquetWriter(partial, file_schema, compression="zstd") as writer:
+                for calls in _read_chunks(connection):
+                    writer.write_table(pa.Table.from_pylist(calls, schema=file_schema))
                     written += len(calls)
         partial.replace(path)
     finally:
@@ -66,81 +66,84 @@ def export(ledger: maintenance.File, path: Path) -> int:
     return written
 
 
-def load(ledger: maintenance.File, path: Path) -> int:
-    """Add the calls of a Parquet file that are not yet there; how many they were."""
-    pa = _pyarrow()
+def load(ledger: maintenance.LedgerFile, path: Path) -> int:
+    """Add the calls of a Parquet file that are not yet there; return how many they were."""
+    pa = _import_pyarrow()
     try:
         file = pa.parquet.ParquetFile(path)
     except pa.ArrowInvalid as error:
         raise LedgerError(f"{path} is no Parquet file: {error}") from error
     with file:
-        marks = file.schema_arrow.metadata or {}
-        if VERSION not in marks:
+        metadata = file.schema_arrow.metadata or {}
+        if VERSION not in metadata:
             raise LedgerError(f"{path} holds no ledger; give a file that famnb ledger export wrote")
-        if int(marks[VERSION]) > len(schema.MIGRATIONS):
+        if int(metadata[VERSION]) > len(schema.MIGRATIONS):
             raise LedgerError(f"{path} was written by a newer famnb: update famnb")
         try:
             with contextlib.closing(schema.open_to_write(ledger.path)) as connection:
-                _known(connection, file.schema_arrow.names, path)
-                _add_votes(connection, marks.get(VOTES, b"[]"))
+                _check_columns(connection, file.schema_arrow.names, path)
+                _add_votes(connection, metadata.get(VOTES, b"[]"))
                 return sum(
-                    _add(connection, batch.to_pylist()) for batch in file.iter_batches(CHUNK) if batch.num_rows > 0
+                    _add_calls(connection, batch.to_pylist())
+                    for batch in file.iter_batches(CHUNK)
+                    if batch.num_rows > 0
                 )
         except sqlite3.Error as error:
             raise LedgerError(f"the ledger {ledger.path} cannot be changed: {error}") from error
 
 
-def _form(pa: Any, connection: sqlite3.Connection) -> Any:
+def _file_schema(pa: Any, connection: sqlite3.Connection) -> Any:
     """The columns of the file, named and typed as those of the calls table."""
-    kinds = {"TEXT": pa.string(), "INTEGER": pa.int64(), "REAL": pa.float64()}
-    fields, scored = (
-        [(column["name"], kinds[column["type"]]) for column in connection.execute(f"PRAGMA table_info({table})")]
+    arrow_types = {"TEXT": pa.string(), "INTEGER": pa.int64(), "REAL": pa.float64()}
+    fields, score_fields = (
+        [(column["name"], arrow_types[column["type"]]) for column in connection.execute(f"PRAGMA table_info({table})")]
         for table in ("calls", "scores")
     )
-    extra = [(BODY, pa.string()), (PIECES, pa.list_(pa.binary())), (SCORES, pa.list_(pa.struct(scored)))]
+    extra = [(BODY, pa.string()), (PIECES, pa.list_(pa.binary())), (SCORES, pa.list_(pa.struct(score_fields)))]
     votes = [dict(row) for row in connection.execute("SELECT * FROM votes")]
-    marks = {VERSION: str(schema.version(connection)).encode(), VOTES: msgspec.json.encode(votes)}
-    return pa.schema([*fields, *extra], metadata=marks)
+    metadata = {VERSION: str(schema.version(connection)).encode(), VOTES: msgspec.json.encode(votes)}
+    return pa.schema([*fields, *extra], metadata=metadata)
 
 
-def _chunks(connection: sqlite3.Connection) -> Iterator[list[dict[str, Any]]]:
+def _read_chunks(connection: sqlite3.Connection) -> Iterator[list[dict[str, Any]]]:
     """The calls that are over, oldest first, with request, bytes and scores."""
-    sql = f"""
+    query = f"""
         SELECT calls.*, requests.body AS {BODY} FROM calls LEFT JOIN requests ON requests.key = calls.request_key
         WHERE status <> 'running' ORDER BY started_us, id"""  # noqa: S608 - own text
-    cursor = connection.execute(sql)
-    while found := cursor.fetchmany(CHUNK):
-        calls = {row["id"]: {**dict(row), PIECES: [], SCORES: []} for row in found}
-        pieces = f"SELECT call_id, reads FROM pieces WHERE call_id IN ({','.join('?' * len(calls))}) ORDER BY seq"  # noqa: S608 - marks
-        for call_id, reads in connection.execute(pieces, list(calls)):
+    cursor = connection.execute(query)
+    while rows := cursor.fetchmany(CHUNK):
+        calls = {row["id"]: {**dict(row), PIECES: [], SCORES: []} for row in rows}
+        ids, listed = list(calls), sql.placeholders(calls)
+        pieces = f"SELECT call_id, reads FROM pieces WHERE call_id IN {listed} ORDER BY seq"  # noqa: S608 - placeholders
+        for call_id, reads in connection.execute(pieces, ids):
             calls[call_id][PIECES].append(reads)
-        scores = f"SELECT * FROM scores WHERE call_id IN ({','.join('?' * len(calls))}) ORDER BY scorer"  # noqa: S608 - marks
-        for score in connection.execute(scores, list(calls)):
+        scores = f"SELECT * FROM scores WHERE call_id IN {listed} ORDER BY scorer"  # noqa: S608 - placeholders
+        for score in connection.execute(scores, ids):
             calls[score["call_id"]][SCORES].append(dict(score))
         yield list(calls.values())
 
 
-def _known(connection: sqlite3.Connection, names: list[str], path: Path) -> None:
-    """Refuse a file whose columns are not those of the tables, for their names become SQL."""
+def _check_columns(connection: sqlite3.Connection, names: list[str], path: Path) -> None:
+    """Raise LedgerError if the file has other columns than the table of calls, since their names become SQL."""
     known = {row[1] for row in connection.execute("PRAGMA table_info(calls)")}
     extra = {BODY, PIECES}
-    strange = ({"id", "request_key"} | extra) - {*names} | {*names} - known - extra - {SCORES}
-    if strange:
-        raise LedgerError(f"{path} holds no ledger: its columns differ in {', '.join(sorted(strange))}")
+    differing = ({"id", "request_key"} | extra) - {*names} | {*names} - known - extra - {SCORES}
+    if differing:
+        raise LedgerError(f"{path} holds no ledger: its columns differ in {', '.join(sorted(differing))}")
 
 
-def _add(connection: sqlite3.Connection, calls: list[dict[str, Any]]) -> int:
-    """Add those of some calls that are not yet there, in one transaction."""
+def _add_calls(connection: sqlite3.Connection, calls: list[dict[str, Any]]) -> int:
+    """Add those of these calls that are not yet there, in one transaction; return how many they were."""
     connection.execute("BEGIN IMMEDIATE")
-    new = sum(_inserted(connection, call) for call in calls)
+    added = sum(_insert_call(connection, call) for call in calls)
     connection.execute("COMMIT")
-    return new
+    return added
 
 
-def _inserted(connection: sqlite3.Connection, call: dict[str, Any]) -> int:
+def _insert_call(connection: sqlite3.Connection, call: dict[str, Any]) -> int:
+    """Add a call with all that belongs to it; return 0, and add nothing, if it is there already."""
     body, pieces, scores = call.pop(BODY), call.pop(PIECES), call.pop(SCORES, ())
-    sql = f"INSERT OR IGNORE INTO calls ({', '.join(call)}) VALUES ({', '.join('?' * len(call))})"  # noqa: S608 - names are checked
-    if not connection.execute(sql, tuple(call.values())).rowcount:
+    if not connection.execute(sql.insert("calls", call, otherwise="IGNORE"), tuple(call.values())).rowcount:
         return 0
     if body is not None:
         connection.execute("INSERT OR IGNORE INTO requests VALUES (?, ?)", (call["request_key"], body))
@@ -148,38 +151,41 @@ def _inserted(connection: sqlite3.Connection, call: dict[str, Any]) -> int:
         "INSERT INTO pieces VALUES (?, ?, ?)", [(call["id"], seq, reads) for seq, reads in enumerate(pieces)]
     )
     for score in scores:
-        _insert(connection, "scores", score)
+        _insert_rating(connection, "scores", score)
     return 1
 
 
 def _add_votes(connection: sqlite3.Connection, encoded: bytes) -> None:
     """Add those votes that are not yet there."""
     for vote in msgspec.json.decode(encoded, type=list[dict[str, Any]]):
-        _insert(connection, "votes", vote)
+        _insert_rating(connection, "votes", vote)
 
 
-def _insert(connection: sqlite3.Connection, table: str, values: dict[str, Any]) -> None:
-    """Add a row of these two tables, unless it is there; a column that they do not have is left out."""
-    known = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-    names = [name for name in known if name in values]
-    sql = f"INSERT OR IGNORE INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"  # noqa: S608 - own names
-    connection.execute(sql, [values[name] for name in names])
+def _insert_rating(connection: sqlite3.Connection, table: str, values: dict[str, Any]) -> None:
+    """Add a score or a vote, unless it is there.
+
+    A column that the table does not have is left out: nothing checks these names, and they become SQL.
+    """
+    columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+    names = [name for name in columns if name in values]
+    connection.execute(sql.insert(table, names, otherwise="IGNORE"), [values[name] for name in names])
 
 
 VECTORS = 10
-"""Vectors of DuckDB (2,048 rows each) that are Python objects at once."""
-STANDING = "SELECT *, status AS standing FROM calls"
-"""The calls with one more column, as a ledger has it: exported calls are over, so it is their status."""
+"""Vectors of DuckDB, of 2,048 rows each, that are fetched at once: about `columnar_reader.CHUNK` rows."""
+CALLS_WITH_STANDING = "SELECT *, status AS standing FROM calls"
+"""The calls with the column `standing` that a ledger's have: exported calls are over, so it is their status."""
 
 _CALLS = """
     CREATE TEMP VIEW calls AS SELECT {columns} FROM read_parquet({files}, union_by_name = true,
         hive_partitioning = false, filename = 'exported_to') {once}"""
 _ONCE = "QUALIFY row_number() OVER (PARTITION BY id ORDER BY exported_to DESC) = 1"
-"""A call that stands in several files counts once, as the last file by name has it; filters do not pass this."""
+"""A call in several files counts once, as the last file by name has it. Filters are applied after it, so each time the
+same file decides; but they cannot skip parts of files then, which is slow, so it is added only if there are any."""
 
 
 class Parquet:
-    """The calls in one or more Parquet files, read like those of a `Ledger`; needs the `scale` extra."""
+    """The calls in one or more Parquet files, read as those of a `Ledger` are. Needs the `scale` extra."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Find the files that `path`, a file or a glob such as "folder/*.parquet", names.
@@ -187,7 +193,7 @@ class Parquet:
         LedgerError where none is found, DuckDB is not installed, or a file is not what `Ledger.export` wrote.
         """
         self.path = Path(path).expanduser()
-        """As given."""
+        """The path or glob, as given."""
         self.files = tuple(sorted(glob.glob(str(self.path), recursive=True)))  # noqa: PTH207 - a Path has no root to glob from
         """The files, sorted by name."""
         if not self.files:
@@ -195,7 +201,7 @@ class Parquet:
                 f"no file matches {self.path}: Ledger.export or `famnb ledger export` writes such files, "
                 "and a relative path counts from the current folder"
             )
-        self._duckdb = _duckdb()
+        self._duckdb = _import_duckdb()
 
     def settle(self) -> None:
         """Do nothing: no exported call is unfinished."""
@@ -203,43 +209,45 @@ class Parquet:
     @contextlib.contextmanager
     def reading(self) -> Iterator[Any]:
         """A DuckDB connection with a view `calls`: today's columns, NULL where a file does not have one."""
+        # DuckDB would else fetch extensions from the network when a query could use one.
         config = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
         with contextlib.closing(self._duckdb.connect(config=config)) as connection:
             try:
                 connection.execute("SET enable_progress_bar = false")
-                self._view(connection)
+                self._create_view(connection)
                 yield connection
             except self._duckdb.Error as error:
                 raise LedgerError(f"the Parquet files {self.path} cannot be read: {error}") from error
 
-    def pieces(self, sql: str, values: Sequence[Any]) -> Iterator[pd.DataFrame]:
-        """What a query finds, some thousand rows at a time."""
+    def fetch_chunks(self, query: str, values: Sequence[Any]) -> Iterator[pd.DataFrame]:
+        """Yield the rows of a query, some thousand at a time."""
         with self.reading() as connection:
-            cursor = connection.execute(sql, list(values))
-            while len(piece := cursor.fetch_df_chunk(VECTORS)):
-                yield piece
+            cursor = connection.execute(query, list(values))
+            while len(chunk := cursor.fetch_df_chunk(VECTORS)):
+                yield chunk
 
     def select(
         self, where: str = "TRUE", values: Sequence[Any] = (), *, limit: int | None = None
     ) -> list[dict[str, Any]]:
-        """Rows of the calls, newest last, at most the `limit` newest; `where` is SQL over columns and `standing`."""
+        """Return calls, newest last, at most the `limit` newest; `where` is SQL over the columns and `standing`."""
         newest = "" if limit is None else f"LIMIT {int(limit)}"
-        sql = f"SELECT * EXCLUDE ({PIECES}) FROM ({STANDING}) WHERE {where} ORDER BY started_us DESC, id DESC {newest}"  # noqa: S608 - values are bound
+        order = f"ORDER BY started_us DESC, id DESC {newest}"
+        query = f"SELECT * EXCLUDE ({PIECES}) FROM ({CALLS_WITH_STANDING}) WHERE {where} {order}"  # noqa: S608 - values are bound
         with self.reading() as connection:
-            cursor = connection.execute(sql, list(values))
+            cursor = connection.execute(query, list(values))
             names = [column[0] for column in cursor.description]
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()][::-1]
 
     def reads(self, call_ids: Iterable[str]) -> Iterator[tuple[str, tuple[Read, ...]]]:
-        """What came from the socket for each of these calls, where anything did, in the order given."""
-        wanted = list(call_ids)
-        sql = f"SELECT id, {PIECES} FROM calls WHERE id IN (SELECT unnest(?::VARCHAR[])) AND len({PIECES}) > 0"  # noqa: S608 - own text
+        """Yield what came from the socket for each of these calls, if anything did, in the order given."""
+        ids = list(call_ids)
+        query = f"SELECT id, {PIECES} FROM calls WHERE id IN (SELECT unnest(?::VARCHAR[])) AND len({PIECES}) > 0"  # noqa: S608 - own text
         with self.reading() as connection:
-            found = dict(connection.execute(sql, [wanted]).fetchall())
-        yield from ((call_id, serialize.restored(call_id, found[call_id])) for call_id in wanted if call_id in found)
+            pieces = dict(connection.execute(query, [ids]).fetchall())
+        yield from ((call_id, serialize.read_pieces(call_id, pieces[call_id])) for call_id in ids if call_id in pieces)
 
-    def fits(self, model: str) -> Mapping[str | None, token_estimates.Fit]:
-        """A model's tokens per character, by the service that answered, fitted on its own replies."""
+    def fits(self, model: str) -> Mapping[str | None, token_estimates.TokenFit]:
+        """Return a model's tokens per character, by the service that answered, fitted on its own replies."""
         with self.reading() as connection:
             return token_estimates.fit_by_service(
                 connection.execute(token_estimates.RATIOS, [model, token_estimates.REPLIES]).fetchall()
@@ -248,37 +256,40 @@ class Parquet:
     def __repr__(self) -> str:
         return f"<Parquet {self.path}, {len(self.files)} files>"
 
-    def _view(self, connection: Any) -> None:
-        """Make the view `calls`; LedgerError for a file that no ledger was exported to, or by a newer famnb."""
+    def _create_view(self, connection: Any) -> None:
+        """Create the view `calls`. Raises LedgerError for a file not of `Ledger.export`, or of a newer famnb."""
         files = f"[{', '.join(map(_quoted, map(glob.escape, self.files)))}]"
-        marks = f"SELECT file_name, decode(value) FROM parquet_kv_metadata({files}) WHERE decode(key) = ?"  # noqa: S608 - quoted
-        versions = dict(connection.execute(marks, [VERSION.decode()]).fetchall())
-        if strange := [file for file in self.files if file not in versions]:
-            raise LedgerError(f"{strange[0]} holds no ledger; give files that `famnb ledger export` wrote")
-        if newer := [file for file, mark in versions.items() if int(mark) > len(schema.MIGRATIONS)]:
+        metadata = f"SELECT file_name, decode(value) FROM parquet_kv_metadata({files}) WHERE decode(key) = ?"  # noqa: S608 - quoted
+        versions = dict(connection.execute(metadata, [VERSION.decode()]).fetchall())
+        if other_files := [file for file in self.files if file not in versions]:
+            raise LedgerError(f"{other_files[0]} holds no ledger; give files that `famnb ledger export` wrote")
+        if newer := [file for file, number in versions.items() if int(number) > len(schema.MIGRATIONS)]:
             raise LedgerError(f"{newer[0]} was written by a newer famnb: update famnb")
         described = f"DESCRIBE SELECT * FROM read_parquet({files}, union_by_name = true, hive_partitioning = false)"  # noqa: S608 - quoted
-        there = {row[0] for row in connection.execute(described).fetchall()}
-        columns = [name if name in there else f"NULL::{kind} AS {name}" for name, kind in _columns().items()]
-        twice = f"SELECT count(*) > count(DISTINCT id) FROM read_parquet({files})"  # noqa: S608 - quoted
-        once = _ONCE if len(self.files) > 1 and connection.execute(twice).fetchone()[0] else ""
+        existing = {row[0] for row in connection.execute(described).fetchall()}
+        columns = [
+            name if name in existing else f"NULL::{duckdb_type} AS {name}" for name, duckdb_type in _columns().items()
+        ]
+        has_doubles = f"SELECT count(*) > count(DISTINCT id) FROM read_parquet({files})"  # noqa: S608 - quoted
+        once = _ONCE if len(self.files) > 1 and connection.execute(has_doubles).fetchone()[0] else ""
         connection.execute(_CALLS.format(columns=", ".join([*columns, PIECES]), files=files, once=once))
 
 
 def _columns() -> dict[str, str]:
-    """The columns of today's calls table, each with DuckDB's type for it."""
-    kinds = {"TEXT": "VARCHAR", "INTEGER": "BIGINT", "REAL": "DOUBLE"}
+    """The columns of today's table of calls, each with DuckDB's type for it."""
+    duckdb_types = {"TEXT": "VARCHAR", "INTEGER": "BIGINT", "REAL": "DOUBLE"}
+    # Migrating an empty database is the one place that says them; it takes a millisecond.
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         schema.migrate(connection)
-        return {row[1]: kinds[row[2]] for row in connection.execute("PRAGMA table_info(calls)")}
+        return {row[1]: duckdb_types[row[2]] for row in connection.execute("PRAGMA table_info(calls)")}
 
 
 def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _duckdb() -> Any:
-    """The library DuckDB; a LedgerError that says what to do where it is not installed."""
+def _import_duckdb() -> Any:
+    """Import DuckDB. Raises LedgerError, saying what to install."""
     try:
         import duckdb
     except ImportError as error:

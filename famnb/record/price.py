@@ -1,27 +1,27 @@
-"""One price and one cost: what an entry of the price book says, and what a call cost by it."""
+"""One entry of the price book, the cost of one call, and the formula that gives the one from the other."""
 
 from __future__ import annotations
 
 import dataclasses
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from famnb.errors import InvalidRequest
-from famnb.events import Usage
 from famnb.formatting import format_usd
+from famnb.record.elementwise import Elementwise
 from famnb.validation import check_integer, check_text
 
 MILLION = Decimal(1_000_000)
 USER = "you"
-"""The source of a price that was set by the user."""
+"""The source of a price set in this process."""
 
 Amount: TypeAlias = int | float | str | Decimal
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cost:
-    """What a call cost in USD: the best figure and the interval it lies in, which is a point when all is known."""
+    """The cost of a call in USD: the best figure, and the interval that holds the true one."""
 
     usd: Decimal
     low: Decimal
@@ -29,13 +29,35 @@ class Cost:
 
     @property
     def exact(self) -> bool:
-        """Whether price and every count are known."""
+        """Whether the price and every count are known, so that the interval is a point."""
         return self.low == self.high
 
     def __str__(self) -> str:
         if self.exact:
             return format_usd(self.usd)
         return f"about {format_usd(self.usd)} ({format_usd(self.low)} to {format_usd(self.high)})"
+
+
+class TokenRates(NamedTuple):
+    """What a token of each kind costs: Decimals, or floats where arrays are priced."""
+
+    input: Any
+    output: Any
+    cached: Any
+    """For input read from the cache."""
+    cache_write: Any
+    """For input written to the cache."""
+
+
+class TokenCounts(NamedTuple):
+    """The token counts that a cost depends on: numbers, or arrays with a call a place."""
+
+    input: Any
+    output: Any
+    cached: Any
+    """None or NaN where the service did not say."""
+    cache_write: Any
+    """None or NaN where the service did not say."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,38 +68,47 @@ class Price:
     input: Decimal
     output: Decimal
     cached: Decimal | None = None
-    """For input read from the cache; None: as other input."""
+    """For input read from the cache; None: the same as `input`."""
     cache_write: Decimal | None = None
-    """For input written to the cache; None: as other input."""
+    """For input written to the cache; None: the same as `input`."""
     since: datetime | None = None
-    """From when it holds; None: from the beginning."""
+    """When it begins to hold; None: it always held."""
     until_context: int | None = None
-    """It holds for calls of fewer input tokens than this; None: for all."""
+    """It holds for calls with fewer input tokens than this; None: for all."""
     source: str = USER
-    """Who says so."""
+    """Where the price comes from: the API's document, a file, or `USER`."""
 
-    def between(self, usage: Usage, tokens_in: int, tokens_out: int) -> tuple[Decimal, Decimal, Decimal]:
-        """The cost of these many tokens, (best, low, high); cache counts that are absent but priced apart widen it."""
-        output = tokens_out * self.output
-        cached = _per_token(self.cached, self.input)
-        write = _per_token(self.cache_write, self.input)
-        apart = [
-            price
-            for price, count in ((cached, usage.cached_tokens), (write, usage.cache_write_tokens))
-            if count is None and price != self.input
-        ]
-        read, written = usage.cached_tokens or 0, usage.cache_write_tokens or 0
-        plain = max(tokens_in - read - written, 0)
-        known = read * cached + written * write + output
-        ends = [plain * price for price in (self.input, *apart)]
-        return known + plain * self.input, known + min(ends), known + max(ends)
+    @property
+    def rates(self) -> TokenRates:
+        """What a token of each kind costs, in USD per million."""
+        return TokenRates(
+            input=self.input,
+            output=self.output,
+            cached=self.input if self.cached is None else self.cached,
+            cache_write=self.input if self.cache_write is None else self.cache_write,
+        )
 
 
-def _per_token(price: Decimal | None, default: Decimal) -> Decimal:
-    return default if price is None else price
+def cost_bounds(rates: TokenRates, counts: TokenCounts, *, of: Elementwise) -> tuple[Any, Any, Any]:
+    """Return the best, low and high cost of these tokens, in the unit of `rates`.
+
+    Input tokens neither read from the cache nor written to it cost `rates.input`. Where a cache count is missing, any
+    of the plain input may have been cached at that rate, which widens the cost if the rate is another than the input's.
+    `counts` and `rates` are single numbers or arrays, and `of` the operations for them.
+    """
+    read, written = of.or_zero(counts.cached), of.or_zero(counts.cache_write)
+    # A service may report more cached tokens than input tokens; less than none were plain is not possible.
+    plain = of.maximum(counts.input - read - written, 0)
+    known = read * rates.cached + written * rates.cache_write + counts.output * rates.output
+    uncached = plain * rates.input
+    if_read = of.where(of.is_missing(counts.cached), plain * rates.cached, uncached)
+    if_written = of.where(of.is_missing(counts.cache_write), plain * rates.cache_write, uncached)
+    low = of.minimum(of.minimum(uncached, if_read), if_written)
+    high = of.maximum(of.maximum(uncached, if_read), if_written)
+    return known + uncached, known + low, known + high
 
 
-def entry(
+def parse_price(
     model: str,
     *,
     input: Amount,
@@ -88,24 +119,25 @@ def entry(
     until_context: int | None = None,
     source: str = USER,
 ) -> Price:
-    """A price of what people write; raises InvalidRequest, naming the field, for what is none."""
+    """Return the price that a user's values describe. Raises InvalidRequest, naming the field that is wrong."""
     check_text("model", model, expected="the name of a model")
     if until_context is not None:
         check_integer("until_context", until_context, minimum=1, expected="a number of tokens, 1 or more")
     return Price(
         model=model,
-        input=_amount("input", input),
-        output=_amount("output", output),
-        cached=None if cached is None else _amount("cached", cached),
-        cache_write=None if cache_write is None else _amount("cache_write", cache_write),
-        since=None if since is None else _moment(since),
+        input=_parse_amount("input", input),
+        output=_parse_amount("output", output),
+        cached=None if cached is None else _parse_amount("cached", cached),
+        cache_write=None if cache_write is None else _parse_amount("cache_write", cache_write),
+        since=None if since is None else _parse_moment(since),
         until_context=until_context,
         source=source,
     )
 
 
-def _amount(name: str, value: Amount) -> Decimal:
+def _parse_amount(name: str, value: Amount) -> Decimal:
     try:
+        # By way of its text: Decimal(0.1) would be 0.1000000000000000055…, which nobody meant.
         amount = Decimal(str(value))
     except ArithmeticError:
         amount = Decimal("NaN")
@@ -114,10 +146,10 @@ def _amount(name: str, value: Amount) -> Decimal:
     return amount
 
 
-def _moment(since: datetime | date | str) -> datetime:
+def _parse_moment(since: datetime | date | str) -> datetime:
     try:
-        read = datetime.fromisoformat(since) if isinstance(since, str) else since
-        moment = read if isinstance(read, datetime) else datetime.combine(read, time())
+        value = datetime.fromisoformat(since) if isinstance(since, str) else since
+        moment = value if isinstance(value, datetime) else datetime.combine(value, time())
     except (TypeError, ValueError):
         raise InvalidRequest(f"since: expected a date such as '2026-01-31'; got {since!r}") from None
     return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)

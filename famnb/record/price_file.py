@@ -1,4 +1,4 @@
-"""A user's own prices as a small TOML file: read with the place of every fault, written so that people can edit it.
+"""A user's own prices as a TOML file, which errors name by line and entry, and which people can edit.
 
 [[price]]
 model = "fam-2-5-pro"
@@ -16,7 +16,6 @@ import inspect
 import json
 import os
 import re
-import tempfile
 import tomllib
 from collections.abc import Iterable
 from datetime import time
@@ -26,21 +25,22 @@ from typing import Any
 
 import platformdirs
 
+from famnb.atomic_write import atomic_write
 from famnb.errors import InvalidRequest
-from famnb.record.price import Price, entry
+from famnb.record.price import Price, parse_price
 
-_FIELDS = tuple(name for name in inspect.signature(entry).parameters if name != "source")
+_FIELDS = tuple(name for name in inspect.signature(parse_price).parameters if name != "source")
 _REQUIRED = ("model", "input", "output")
 _HEAD = re.compile(r"\s*\[\[\s*[\"']?price[\"']?\s*\]\]")
 
 
 def default_path() -> Path:
-    """The file that FAMNB_PRICES names, else `prices.toml` in the user's configuration folder."""
+    """Return the file that FAMNB_PRICES names, else `prices.toml` in the user's configuration folder."""
     return Path(os.getenv("FAMNB_PRICES") or Path(platformdirs.user_config_dir("famnb")) / "prices.toml").expanduser()
 
 
 def read(path: Path) -> tuple[Price, ...]:
-    """The entries of a file; raises InvalidRequest, saying which line, entry and field, and OSError."""
+    """Return the prices in a file. Raises InvalidRequest, naming line, entry and field, or OSError."""
     try:
         text = path.read_text(encoding="utf-8-sig")  # some editors begin every file with a byte order mark
         content = tomllib.loads(text, parse_float=Decimal)
@@ -48,70 +48,66 @@ def read(path: Path) -> tuple[Price, ...]:
         raise InvalidRequest(f"{path}: this is not TOML ({error}); expected tables that begin with [[price]]") from None
     tables = content.pop("price", [])
     if content or not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        found = f"got {', '.join(content)}" if content else "got one table [price]"
-        raise InvalidRequest(f"{path}: expected nothing but tables that begin with [[price]]; {found}")
-    entries: dict[tuple[object, ...], int] = {}
-    made: list[Price] = []
+        got = ", ".join(content) if content else "one table [price]"
+        raise InvalidRequest(f"{path}: expected nothing but tables that begin with [[price]]; got {got}")
+    number_of: dict[tuple[object, ...], int] = {}
+    prices: list[Price] = []
     for number, table in enumerate(tables, start=1):
         try:
-            price = _entry(table, source=str(path))
-            before = entries.setdefault((price.model, price.since, price.until_context), number)
-            if before != number:
+            price = _parse_table(table, source=str(path))
+            first = number_of.setdefault((price.model, price.since, price.until_context), number)
+            if first != number:
                 raise InvalidRequest(
-                    f"model, since and until_context are those of price {before}; one of the two must go"
+                    f"model, since and until_context are those of price {first}; one of the two must go"
                 )
         except InvalidRequest as error:
-            key = str(error).partition(":")[0]
-            raise InvalidRequest(f"{path}, {_line(text, number, key)}price {number}: {error}") from None
-        made.append(price)
-    return tuple(made)
+            key = str(error).partition(":")[0]  # every message of ours begins with the field it is about
+            raise InvalidRequest(f"{path}, {_find_line(text, number, key)}price {number}: {error}") from None
+        prices.append(price)
+    return tuple(prices)
 
 
-def write(path: Path, entries: Iterable[Price]) -> None:
-    """Write the entries, in place of what the file held, all of it or nothing; raises OSError."""
+def write(path: Path, prices: Iterable[Price]) -> None:
+    """Write these prices in place of what the file held, all of it or nothing. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = "# Prices in USD per million tokens, for famnb.\n" + "".join(map(_table, entries))
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    text = "# Prices in USD per million tokens, for famnb.\n" + "".join(map(_format_table, prices))
+    atomic_write(path, text.encode())
 
 
-def _entry(table: dict[str, Any], *, source: str) -> Price:
+def _parse_table(table: dict[str, Any], *, source: str) -> Price:
     if unknown := [name for name in table if name not in _FIELDS]:
         raise InvalidRequest(f"{unknown[0]}: there is no such field; there are {', '.join(_FIELDS)}")
     if missing := [name for name in _REQUIRED if name not in table]:
         raise InvalidRequest(f"{', '.join(missing)} missing")
     if not isinstance(table["model"], str):
         raise InvalidRequest(f"model: expected a name in quotes; got {table['model']!r}")
-    return entry(**table, source=source)
+    return parse_price(**table, source=source)
 
 
-def _line(text: str, number: int, key: str) -> str:
-    """Where the table of this number has a key, or else begins, as "line 3, "; empty where that cannot be told."""
+def _find_line(text: str, number: int, key: str) -> str:
+    """The line of a key in the n-th table, else the table's first, as "line 3, "; empty if it cannot be found.
+
+    tomllib says no lines but in its own errors; a file may write its tables otherwise, such as in one array.
+    """
     lines = text.splitlines()
-    heads = [place for place, line in enumerate(lines) if _HEAD.match(line)]
+    heads = [index for index, line in enumerate(lines) if _HEAD.match(line)]
     if number > len(heads):
         return ""
-    begin = heads[number - 1]
+    start = heads[number - 1]
     end = heads[number] if number < len(heads) else len(lines)
-    named = (place for place in range(begin, end) if lines[place].partition("=")[0].strip().strip("\"'") == key)
-    return f"line {next(named, begin) + 1}, "
+    matches = (index for index in range(start, end) if lines[index].partition("=")[0].strip().strip("\"'") == key)
+    return f"line {next(matches, start) + 1}, "
 
 
-def _table(price: Price) -> str:
+def _format_table(price: Price) -> str:
     values: dict[str, str] = {"model": json.dumps(price.model, ensure_ascii=False)}
     for name in ("input", "output", "cached", "cache_write"):
         amount = getattr(price, name)
         if amount is not None:
             values[name] = f"{amount:f}"
     if price.since is not None:
-        day = price.since.timetz() == time(tzinfo=price.since.tzinfo)
-        values["since"] = f"{price.since:%Y-%m-%d}" if day else price.since.isoformat()
+        is_midnight = price.since.timetz() == time(tzinfo=price.since.tzinfo)
+        values["since"] = f"{price.since:%Y-%m-%d}" if is_midnight else price.since.isoformat()
     if price.until_context is not None:
         values["until_context"] = str(price.until_context)
     return "\n[[price]]\n" + "".join(f"{name} = {value}\n" for name, value in values.items())

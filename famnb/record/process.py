@@ -1,4 +1,4 @@
-"""Which process has a call open, and whether that process still lives."""
+"""The process that has a call open, and whether it still lives."""
 
 from __future__ import annotations
 
@@ -9,37 +9,39 @@ from typing import NamedTuple
 
 import psutil
 
-SAME_S = 2.0
-"""Start times are read from a clock that may be adjusted, so the same process may differ by this much."""
+SAME_START_S = 2.0
+"""By how much the start of one process may seem to differ: psutil derives it from the wall clock, which is adjusted."""
 
 
-class Owner(NamedTuple):
-    """A process: its id, which is used again some day; its start, which is not; its machine."""
+class OwnerProcess(NamedTuple):
+    """A process, known by its start and its machine too, since process ids are used again."""
 
     pid: int
     born: float
-    """Unix time."""
+    """When it started, Unix time."""
     host: str
 
     @property
-    def alive(self) -> bool:
-        """Whether it may still run; a process of another machine is taken to."""
+    def is_alive(self) -> bool:
+        """Whether it may still run; True for a process of another machine, which cannot be asked."""
         if self.host != platform.node():
             return True
         try:
             process = psutil.Process(self.pid)
-            return process.status() != psutil.STATUS_ZOMBIE and abs(process.create_time() - self.born) <= SAME_S
+            # A zombie has ended; only its parent has not read its exit status yet.
+            return process.status() != psutil.STATUS_ZOMBIE and abs(process.create_time() - self.born) <= SAME_START_S
         except psutil.NoSuchProcess:
             return False
-        except psutil.Error:
+        except psutil.Error:  # such as AccessDenied: there is a process, and no more is known
             return True
 
 
-def this_process() -> Owner:
-    """The process that asks."""
-    return _process(os.getpid())
+def this_process() -> OwnerProcess:
+    """Return the process that this is called in."""
+    return _describe(os.getpid())
 
 
 @functools.lru_cache(maxsize=1)
-def _process(pid: int) -> Owner:
-    return Owner(pid, psutil.Process(pid).create_time(), platform.node())
+def _describe(pid: int) -> OwnerProcess:
+    """Cached by process id, so that a forked child is not taken for its parent."""
+    return OwnerProcess(pid, psutil.Process(pid).create_time(), platform.node())

@@ -1,4 +1,4 @@
-"""One recorded call, and its reply read again from the bytes as they came."""
+"""One recorded call, and its reply, read again from the recorded bytes."""
 
 from __future__ import annotations
 
@@ -27,14 +27,17 @@ from famnb.timing import Read, Timing
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class RecordedCall:
-    """A call as the ledger has it; the reply is read again, through today's reader, when it is first asked for."""
+    """A call in the ledger.
+
+    Its reply is read from the recorded bytes on first use, so that a better reader improves old calls.
+    """
 
     row: Mapping[str, Any]
     """The stored columns."""
     body: dict[str, Any]
     """The request's JSON body."""
     load: Callable[[], tuple[Read, ...]]
-    """Fetches what came from the socket."""
+    """Fetches what came from the socket, on first use."""
 
     @property
     def call_id(self) -> str:
@@ -53,7 +56,7 @@ class RecordedCall:
 
     @property
     def status(self) -> Status:
-        """How it stands; a call whose process died before it ended is `interrupted`."""
+        """The call's status; `interrupted` if its process died before it ended."""
         status: Status = self.row["status"]
         return status
 
@@ -64,13 +67,13 @@ class RecordedCall:
 
     @property
     def labels(self) -> dict[str, str]:
-        """What the caller called it."""
+        """The labels the caller gave it, by name."""
         decoded = msgspec.json.decode(self.row["labels"] or "{}", type=dict[str, Any])
         return {name: str(value) for name, value in decoded.items() if value is not None}
 
     @property
     def cost(self) -> Cost | None:
-        """What it cost, as it was reckoned when it ended."""
+        """The cost as computed when the call ended; None if it was not known."""
         figures = [self.row[name] for name in ("cost_usd", "cost_low_usd", "cost_high_usd")]
         return Cost(*map(Decimal, figures)) if all(figures) else None
 
@@ -86,21 +89,23 @@ class RecordedCall:
 
     @cached_property
     def reply(self) -> Reply:
-        """The reply, or as far as it came."""
-        seen = self._seen()
-        ended = self.row["output_tokens_source"] is not None
+        """The reply, or as much of it as came."""
+        recorded = self._read_reply()
+        # Every call that ends gets sources, also those without counts; a running or just killed one has none.
+        has_ended = self.row["output_tokens_source"] is not None
         complete = self.row["complete"]
         request = None
+        # A request that today's limits refuse was still answered.
         with contextlib.suppress(InvalidRequest):
             request = self.request
         return dataclasses.replace(
-            seen,
+            recorded,
             call_id=self.call_id,
             endpoint=self.endpoint.name,
             request=request,
             status=self.status,
-            complete=(None if complete is None else bool(complete)) if ended else False,
-            finish_reason=self.row["finish_reason"] if ended else seen.finish_reason,
+            complete=(None if complete is None else bool(complete)) if has_ended else False,
+            finish_reason=self.row["finish_reason"] if has_ended else recorded.finish_reason,
             cost=self.cost,
             error=self.error,
             service=self.row["service"],
@@ -117,12 +122,13 @@ class RecordedCall:
         name, message = self.row["error"], self.row["error_message"]
         if name is None:
             return None
-        kind: Callable[..., FamnbError] = getattr(errors, name, FamnbError)
+        # A class of a newer famnb, or one that is gone, is at least a FamnbError.
+        error_class: Callable[..., FamnbError] = getattr(errors, name, FamnbError)
         details = msgspec.json.decode(self.row["error_details"] or "{}", type=dict[str, Any])
-        return kind(message, **details)
+        return error_class(message, **details)
 
     def exchange(self) -> Exchange:
-        """The call as the client knew it when it was over, to be played again."""
+        """Return the call as the client had it when it was over, to be replayed."""
         row = self.row
         return Exchange(
             request=self.request,
@@ -143,8 +149,8 @@ class RecordedCall:
             reply=self.reply,
         )
 
-    def _seen(self) -> Reply:
-        """What the recorded bytes say; an error body or broken bytes say nothing more than `error` does."""
+    def _read_reply(self) -> Reply:
+        """The reply in the recorded bytes; an empty one for an error's body, of which `error` says all there is."""
         if (self.row["http_status"] or 200) >= 400 or not self.reads:
             timing = Timing(**{name: self.row[name] for name in serialize.TIMINGS})
             return Reply(streamed=bool(self.row["streamed"]), reads=self.reads, timing=timing)

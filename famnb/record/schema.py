@@ -1,10 +1,10 @@
-"""The ledger's tables: how they came to be as they are, step by step, and the connections to them.
+"""The ledger's tables, the migrations that made them, and connections to a file.
 
-calls     one row a call: what was asked in short, how it went, every metric
-requests  the bodies, each once however often it was sent
+calls     one row a call: the request in short, the outcome, every metric
+requests  request bodies, each once however often it was sent
 pieces    what came from the socket and when, compressed; one piece a call once it is over
-scores    what a scorer made of a call
-votes     which of two planned cells somebody found better
+scores    scores of calls, one row a call and scorer
+votes     votes between two planned cells, one row a voter and pair
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pathlib import Path
 from famnb.errors import LedgerError
 
 LOCK_S = 5.0
-"""How long to wait for another process to finish its transaction."""
+"""How long to wait for another process to finish its transaction, which takes milliseconds unless its disk is slow."""
 
-Step = Callable[[sqlite3.Connection], None]
+Migration = Callable[[sqlite3.Connection], None]
 
 
-def _first(connection: sqlite3.Connection) -> None:
+def _create_calls(connection: sqlite3.Connection) -> None:
     """Calls, requests and pieces."""
     connection.execute("""
         CREATE TABLE calls (
@@ -55,13 +55,13 @@ def _first(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE UNIQUE INDEX pieces_in_order ON pieces (call_id, seq)")
 
 
-def _hidden_cap(connection: sqlite3.Connection) -> None:
+def _add_hidden_cap(connection: sqlite3.Connection) -> None:
     """How much reasoning a reply may hide."""
     connection.execute("ALTER TABLE calls ADD COLUMN hidden_cap INTEGER")
 
 
-def _planned(connection: sqlite3.Connection) -> None:
-    """Which variant and which planned cell a call belongs to, from its labels."""
+def _add_variant_and_cell(connection: sqlite3.Connection) -> None:
+    """The variant and the planned cell a call belongs to, from its labels."""
     connection.execute("ALTER TABLE calls ADD COLUMN variant TEXT")
     connection.execute("ALTER TABLE calls ADD COLUMN cell TEXT")
     connection.execute("""
@@ -70,7 +70,7 @@ def _planned(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE INDEX calls_by_cell ON calls (experiment, cell)")
 
 
-def _marks(connection: sqlite3.Connection) -> None:
+def _create_ratings(connection: sqlite3.Connection) -> None:
     """Scores of calls, and votes between planned cells."""
     connection.execute("""
         CREATE TABLE scores (
@@ -85,18 +85,19 @@ def _marks(connection: sqlite3.Connection) -> None:
         ) WITHOUT ROWID""")
 
 
-MIGRATIONS: tuple[Step, ...] = (_first, _hidden_cap, _planned, _marks)
-"""Step n takes a file of version n to version n + 1; a step that was ever released is never changed."""
+MIGRATIONS: tuple[Migration, ...] = (_create_calls, _add_hidden_cap, _add_variant_and_cell, _create_ratings)
+"""The n-th takes a file of version n to version n + 1; one that was ever released is never changed."""
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Bring a file up to date, one step after the other, all in one transaction."""
+    """Bring a file up to date in one transaction, so that no version in between is ever seen or left behind."""
     if version(connection) >= len(MIGRATIONS):
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for step in MIGRATIONS[version(connection) :]:
-            step(connection)
+        # The version is read again: another process may have migrated while this one waited for the lock.
+        for migration in MIGRATIONS[version(connection) :]:
+            migration(connection)
         connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
         connection.execute("COMMIT")
     except BaseException:
@@ -105,38 +106,43 @@ def migrate(connection: sqlite3.Connection) -> None:
 
 
 def version(connection: sqlite3.Connection) -> int:
-    """The version of the file's tables; 0 for a new file."""
+    """Return the version of the file's tables; 0 for a new file."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def check(connection: sqlite3.Connection) -> None:
-    """Refuse a file that a newer famnb wrote, and a database of another program, which is not ours to change."""
+    """Raise LedgerError for a file that a newer famnb wrote, and for the database of another program."""
     connection.execute("BEGIN")  # one moment of the file: somebody may be making its tables just now
     try:
-        found = version(connection)
+        file_version = version(connection)
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
     file = connection.execute("PRAGMA database_list").fetchone()[2]
-    if found > len(MIGRATIONS):
+    if file_version > len(MIGRATIONS):
         raise LedgerError(
-            f"the ledger {file} has version {found}, this famnb knows up to {len(MIGRATIONS)}: "
+            f"the ledger {file} has version {file_version}, this famnb knows up to {len(MIGRATIONS)}: "
             "update famnb, or choose another file with FAMNB_LEDGER or ledger="
         )
-    if tables and (found == 0 or not tables >= {"calls", "requests", "pieces"}):
+    if tables and (file_version == 0 or not tables >= {"calls", "requests", "pieces"}):
         raise LedgerError(
             f"{file} is a database, but no ledger, and left as it is: choose another file with FAMNB_LEDGER or ledger="
         )
 
 
-def open_to_write(path: Path, *, patience_s: float = LOCK_S) -> sqlite3.Connection:
-    """A connection that may write, the tables up to date; a new file is for its owner's eyes alone."""
+def open_to_write(path: Path, *, lock_timeout_s: float = LOCK_S) -> sqlite3.Connection:
+    """Return a connection that may write, to tables of today's version; a new file can be read by its owner alone."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    # SQLite would make it readable by all, and it holds prompts.
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-    connection = sqlite3.connect(path, timeout=patience_s, isolation_level=None, check_same_thread=False)
+    # No isolation level: else the sqlite3 module begins transactions itself, and not immediate ones. The writer makes
+    # its connection on one thread and may close it on another at exit, one at a time, so the thread is not checked.
+    connection = sqlite3.connect(path, timeout=lock_timeout_s, isolation_level=None, check_same_thread=False)
     try:
-        _write_ahead(connection, patience_s)
+        _write_ahead(connection, lock_timeout_s)
+        # With WAL, a power cut may lose the last transactions but never damages the file; FULL would wait for the disk
+        # in every transaction, which is what the ledger must not do to a call.
         connection.execute("PRAGMA synchronous = NORMAL")
         migrate(connection)
     except BaseException:
@@ -145,12 +151,15 @@ def open_to_write(path: Path, *, patience_s: float = LOCK_S) -> sqlite3.Connecti
     return connection
 
 
-def _write_ahead(connection: sqlite3.Connection, patience_s: float) -> None:
-    """Switch to WAL; SQLite does not wait for others who switch the same new file just now, so this does."""
-    deadline = time.monotonic() + patience_s
+def _write_ahead(connection: sqlite3.Connection, lock_timeout_s: float) -> None:
+    """Switch to a write-ahead log, with which nobody who reads waits for who writes.
+
+    SQLite's own timeout does not cover another process that switches the same new file just now, so this waits.
+    """
+    deadline = time.monotonic() + lock_timeout_s
     while True:
         try:
-            check(connection)  # first of all, for this changes the file
+            check(connection)  # first, since the switch changes the file, which may be another program's
             connection.execute("PRAGMA journal_mode = WAL")
             return
         except sqlite3.OperationalError as error:
@@ -160,9 +169,11 @@ def _write_ahead(connection: sqlite3.Connection, patience_s: float) -> None:
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
-    """A connection that only reads; also for a file in a folder that may not be written."""
+    """Return a connection that only reads, also if the folder may not be written. Raises LedgerError."""
     address = path.absolute().as_uri()
-    last: sqlite3.Error | None = None
+    last_error: sqlite3.Error | None = None
+    # A reader of a WAL file makes its `-shm` file, so a folder that may not be written needs `immutable`; that one is
+    # second, since it does not see what is in the log and has not been moved to the file.
     for mode in ("mode=ro", "mode=ro&immutable=1"):
         connection = None
         try:
@@ -173,15 +184,15 @@ def open_to_read(path: Path) -> sqlite3.Connection:
                 connection.close()
             if isinstance(error, LedgerError):
                 raise
-            last = error
+            last_error = error
         else:
             connection.row_factory = sqlite3.Row
             return connection
-    raise unreadable(path, last) from last
+    raise unreadable(path, last_error) from last_error
 
 
 def unreadable(path: Path, error: Exception | None) -> LedgerError:
-    """What to say of a file that cannot be read."""
+    """Return the error for a file that cannot be read."""
     return LedgerError(
         f"the ledger {path} cannot be read ({error}): restore it from a copy, move it away to begin a new one, "
         "or choose another file with FAMNB_LEDGER or ledger="

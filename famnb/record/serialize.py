@@ -1,4 +1,8 @@
-"""A call as rows of the ledger's tables: plain values in, SQL statements out; no file is touched here."""
+"""Calls as SQL statements for the ledger's tables, and stored reads and bodies as values again; touches no file.
+
+open_call ── append_reads … ── close_call            a call that ended
+open_call ── append_reads … ── finalize_interrupted  its process died
+"""
 
 from __future__ import annotations
 
@@ -14,53 +18,59 @@ import msgspec
 from famnb.client.exchange import Exchange
 from famnb.errors import FamnbError
 from famnb.events import COUNTS
-from famnb.record import token_estimates
+from famnb.record import sql, token_estimates
 from famnb.record.price import Cost
-from famnb.record.process import Owner
+from famnb.record.process import OwnerProcess
 from famnb.record.writer import Statement
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.timing import Read, Timing
 
 HEAD = 200
-"""Characters of a prompt that its row shows."""
+"""Characters of a prompt in its row, for lists of calls; all of it is in the request's body."""
 FRAME = 16
-"""Characters that a message is longer for a tokenizer than its text: the marks of its role and its turn."""
+"""Characters that a message is longer than its text to a tokenizer, which adds marks of role and turn."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TIMINGS: tuple[str, ...] = Timing.__struct_fields__
 
 _READS = msgspec.msgpack.Decoder(list[Read])
 
 
-def opened(exchange: Exchange, owner: Owner) -> list[Statement]:
-    """The rows of a call that starts: running, and owned by the process that makes it."""
-    return [_request(exchange), _upsert({**_asked(exchange, owner), **_went(exchange), "status": "running"})]
-
-
-def arrived(exchange: Exchange, reads: Sequence[Read], *, seq: int) -> list[Statement]:
-    """The rows of what came since the last time; `seq` 0 begins anew."""
-    forget = [_forget(exchange.id)] if seq == 0 else []
-    return [*forget, _piece(exchange.id, seq, reads), _update(exchange.id, _went(exchange))]
-
-
-def closed(exchange: Exchange, owner: Owner) -> list[Statement]:
-    """The final rows of a call, in place of all that was written about it before."""
-    values = {**_asked(exchange, owner), **_went(exchange), **outcome(exchange.reply)}
+def open_call(exchange: Exchange, owner: OwnerProcess) -> list[Statement]:
+    """Write the row of a call that starts: running, and owned by the process that makes it."""
     return [
-        _request(exchange),
-        _upsert(values),
-        _forget(exchange.id),
-        _piece(exchange.id, 0, exchange.reads),
+        _insert_request(exchange),
+        _upsert({**_request_columns(exchange, owner), **_progress_columns(exchange), "status": "running"}),
     ]
 
 
-def buried(call_id: str, reply: Reply) -> list[Statement]:
-    """The final row of a call whose process died, unless somebody wrote it meanwhile."""
-    return [_update(call_id, outcome(reply), only_if="status = 'running'")]
+def append_reads(exchange: Exchange, reads: Sequence[Read], *, seq: int) -> list[Statement]:
+    """Write what came since the last time. `seq` 0 is the first piece, in place of those of an earlier attempt."""
+    delete = [_delete_pieces(exchange.id)] if seq == 0 else []
+    return [*delete, _insert_piece(exchange.id, seq, reads), _update(exchange.id, _progress_columns(exchange))]
 
 
-def outcome(reply: Reply) -> dict[str, Any]:
-    """The columns that say how a call went."""
+def close_call(exchange: Exchange, owner: OwnerProcess) -> list[Statement]:
+    """Write the final row of a call and all its reads, in place of all that was written about it before.
+
+    All of it, though the row is there already: the file may have been deleted, or unwritable, since the call began.
+    """
+    values = {**_request_columns(exchange, owner), **_progress_columns(exchange), **outcome_columns(exchange.reply)}
+    return [
+        _insert_request(exchange),
+        _upsert(values),
+        _delete_pieces(exchange.id),
+        _insert_piece(exchange.id, 0, exchange.reads),
+    ]
+
+
+def finalize_interrupted(call_id: str, reply: Reply) -> list[Statement]:
+    """Write the final row of a call whose process died, unless another process has done so meanwhile."""
+    return [_update(call_id, outcome_columns(reply), only_if="status = 'running'")]
+
+
+def outcome_columns(reply: Reply) -> dict[str, Any]:
+    """Return the columns of a reply, finished or not."""
     usage = reply.usage
     counts: dict[str, Any] = {count: getattr(usage, count) for count in COUNTS}
     sources = {f"{count}_source": usage.source(count) for count in COUNTS}
@@ -74,16 +84,19 @@ def outcome(reply: Reply) -> dict[str, Any]:
         "thinking_chars": len(reply.thinking),
         "output_chars": sum(len(block.text) for block in reply.blocks),
         "warnings": _json(reply.warnings),
-        **_error(reply.error),
+        **_error_columns(reply.error),
         **{name: getattr(reply.timing, name) for name in TIMINGS},
         **counts,
         **sources,
-        **_money(reply.cost),
+        **_cost_columns(reply.cost),
     }
 
 
 def input_chars(request: Request) -> int | None:
-    """How much was sent, messages framed; None where images or an earlier response make the text less than that."""
+    """Return the characters sent, each message with its frame; None if text is not all that the tokens stand for.
+
+    Images and an earlier response are tokens too, and no length of theirs is known.
+    """
     turns = request.turns()
     if request.continues or any(turn.images for turn in turns):
         return None
@@ -94,58 +107,59 @@ def input_chars(request: Request) -> int | None:
 
 
 def hidden_cap(request: Request) -> int | None:
-    """The most tokens a reply may have, where reasoning was asked for that its text does not show; else None."""
+    """Return the most tokens a reply may have, if reasoning was asked for that its text does not show; else None."""
     settings = request.settings()
     return None if settings.effort in (None, "none") else settings.cap
 
 
-def prompt(request: Request) -> str:
-    """What was asked: the text of the last message of the user, or else of the last message."""
+def prompt_text(request: Request) -> str:
+    """Return the text of the user's last message, or of the last message if none is the user's."""
     turns = request.turns()
-    asked = [turn for turn in turns if turn.role == "user"] or turns
-    return asked[-1].text
+    candidates = [turn for turn in turns if turn.role == "user"] or turns
+    return candidates[-1].text
 
 
-def packed(reads: Sequence[Read]) -> bytes:
-    """Reads as they are stored: MessagePack, compressed."""
-    # Half the time of the default level, for a few per cent more bytes.
+def pack_reads(reads: Sequence[Read]) -> bytes:
+    """Return reads as they are stored: MessagePack, compressed."""
+    # Level 3 takes half the time of the default 6, for a few per cent more bytes.
     return zlib.compress(msgspec.msgpack.encode(reads), 3)
 
 
-def unpacked(pieces: Iterable[bytes]) -> tuple[Read, ...]:
-    """The reads in stored pieces."""
+def unpack_reads(pieces: Iterable[bytes]) -> tuple[Read, ...]:
+    """Return the reads in stored pieces. Raises zlib.error or msgspec.DecodeError if they are damaged."""
     return tuple(read for piece in pieces for read in _READS.decode(zlib.decompress(piece)))
 
 
-def restored(call_id: str, pieces: Iterable[bytes]) -> tuple[Read, ...]:
-    """The same of a call; of damaged pieces none, with a warning, since one call must not hide all others."""
+def read_pieces(call_id: str, pieces: Iterable[bytes]) -> tuple[Read, ...]:
+    """Return the reads of a call; none of damaged pieces, with a warning, since one call must not hide all others."""
     try:
-        return unpacked(pieces)
+        return unpack_reads(pieces)
     except (zlib.error, msgspec.DecodeError) as error:
-        damaged(call_id, "the bytes that came", error)
+        warn_damaged(call_id, "the bytes that came", error)
         return ()
 
 
-def decoded(call_id: str, body: str | None) -> dict[str, Any]:
-    """A stored request body; nothing of a damaged one, with a warning."""
+def decode_body(call_id: str, body: str | None) -> dict[str, Any]:
+    """Return a stored request body; an empty one, with a warning, if it is damaged."""
     try:
         return msgspec.json.decode(body or "{}", type=dict[str, Any])
     except msgspec.DecodeError as error:
-        damaged(call_id, "the request", error)
+        warn_damaged(call_id, "the request", error)
         return {}
 
 
-def damaged(call_id: str, what: str, error: Exception) -> None:
+def warn_damaged(call_id: str, what: str, error: Exception) -> None:
     """Warn that a part of a call cannot be read."""
     warnings.warn(f"the ledger is damaged: {what} of {call_id} cannot be read ({error})", RuntimeWarning, stacklevel=3)
 
 
 def microseconds(moment: datetime) -> int:
-    """A moment as it is stored: microseconds since 1970, UTC."""
+    """Return a moment as it is stored: microseconds since 1970, UTC."""
     return (moment - EPOCH) // timedelta(microseconds=1)
 
 
-def _asked(exchange: Exchange, owner: Owner) -> dict[str, Any]:
+def _request_columns(exchange: Exchange, owner: OwnerProcess) -> dict[str, Any]:
+    """The columns that are known when a call starts."""
     request = exchange.request
     return {
         "id": exchange.id,
@@ -157,7 +171,7 @@ def _asked(exchange: Exchange, owner: Owner) -> dict[str, Any]:
         "model": getattr(request, "model", None),
         "url": exchange.url,
         "request_key": request.key(),
-        "prompt": exchange.mask(prompt(request))[:HEAD],
+        "prompt": exchange.mask(prompt_text(request))[:HEAD],
         "input_chars": input_chars(request),
         "hidden_cap": hidden_cap(request),
         "experiment": exchange.labels.get("experiment"),
@@ -168,10 +182,11 @@ def _asked(exchange: Exchange, owner: Owner) -> dict[str, Any]:
     }
 
 
-def _went(exchange: Exchange) -> dict[str, Any]:
-    answered = token_estimates.answered(exchange.http_status)
+def _progress_columns(exchange: Exchange) -> dict[str, Any]:
+    """The columns that change while a call runs."""
+    has_answer = token_estimates.has_answer(exchange.http_status)
     return {
-        "streamed": exchange.streamed if answered else exchange.request.streams,
+        "streamed": exchange.streamed if has_answer else exchange.request.streams,
         "attempts": exchange.attempts,
         "http_status": exchange.http_status,
         "request_id": exchange.request_id,
@@ -182,7 +197,8 @@ def _went(exchange: Exchange) -> dict[str, Any]:
     }
 
 
-def _error(error: FamnbError | None) -> dict[str, Any]:
+def _error_columns(error: FamnbError | None) -> dict[str, Any]:
+    """An error's class, message and details, from which `RecordedCall.error` makes it again."""
     if error is None:
         return {"error": None, "error_message": None, "error_details": None}
     details = {
@@ -194,31 +210,30 @@ def _error(error: FamnbError | None) -> dict[str, Any]:
     return {"error": type(error).__name__, "error_message": str(message), "error_details": _json(details)}
 
 
-def _request(exchange: Exchange) -> Statement:
+def _insert_request(exchange: Exchange) -> Statement:
     request = exchange.request
     return "INSERT OR IGNORE INTO requests VALUES (?, ?)", (request.key(), exchange.mask(request.body_json().decode()))
 
 
-def _piece(call_id: str, seq: int, reads: Sequence[Read]) -> Statement:
-    return "INSERT INTO pieces VALUES (?, ?, ?)", (call_id, seq, packed(reads))
+def _insert_piece(call_id: str, seq: int, reads: Sequence[Read]) -> Statement:
+    return "INSERT INTO pieces VALUES (?, ?, ?)", (call_id, seq, pack_reads(reads))
 
 
-def _forget(call_id: str) -> Statement:
+def _delete_pieces(call_id: str) -> Statement:
     return "DELETE FROM pieces WHERE call_id = ?", (call_id,)
 
 
 def _upsert(values: Mapping[str, Any]) -> Statement:
-    sql = f"INSERT OR REPLACE INTO calls ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})"  # noqa: S608 - own names
-    return sql, tuple(map(storable, values.values()))
+    return sql.insert("calls", values, otherwise="REPLACE"), tuple(map(storable, values.values()))
 
 
 def _update(call_id: str, values: Mapping[str, Any], *, only_if: str = "1") -> Statement:
-    sql = f"UPDATE calls SET {', '.join(f'{name} = ?' for name in values)} WHERE id = ? AND {only_if}"  # noqa: S608 - own names
-    return sql, (*map(storable, values.values()), call_id)
+    statement = f"UPDATE calls SET {', '.join(f'{name} = ?' for name in values)} WHERE id = ? AND {only_if}"  # noqa: S608 - own names
+    return statement, (*map(storable, values.values()), call_id)
 
 
 def storable(value: Any) -> Any:
-    """A value that SQLite can hold: no lone surrogates, and no integer beyond 64 bits, which is no real count."""
+    """Return a value that SQLite can hold: no lone surrogates, and no integer beyond 64 bits, which no count is."""
     match value:
         case str():
             return value.encode("utf-8", "replace").decode()
@@ -235,7 +250,7 @@ def _json(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
-def _money(cost: Cost | None) -> dict[str, str | None]:
+def _cost_columns(cost: Cost | None) -> dict[str, str | None]:
     if cost is None:
         return {"cost_usd": None, "cost_low_usd": None, "cost_high_usd": None}
     return {"cost_usd": f"{cost.usd:f}", "cost_low_usd": f"{cost.low:f}", "cost_high_usd": f"{cost.high:f}"}

@@ -1,7 +1,8 @@
-"""The one thread that writes a ledger file: jobs in, batched transactions out, trouble kept from the calls.
+"""The one thread that writes a ledger file: jobs in, batched transactions out; its errors never reach a call.
 
 submit ──> queue ──> prepare (encode, compress) ──> one short transaction for all that waited ──> future done
-                                                    └ file in trouble: warn once, keep the jobs, try with the next
+                                                    └ the file cannot be written: warn once, keep the jobs,
+                                                      try again with the next
 """
 
 from __future__ import annotations
@@ -26,12 +27,14 @@ Statement: TypeAlias = tuple[str, Mapping[str, Any] | Sequence[Any]]
 Prepare: TypeAlias = Callable[[], Sequence[Statement]]
 
 IDLE_S = 5.0
-"""After this long without work the thread ends and the file is closed; the next job starts it again."""
+"""After this long without work the thread ends and the file is closed, so that an idle kernel holds
+neither; the next job starts it again."""
 BATCH = 256
+"""Jobs in one transaction: a commit costs as much as many rows, and others who write wait for the whole of it."""
 BACKLOG = 1000
-"""Jobs kept for when a file in trouble can be written again; older ones are given up."""
-IMPATIENT_S = 0.1
-"""How long to wait for a lock while the file is in trouble."""
+"""Jobs kept until the file can be written again; older ones are lost, since memory must not fill like the disk."""
+RETRY_LOCK_S = 0.1
+"""How long to wait for a lock after a failure, since every `flush` would wait that long again."""
 
 _VALUE_ERRORS = (
     sqlite3.IntegrityError,
@@ -41,34 +44,39 @@ _VALUE_ERRORS = (
     ValueError,
     OverflowError,
 )
-"""What a value that SQLite cannot take raises; everything else is trouble with the file."""
+"""Raised for a value that SQLite cannot take: the job is at fault, not the file, and trying again would not help."""
 
 
 @dataclasses.dataclass(slots=True)
-class _Job:
+class _WriteJob:
+    """Statements to execute together, and the future that is done when they are."""
+
     prepare: Prepare
     future: Future[None]
     statements: Sequence[Statement] = ()
 
 
-class Writer:
-    """Writes one file; safe to use from any thread."""
+class LedgerWriter:
+    """Writes one ledger file; safe to use from any thread."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_WriteJob | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._working = threading.Lock()
         self._connection: sqlite3.Connection | None = None
-        self._file: tuple[int, int] | None = None
-        self._backlog: list[_Job] = []
-        self._patience_s = schema.LOCK_S
+        self._file_id: tuple[int, int] | None = None
+        self._backlog: list[_WriteJob] = []
+        self._lock_timeout_s = schema.LOCK_S
         self._warned = False
 
     def submit(self, prepare: Prepare) -> Future[None]:
-        """Execute the statements that `prepare` returns, all or none; the future is done when they are or cannot be."""
-        job = _Job(prepare, Future())
+        """Execute the statements that `prepare` returns, all or none of them; the future is done then, also if none.
+
+        `prepare` runs on the writer's thread, so that encoding and compressing do not delay the caller.
+        """
+        job = _WriteJob(prepare, Future())
         job.future.set_running_or_notify_cancel()  # so that a cancelled waiter cannot cancel the writing
         with self._starting:
             self._queue.put(job)
@@ -79,18 +87,18 @@ class Writer:
                 except RuntimeError:  # the interpreter is shutting down and starts no more threads
                     self._thread = None
         if self._thread is None:
-            self._work(self._waiting())
+            self._process(self._take_queued())
         return job.future
 
     @property
     def behind(self) -> int:
-        """Jobs that wait in memory since the file is in trouble; 0 while it is not."""
-        return len(self._backlog) if self._patience_s == IMPATIENT_S else 0
+        """Jobs that wait in memory since the file cannot be written; 0 while it can."""
+        return len(self._backlog) if self._lock_timeout_s == RETRY_LOCK_S else 0
 
     def flush(self) -> None:
         """Wait until all that was submitted is written, or could not be."""
-        own = threading.current_thread() is self._thread  # which cannot wait for itself
-        if not own and (self._thread is not None or self._backlog):
+        is_writer_thread = threading.current_thread() is self._thread  # which cannot wait for itself
+        if not is_writer_thread and (self._thread is not None or self._backlog):
             self.submit(lambda: ()).result()
 
     def close(self) -> None:
@@ -104,44 +112,47 @@ class Writer:
             thread.join()
 
     def _run(self) -> None:
+        """Process jobs until there were none for IDLE_S, or `close` asks to end."""
         while True:
             try:
                 job = self._queue.get(timeout=IDLE_S)
             except queue.Empty:
                 job = None
                 if self._backlog:
-                    self._work([])
+                    self._process([])
                     continue
             if job is not None:
-                self._work([job, *self._waiting()])
+                self._process([job, *self._take_queued()])
                 continue
             self._disconnect()
+            # Under the lock of `submit`, so that no job comes between the look at the queue and the thread's end.
             with self._starting:
                 if self._queue.empty():
                     self._thread = None
                     return
 
-    def _waiting(self) -> list[_Job]:
-        """What waits in the queue, up to a batch."""
-        jobs: list[_Job] = []
+    def _take_queued(self) -> list[_WriteJob]:
+        """Take what waits in the queue, up to a batch."""
+        jobs: list[_WriteJob] = []
         while len(jobs) < BATCH:
             try:
                 job = self._queue.get_nowait()
             except queue.Empty:
                 break
-            if job is None:
+            if job is None:  # the request to close; it is for `_run`, after these jobs
                 self._queue.put(None)
                 break
             jobs.append(job)
         return jobs
 
-    def _work(self, jobs: list[_Job]) -> None:
+    def _process(self, jobs: list[_WriteJob]) -> None:
+        """Prepare and write jobs together with those left from before; their futures are done, whatever happens."""
         with self._working:
             for job in jobs:
                 try:
                     job.statements = job.prepare()
                 except Exception as error:  # whatever a strange reply does here, it must not end the thread
-                    self._complain(f"a call could not be recorded in {self.path}: {error}")
+                    self._warn_once(f"a call could not be recorded in {self.path}: {error}")
             self._backlog = [*self._backlog, *(job for job in jobs if job.statements)][-BACKLOG:]
             if self._backlog:
                 self._write()
@@ -149,41 +160,42 @@ class Writer:
                 job.future.set_result(None)
 
     def _write(self) -> None:
-        """Write the backlog in one transaction; in trouble it stays."""
+        """Write the backlog in one transaction; if the file cannot be written, it stays."""
         try:
-            connection = self._connected()
+            connection = self._connect()
+            # Immediate: a transaction that begins by reading could fail at its first write, without any waiting.
             connection.execute("BEGIN IMMEDIATE")
             for job in self._backlog:
                 self._execute(connection, job)
             connection.execute("COMMIT")
         except (sqlite3.Error, OSError, LedgerError) as error:
             self._disconnect()
-            self._patience_s = IMPATIENT_S
-            self._complain(
+            self._lock_timeout_s = RETRY_LOCK_S
+            self._warn_once(
                 f"calls are not being recorded in {self.path}: {error}. Calls go on; what is not yet written is kept "
                 "in memory and tried again. Free or unlock the file, or choose another with FAMNB_LEDGER or ledger="
             )
         else:
             self._backlog = []
-            self._patience_s = schema.LOCK_S
+            self._lock_timeout_s = schema.LOCK_S
 
-    def _execute(self, connection: sqlite3.Connection, job: _Job) -> None:
-        """Execute one job's statements, or none of them where a value of its own is at fault."""
+    def _execute(self, connection: sqlite3.Connection, job: _WriteJob) -> None:
+        """Execute one job's statements; none of them if one of its values is at fault. Other jobs are not affected."""
         connection.execute("SAVEPOINT job")
         try:
             for sql, values in job.statements:
                 connection.execute(sql, values)
         except _VALUE_ERRORS as error:
             connection.execute("ROLLBACK TO job")
-            self._complain(f"a call could not be recorded in {self.path}: {error}")
+            self._warn_once(f"a call could not be recorded in {self.path}: {error}")
         connection.execute("RELEASE job")
 
-    def _connected(self) -> sqlite3.Connection:
-        """A connection to the file that has the path now; one that was deleted or moved away gets a successor."""
-        if self._connection is None or _identity(self.path) != self._file:
+    def _connect(self) -> sqlite3.Connection:
+        """A connection to the file that is at the path now: if the old one was deleted or moved away, to a new one."""
+        if self._connection is None or _file_identity(self.path) != self._file_id:
             self._disconnect()
-            self._connection = schema.open_to_write(self.path, patience_s=self._patience_s)
-            self._file = _identity(self.path)
+            self._connection = schema.open_to_write(self.path, lock_timeout_s=self._lock_timeout_s)
+            self._file_id = _file_identity(self.path)
         return self._connection
 
     def _disconnect(self) -> None:
@@ -191,8 +203,8 @@ class Writer:
         if connection is not None:
             connection.close()
 
-    def _complain(self, message: str) -> None:
-        """Warn, once for this file."""
+    def _warn_once(self, message: str) -> None:
+        """Warn, once for this file: a full disk would else warn with every call."""
         if self._warned:
             return
         self._warned = True
@@ -201,42 +213,44 @@ class Writer:
             warnings.warn(message, RuntimeWarning, stacklevel=2)
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Which file has this path; None if none has."""
+def _file_identity(path: Path) -> tuple[int, int] | None:
+    """Device and inode of the file at a path; None if there is none."""
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
-_writers: dict[Path, Writer] = {}
+_writers: dict[Path, LedgerWriter] = {}
 _lock = threading.Lock()
-_inherited: list[Writer] = []
+_inherited: list[LedgerWriter] = []
+"""A parent's writers in a forked child, kept so that they are not collected: that would close their connections, and
+closing a file in the child drops the parent's locks on it (sqlite.org/howtocorrupt.html, on forks)."""
 
 
-def writer(path: Path) -> Writer:
-    """The writer of a file, one for the process."""
+def writer(path: Path) -> LedgerWriter:
+    """Return the writer of a file, one for the process."""
     with _lock:
-        found = _writers.get(path)
-        if found is None:
-            found = _writers[path] = Writer(path)
-        return found
+        ledger_writer = _writers.get(path)
+        if ledger_writer is None:
+            ledger_writer = _writers[path] = LedgerWriter(path)
+        return ledger_writer
 
 
-def _finish() -> None:
-    for each in list(_writers.values()):
-        each.close()
+def _close_all() -> None:
+    for ledger_writer in list(_writers.values()):
+        ledger_writer.close()
 
 
-def _after_fork() -> None:
-    """A child has its parent's writers but not their threads: it makes new ones, and must not even close the old."""
+def _forget_writers() -> None:
+    """Make a forked child use new writers: it has its parent's, but not their threads."""
     global _lock
     _lock = threading.Lock()
     _inherited.extend(_writers.values())
     _writers.clear()
 
 
-atexit.register(_finish)
+atexit.register(_close_all)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(after_in_child=_forget_writers)

@@ -40,8 +40,8 @@ def used(reply: Reply) -> None:
         assert isinstance(text, str)
     assert isinstance(reply.raw, list) or not reply.streamed
     assert all(call.valid or call.arguments is None for call in reply.tool_calls)
-    assert serialize.outcome(reply)["status"] == reply.status
-    assert serialize.unpacked([serialize.packed(reply.reads)]) == reply.reads
+    assert serialize.outcome_columns(reply)["status"] == reply.status
+    assert serialize.unpack_reads([serialize.pack_reads(reply.reads)]) == reply.reads
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -16,7 +16,7 @@ from famnb.errors import Interrupted
 from famnb.experiment import Prompt
 from famnb.experiment.scorers import Score
 from famnb.record import Ledger, ratings
-from famnb.record.ratings import Scored
+from famnb.record.ratings import RecordedScore
 from famnb.reply import Reply
 from tests.support.fault_server import FaultServer
 from tests.support.scripted_models import experiment, service
@@ -123,12 +123,14 @@ def test_scores_and_votes_leave_and_come_back_with_their_ledger(talker: famnb.Cl
     with Ledger(tmp_path / "copy.sqlite") as copy:
         for _ in range(2):
             copy.load(tmp_path / "x.parquet")
-            assert sorted(ratings.scores(copy, ids), key=str) == sorted(ratings.scores(talker.ledger, ids), key=str)
-            assert ratings.votes(copy, "spoken") == ratings.votes(talker.ledger, "spoken")
+            assert sorted(ratings.read_scores(copy, ids), key=str) == sorted(
+                ratings.read_scores(talker.ledger, ids), key=str
+            )
+            assert ratings.read_votes(copy, "spoken") == ratings.read_votes(talker.ledger, "spoken")
         assert len(famnb.calls(tmp_path / "x.parquet")) == 4
         copy.prune(older_than=timedelta(0))
-        assert list(ratings.scores(copy, ids)) == []
-        assert len(ratings.votes(copy, "spoken")) == 1
+        assert list(ratings.read_scores(copy, ids)) == []
+        assert len(ratings.read_votes(copy, "spoken")) == 1
 
 
 def test_two_processes_score_into_one_ledger(tmp_path: Path) -> None:
@@ -139,12 +141,12 @@ import sys
 from famnb.record import Ledger, ratings
 with Ledger(sys.argv[1]) as ledger:
     for place in range(50):
-        ratings.keep(ledger, [ratings.Scored(call_id=f"{sys.argv[2]}{place}", scorer="s", value=1.0)])
+        ratings.save(ledger, [ratings.RecordedScore(call_id=f"{sys.argv[2]}{place}", scorer="s", value=1.0)])
 """
     started = [subprocess.Popen([sys.executable, "-c", code, str(path), name]) for name in "ab"]
     assert [each.wait(60) for each in started] == [0, 0]
     with Ledger(path) as ledger:
-        ratings.keep(ledger, [Scored(call_id="a0", scorer="s", value=2.0, detail="later")])
-        found = list(ratings.scores(ledger, [f"{name}{place}" for name in "ab" for place in range(50)]))
+        ratings.save(ledger, [RecordedScore(call_id="a0", scorer="s", value=2.0, detail="later")])
+        found = list(ratings.read_scores(ledger, [f"{name}{place}" for name in "ab" for place in range(50)]))
     assert len(found) == 100
     assert sorted(mark.value for mark in found)[-2:] == [1.0, 2.0]

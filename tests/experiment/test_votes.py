@@ -19,7 +19,7 @@ from famnb.experiment.prompts import parse_prompts
 from famnb.experiment.variants import parse_variants
 from famnb.experiment.votes import JUDGE_PREFIX
 from famnb.record import ratings
-from famnb.record.ratings import Voted
+from famnb.record.ratings import RecordedVote
 from tests.support.fault_server import FaultServer
 from tests.support.scripted_models import experiment, service
 
@@ -36,8 +36,8 @@ def planned(prompts: int, variants: int, repeats: int) -> tuple[Cell, ...]:
     )
 
 
-def vote(left: Cell, right: Cell, winner: str, voter: str = "") -> Voted:
-    return Voted(experiment="x", voter=voter, left_cell=left.key, right_cell=right.key, winner=winner)
+def vote(left: Cell, right: Cell, winner: str, voter: str = "") -> RecordedVote:
+    return RecordedVote(experiment="x", voter=voter, left_cell=left.key, right_cell=right.key, winner=winner)
 
 
 @given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), st.integers(0, 5))
@@ -68,7 +68,7 @@ def test_votes_of_people_count_as_given_and_skips_not_at_all() -> None:
     """A tie is half; a vote on a cell that is planned no more does not count."""
     first, second, *rest = planned(2, 2, 1)[2:]
     given = [vote(first, second, "left"), vote(*rest, "tie"), vote(second, first, "skip", "ann")]
-    given.append(Voted(experiment="x", voter="", left_cell="gone", right_cell=first.key, winner="left"))
+    given.append(RecordedVote(experiment="x", voter="", left_cell="gone", right_cell=first.key, winner="left"))
     found = votes.duels(given, (first, second, *rest))
     assert votes.shares(found) == {first.key: 1, second.key: 0, rest[0].key: 0.5, rest[1].key: 0.5}
 
@@ -134,10 +134,10 @@ def test_votes_stand_in_frames_beside_cost_and_latency(talker: famnb.Client) -> 
     for left, right in votes.shuffle_pairs(cells, seed=0):
         for voter in ("ann", "bob"):
             better = "left" if left.variant.label == "good" else "right"
-            ratings.keep(
+            ratings.save(
                 talker.ledger,
                 [
-                    Voted(
+                    RecordedVote(
                         experiment="spoken",
                         voter=voter,
                         left_cell=left.key,

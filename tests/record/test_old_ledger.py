@@ -134,12 +134,12 @@ def test_scores_and_votes_of_an_old_ledger_are_the_same(old_ledger: Ledger) -> N
     """By the identity of each scorer, and by voter."""
     call_ids = list(famnb.calls(old_ledger)["call_id"])
     scores = [
-        [score.call_id, score.scorer, score.value, score.detail] for score in ratings.scores(old_ledger, call_ids)
+        [score.call_id, score.scorer, score.value, score.detail] for score in ratings.read_scores(old_ledger, call_ids)
     ]
     assert scores == EXPECTED["scores"]
     votes = [
         [vote.voter, vote.left_cell, vote.right_cell, vote.winner, vote.detail, vote.seed]
-        for vote in ratings.votes(old_ledger, "small")
+        for vote in ratings.read_votes(old_ledger, "small")
     ]
     assert votes == EXPECTED["votes"]
 

@@ -8,36 +8,36 @@ from famnb import ChatRequest, compose
 from famnb.events import Usage
 from famnb.record import Ledger
 from famnb.record.serialize import hidden_cap, input_chars
-from famnb.record.token_estimates import PRIOR, Fit, Ratio, estimated, fitted
+from famnb.record.token_estimates import PRIOR, TokenFit, TokenRatio, estimate_usage, fit_ratio
 from tests.support.exchanges import exchange, spoken
 
 
 def test_without_history_the_prior_is_wide() -> None:
     """Four characters a token, between one and eight."""
-    assert fitted([]) == PRIOR == Ratio(0.25, 0.125, 1, 0)
+    assert fit_ratio([]) == PRIOR == TokenRatio(0.25, 0.125, 1, 0)
 
 
 def test_one_reply_is_right_within_a_factor_of_two() -> None:
     """One ratio is the middle; the next reply may well be unlike it."""
-    assert fitted([0.3]) == Ratio(0.3, 0.15, 0.6, 1)
+    assert fit_ratio([0.3]) == TokenRatio(0.3, 0.15, 0.6, 1)
 
 
 def test_doubt_shrinks_as_replies_are_seen_and_never_ends() -> None:
     """The interval reaches beyond what was seen by 1 + 1/sqrt(n): four equal replies are no proof of a fifth."""
-    assert fitted([0.3] * 4) == Ratio(0.3, pytest.approx(0.2), pytest.approx(0.45), 4)
-    assert fitted([0.3] * 400) == Ratio(0.3, pytest.approx(0.3 / 1.05), pytest.approx(0.315), 400)
+    assert fit_ratio([0.3] * 4) == TokenRatio(0.3, pytest.approx(0.2), pytest.approx(0.45), 4)
+    assert fit_ratio([0.3] * 400) == TokenRatio(0.3, pytest.approx(0.3 / 1.05), pytest.approx(0.315), 400)
 
 
 def test_one_odd_reply_among_hundreds_does_not_widen_the_interval() -> None:
     """It ends at the 1st and the 99th percentile, widened."""
-    ratio = fitted([0.2] * 399 + [9.0])
+    ratio = fit_ratio([0.2] * 399 + [9.0])
     assert (ratio.mid, ratio.low, ratio.high) == pytest.approx((0.2, 0.2 / 1.05, 0.21))
 
 
 def test_hidden_reasoning_may_be_all_that_the_cap_allows() -> None:
     """Ten characters of answer say little about the tokens of a reply that reasoned out of sight."""
-    fit = Fit(output=Ratio(0.25, 0.2, 0.3, 9), reasoned=Ratio(2.0, 1.0, 4.0, 9))
-    figures = estimated(Usage(input_tokens=1), input_chars=4, output_chars=10, fit=fit, hidden_cap=512)
+    fit = TokenFit(output=TokenRatio(0.25, 0.2, 0.3, 9), reasoned=TokenRatio(2.0, 1.0, 4.0, 9))
+    figures = estimate_usage(Usage(input_tokens=1), input_chars=4, output_chars=10, fit=fit, hidden_cap=512)
     assert [u.output_tokens for u in (figures.low, figures.usage, figures.high)] == [2, 20, 512]
 
 
@@ -69,7 +69,7 @@ def test_replies_that_reasoned_teach_nothing_about_those_that_did_not(ledger: Le
 
 def test_estimates_are_marked_and_bounded() -> None:
     """400 characters came back, 80 were sent: 100 and 20 tokens, more or less."""
-    figures = estimated(Usage(), input_chars=80, output_chars=400, fit=Fit())
+    figures = estimate_usage(Usage(), input_chars=80, output_chars=400, fit=TokenFit())
     assert figures.usage.estimated == ("input_tokens", "output_tokens", "total_tokens")
     each = [(u.input_tokens, u.output_tokens, u.total_tokens) for u in (figures.usage, figures.low, figures.high)]
     assert each == [(20, 100, 120), (10, 50, 60), (80, 400, 480)]
@@ -77,21 +77,23 @@ def test_estimates_are_marked_and_bounded() -> None:
 
 def test_what_was_reported_stays() -> None:
     """A stream of the messages endpoint says how much came out, so only the input is estimated."""
-    usage = estimated(Usage(output_tokens=7), input_chars=80, output_chars=400, fit=Fit()).usage
+    usage = estimate_usage(Usage(output_tokens=7), input_chars=80, output_chars=400, fit=TokenFit()).usage
     assert (usage.output_tokens, usage.source("output_tokens")) == (7, "reported")
     assert (usage.input_tokens, usage.source("input_tokens")) == (20, "estimated")
 
 
 def test_a_total_derives_what_is_missing() -> None:
     """Two of three counts give the third exactly."""
-    usage = estimated(Usage(output_tokens=7, total_tokens=10), input_chars=999, output_chars=1, fit=Fit()).usage
+    usage = estimate_usage(
+        Usage(output_tokens=7, total_tokens=10), input_chars=999, output_chars=1, fit=TokenFit()
+    ).usage
     assert (usage.input_tokens, usage.source("input_tokens")) == (3, "derived")
 
 
 @pytest.mark.parametrize("chars", [None, 0])
 def test_nothing_to_measure_is_absent_not_zero(chars: int | None) -> None:
     """No text came, or its length means nothing: the count stays missing."""
-    assert estimated(Usage(), input_chars=chars, output_chars=chars, fit=Fit()).usage == Usage()
+    assert estimate_usage(Usage(), input_chars=chars, output_chars=chars, fit=TokenFit()).usage == Usage()
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from famnb import endpoints
 from famnb.client.client import BlockingClient as Client
 from famnb.errors import AuthenticationError, ConnectError, IdleTimeout, LedgerError
 from famnb.record import Ledger, schema
-from famnb.record.ledger import CHUNK
+from famnb.record.sql import CHUNK
 from famnb.reply import Reply
 from famnb.service import Server
 from famnb.timing import Timing

@@ -40,7 +40,7 @@ def test_prices_of_the_file_hold_from_the_first_question(file: Path) -> None:
     """Dates, tiers and cached prices as they stand there, with the file as their source."""
     file.parent.mkdir()
     file.write_text(FILE)
-    book = PriceBook(filed=True)
+    book = PriceBook(use_file=True)
     before, after = datetime(2026, 2, 28, tzinfo=UTC), datetime(2026, 3, 1, tzinfo=UTC)
     cost = book.cost("fam-2-5-pro", Usage(1_000_000, 100_000, cached_tokens=400_000), before)
     assert cost is not None
@@ -55,7 +55,7 @@ def test_what_is_set_in_the_process_wins_over_the_file(file: Path) -> None:
     """And the file over what is built in."""
     file.parent.mkdir()
     file.write_text('[[price]]\nmodel = "fam-mini"\ninput = 1\noutput = 1\n')
-    book = PriceBook(filed=True)
+    book = PriceBook(use_file=True)
     assert book.price("fam-mini").input == 1  # type: ignore[union-attr]
     book.set("fam-mini", input=3, output=3)
     assert [(price.input, price.source) for price in book] == [(3, "you")]
@@ -65,11 +65,11 @@ def test_saved_prices_are_there_in_the_next_process(file: Path) -> None:
     """Every field, to the last digit, beside what the file held before."""
     file.parent.mkdir()
     file.write_text(FILE)
-    book = PriceBook(filed=True)
+    book = PriceBook(use_file=True)
     book.set('odd "name" é', input="0.0000001", output=1, cache_write=2, since="2026-05-01T12:30:00+02:00")
     book.set("fam-2-5-pro", input=9, output=9)
     assert book.save() == file
-    found = {(price.model, price.since): price for price in PriceBook(filed=True)}
+    found = {(price.model, price.since): price for price in PriceBook(use_file=True)}
     odd = found['odd "name" é', datetime(2026, 5, 1, 10, 30, tzinfo=UTC)]
     assert (odd.input, odd.cache_write, odd.cached) == (Decimal("0.0000001"), 2, None)
     assert found["fam-2-5-pro", None].input == 9
@@ -104,7 +104,7 @@ def test_a_wrong_file_is_refused_with_the_place_of_the_fault(file: Path, text: s
     """Asked to load it; a call meanwhile is priced without it, with one warning."""
     file.parent.mkdir()
     file.write_text(text)
-    book = PriceBook(filed=True)
+    book = PriceBook(use_file=True)
     with pytest.raises(InvalidRequest, match=words):
         book.load()
     with pytest.warns(RuntimeWarning, match="the price file is not used"):
@@ -116,12 +116,12 @@ def test_a_file_may_begin_with_a_byte_order_mark(file: Path) -> None:
     """As some editors write it."""
     file.parent.mkdir()
     file.write_text(GOOD, encoding="utf-8-sig")
-    assert [price.model for price in PriceBook((), filed=True)] == ["a"]
+    assert [price.model for price in PriceBook((), use_file=True)] == ["a"]
 
 
 def test_a_file_that_is_not_there_is_no_trouble_unless_asked_for(file: Path) -> None:
     """Most users have none."""
-    book = PriceBook(filed=True)
+    book = PriceBook(use_file=True)
     assert book.price("fam-mini") is not None
     with pytest.raises(FileNotFoundError):
         book.load()

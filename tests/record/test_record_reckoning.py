@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from famnb.events import Usage
-from famnb.record.costs import costs
+from famnb.record.costs import cost_columns
 from famnb.record.price_book import PriceBook
 from famnb.record.serialize import microseconds
 
@@ -50,7 +50,7 @@ def test_many_at_once_equal_one_at_a_time(book: PriceBook, calls: list[tuple[int
     low = {name: np.floor(columns[name] / [call[5] for call in calls]) for name in names[:2]}
     high = {name: np.ceil(columns[name] * [call[5] for call in calls]) for name in names[:2]}
     started = np.array([microseconds(moment) for moment in moments])
-    found = costs(book, "m", started, columns, low=low, high=high)
+    found = cost_columns(book, "m", started, columns, low=low, high=high)
     for place, (usage, moment) in enumerate(zip(usages, moments, strict=True)):
         marked = Usage(*(getattr(usage, name) for name in usage.__struct_fields__[:6]), estimated=("input_tokens",))
         ends = [
@@ -66,7 +66,7 @@ def test_the_tier_ends_where_the_document_ends_it(tokens: int, dollars: str | No
     """fam-mini has a price under 256K input tokens and none above."""
     one = {name: np.array([0.0]) for name in ("output_tokens", "cached_tokens", "cache_write_tokens")}
     counts = {"input_tokens": np.array([float(tokens)]), **one}
-    (best,), (low,), (high,) = costs(PriceBook(), "fam-mini", np.array([0]), counts, low=counts, high=counts)
+    (best,), (low,), (high,) = cost_columns(PriceBook(), "fam-mini", np.array([0]), counts, low=counts, high=counts)
     if dollars is None:
         assert np.isnan([best, low, high]).all()
     else:

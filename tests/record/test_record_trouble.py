@@ -18,7 +18,7 @@ import pytest
 
 from famnb.errors import LedgerError
 from famnb.record import Ledger, schema
-from famnb.record.process import Owner, this_process
+from famnb.record.process import OwnerProcess, this_process
 from tests.support.exchanges import exchange
 from tests.support.fault_server import Do, FaultServer, chunked
 from tests.support.wire_payloads import delta, opening
@@ -76,9 +76,9 @@ def test_a_killed_process_leaves_its_call(ledger: Ledger) -> None:
 def test_a_process_number_used_again_is_not_the_same_process() -> None:
     """Who has the number but was born at another time is somebody else; a machine that is not ours is believed."""
     me = this_process()
-    assert me.alive
-    assert not Owner(me.pid, me.born - 100, me.host).alive
-    assert Owner(me.pid, me.born - 100, "elsewhere").alive
+    assert me.is_alive
+    assert not OwnerProcess(me.pid, me.born - 100, me.host).is_alive
+    assert OwnerProcess(me.pid, me.born - 100, "elsewhere").is_alive
 
 
 def garbage(path: Path) -> None:

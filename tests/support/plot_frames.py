@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from famnb.frame import CALLS
-from famnb.frame.columns import frame as framed
+from famnb.frame.columns import build_frame as framed
 
 START_US = 1_790_000_000_000_000
 

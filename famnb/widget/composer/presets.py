@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from pathlib import Path as File
 from typing import Any, NamedTuple
 
 import platformdirs
 
+from famnb.atomic_write import atomic_write
 from famnb.endpoints import ENDPOINTS
 from famnb.errors import InvalidRequest
 from famnb.secret_patterns import find_keys, known_keys
@@ -162,12 +162,4 @@ def _presets(content: dict[str, Any]) -> dict[str, Any]:
 def _write(path: File, content: dict[str, Any]) -> None:
     """Write all of it or nothing."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(content, file, indent=2, ensure_ascii=False)
-            file.write("\n")
-        File(name).replace(path)
-    except BaseException:
-        File(name).unlink(missing_ok=True)
-        raise
+    atomic_write(path, f"{json.dumps(content, indent=2, ensure_ascii=False)}\n".encode())

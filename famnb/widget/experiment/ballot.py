@@ -16,7 +16,7 @@ from famnb.experiment.experiment import BaseExperiment
 from famnb.experiment.plan import Cell
 from famnb.experiment.votes import JUDGE_PREFIX, shuffle_pairs
 from famnb.record import ratings
-from famnb.record.ratings import Outcome, Voted
+from famnb.record.ratings import RecordedVote, VoteWinner
 from famnb.reply import Reply
 from famnb.validation import check_integer
 from famnb.widget.experiment import vote_results
@@ -79,7 +79,7 @@ class Ballot:
         """Pairs left out because their answers are the same."""
         self._votes = {
             _key(vote.left_cell, vote.right_cell): vote
-            for vote in ratings.votes(experiment.ledger, experiment.name)
+            for vote in ratings.read_votes(experiment.ledger, experiment.name)
             if vote.voter == voter
         }
         self._current: tuple[Cell, Cell] | None = None
@@ -98,15 +98,15 @@ class Ballot:
         """Pairs that are voted on or skipped, and all pairs."""
         return sum(_key(left.key, right.key) in self._votes for left, right in self._pairs), len(self._pairs)
 
-    def vote(self, winner: Outcome) -> None:
+    def vote(self, winner: VoteWinner) -> None:
         """Vote on the pair that is shown: left, right, tie or skip; kept at once, and the next pair is shown."""
         with self._guard:
-            if winner not in get_args(Outcome):
-                raise InvalidRequest(f"winner: expected one of {', '.join(get_args(Outcome))}; got {winner!r}")
+            if winner not in get_args(VoteWinner):
+                raise InvalidRequest(f"winner: expected one of {', '.join(get_args(VoteWinner))}; got {winner!r}")
             if self._current is None:
                 raise InvalidRequest("there is no pair left to vote on; undo() goes back")
             left, right = self._current
-            vote = Voted(
+            vote = RecordedVote(
                 experiment=self._experiment.name,
                 voter=self._voter,
                 left_cell=left.key,
@@ -114,7 +114,7 @@ class Ballot:
                 winner=winner,
                 seed=self._seed,
             )
-            ratings.keep(self._experiment.ledger, [vote])
+            ratings.save(self._experiment.ledger, [vote])
             self._votes[_key(left.key, right.key)] = vote
             self._next()
 
@@ -124,7 +124,7 @@ class Ballot:
             latest = self._latest()
             if latest is None:
                 raise InvalidRequest("there is no vote to take back")
-            ratings.withdraw(self._experiment.ledger, latest)
+            ratings.delete_vote(self._experiment.ledger, latest)
             del self._votes[_key(latest.left_cell, latest.right_cell)]
             self._show(next(pair for pair in self._pairs if _key(*_keys(pair)) == _key(*_keys(latest))))
 
@@ -197,7 +197,7 @@ class Ballot:
             return f"{f'All {total:,} voted on' if total else 'There is nothing to vote on'}{alike}"
         return f"{done:,} of {total:,} voted on{alike}"
 
-    def _latest(self) -> Voted | None:
+    def _latest(self) -> RecordedVote | None:
         own = [vote for pair in self._pairs if (vote := self._votes.get(_key(*_keys(pair)))) is not None]
         return max(own, key=lambda vote: vote.at, default=None)
 
@@ -237,8 +237,8 @@ def _key(left: str, right: str) -> frozenset[str]:
     return frozenset((left, right))
 
 
-def _keys(pair: tuple[Cell, Cell] | Voted) -> tuple[str, str]:
-    return (pair.left_cell, pair.right_cell) if isinstance(pair, Voted) else (pair[0].key, pair[1].key)
+def _keys(pair: tuple[Cell, Cell] | RecordedVote) -> tuple[str, str]:
+    return (pair.left_cell, pair.right_cell) if isinstance(pair, RecordedVote) else (pair[0].key, pair[1].key)
 
 
 def _answer(reply: Reply) -> str:

@@ -236,7 +236,7 @@ def _prices(experiment: BaseExperiment) -> SafeHtml:
     entries = [entry for entry in prices if entry.model in models]
     unpriced = [model for model in models if all(entry.model != model for entry in entries)]
     note = f"No price is known for {', '.join(unpriced)}; their costs are missing."
-    table = _WIDE.format(SafeHtml(price_book.markup(entries)) if entries else "")
+    table = _WIDE.format(SafeHtml(price_book.price_html(entries)) if entries else "")
     return table + (_SOFT.format(note) if unpriced else SafeHtml())
 
 

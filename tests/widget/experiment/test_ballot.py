@@ -200,7 +200,7 @@ def test_what_cannot_be_voted_on_is_refused(made: Make) -> None:
 def test_trouble_in_a_callback_is_shown_in_the_ballot(made: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a log would hide it."""
     ballot = made(["a", "b"]).vote()
-    monkeypatch.setattr("famnb.widget.experiment.ballot.ratings.keep", lambda *_: 1 / 0)
+    monkeypatch.setattr("famnb.widget.experiment.ballot.ratings.save", lambda *_: 1 / 0)
     press(ballot, "left")
     assert ballot.view.trouble == "ZeroDivisionError: division by zero"
     assert ballot.progress == (0, 2)
