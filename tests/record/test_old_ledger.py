@@ -21,7 +21,7 @@ import pytest
 import famnb
 from famnb.errors import FamnbError
 from famnb.experiment import scorers
-from famnb.experiment.resume import standing
+from famnb.experiment.resume import read_resume_state
 from famnb.record import Ledger, ratings
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -150,7 +150,7 @@ def test_an_experiment_in_an_old_ledger_goes_on_where_it_stopped(old_ledger: Led
         experiment = small_experiment(client, prompts=2)
         assert table(experiment.frame()) == EXPECTED["experiment"]
         assert table(experiment.votes()) == EXPECTED["experiment_votes"]
-        statuses = standing(old_ledger, "small").statuses
+        statuses = read_resume_state(old_ledger, "small").statuses
         assert {cell: sorted(found) for cell, found in statuses.items()} == EXPECTED["resume"]
         before = len(old_ledger)
         experiment.run()
