@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import types
 from concurrent.futures import Future
 from typing import Any
 
@@ -71,3 +72,26 @@ class Notebook:
 
         threading.Timer(0.02, keep).start()
         return future
+
+
+def reachable(thing: object) -> list[str]:
+    """The texts that attributes, items and slots of a thing lead to, as a debugger's variable view would show them."""
+    texts: list[str] = []
+    seen: set[int] = set()
+    queue: list[Any] = [thing]
+    while queue:
+        value = queue.pop()
+        if id(value) in seen or isinstance(value, type | types.ModuleType | types.FunctionType | types.MethodType):
+            continue
+        seen.add(id(value))
+        if isinstance(value, str | bytes):
+            texts.append(str(value))
+        elif isinstance(value, dict):
+            queue += [*value, *value.values()]
+        elif isinstance(value, list | tuple | set | frozenset):
+            queue += value
+        else:
+            queue += getattr(value, "__dict__", {}).values()
+            slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
+            queue += [getattr(value, name) for name in slots if hasattr(value, name)]
+    return texts

@@ -13,6 +13,7 @@ import famnb
 from famnb.client.io_thread import io_thread
 from tests.support.client_shells import KEY
 from tests.support.fault_server import Do, chunked, whole
+from tests.support.waiting import wait_until
 from tests.support.wire_payloads import body, closing, delta, failure, opening, request
 
 CALLS = 500
@@ -89,12 +90,10 @@ def test_five_hundred_calls_leave_as_many_rows_and_nothing_else(serve, tmp_path,
 
 def eventually_held(server, before) -> None:
     """The server notices within its own pace that its peer has left; then all is as before."""
-    pause = threading.Event()
-    for _ in range(100):
+
+    def is_as_before() -> bool:
         gc.collect()
         tasks, files, threads = held()
-        if server.open == 0 and (tasks, threads) == (before[0], before[2]) and files <= before[1]:
-            break
-        pause.wait(0.05)
-    assert (server.open, tasks, threads) == (0, before[0], before[2])
-    assert files <= before[1]
+        return (server.open, tasks, threads) == (0, before[0], before[2]) and files <= before[1]
+
+    wait_until(is_as_before)

@@ -17,30 +17,6 @@ from tests.support.fault_server import chunked, whole
 from tests.support.wire_payloads import ENDPOINTS, body, request, said
 
 
-@pytest.mark.parametrize(
-    "url", ["", "api.example.com", "ftp://x", "http://", "http://h:99999", "http://a b", "http://h/?a=1", "http://h/#x"]
-)
-def test_an_address_that_is_none_is_refused(url):
-    """The message says what an address looks like."""
-    with pytest.raises(InvalidRequest, match="base_url"):
-        BlockingClient(base_url=url, api_key=KEY)
-
-
-def test_an_address_holds_no_password():
-    """And the message does not repeat it."""
-    with pytest.raises(InvalidRequest, match="api_key") as caught:
-        BlockingClient(base_url="https://user:secret@example.com", api_key=KEY)
-    assert "secret" not in str(caught.value)
-
-
-def test_no_address_is_refused(monkeypatch):
-    """The message names the variable to set."""
-    for name in ("FAM_BASE_URL", "FAM_ALT_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-    with pytest.raises(InvalidRequest, match="FAM_BASE_URL"):
-        BlockingClient(api_key=KEY)
-
-
 def test_each_endpoint_goes_to_its_own_address(serve):
     """The first endpoint to `base_url`, the other three to `alt_base_url`."""
     first, other = (serve(choose=lambda received: whole(body(names[received.path], "Hello"))) for _ in range(2))
@@ -50,17 +26,6 @@ def test_each_endpoint_goes_to_its_own_address(serve):
             client.send(request(name, stream=False))
     assert [each.path for each in first.requests] == ["/v1/chat/completions"]
     assert [each.path for each in other.requests] == ["/v1/responses", "/v1/web/chat/completions", "/v1/messages"]
-
-
-def test_the_addresses_of_the_environment_belong_together(monkeypatch, serve):
-    """Both are read; a given `base_url` leaves neither in force, so that no key goes where it was not meant to."""
-    here, there = serve(whole(body("web", "here"))), serve(whole(body("web", "there")))
-    monkeypatch.setenv("FAM_BASE_URL", here.url)
-    monkeypatch.setenv("FAM_ALT_BASE_URL", there.url)
-    with BlockingClient(api_key=KEY) as client:
-        assert client.send(request("web", stream=False)).text == "there"
-    with BlockingClient(base_url=here.url, api_key=KEY) as client:
-        assert client.send(request("web", stream=False)).text == "here"
 
 
 def test_a_request_is_sent_as_it_is(serve, connect):

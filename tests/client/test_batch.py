@@ -10,7 +10,6 @@ import threading
 
 import pytest
 
-from famnb.client.concurrency import ConcurrencyLimiter
 from famnb.client.retry import Retries
 from famnb.errors import InvalidRequest, ServerError
 from tests.support.fault_server import Do, chunked, whole
@@ -68,40 +67,6 @@ def test_a_throttled_fan_out_finishes(serve, connect):
     assert [reply.text for reply in replies] == ["Hello"] * 8
 
 
-def test_the_limit_is_halved_once_a_round_trip_and_grows_with_success():
-    """16 to 8 for a burst of refusals, then one more place for each limit's worth of successes."""
-    limiter = ConcurrencyLimiter(16)
-    for _ in range(10):
-        limiter.on_throttled(sent_ns=100, now_ns=200)
-    assert limiter.limit == 8
-    limiter.on_throttled(sent_ns=150, now_ns=300)
-    assert limiter.limit == 8
-    limiter.on_throttled(sent_ns=250, now_ns=300)
-    assert limiter.limit == 4
-    for _ in range(4):
-        limiter.on_success()
-    assert 4.8 < limiter.limit <= 5
-    for _ in range(1000):
-        limiter.on_success()
-    assert limiter.limit == 16
-
-
-def test_what_is_in_is_halved_and_a_limiter_that_was_throttled_is_not_widened():
-    """Four in of sixteen become two; a limiter that nobody throttled takes a greater limit at once."""
-
-    async def fill(limiter: ConcurrencyLimiter) -> ConcurrencyLimiter:
-        for _ in range(4):
-            await limiter.enter()
-        return limiter
-
-    throttled, other = asyncio.run(fill(ConcurrencyLimiter(16))), ConcurrencyLimiter(16)
-    throttled.on_throttled(sent_ns=100, now_ns=200)
-    for limiter in (throttled, other):
-        limiter.widen(32)
-        limiter.widen(8)
-    assert (throttled.limit, throttled.maximum, other.limit) == (2, 32, 32)
-
-
 def test_the_next_fan_out_begins_with_what_the_last_one_learned(send_many, serve, connect):
     """Four that were refused at once leave a limit of two, from which the next fan-out starts."""
     refusal, answer = [0.05, *whole(b"", 429)], whole(body("web", "Hello"))
@@ -112,31 +77,6 @@ def test_the_next_fan_out_begins_with_what_the_last_one_learned(send_many, serve
     assert (fan.limit, fan.running) == (2, 0)
     assert [reply.text for reply in send_many(client, prompts(*"abcd"), concurrency=4)] == ["Hello"] * 4
     assert 2 < fan.limit <= 4
-
-
-def test_a_limiter_admits_in_order_and_survives_those_who_give_up():
-    """First come, first served; a place offered to somebody who just left goes to the next."""
-
-    async def queue() -> list[str]:
-        limiter, admitted = ConcurrencyLimiter(1), []
-
-        async def enter(name: str) -> None:
-            await limiter.enter()
-            admitted.append(name)
-            await asyncio.sleep(0)
-            limiter.leave()
-
-        await limiter.enter()
-        tasks = [asyncio.create_task(enter(name)) for name in "abcd"]
-        await asyncio.sleep(0)
-        tasks[0].cancel()
-        limiter.leave()
-        tasks[1].cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        assert limiter.running == 0
-        return admitted
-
-    assert asyncio.run(queue()) == ["c", "d"]
 
 
 def test_an_interrupt_stops_them_all(serve, connect, notebook):

@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import threading
-import time
 
 import pytest
 
@@ -16,19 +15,12 @@ from famnb.client.client import BlockingClient
 from famnb.errors import FamnbError, Interrupted
 from famnb.events import Delta
 from tests.support.fault_server import Do, chunked, whole
+from tests.support.waiting import wait_until
 from tests.support.wire_payloads import body, closing, delta, opening, request, said
 
 STREAM = request("web")
 WHOLE = request("web", stream=False)
 ENDLESS = chunked(*opening("web"), *[delta("web", "x"), 0.01] * 1000)
-
-
-def eventually(condition) -> bool:
-    """Whether something becomes true within 5 s."""
-    due = time.monotonic() + 5
-    while not condition() and time.monotonic() < due:
-        time.sleep(0.01)
-    return condition()
 
 
 def test_stop_from_another_thread_keeps_what_came(serve, connect, notebook):
@@ -41,7 +33,7 @@ def test_stop_from_another_thread_keeps_what_came(serve, connect, notebook):
     reply = stream.result()
     assert (reply.status, reply.error, set(reply.text) <= {"x"}) == ("cancelled", None, True)
     assert (notebook.kept[0].reply.status, client.in_use, stream.running) == ("cancelled", 0, False)
-    assert eventually(lambda: server.open == 0)
+    wait_until(lambda: server.open == 0)
 
 
 def test_stop_after_the_end_is_nothing(serve, connect):
@@ -88,7 +80,7 @@ def test_fifty_streams_cancelled_at_random_moments_leave_no_connection(serve, co
         threading.Timer(chance.uniform(0, 0.3), stream.stop).start()
     assert {stream.result().status for stream in streams} == {"cancelled"}
     assert client.in_use == 0
-    assert eventually(lambda: server.open == 0)
+    wait_until(lambda: server.open == 0)
     assert client.send(WHOLE).text == "Hello"
 
 
@@ -102,7 +94,7 @@ def test_a_cancelled_await_stops_the_call(serve, connect, notebook):
             await asyncio.wait_for(client.asend(STREAM), 0.2)
 
     asyncio.run(impatient())
-    assert eventually(lambda: notebook.kept and server.open == 0)
+    wait_until(lambda: notebook.kept and server.open == 0)
     assert (notebook.kept[0].reply.status, client.in_use) == ("cancelled", 0)
 
 
@@ -181,7 +173,7 @@ def test_callbacks_at_the_end(serve, connect, caplog):
     stream.add_done_callback(called.append)
     ready.set()
     assert stream.result().text == "Hello"
-    assert eventually(lambda: called == [stream])
+    wait_until(lambda: called == [stream])
     stream.add_done_callback(called.append)
     assert called == [stream, stream]
     assert "ZeroDivisionError" in caplog.text
@@ -204,10 +196,10 @@ def test_a_forked_child_has_a_thread_of_its_own(serve, connect):
     child = os.fork()
     if child == 0:
         os._exit(0 if client.send(WHOLE).text == "Hello" else 1)
-    deadline = time.monotonic() + 20
-    while (ended := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert ended == (child, 0)
+    # Not a blocking wait: a child that hangs would hang the test.
+    ended: list[tuple[int, int]] = []
+    wait_until(lambda: ended.append(os.waitpid(child, os.WNOHANG)) or ended[-1][0])
+    assert ended[-1] == (child, 0)
     assert client.send(WHOLE).text == "Hello"
     assert server.connections == 2
 
@@ -220,7 +212,7 @@ def test_closing_a_client_stops_its_calls(serve, connect, notebook):
     next(iter(stream))
     client.close()
     assert (stream.reply.status, len(notebook.kept)) == ("cancelled", 1)
-    assert eventually(lambda: server.open == 0)
+    wait_until(lambda: server.open == 0)
     with pytest.raises(FamnbError, match="closed"):
         client.send(WHOLE)
 
@@ -230,7 +222,7 @@ def test_a_forgotten_client_closes_its_connections_when_its_calls_are_over(serve
     server = serve(chunked(delta("web", "Hel"), 0.2, delta("web", "lo"), *closing("web")))
     stream = BlockingClient(base_url=server.url, api_key="a-key-of-its-own").start(STREAM)
     assert stream.result().text == "Hello"
-    assert eventually(lambda: server.open == 0)
+    wait_until(lambda: server.open == 0)
 
 
 def test_the_async_client_has_the_plain_names(serve):
@@ -246,4 +238,4 @@ def test_the_async_client_has_the_plain_names(serve):
         return texts
 
     assert asyncio.run(talk()) == ["Hello"] * 5
-    assert eventually(lambda: server.open == 0)
+    wait_until(lambda: server.open == 0)

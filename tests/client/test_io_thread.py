@@ -55,4 +55,6 @@ def test_a_process_ends_in_order(script, last):
     command = [sys.executable, "-X", "dev", "-c", BEGIN + script]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     told = ["recorded completed", *([f"recorded {last}"] if script else [])]
-    assert (ended.stdout.splitlines(), ended.stderr, ended.returncode) == (told, "", 0)
+    # asyncio's debug mode remarks on every callback that took 0.1 s, as any may on a loaded machine.
+    complaints = [line for line in ended.stderr.splitlines() if not line.startswith("Executing <")]
+    assert (ended.stdout.splitlines(), complaints, ended.returncode) == (told, [], 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import math
@@ -19,6 +20,7 @@ from tests.support.wire_payloads import closing, delta, request
 
 ROOT = Path(__file__).parents[2]
 WORDS = 20
+ATTEMPTS = 8
 TOKENS = 4
 """What the server says the reply has."""
 PACED = f"""
@@ -67,12 +69,37 @@ def load(request):
 def test_latencies_are_those_of_the_wire(paced, connect, load):
     """First thought, first word 0.2 s later, then a word every 30 ms: the figures agree with the server's own clock.
 
-    A machine under load may be late once; a clock that is read at the wrong moment is wrong every time.
+    What a thread that only sleeps was late by in the same call is the machine's doing, not the clock's; beyond that a
+    latency may be wrong by half the shortest of them, the median gap by a third of itself. A machine under load may be
+    late once more; a clock that is read at the wrong moment is wrong every time.
     """
     client = connect(paced.stdout.readline().strip())
-    errors = [error(client.send(request("messages")).timing, sent(paced)) for _ in range(4)]
-    assert min(error for error, _ in errors) < 0.05
-    assert min(error for _, error in errors) < 0.01
+    verdicts = []
+    for _ in range(ATTEMPTS):
+        with measured_lateness() as lateness:
+            timing = client.send(request("messages")).timing
+        verdicts.append(judge(timing, sent(paced), lateness[0]))
+        if all(map(any, zip(*verdicts, strict=True))):
+            return
+    raise AssertionError(verdicts)
+
+
+@contextlib.contextmanager
+def measured_lateness():
+    """The longest that a thread was late by which only sleeps, in seconds: in a list that is filled at the end."""
+    over, lateness = threading.Event(), [0.0]
+
+    def measure() -> None:
+        while not over.is_set():
+            due = time.monotonic() + 0.005
+            time.sleep(0.005)
+            lateness[0] = max(lateness[0], time.monotonic() - due)
+
+    thread = threading.Thread(target=measure)
+    thread.start()
+    yield lateness
+    over.set()
+    thread.join()
 
 
 def sent(paced):
@@ -82,8 +109,8 @@ def sent(paced):
     return json.loads(paced.stdout.readline())
 
 
-def error(timing, times):
-    """By how much the latencies are wrong at most, and by how much the median gap is, in seconds."""
+def judge(timing, times, lateness):
+    """Whether the latencies are right, and whether the median gap is."""
     asked, head, _, thought, first, *rest = times
     words = [first, *rest[:WORDS]]
     end = rest[WORDS + 1] - asked
@@ -101,15 +128,16 @@ def error(timing, times):
     ]
     # Words that a machine under load reads together leave too few gaps for a percentile.
     latencies = max(math.inf if measured is None else abs(measured - true) for measured, true in pairs)
-    return latencies, abs(timing.icl_p50_s - statistics.median(gaps))
+    shortest, gap = min(true for _, true in pairs[:5]), statistics.median(gaps)
+    return latencies - lateness < shortest / 2, abs(timing.icl_p50_s - gap) - lateness < gap / 3
 
 
 def test_a_consumer_that_is_slow_does_not_change_the_times(serve, connect):
     """A loop that dawdles over every event sees the stream late; the figures do not."""
     steps = [step for _ in range(10) for step in (0.01, delta("web", "word "))]
     with connect(serve(chunked(*steps, *closing("web")))).stream(request("web")) as stream:
-        began = time.monotonic()
+        start = time.monotonic()
         for _ in stream:
             time.sleep(0.05)
-        dawdled = time.monotonic() - began
+        dawdled = time.monotonic() - start
     assert stream.reply.timing.e2e_s < dawdled / 2

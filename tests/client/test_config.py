@@ -1,0 +1,57 @@
+"""Addresses and deadlines are checked before anything is sent."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from famnb.client.client import BlockingClient
+from famnb.client.config import Deadlines
+from famnb.errors import InvalidRequest
+from tests.support.client_shells import KEY
+from tests.support.fault_server import whole
+from tests.support.wire_payloads import body, request
+
+
+@pytest.mark.parametrize(
+    "url", ["", "api.example.com", "ftp://x", "http://", "http://h:99999", "http://a b", "http://h/?a=1", "http://h/#x"]
+)
+def test_an_address_that_is_none_is_refused(url):
+    """The message says what an address looks like."""
+    with pytest.raises(InvalidRequest, match="base_url"):
+        BlockingClient(base_url=url, api_key=KEY)
+
+
+def test_an_address_holds_no_password():
+    """And the message does not repeat it."""
+    with pytest.raises(InvalidRequest, match="api_key") as caught:
+        BlockingClient(base_url="https://user:secret@example.com", api_key=KEY)
+    assert "secret" not in str(caught.value)
+
+
+def test_no_address_is_refused(monkeypatch):
+    """The message names the variable to set."""
+    for name in ("FAM_BASE_URL", "FAM_ALT_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(InvalidRequest, match="FAM_BASE_URL"):
+        BlockingClient(api_key=KEY)
+
+
+def test_the_addresses_of_the_environment_belong_together(monkeypatch, serve):
+    """Both are read; a given `base_url` leaves neither in force, so that no key goes where it was not meant to."""
+    here, there = serve(whole(body("web", "here"))), serve(whole(body("web", "there")))
+    monkeypatch.setenv("FAM_BASE_URL", here.url)
+    monkeypatch.setenv("FAM_ALT_BASE_URL", there.url)
+    with BlockingClient(api_key=KEY) as client:
+        assert client.send(request("web", stream=False)).text == "there"
+    with BlockingClient(base_url=here.url, api_key=KEY) as client:
+        assert client.send(request("web", stream=False)).text == "here"
+
+
+@pytest.mark.parametrize("seconds", [0, -1, math.nan, True, "5", None])
+def test_a_senseless_deadline_is_refused(seconds):
+    """A limit is a number of seconds above 0; infinity is one."""
+    with pytest.raises(InvalidRequest, match="idle"):
+        Deadlines(idle=seconds)
+    assert Deadlines(idle=math.inf).idle == math.inf

@@ -1,0 +1,46 @@
+"""A key that a stream brings in pieces is masked in all that is kept of it."""
+
+from __future__ import annotations
+
+import pytest
+
+import famnb
+from famnb.errors import StreamDecodeError
+from famnb.events import Delta
+from famnb.secret_patterns import MASK
+from tests.support.client_shells import KEY, reachable
+from tests.support.fault_server import chunked
+from tests.support.wire_payloads import closing, delta, opening, request
+
+STREAM = request("web")
+
+
+@pytest.mark.parametrize("endpoint", ["web", "messages", "responses"])
+@pytest.mark.parametrize("size", [1, 7, 20])
+def test_a_key_that_comes_in_pieces_is_kept_nowhere(serve, connect, tmp_path, endpoint, size):
+    """Cut over events of a few characters it is masked in the reply, in its bytes, and in the ledger's file."""
+    text = f"{KEY}, your key is {KEY}!"
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    script = [*opening(endpoint), *(delta(endpoint, piece) for piece in pieces), *closing(endpoint, text)]
+    ledger = famnb.Ledger(tmp_path / "calls.sqlite")
+    stream = connect(serve(chunked(*script)), recorder=ledger).start(request(endpoint))
+    reply = stream.result()
+    again = ledger.call(reply.call_id).reply
+    assert reply.text == again.text
+    assert reply.text.replace("*", "") == f"{MASK}, your key is {MASK}!"
+    assert (reply.usage, reply.timing, reply.complete) == (again.usage, again.timing, True)
+    sent = b"".join(data for read in again.reads for data in read.data).decode()
+    assert not [shown for shown in (KEY[:12], KEY[-12:]) if shown in sent]
+    words = "".join(event.text for event in reply.events if isinstance(event, Delta))
+    assert words.replace("*", "") == f"{MASK}, your key is {MASK}!"
+
+
+def test_a_key_in_pieces_is_masked_in_a_broken_stream_too(serve, connect, notebook):
+    """What had arrived is kept, without the key, beside the error that ended it."""
+    pieces = [delta("web", piece) for piece in (KEY[:9], KEY[9:], " is it")]
+    client = connect(serve(chunked(*pieces, b"data: {broken\n\n")), recorder=notebook)
+    with pytest.raises(StreamDecodeError) as caught:
+        client.send(STREAM)
+    assert caught.value.reply.text == f"{MASK}* is it"
+    assert caught.value.reply.status == notebook.kept[0].reply.status == "failed"
+    assert not [text for text in reachable(notebook.kept) if KEY[9:] in text]
