@@ -127,11 +127,8 @@ def requests_after(before: Turn | None, request: Request) -> list[Request]:
     """
     if before is None:
         return [request]
-    prompt = request.body()[request.prompt_field]
-    lead, last = ([], request.user_message(prompt)) if isinstance(prompt, str) else (prompt[:-1], prompt[-1])
     messages, losses = turn_messages(request.endpoint, before.path)
-    repeated = request.replace(**{request.prompt_field: [*lead, *messages, last]})
-    repeated = repeated.with_losses((*request.losses, *losses))
+    repeated = request.with_earlier(messages).with_losses((*request.losses, *losses))
     chained = request.continue_stored(before.reply.id) if _is_stored(before) else None
     return [repeated] if chained is None else [chained.with_losses(request.losses), repeated]
 
@@ -321,10 +318,7 @@ class BaseConversation:
         fields = {**self._settings, **fields}
         request = compose(self.endpoint, prompt if isinstance(prompt, str) else "…", **fields)
         if not isinstance(prompt, str):
-            body, field = request.body(), request.prompt_field
-            lead = [] if isinstance(body[field], str) else body[field][:-1]
-            losses = request.losses
-            request = request.replace(**{field: [*lead, request.user_message(prompt)]}).with_losses(losses)
+            request = request.with_content(prompt).with_losses(request.losses)
         return requests_after(before, request)
 
     def _add(self, turn: Turn) -> None:

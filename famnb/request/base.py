@@ -202,6 +202,18 @@ class Request(StrictModel, ABC):
             return []
         return ["`temperature` and `top_p` both narrow the choice of words; change one and leave the other."]
 
+    def with_earlier(self, messages: Sequence[Mapping[str, Any]]) -> Self:
+        """Return this request with earlier messages of the conversation before its last one."""
+        prompt = self.body()[self.prompt_field]
+        lead, last = ([], self.user_message(prompt)) if isinstance(prompt, str) else (prompt[:-1], prompt[-1])
+        return self.replace(**{self.prompt_field: [*lead, *messages, last]})
+
+    def with_content(self, content: Sequence[Mapping[str, Any]]) -> Self:
+        """Return this request with parts as its last message."""
+        prompt = self.body()[self.prompt_field]
+        lead = [] if isinstance(prompt, str) else prompt[:-1]
+        return self.replace(**{self.prompt_field: [*lead, self.user_message(content)]})
+
     @classmethod
     def user_message(cls, content: str | Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """A text or list of parts as a user's message."""
