@@ -415,11 +415,14 @@ class ResponsesWriter:
     def write(self, event: Event, /) -> list[bytes]:
         match event:
             case Delta():
-                frames = [] if event.at in self._blocks else self._open(event.at, event.kind)
-                found = self._blocks.get(event.at)
-                if found is None or found[1].kind != event.kind:
+                frames: list[bytes] = []
+                entry = self._blocks.get(event.at)
+                if entry is None:
+                    frames = self._open(event.at, event.kind)
+                    entry = self._blocks.get(event.at)
+                if entry is None or entry[1].kind != event.kind:
                     return frames
-                block = found[1]
+                block = entry[1]
                 block.pieces.append(event.text)
                 if self._extension is None:
                     # The only event that comes by the thousand: its fields are rendered once, not for each delta.
