@@ -65,6 +65,7 @@ def _terminal_width() -> int | None:
 def _format_frame(frame: pd.DataFrame, width: int | None) -> tuple[str, list[str]]:
     """The columns that fit as text, and the names of the others; an estimated value is marked with ~."""
     shown = frame[["started_at", "endpoint", "model", "status", "ttft_s", "e2e_s"]].copy()
+    # Without "+00:00" in every row: the line below says UTC.
     shown["started_at"] = shown["started_at"].dt.tz_convert(None).dt.floor("s")
     is_estimate = frame["output_tokens_source"] == "estimated"
     is_interval = frame["cost_low_usd"] < frame["cost_high_usd"]

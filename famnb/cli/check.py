@@ -38,12 +38,14 @@ def _check(client: BlockingClient, endpoint: Endpoint, stream: bool, prompt: str
         reply = client.send(request)
         problem = ""
     except FamnbError as error:
+        # Without a reply no call was made, and there is no row to print.
         if error.reply is None:
             raise
         reply, problem = error.reply, f"  {type(error).__name__}: {error}"
     timing, tokens = reply.timing, reply.usage.output_tokens
     passed = not problem and reply.complete is True and bool(reply.text) and timing.ttft_s is not None
     mode = "streamed" if stream else "whole"
+    # Flushed, so that each row is seen when its call ends, through a pipe too.
     print(
         f"{endpoint.name:<11}{mode:<10}{endpoint.models[0]:<14}{reply.status:<12}{_format_seconds(timing.ttft_s):>12}"
         f"{_format_seconds(timing.e2e_s):>10}{'–' if tokens is None else tokens:>6}{problem}",

@@ -32,5 +32,6 @@ def run(options: argparse.Namespace) -> int:
             print(f"{file}: {finding}")
         verb = "found" if options.check else "removed"
         print(f"{file}: {format_count(len(findings), 'key')} {verb}" if findings else f"{file}: no key found")
+        # Keys that were removed are a success; with --check, finding one is not.
         status = 1 if findings and options.check else status
     return status

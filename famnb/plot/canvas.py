@@ -49,6 +49,7 @@ class Canvas:
     def create(cls, axes: Axes | None, *, height_in: float = 3.6) -> Self:
         """A canvas on the caller's axes, or on new ones."""
         if axes is not None:
+            # The look of the caller's axes is the caller's: only the colours of text follow their ground.
             figure = cast(matplotlib.figure.Figure, axes.figure)
             return cls(figure, axes, palette_on(axes.get_facecolor()), is_own=False)
         palette = palette_of_style()
@@ -79,6 +80,7 @@ class Canvas:
         self.axes.set_ylabel(y, **label)
         subtitle = subtitle if self.is_own else ""
         if not self.is_own:
+            # The caller's axes may be narrow and have others beside them: nothing wraps a title but we.
             title = "\n".join(textwrap.wrap(title, max(int(0.6 / self.text_width("a")), 12)))
         pad = 8 + above_pt + (15 if subtitle else 0)
         font: dict[str, Any] = {"fontsize": 11.5, "fontweight": "bold", "color": palette.strong, **PLAIN_TEXT}
@@ -163,13 +165,14 @@ class Canvas:
         for spine in self.axes.spines.values():
             spine.set_visible(False)
         if self.is_own:
+            # A sentence does not need the height of a figure.
             self.figure.set_size_inches(FIGURE_WIDTH_IN, EMPTY_HEIGHT_IN)
         text = "\n".join(textwrap.wrap(sentence, 76 if self.is_own else max(int(0.8 / self.text_width("a")), 20)))
         self.annotate(text, at=(0.5, 0.5), offset_pt=(0, 0), ha="center", va="center", fontsize=10, linespacing=1.5)
 
     def text_width(self, text: str) -> float:
         """About which part of the axes' width a small text takes."""
-        # Measured text would need a renderer, and a layout that is not settled while drawing.
+        # 4.7 pt is about the mean width of a character of 8.5 pt. Measuring would need a renderer and a settled layout.
         width_in = self.width_in if self.is_own else self.axes.get_window_extent().width / self.figure.dpi
         return len(text) * 4.7 / 72 / max(width_in, 0.1)
 

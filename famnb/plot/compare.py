@@ -91,6 +91,7 @@ def _draw_group(canvas: Canvas, index: int, group: str, table: pd.DataFrame, met
     handle = Line2D([], [], linestyle="none", **style)
     if not len(values):
         return LegendEntry(handle, f"{group} (n=0)")
+    # Evenly by rank: the thinned dots keep the shape of the distribution, the ends included.
     ranks = np.unique(np.linspace(0, len(values) - 1, MAX_DOTS).round().astype(int))
     dots = values[ranks] * scale
     canvas.axes.plot(dots, [index] * len(dots), marker="o", markersize=4, linestyle="none", color=colour, alpha=0.4)

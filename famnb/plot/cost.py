@@ -55,6 +55,7 @@ def cost(
     if per is not None and per not in get_args(Per):
         raise ValueError(f"per: expected one of {', '.join(get_args(Per))}, or None to add up; got {per!r}")
     frame = frame.assign(started_at=time_column(frame))
+    # Stable, so that calls of one moment keep their order, and the figure of a frame is always the same.
     known = frame[frame["cost_usd"].notna() & frame["started_at"].notna()].sort_values("started_at", kind="stable")
     missing = _missing_notes(frame)
     title = f"Cost by {by} and {per}" if per else f"Cost by {by}"
@@ -118,6 +119,7 @@ def _draw_line(canvas: Canvas, index: int, rows: pd.DataFrame, until: float) -> 
         edge = 1.008 + 0.011 * index
         axes.plot([edge, edge], [low[-1], high[-1]], marker="_", markersize=6, linewidth=1.4, **beside)
         axes.plot([edge], [best[-1]], marker="o", markersize=4.5, **beside)
+    # Steps rather than slopes: a sum holds until the next call.
     axes.step(np.append(times[:1], times), np.append([0.0], best), where="post", linewidth=1.8, **style)
     if len(x) <= MAX_DOTS:
         dots = sums["cost_usd"]

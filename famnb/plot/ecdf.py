@@ -43,6 +43,7 @@ def draw_ecdf(canvas: Canvas, group: int, values: np.ndarray[Any, Any]) -> Line2
     if not len(values):
         return handle
     x, shares = ecdf_steps(values)
+    # The line begins at 0 under the smallest value.
     canvas.axes.step(np.concatenate([x[:1], x]), np.concatenate([[0.0], shares]), where="post", linewidth=1.8, **style)
     if len(values) <= MAX_DOTS:
         canvas.axes.plot(values, shares, marker="o", markersize=4, linestyle="none", color=style["color"])
@@ -62,6 +63,7 @@ def set_ecdf_axes(canvas: Canvas, values: np.ndarray[Any, Any]) -> None:
         if decades * 3 * TICK_IN < width_in:  # powers of ten alone may be no more than one
             axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        # Matplotlib labels minor ticks, too, where there are few decades; they would lie on the labels at 1, 2, 5.
         axes.xaxis.set_minor_formatter("")
         axes.set_xlim(low / 1.3, high * 1.3)
     else:

@@ -118,6 +118,7 @@ class Chart:
         rows, palette = math.ceil(count / self._columns), palette_of_style()
         height_in = max(PANEL_HEIGHT_IN, self._height_in * 0.55)
         figure = Figure(palette=palette, figsize=(FIGURE_WIDTH_IN, height_in * rows + 0.9))
+        # Shared axes, since panels are there to be compared.
         grid = figure.subplots(rows, self._columns, squeeze=False, sharex=True, sharey=True).ravel()
         for axes in grid[count:]:
             axes.set_visible(False)

@@ -12,6 +12,7 @@ from matplotlib.patches import FancyBboxPatch
 
 from famnb.plot.palette import LIGHT, Palette
 
+# With FIGURE_WIDTH_IN of `canvas`, 800 pixels of the page.
 DPI = 100
 PIXEL_RATIO = 2
 """Pixels of the image per pixel of the page, for screens of high density."""

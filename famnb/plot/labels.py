@@ -63,6 +63,7 @@ def format_metric_interval(column: str, interval: Interval) -> str:
     if not interval.known:
         return value
     low, high = format_metric(column, interval.low), format_metric(column, interval.high)
+    # "400 ms to 1.2 s" keeps both units: only one that all three share is left out.
     unit = value.rpartition(" ")[2]
     if unit and all(text.endswith(f" {unit}") for text in (value, low, high)):
         low, high = low.removesuffix(f" {unit}"), high.removesuffix(f" {unit}")

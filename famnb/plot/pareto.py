@@ -123,6 +123,7 @@ def _draw_point(
     colour = canvas.palette.line_style(index)["color"]
     thin: dict[str, Any] = {"color": colour, "linewidth": 1.2, "alpha": 0.7}
     if x.known:
+        # No cost is below 0, though Student's interval of a mean may reach there.
         canvas.axes.plot([max(x.low, 0), x.high], [y.value * scale] * 2, **thin)
     if y.known:
         canvas.axes.plot([x.value] * 2, [y.low * scale, y.high * scale], **thin)

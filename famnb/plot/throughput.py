@@ -49,6 +49,7 @@ def throughput(
     known = table.notna().all(axis=1)
     rows = table.assign(group=codes)[known].reset_index(drop=True)
     last = float(rows["end"].max()) if len(rows) else 1.0
+    # Calls that began and ended at one moment span a millisecond: over no time there is no rate.
     edges = np.linspace(0, last or 1e-3, int(np.clip(len(rows) // 2, *BINS)) + 1)
     unit_s, unit = next(((unit_s, name) for limit, unit_s, name in UNITS_OF_TIME if last <= limit), (86_400.0, "days"))
     missing = len(frame) - len(rows)
@@ -129,6 +130,7 @@ def _format_step(seconds: float) -> str:
 def amount_by(edges: np.ndarray[Any, Any], rows: pd.DataFrame) -> np.ndarray[Any, Any]:
     """How much had come by each edge, if each row brings its `amount` evenly from `begin` to `end`."""
     begin, end, amount = (rows[name].to_numpy() for name in ("begin", "end", "amount"))
+    # A rate over less than a nanosecond would be infinite, or lose all digits of the others.
     is_instant = end - begin <= 1e-9
     is_steady = ~is_instant
     rate = amount[is_steady] / (end - begin)[is_steady]

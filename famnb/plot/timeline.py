@@ -38,6 +38,7 @@ def timeline(reply: Reply | RecordedCall | str, *, ax: Axes | None = None) -> ma
     reply = call.reply if isinstance(call, RecordedCall) else call
     canvas = Canvas.create(ax)
     title = _title(reply)
+    # A reply that was cut off has no terminal event: it ends with its last read.
     total = reply.timing.e2e_s or (reply.reads[-1].t_ns / 1e9 if reply.reads else None)
     if total is None:
         canvas.set_titles(title=title)
@@ -95,6 +96,7 @@ def _draw_characters(canvas: Canvas, series: dict[str, pd.DataFrame], total: flo
     axes = canvas.axes
     peak = max((float(rows["chars"].iloc[-1]) for rows in series.values()), default=0.0)
     axes.set_xlim(0, total * X_MARGIN)
+    # Room above for the names of the bands.
     axes.set_ylim(0, (peak or 1) * 1.3)
     axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     if not peak:

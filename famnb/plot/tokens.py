@@ -104,6 +104,7 @@ def _draw_bar(canvas: Canvas, y: int, rows: pd.DataFrame) -> None:
     for kind, colour in TOKEN_KINDS.items():
         side = "input estimated" if "input" in kind else "output estimated"
         for estimated in (False, True):
+            # Parts of the same kind stand next to each other, the estimated one second.
             size = float(rows.loc[rows[side] == estimated, kind].sum())
             if size:
                 edge: dict[str, Any] = {"edgecolor": canvas.palette.ground, "linewidth": 0.6}

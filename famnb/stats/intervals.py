@@ -12,6 +12,8 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import special, stats
 
+from famnb.formatting import format_level, format_number
+
 Values = npt.NDArray[np.float64]
 Method = Literal["order", "bootstrap"]
 RESAMPLES = 2000
@@ -43,8 +45,9 @@ class Interval:
         if not math.isfinite(self.value):
             return f"not known (n = {self.n})"
         if not self.known:
-            return f"{self.value:.3g} (n = {self.n}, too few for an interval)"
-        return f"{self.value:.3g} ({self.level * 100:g} % interval {self.low:.3g} to {self.high:.3g}, n = {self.n})"
+            return f"{format_number(self.value)} (n = {self.n}, too few for an interval)"
+        low, high = format_number(self.low), format_number(self.high)
+        return f"{format_number(self.value)} ({format_level(self.level)} interval {low} to {high}, n = {self.n})"
 
 
 def floats(values: Any) -> Values:
