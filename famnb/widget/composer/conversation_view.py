@@ -30,6 +30,7 @@ from famnb.widget.form.draft import last_user_content, split_content
 from famnb.widget.form.editor import Editor
 from famnb.widget.form.tool_picker import ToolPicker
 from famnb.widget.html import sanitize, transcript
+from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle, Section
 from famnb.widget.live.output import Output
 from famnb.widget.live.pane import Pane, final_block
@@ -41,8 +42,9 @@ APPROVAL_PERIOD_S = 0.05
 Short enough that a cell that cannot go on fails at once for its reader, and long enough to cost nothing.
 """
 _EMPTY = "Replies appear here and are saved with the notebook."
-_SAVED_CLASS = "famnb-kept"
-"""The class of what is saved of the conversation in view: the style hides it while its turns are drawn above."""
+# By this class the style hides what is saved of the conversation in view, while its turns are drawn above.
+_SAVED = SafeHtml('<div class="famnb-kept">{}</div>')
+_MUTED = SafeHtml(f'<p style="{transcript.MUTED}">{{}}</p>')
 
 
 class TurnPosition(NamedTuple):
@@ -362,7 +364,7 @@ class ConversationView:
         if not _outputs(self.tree.path, self._views):
             return transcript.stack_bundles(self._earlier) if self._earlier else _empty_output()
         title, latest = _conversation_output(self.tree, self._views)
-        html = f'<div class="{_SAVED_CLASS}">{latest["text/html"]}</div>'
+        html = _SAVED.format(SafeHtml(latest["text/html"]))
         return transcript.stack_bundles([*self._earlier, (title, {**latest, "text/html": html})])
 
     @property
@@ -477,7 +479,7 @@ def _outputs(turns: Sequence[Turn], views: Mapping[Turn, TurnView]) -> list[Bund
 
 def _empty_output() -> Bundle:
     return {
-        "text/html": f'<p style="{transcript.MUTED}">{_EMPTY}</p>',
+        "text/html": _MUTED.format(_EMPTY),
         "text/markdown": f"*{_EMPTY}*",
         "text/plain": _EMPTY,
     }

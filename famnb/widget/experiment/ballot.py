@@ -1,4 +1,4 @@
-"""The ballot: two answers to one prompt side by side, whose they are hidden; every vote is kept at once.
+"""The ballot: two answers to one prompt side by side, without their variants; every vote is kept at once.
 
 Experiment ── drawn pairs ── Ballot ── BallotView (keys, buttons) ── vote ── ledger
                                   └── output under it, saved with the notebook: how far it is, in the end the result
@@ -21,11 +21,12 @@ from famnb.reply import Reply
 from famnb.validation import check_integer
 from famnb.widget.experiment import vote_results
 from famnb.widget.html import sanitize, transcript
+from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.live.base import FRONT, BaseWidget
 from famnb.widget.live.output import Output
 
-_SHOWN = ("text", "code", "failure", "note")
-"""What of an answer is shown: nothing that tells whose it is, or how long it took."""
+_ANSWER_KINDS = ("text", "code", "failure", "note")
+"""The sections of a reply that are shown: none that tells which variant answered, or how long it took."""
 _RELOADED = "This page was reloaded; to save the result with the notebook, show the ballot in a new cell."
 
 
@@ -43,7 +44,7 @@ class BallotView(BaseWidget):
     trouble = traitlets.Unicode().tag(sync=True)
     """What went wrong; empty when nothing did."""
     turn = traitlets.Int().tag(sync=True)
-    """Changes whenever anything does."""
+    """Counts up whenever anything changes, so that a click on a pair that is no longer shown is known as such."""
 
 
 class Ballot:
@@ -73,12 +74,12 @@ class Ballot:
                 "there is no pair to vote on: a vote needs two variants' answers to the same prompt; run() makes them"
             )
         most = len(pairs) if n is None else check_integer("n", n, minimum=1)
-        self._pairs, self._spare = pairs[:most], pairs[most:]
+        self._pairs, self._spare_pairs = pairs[:most], pairs[most:]
         """What is voted on, and what takes the place of a pair whose answers are equal."""
-        self._alike = 0
+        self._equal_count = 0
         """Pairs left out because their answers are the same."""
         self._votes = {
-            _key(vote.left_cell, vote.right_cell): vote
+            _pair_key(vote.left_cell, vote.right_cell): vote
             for vote in ratings.read_votes(experiment.ledger, experiment.name)
             if vote.voter == voter
         }
@@ -86,17 +87,17 @@ class Ballot:
         self._page = ""
         self._reloaded = False
         self._output: Output | None = None
-        """What stands under the ballot; None before it is shown."""
-        self._bundle = _plain("No vote yet")
+        """The output under the ballot; None before the ballot is shown."""
+        self._bundle = _note_bundle("No vote yet")
         self.view = BallotView()
         """The widget."""
-        self.view.on_msg(self._message)
-        self._next()
+        self.view.on_msg(self._on_message)
+        self._show_next()
 
     @property
     def progress(self) -> tuple[int, int]:
         """Pairs that are voted on or skipped, and all pairs."""
-        return sum(_key(left.key, right.key) in self._votes for left, right in self._pairs), len(self._pairs)
+        return sum(_pair_key(left.key, right.key) in self._votes for left, right in self._pairs), len(self._pairs)
 
     def vote(self, winner: VoteWinner) -> None:
         """Vote on the pair that is shown: left, right, tie or skip; kept at once, and the next pair is shown."""
@@ -115,23 +116,25 @@ class Ballot:
                 seed=self._seed,
             )
             ratings.save(self._experiment.ledger, [vote])
-            self._votes[_key(left.key, right.key)] = vote
-            self._next()
+            self._votes[_pair_key(left.key, right.key)] = vote
+            self._show_next()
 
     def undo(self) -> None:
         """Take the latest vote back, also one of an earlier day, and show its pair again."""
         with self._guard:
-            latest = self._latest()
+            latest = self._latest_vote()
             if latest is None:
                 raise InvalidRequest("there is no vote to take back")
             ratings.delete_vote(self._experiment.ledger, latest)
-            del self._votes[_key(latest.left_cell, latest.right_cell)]
-            self._show(next(pair for pair in self._pairs if _key(*_keys(pair)) == _key(*_keys(latest))))
+            del self._votes[_pair_key(latest.left_cell, latest.right_cell)]
+            self._show(
+                next(pair for pair in self._pairs if _pair_key(*_cell_keys(pair)) == _pair_key(*_cell_keys(latest)))
+            )
 
     def results(self) -> None:
         """Show the result so far under the ballot, as ordinary output that is saved with the notebook."""
         with self._guard:
-            self._publish(vote_results.bundle(self._experiment, said=self._said()))
+            self._publish(vote_results.results_bundle(self._experiment, progress=self._describe_progress()))
 
     def _ipython_display_(self) -> None:
         with self._guard:
@@ -145,83 +148,88 @@ class Ballot:
                 self._output.show(self._bundle)
 
     def __repr__(self) -> str:
-        return f"<Ballot {self._experiment.name}, {self._said()}>"
+        return f"<Ballot {self._experiment.name}, {self._describe_progress()}>"
 
-    def _next(self) -> None:
+    def _show_next(self) -> None:
         """Show the first pair without a vote; where there is none, the result."""
-        place = 0
-        while place < len(self._pairs):
-            pair = self._pairs[place]
-            if _key(*_keys(pair)) in self._votes:
-                place += 1
+        index = 0
+        while index < len(self._pairs):
+            pair = self._pairs[index]
+            if _pair_key(*_cell_keys(pair)) in self._votes:
+                index += 1
             elif self._reply(pair[0]).text != self._reply(pair[1]).text:
                 self._show(pair)
                 return
-            else:  # nothing to choose between: another pair takes its place, where there is one
-                self._pairs[place : place + 1], self._spare = self._spare[:1], self._spare[1:]
-                self._alike += 1
+            else:
+                # Between equal answers there is nothing to choose: a spare pair, if there is one, takes the place.
+                self._pairs[index : index + 1], self._spare_pairs = self._spare_pairs[:1], self._spare_pairs[1:]
+                self._equal_count += 1
         self._show(None)
 
     def _show(self, pair: tuple[Cell, Cell] | None) -> None:
         self._current = pair
-        can = [*(("left", "right", "tie", "skip") if pair else ()), *(("undo",) if self._latest() else ()), "results"]
+        can = [
+            *(("left", "right", "tie", "skip") if pair else ()),
+            *(("undo",) if self._latest_vote() else ()),
+            "results",
+        ]
         shown: dict[str, Any] = {"can": can}
         if pair is not None:
-            left, right = (_answer(self._reply(cell)) for cell in pair)
-            shown |= {"asked": _asked(pair[0]), "left": left, "right": right}
+            left, right = (_answer_html(self._reply(cell)) for cell in pair)
+            shown |= {"asked": _prompt_html(pair[0]), "left": left, "right": right}
         with self.view.hold_sync():
-            self.view.status, self.view.pair, self.view.trouble = self._said(), shown, ""
+            self.view.status, self.view.pair, self.view.trouble = self._describe_progress(), shown, ""
             self.view.turn += 1
         if pair is None:
             self.results()
         else:
-            self._publish(_plain(self._said()))
+            self._publish(_note_bundle(self._describe_progress()))
 
     def _publish(self, bundle: transcript.Bundle) -> None:
-        """Put it under the ballot, or into it where the page does not follow what stands under it."""
+        """Show a bundle in the output under the ballot, or in the ballot if the page cannot change that output."""
         self._bundle = bundle
         if self._output is None:
             return
         if self._output.captured or self._reloaded:
-            note = "" if self._output.captured else f"<p>{_RELOADED}</p>"
+            note = SafeHtml() if self._output.captured else SafeHtml("<p>{}</p>").format(_RELOADED)
             with self.view.hold_sync():
-                self.view.results = bundle["text/html"] + note
+                self.view.results = SafeHtml(bundle["text/html"]) + note
                 self.view.turn += 1
         else:
             self._output.replace(bundle)
 
-    def _said(self) -> str:
+    def _describe_progress(self) -> str:
         done, total = self.progress
-        alike = f"; pairs left out because their answers are equal: {self._alike:,}" if self._alike else ""
+        alike = f"; pairs left out because their answers are equal: {self._equal_count:,}" if self._equal_count else ""
         if self._current is None:
             return f"{f'All {total:,} voted on' if total else 'There is nothing to vote on'}{alike}"
         return f"{done:,} of {total:,} voted on{alike}"
 
-    def _latest(self) -> RecordedVote | None:
-        own = [vote for pair in self._pairs if (vote := self._votes.get(_key(*_keys(pair)))) is not None]
+    def _latest_vote(self) -> RecordedVote | None:
+        own = [vote for pair in self._pairs if (vote := self._votes.get(_pair_key(*_cell_keys(pair)))) is not None]
         return max(own, key=lambda vote: vote.at, default=None)
 
     def _reply(self, cell: Cell) -> Reply:
         return self._experiment.ledger.call(self._calls[cell.key]).reply
 
-    def _message(self, _view: object, message: dict[str, Any], _buffers: object) -> None:
+    def _on_message(self, _view: object, message: dict[str, Any], _buffers: object) -> None:
         with self._guard:
             try:
-                self._heard(message)
+                self._handle(message)
             except Exception as error:
-                # In a callback there is nobody else to tell.
-                words = str(error) if isinstance(error, FamnbError) else f"{type(error).__name__}: {error}"
+                # In a callback nobody else hears of it.
+                text = str(error) if isinstance(error, FamnbError) else f"{type(error).__name__}: {error}"
                 with self.view.hold_sync():
-                    self.view.trouble = sanitize.visible(words)
+                    self.view.trouble = sanitize.visible(text)
                     self.view.turn += 1
 
-    def _heard(self, message: dict[str, Any]) -> None:
+    def _handle(self, message: dict[str, Any]) -> None:
         match message:
             case {"kind": "ready", "page": str(page)}:
                 self._reloaded = self._reloaded or self._page not in ("", page)
                 self._page = page
             case {"kind": "choose", "turn": int(turn)} if turn != self.view.turn:
-                pass  # made for a pair that is no longer shown
+                pass  # A click that was made when another pair was shown.
             case {"kind": "choose", "choice": "undo"}:
                 self.undo()
             case {"kind": "choose", "choice": "results"}:
@@ -232,23 +240,23 @@ class Ballot:
                 pass
 
 
-def _key(left: str, right: str) -> frozenset[str]:
+def _pair_key(left: str, right: str) -> frozenset[str]:
     """What identifies a pair, however it is turned."""
     return frozenset((left, right))
 
 
-def _keys(pair: tuple[Cell, Cell] | RecordedVote) -> tuple[str, str]:
+def _cell_keys(pair: tuple[Cell, Cell] | RecordedVote) -> tuple[str, str]:
     return (pair.left_cell, pair.right_cell) if isinstance(pair, RecordedVote) else (pair[0].key, pair[1].key)
 
 
-def _answer(reply: Reply) -> str:
-    """An answer as HTML: its words, and nothing that tells whose they are."""
-    return transcript.render([part for part in transcript.sections(reply) if part.kind in _SHOWN])["text/html"]
+def _answer_html(reply: Reply) -> str:
+    """An answer as HTML, with nothing that tells which variant gave it."""
+    return transcript.render([part for part in transcript.sections(reply) if part.kind in _ANSWER_KINDS])["text/html"]
 
 
-def _asked(cell: Cell) -> str:
+def _prompt_html(cell: Cell) -> str:
     return transcript.render([transcript.Section("asked", cell.prompt.text, "user")])["text/html"]
 
 
-def _plain(words: str) -> transcript.Bundle:
-    return transcript.render([transcript.Section("note", f"{words}.")])
+def _note_bundle(text: str) -> transcript.Bundle:
+    return transcript.render([transcript.Section("note", f"{text}.")])

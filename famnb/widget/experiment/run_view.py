@@ -1,8 +1,6 @@
 """The live view of a run: what `run(wait=False)` returns shows itself in a notebook, and leaves ordinary output.
 
-Run ── progress, twice a second ── RunView (bar, figures, Stop) ── over ── the report, in the view's place
-
-MERGED: A run in words: what its live view says while it is under way, and the ordinary output that is left of it.
+Run ── progress, twice a second ── RunView (bar, figures, Stop) ── end ── the report, in the view's place
 """
 
 from __future__ import annotations
@@ -21,132 +19,138 @@ from famnb.experiment.progress import SIMULATED, Progress
 from famnb.experiment.runner import Job
 from famnb.formatting import format_count, format_duration, format_table, format_usd, html_table
 from famnb.widget.html import sanitize, transcript
+from famnb.widget.html.sanitize import SafeHtml
+from famnb.widget.html.transcript import Bundle, Section
 from famnb.widget.live.base import FRONT, BaseWidget
 from famnb.widget.live.output import Output
 
-VARIANTS = 12
+MAX_VARIANTS = 12
 """Variants in the table; the others are counted."""
-ERRORS = 5
-"""Classes of errors that are named."""
+MAX_ERRORS = 5
+"""Classes of errors that are named; the others are counted."""
 _MISSING = "–"
+_RELOAD_NOTE = SafeHtml("<p>{}</p>")
 
 
-def state(run: Run, *, trouble: str = "", stopping: bool = False) -> dict[str, Any]:
+def view_state(run: Run, *, trouble: str = "", stopping: bool = False) -> dict[str, Any]:
     """What the view draws, all of it text or numbers.
 
-    `bar` has shares of the plan; `facts` are name, value and a small print; `rows` are those of the table under `head`.
+    `bar` has shares of the plan in percent; `facts` are name, value and a small print; `rows` are those of the table
+    under `head`.
     """
-    now, report = run.progress, run.report
-    head, rows, more = _variants(run)
-    share = 100 / max(now.total, 1)
+    progress, report = run.progress, run.report
+    head, rows, more = _variants_table(run)
+    share = 100 / max(progress.total, 1)
     return {
         "title": sanitize.visible(report.name),
-        "said": _said(now),
-        "percent": round(share * now.done, 1),
+        "said": _summary(progress),
+        "percent": round(share * progress.done, 1),
         "bar": {
-            "done": share * (now.before + now.completed),
-            "failed": share * now.failed,
-            "running": share * now.running,
+            "done": share * (progress.before + progress.completed),
+            "failed": share * progress.failed,
+            "running": share * progress.running,
         },
-        "facts": [_spend(now, report), *_times(now)],
+        "facts": [_spend(progress, report), *_times(progress)],
         "errors": _errors(run),
         "head": head,
         "rows": rows,
         "more": more,
-        "note": SIMULATED if now.simulated else "",
+        "note": SIMULATED if progress.simulated else "",
         "trouble": sanitize.visible(trouble),
         "stopping": stopping,
         "result": "",
     }
 
 
-def bundle(run: Run, *, trouble: str = "") -> transcript.Bundle:
+def run_bundle(run: Run, *, trouble: str = "") -> Bundle:
     """What a run came to, as ordinary notebook output."""
     report = run.report
-    head, rows, more = _variants(run)
-    broken = f"{type(run.failure).__name__}: {run.failure}" if run.failure is not None else ""
+    head, rows, more = _variants_table(run)
+    failure = f"{type(run.failure).__name__}: {run.failure}" if run.failure is not None else ""
     errors = f"Errors: {_errors(run)}." if run.errors else ""
-    notes = [*report.notes, errors]
-    said = [
-        transcript.Section("head", report.head),
-        *(transcript.Section("failure", each) for each in (broken, trouble) if each),
-        *(transcript.Section("note", each) for each in notes if each),
+    sections = [
+        Section("head", report.head),
+        *(Section("failure", text) for text in (failure, trouble) if text),
+        *(Section("note", text) for text in (*report.notes, errors) if text),
     ]
-    made = transcript.render(said)
+    before = transcript.render(sections)
     if not rows:
-        return made
-    after = transcript.render([transcript.Section("note", more)] if more else [])
+        return before
+    after = transcript.render([Section("note", more)] if more else [])
+    below = SafeHtml(after["text/html"]) if more else SafeHtml()
+    markdown = [before["text/markdown"], _markdown_table([head, *rows]), after["text/markdown"]]
     return {
         # Marked as safe, since all three are escaped already: what is added to SafeHtml is escaped otherwise.
-        "text/html": sanitize.SafeHtml("").join(
-            map(sanitize.SafeHtml, (made["text/html"], html_table(head, rows), after["text/html"] if more else ""))
-        ),
-        "text/markdown": "\n\n".join([made["text/markdown"], _markdown([head, *rows]), after["text/markdown"]]).strip(),
-        "text/plain": "\n\n".join([made["text/plain"], format_table(head, rows), after["text/plain"]]).strip(),
+        "text/html": SafeHtml(before["text/html"]) + SafeHtml(html_table(head, rows)) + below,
+        "text/markdown": "\n\n".join(markdown).strip(),
+        "text/plain": "\n\n".join([before["text/plain"], format_table(head, rows), after["text/plain"]]).strip(),
     }
 
 
-def _said(now: Progress) -> str:
-    words = [f"{now.done:,} of {now.total:,} done"]
-    words += [f"{now.before:,} of them before"] if now.before else []
-    words += [f"{count:,} {what}" for count, what in ((now.failed, "failed"), (now.cancelled, "stopped")) if count]
-    return " · ".join([*words, f"{now.running:,} running"])
+def _summary(progress: Progress) -> str:
+    parts = [f"{progress.done:,} of {progress.total:,} done"]
+    parts += [f"{progress.before:,} of them before"] if progress.before else []
+    counts = ((progress.failed, "failed"), (progress.cancelled, "stopped"))
+    parts += [f"{count:,} {name}" for count, name in counts if count]
+    return " · ".join([*parts, f"{progress.running:,} running"])
 
 
-def _spend(now: Progress, report: RunReport) -> tuple[str, str, str]:
-    answered, small = now.completed, []
-    if now.spent_usd is not None:
-        value = format_usd(now.spent_usd)
-        small += [f"plus the unknown cost of {format_count(now.unpriced, 'other')}"] if now.unpriced else []
-    elif answered:
-        value, small = "unknown", ["no call has a known price"]
+def _spend(progress: Progress, report: RunReport) -> tuple[str, str, str]:
+    notes = []
+    if progress.spent_usd is not None:
+        value = format_usd(progress.spent_usd)
+        notes += [f"plus the unknown cost of {format_count(progress.unpriced, 'other')}"] if progress.unpriced else []
+    elif progress.completed:
+        value, notes = "unknown", ["no call has a known price"]
     else:
         value = format_usd(Decimal())
     if report.counted_usd is not None and report.budget_usd is not None:
-        small.append(f"{format_usd(report.counted_usd)} of the budget of {format_usd(report.budget_usd)} counted")
-    return "spend", value, "; ".join(small)
+        notes.append(f"{format_usd(report.counted_usd)} of the budget of {format_usd(report.budget_usd)} counted")
+    return "spend", value, "; ".join(notes)
 
 
-def _times(now: Progress) -> list[tuple[str, str, str]]:
-    ended = now.completed + now.failed + now.cancelled
-    pace = f"{ended / now.elapsed_s:.1f}" if ended and now.elapsed_s else _MISSING
-    left = _MISSING if now.eta_s is None else f"about {format_duration(now.eta_s, brief=True)}"
+def _times(progress: Progress) -> list[tuple[str, str, str]]:
+    ended = progress.completed + progress.failed + progress.cancelled
+    rate = f"{ended / progress.elapsed_s:.1f}" if ended and progress.elapsed_s else _MISSING
+    left = _MISSING if progress.eta_s is None else f"about {format_duration(progress.eta_s, brief=True)}"
     return [
-        ("elapsed", format_duration(now.elapsed_s, brief=True), ""),
+        ("elapsed", format_duration(progress.elapsed_s, brief=True), ""),
         ("left", left, ""),
-        ("calls a second", pace, ""),
+        ("calls a second", rate, ""),
     ]
 
 
 def _errors(run: Run) -> str:
-    found = list(run.errors.items())
-    words = [f"{count:,} × {name}" for name, count in found[:ERRORS]]
-    return ", ".join([*words, *([f"{len(found) - ERRORS:,} other kinds"] if len(found) > ERRORS else [])])
+    """The classes of errors with their counts."""
+    errors = list(run.errors.items())
+    parts = [f"{count:,} × {name}" for name, count in errors[:MAX_ERRORS]]
+    parts += [f"{len(errors) - MAX_ERRORS:,} other kinds"] if len(errors) > MAX_ERRORS else []
+    return ", ".join(parts)
 
 
-def _variants(run: Run) -> tuple[list[str], list[list[str]], str]:
-    """The table of variants: its head, its rows, and what is to be said of those that are not in it."""
-    found = run.variants
+def _variants_table(run: Run) -> tuple[list[str], list[list[str]], str]:
+    """The table of variants: its head, its rows, and how many variants are not in it."""
+    variants = run.variants
     rows = [
         [
-            sanitize.visible(one.label),
-            f"{one.answered:,} of {one.planned:,}",
-            f"{one.failed:,}",
-            _MISSING if one.ttft_s is None else format_duration(one.ttft_s),
+            sanitize.visible(variant.label),
+            f"{variant.answered:,} of {variant.planned:,}",
+            f"{variant.failed:,}",
+            _MISSING if variant.ttft_s is None else format_duration(variant.ttft_s),
         ]
-        for one in found[:VARIANTS]
+        for variant in variants[:MAX_VARIANTS]
     ]
-    more = f"and {len(found) - VARIANTS:,} more variants" if len(found) > VARIANTS else ""
+    more = f"and {len(variants) - MAX_VARIANTS:,} more variants" if len(variants) > MAX_VARIANTS else ""
     return ["variant", "answered", "failed", "median first token"], rows, more
 
 
-def _markdown(rows: list[list[str]]) -> str:
+def _markdown_table(rows: list[list[str]]) -> str:
     lines = [f"| {' | '.join(sanitize.escape_markdown(' '.join(cell.split())) for cell in row)} |" for row in rows]
     return "\n".join([lines[0], f"|{' --- |' * len(rows[0])}", *lines[1:]])
 
 
 PERIOD_S = 0.5
-"""Between two looks at a run."""
+"""Between two updates of a view."""
 REMEMBERED = 8
 """How many views of runs that are over stay open for a page that was reloaded meanwhile."""
 _RELOADED = (
@@ -161,44 +165,44 @@ class RunView(BaseWidget):
     _esm = FRONT / "run.js"
     _css = FRONT / "run.css"
     state = traitlets.Dict().tag(sync=True)
-    """What is drawn; see `runstate.state`. Once `result` is not empty, that HTML is all there is."""
+    """What is drawn; see `view_state`. Once `result` is not empty, that HTML is all there is."""
 
 
 class ShownRun(Run):
     """A run under way that shows itself, wherever it ends a notebook's cell."""
 
     def __init__(self, job: Job) -> None:
-        self._display: Display | None = None
+        self._display: RunDisplay | None = None
         super().__init__(job)
 
     def _ipython_display_(self) -> None:
         if not hasattr(get_ipython(), "kernel"):
-            raise NotImplementedError  # which has IPython print the repr
+            raise NotImplementedError  # IPython prints the repr then.
         if self._display is None:
-            self._display = Display(self)
+            self._display = RunDisplay(self)
         self._display.show()
 
 
-class Display:
+class RunDisplay:
     """Keeps a run's view up to date from a thread of its own, and puts ordinary output in its place at the end."""
 
     def __init__(self, run: Run) -> None:
-        self.view = RunView(state=state(run))
-        """The widget; closing it ends the looking, not the run."""
+        self.view = RunView(state=view_state(run))
+        """The widget; closing it ends the updates, not the run."""
         self._run = run
-        # Callbacks come on the main thread, on a subshell's; looks on the watching one.
+        # Callbacks come on the main thread or on a subshell's, updates on the watching one.
         self._guard = threading.RLock()
         self._outputs: list[Output] = []
         self._watching = self._over = self._stopping = self._reloaded = False
         self._page = self._trouble = ""
-        self.view.on_msg(self._message)
+        self.view.on_msg(self._on_message)
 
     def show(self) -> None:
         """Show the view under the cell that runs now, or what the run came to where it is over."""
         with self._guard:
             output = Output()
             if self._over or not self._run.running:
-                output.show(bundle(self._run, trouble=self._trouble))
+                output.show(run_bundle(self._run, trouble=self._trouble))
                 return
             self.refresh()
             output.show(self.view)
@@ -208,9 +212,9 @@ class Display:
                 threading.Thread(target=self._watch, name="famnb-run-view", daemon=True).start()
 
     def refresh(self) -> None:
-        """Look at the run now."""
+        """Update the view now."""
         with self._guard:
-            self.view.state = state(self._run, trouble=self._trouble, stopping=self._stopping)
+            self.view.state = view_state(self._run, trouble=self._trouble, stopping=self._stopping)
 
     def _watch(self) -> None:
         while self.view.comm is not None:
@@ -220,39 +224,39 @@ class Display:
             self.refresh()
 
     def _end(self) -> None:
-        """Have the report stand where the view stood, and in the view for a page that cannot change its outputs."""
+        """Put the report in the place of the view, and into the view for a page that cannot change its outputs."""
         with self._guard:
             self._over = True
-            made = bundle(self._run, trouble=self._trouble)
-            self._result(made["text/html"])
+            result = run_bundle(self._run, trouble=self._trouble)
+            self._set_result(result["text/html"])
             for output in self._outputs:
                 if not output.captured:
-                    output.replace(made)
-        _open.append(self.view)
-        while len(_open) > REMEMBERED:
-            _open.popleft().close()
+                    output.replace(result)
+        _open_views.append(self.view)
+        while len(_open_views) > REMEMBERED:
+            _open_views.popleft().close()
 
-    def _result(self, html: str) -> None:
-        note = f"<p>{_RELOADED}</p>" if self._reloaded else ""
-        self.view.state = {**self.view.state, "result": html + note}
+    def _set_result(self, html: str) -> None:
+        note = _RELOAD_NOTE.format(_RELOADED) if self._reloaded else SafeHtml()
+        self.view.state = {**self.view.state, "result": SafeHtml(html) + note}
 
-    def _message(self, _view: object, message: dict[str, Any], _buffers: object) -> None:
+    def _on_message(self, _view: object, message: dict[str, Any], _buffers: object) -> None:
         with self._guard:
             try:
-                self._heard(message)
+                self._handle(message)
             except Exception as error:
-                # In a callback there is nobody else to tell.
+                # In a callback nobody else hears of it.
                 self._trouble = str(error) if isinstance(error, FamnbError) else f"{type(error).__name__}: {error}"
             if not self._over:
                 self.refresh()
 
-    def _heard(self, message: dict[str, Any]) -> None:
+    def _handle(self, message: dict[str, Any]) -> None:
         match message:
             case {"kind": "ready", "page": str(page)}:
                 if self._page not in ("", page) and not self._reloaded:
                     self._reloaded = True
                     if self._over:
-                        self._result(self.view.state["result"])
+                        self._set_result(self.view.state["result"])
                 self._page = page
             case {"kind": "stop"}:
                 self._stopping = True
@@ -261,4 +265,4 @@ class Display:
                 pass
 
 
-_open: collections.deque[RunView] = collections.deque()
+_open_views: collections.deque[RunView] = collections.deque()

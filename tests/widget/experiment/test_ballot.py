@@ -55,7 +55,7 @@ def made(tmp_path: Path) -> Iterator[Make]:
 def press(ballot: Ballot, choice: str, *, turn: int | None = None) -> None:
     """What the page sends for a key or a button."""
     message = {"kind": "choose", "choice": choice, "turn": ballot.view.turn if turn is None else turn}
-    ballot._message(ballot.view, message, None)
+    ballot._on_message(ballot.view, message, None)
 
 
 def seen(ballot: Ballot) -> str:
@@ -172,7 +172,7 @@ def test_a_result_without_votes_says_what_is_missing(made: Make) -> None:
     exp = made(["a"])
     press(ballot := exp.vote(), "results")
     assert "No ranking yet: there are no votes yet" in ballot._bundle["text/plain"]
-    assert vote_results.bundle(exp, said="so far")["text/html"].startswith("<div")
+    assert vote_results.results_bundle(exp, progress="so far")["text/html"].startswith("<div")
 
 
 def test_what_cannot_be_voted_on_is_refused(made: Make) -> None:

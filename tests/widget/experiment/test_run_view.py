@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from types import SimpleNamespace
@@ -23,7 +22,8 @@ from famnb.experiment.runner import Job
 from famnb.experiment.variants import parse_variants
 from famnb.service import Server
 from famnb.widget.experiment import run_view
-from famnb.widget.experiment.run_view import Display, ShownRun
+from famnb.widget.experiment.run_view import RunDisplay, ShownRun
+from tests.support.waiting import wait_until
 
 WAIT_S = 20
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -52,16 +52,8 @@ class Script:
     def ends(self, *outcomes: CallOutcome) -> None:
         """The next calls in flight end, one after the other, each so."""
         for outcome in outcomes:
-            until(lambda: self.open)
+            wait_until(lambda: self.open)
             self.end(next(iter(self.open)), outcome)
-
-
-def until(true: Callable[[], Any]) -> None:
-    """Wait for what other threads do."""
-    due = time.monotonic() + WAIT_S
-    while not true():
-        assert time.monotonic() < due
-        time.sleep(0.005)
 
 
 @pytest.fixture
@@ -113,17 +105,17 @@ def shown(shell: InteractiveShell, *, updates: bool) -> list[dict[str, Any]]:
     return [each["data"] for each in shell.display_pub.outputs if bool(each["update"]) == updates]
 
 
-def says(display: Display, **message: object) -> None:
+def says(display: RunDisplay, **message: object) -> None:
     """What the page sends."""
-    display._message(display.view, message, None)
+    display._on_message(display.view, message, None)
 
 
 def test_the_view_says_how_far_the_run_is(started: Callable[..., ShownRun], script: Script) -> None:
     """Shares of the plan, earlier cells included; money against the budget; errors by class; what of each variant."""
     run = started(limit=20)
     script.ends(ANSWER, ANSWER, REFUSED)
-    until(lambda: run.progress.failed == 1 and len(script.open) == 2)
-    state = run_view.state(run)
+    wait_until(lambda: run.progress.failed == 1 and len(script.open) == 2)
+    state = run_view.view_state(run)
     assert state["said"] == "7 of 10 done · 4 of them before · 1 failed · 2 running"
     assert state["bar"] == {"done": 60.0, "failed": 10.0, "running": 20.0}
     (spend, elapsed, left, pace) = state["facts"]
@@ -151,15 +143,15 @@ def test_what_has_no_price_is_unknown_and_not_free(
     """Nothing is claimed of a sum that is not known, or known in part."""
     run = started()
     script.ends(*outcomes)
-    until(lambda: run.progress.completed + run.progress.failed == len(outcomes))
-    assert run_view.state(run)["facts"][0] == ("spend", value, small)
+    wait_until(lambda: run.progress.completed + run.progress.failed == len(outcomes))
+    assert run_view.view_state(run)["facts"][0] == ("spend", value, small)
 
 
 def test_stop_is_heard_and_said(started: Callable[..., ShownRun], script: Script) -> None:
     """At once, from the page, while nothing has ended."""
     run = started()
-    until(lambda: len(script.open) == 2)
-    display = Display(run)
+    wait_until(lambda: len(script.open) == 2)
+    display = RunDisplay(run)
     assert display.view.state["stopping"] is False
     says(display, kind="stop")
     assert display.view.state["stopping"] is True
@@ -175,7 +167,7 @@ def test_every_view_gives_way_to_ordinary_output(
         run._ipython_display_()
     assert [VIEW in each for each in shown(shell, updates=False)] == [True, True]
     script.ends(ANSWER, REFUSED, *[ANSWER] * 4)
-    until(lambda: len(shown(shell, updates=True)) == 2)
+    wait_until(lambda: len(shown(shell, updates=True)) == 2)
     first, second = shown(shell, updates=True)
     assert first == second
     assert set(first) == FORMS
@@ -185,7 +177,7 @@ def test_every_view_gives_way_to_ordinary_output(
         assert "0.25 s" in text
         assert "nothing is billed" in text
     assert "| cold |" in first["text/markdown"]
-    until(lambda: "famnb-run-view" not in {thread.name for thread in threading.enumerate()})
+    wait_until(lambda: "famnb-run-view" not in {thread.name for thread in threading.enumerate()})
 
 
 def test_a_run_that_is_over_shows_what_it_came_to(
@@ -209,7 +201,7 @@ def test_inside_an_output_widget_the_view_shows_the_end_itself(
     run._ipython_display_()
     box.msg_id = ""
     run.stop()
-    until(lambda: run._display.view.state["result"])
+    wait_until(lambda: run._display.view.state["result"])
     assert "all that had come is kept" in run._display.view.state["result"]
     assert shown(shell, updates=True) == []
 
@@ -224,7 +216,7 @@ def test_a_page_that_was_reloaded_is_told_what_it_cannot_do(
     says(display, kind="ready", page="1")
     says(display, kind="ready", page="1")
     run.stop()
-    until(lambda: display.view.state["result"])
+    wait_until(lambda: display.view.state["result"])
     assert "was reloaded" not in display.view.state["result"]
     says(display, kind="ready", page="2")
     says(display, kind="ready", page="3")
@@ -234,7 +226,7 @@ def test_a_page_that_was_reloaded_is_told_what_it_cannot_do(
 def test_what_a_callback_raises_is_shown(started: Callable[..., ShownRun], monkeypatch: pytest.MonkeyPatch) -> None:
     """Under the bar, as text."""
     run = started()
-    display = Display(run)
+    display = RunDisplay(run)
     monkeypatch.setattr(run, "stop", lambda: 1 / 0)
     says(display, kind="stop")
     monkeypatch.undo()
@@ -248,7 +240,7 @@ def test_closing_the_view_ends_the_looking_and_not_the_run(
     run = started()
     run._ipython_display_()
     run._display.view.close()
-    until(lambda: "famnb-run-view" not in {thread.name for thread in threading.enumerate()})
+    wait_until(lambda: "famnb-run-view" not in {thread.name for thread in threading.enumerate()})
     assert run.running
     script.ends(*[ANSWER] * 6)
     assert run.wait(WAIT_S).completed == 6
@@ -258,7 +250,7 @@ def test_closing_the_view_ends_the_looking_and_not_the_run(
 def test_hostile_names_are_text(started: Callable[..., ShownRun]) -> None:
     """No tag of a name reaches the page."""
     run = started(name="<img src=x onerror=alert(1)>", **{"<script>alert(2)</script>": {}})
-    made = run_view.bundle(run)
+    made = run_view.run_bundle(run)
     assert "<img" not in made["text/html"]
     assert "<script" not in made["text/html"]
     assert "&lt;script&gt;" in made["text/html"]
@@ -276,12 +268,12 @@ def test_what_broke_a_run_stands_in_its_end(
     monkeypatch.setattr(script, "start", broken)
     run = started()
     run.over(WAIT_S)
-    assert "OSError: the line is cut" in run_view.bundle(run)["text/plain"]
+    assert "OSError: the line is cut" in run_view.run_bundle(run)["text/plain"]
 
 
 def test_many_variants_are_cut_and_counted(started: Callable[..., ShownRun]) -> None:
     """Twelve rows and how many there are more."""
-    state = run_view.state(started(**{f"v{number:02}": {"temperature": number / 100} for number in range(15)}))
+    state = run_view.view_state(started(**{f"v{number:02}": {"temperature": number / 100} for number in range(15)}))
     assert len(state["rows"]) == 12
     assert state["more"] == "and 3 more variants"
 
@@ -301,5 +293,5 @@ def test_an_experiments_run_shows_itself(server: Server) -> None:
         run = exp.run(wait=False)
         assert isinstance(run, ShownRun)
         run.wait()
-        assert "1 of 1" in run_view.bundle(run)["text/plain"]
+        assert "1 of 1" in run_view.run_bundle(run)["text/plain"]
         assert exp.run().completed == 0
