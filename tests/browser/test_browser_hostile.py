@@ -31,7 +31,7 @@ from pathlib import Path
 from IPython.display import display
 from famnb.endpoints import compose
 from famnb.reply import Block, Reply
-from famnb.widget.text import transcript
+from famnb.widget.html import transcript
 
 def said(text):
     kinds = ("thinking", "text", "refusal", "tool_call")
@@ -40,7 +40,7 @@ def said(text):
 
 texts = json.loads(Path("hostile.json").read_text())
 groups = [texts[start : start + 4] for start in range(0, len(texts), 4)]
-bundles = [transcript.written([part for text in group for part in transcript.parts(said(text))]) for group in groups]
+bundles = [transcript.render([part for text in group for part in transcript.sections(said(text))]) for group in groups]
 """
 HTML = "for bundle in bundles: display(bundle, raw=True)"
 MARKDOWN = 'for bundle in bundles: display({"text/markdown": bundle["text/markdown"]}, raw=True)'

@@ -84,8 +84,8 @@ class FormField:
             case "number" if _INTEGER.fullmatch(raw) or _NUMBER.fullmatch(raw):
                 return int(raw) if _INTEGER.fullmatch(raw) else float(raw)
             case "integer" | "number":
-                words = "a whole number" if self.kind == "integer" else "a number"
-                raise ValueError(f"{words} is expected, got {raw[:40]!r}")
+                expectation = "a whole number" if self.kind == "integer" else "a number"
+                raise ValueError(f"{expectation} is expected, got {raw[:40]!r}")
             case "json":
                 return self._json(raw)
             case _:

@@ -18,7 +18,7 @@ def carry_over(raw: FieldTexts, source: Endpoint, target: Endpoint) -> tuple[dic
 
     A field of the same name or meaning keeps its text, right or wrong; so does the model if it is served there.
     """
-    known = {field.path for field in request_fields(target.request)}
+    target_paths = {field.path for field in request_fields(target.request)}
     alike: dict[FieldPath, FieldPath] = {
         (source.request.cap,): (target.request.cap,),
         (source.request.prompt_field,): (target.request.prompt_field,),
@@ -30,11 +30,11 @@ def carry_over(raw: FieldTexts, source: Endpoint, target: Endpoint) -> tuple[dic
     for path, text in raw.items():
         if path == EXACT:
             continue
-        target_path = path if path in known else alike.get(path, path)
+        target_path = path if path in target_paths else alike.get(path, path)
         # A default model is no choice of the user's: that of the target takes its place without a remark.
         if not text or (path == _MODEL and text == source.models[0] and text not in target.models):
             continue
-        if target_path not in known or (path == _MODEL and text not in target.models):
+        if target_path not in target_paths or (path == _MODEL and text not in target.models):
             lost[path[0]].append(path)
         elif target_path == (target.request.prompt_field,):
             kept[target_path], message_losses = _carry_messages(text, target)

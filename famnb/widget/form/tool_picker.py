@@ -103,10 +103,10 @@ class ToolPicker:
         paths = form.endpoint.traits.format
         if paths is None:
             return
-        known = {field.path: field for field in form.fields}
+        fields = {field.path: field for field in form.fields}
         for name, value in self._schema.items():
             path = (*paths.inner, name)
-            form.write(path, known[path].write(value) if ticked else "")
+            form.write(path, fields[path].write(value) if ticked else "")
         form.write(paths.type, "json_schema" if ticked else "")
 
     def _holds_schema(self) -> bool:
