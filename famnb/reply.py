@@ -253,10 +253,10 @@ class ReplyBuilder:
 
 def fold(events: Iterable[Event]) -> Reply:
     """The reply that a stream's events add up to."""
-    folding = ReplyBuilder()
+    builder = ReplyBuilder()
     for event in events:
-        folding.add(event)
-    return folding.reply()
+        builder.add(event)
+    return builder.reply()
 
 
 def _merge_ends(first: Ended, second: Ended) -> Ended:

@@ -119,7 +119,7 @@ def _quantile_s(gaps: Sequence[int], p: float) -> float | None:
     if len(gaps) < 1 / (1 - p) - 1e-9:
         return None
     ranked = sorted(gaps)
-    place = (len(ranked) - 1) * p
-    low = int(place)
+    position = (len(ranked) - 1) * p
+    low = int(position)
     high = min(low + 1, len(ranked) - 1)
-    return (ranked[low] + (ranked[high] - ranked[low]) * (place - low)) / 1e9
+    return (ranked[low] + (ranked[high] - ranked[low]) * (position - low)) / 1e9

@@ -45,9 +45,9 @@ def test_each_endpoint_is_the_document_s(name: str, path: str, alt: bool, defaul
 def test_an_unknown_endpoint_is_answered_with_those_there_are():
     """The refusal says what to choose from."""
     with pytest.raises(
-        InvalidRequest, match=r"no endpoint 'completions'; expected one of chat, responses, web, messages"
+        InvalidRequest, match=r"no endpoint 'embeddings'; expected one of chat, responses, web, messages"
     ):
-        endpoint("completions")
+        endpoint("embeddings")
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,9 @@ def turn_of(message: ChatMessage) -> PromptTurn:
 def reply_messages(reply: Reply) -> list[dict[str, Any]]:
     """A reply and the rounds of tool calls that led to it, as chat messages."""
     rounds = [
-        message for each in reply.rounds for message in round_messages(each.reply, [r.content for r in each.results])
+        message
+        for round_ in reply.rounds
+        for message in round_messages(round_.reply, [result.content for result in round_.results])
     ]
     return [*rounds, *round_messages(reply)]
 

@@ -201,7 +201,7 @@ class _MessageReader:
         """The events that a message says, or a delta of one."""
         content = message.get("content")
         events: list[Event] = []
-        if thinking := next((said for name in _THINKING_FIELDS if (said := lenient_json.text(message.get(name)))), ""):
+        if thinking := next((text for name in _THINKING_FIELDS if (text := lenient_json.text(message.get(name)))), ""):
             events += self.flush()
             self._piece(events, "thinking", thinking)
         for kind, piece in self._pieces(content):
@@ -239,8 +239,8 @@ class _MessageReader:
         for part in content if isinstance(content, list) else [content]:
             type_ = lenient_json.word(lenient_json.mapping(part).get("type"))
             kind = type_ if type_ == "refusal" else "thinking" if type_.startswith(("think", "reason")) else "text"
-            if said := lenient_json.text(part):
-                pieces += self.tags.split(said) if kind == "text" else [(kind, said)]
+            if text := lenient_json.text(part):
+                pieces += self.tags.split(text) if kind == "text" else [(kind, text)]
         return pieces
 
     def _piece(self, events: list[Event], kind: str, piece: str) -> None:
@@ -264,8 +264,8 @@ class _MessageReader:
         if named != known:
             self._calls[at] = named
             events.append(Opened(at, "tool_call", *named))
-        if said := lenient_json.arguments(function.get("arguments")):
-            events.append(Delta(at, "tool_call", said))
+        if arguments := lenient_json.arguments(function.get("arguments")):
+            events.append(Delta(at, "tool_call", arguments))
 
     def _place(self, index: int | None, id_: str, name: str) -> Address:
         """Where a call's delta belongs: by its index, else by its id, else with the call before it.
@@ -293,8 +293,8 @@ def _read_identity(body: dict[str, Any]) -> list[Started]:
 
 
 def _read_end(reason: Any) -> Ended:
-    said = lenient_json.word(reason)
-    return Ended(_FINISH_REASONS.get(said, said) or None, said or None)
+    word = lenient_json.word(reason)
+    return Ended(_FINISH_REASONS.get(word, word) or None, word or None)
 
 
 def _read_usage(value: Any) -> list[Event]:
@@ -415,8 +415,8 @@ class ChatWriter:
     def _usage_chunk(self) -> bytes:
         return b'%b[],"usage":%b}\n\n' % (self._head, lenient_json.encode(_usage_fields(self._usage.with_total())))
 
-    def _failure(self, found: Fault) -> bytes:
-        return sse.encode(lenient_json.encode(fault(found)))
+    def _failure(self, failure: Fault) -> bytes:
+        return sse.encode(lenient_json.encode(fault(failure)))
 
     def _delta(self, at: Address, kind: str, text: str) -> list[bytes]:
         match kind:

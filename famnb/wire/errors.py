@@ -99,8 +99,8 @@ def _message_text(value: Any) -> str:
             return value.strip()
         case list():
             return "; ".join(text for text in map(_message_text, value) if text)
-        case {"msg": str(words), "loc": [*place]}:
-            return f"{'.'.join(map(str, place))}: {words}"
+        case {"msg": str(message), "loc": [*location]}:
+            return f"{'.'.join(map(str, location))}: {message}"
         case dict():
             return parse_fault(value).message
         case _:

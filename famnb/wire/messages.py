@@ -179,9 +179,9 @@ def _read_block(at: Address, block: dict[str, Any]) -> list[Event]:
     type_ = lenient_json.word(block.get("type")) or "text"
     kind = _TOOL_BLOCKS.get(type_, type_)
     events: list[Event] = [Opened(at, kind, lenient_json.word(block.get("id")), lenient_json.word(block.get("name")))]
-    said = "" if kind == "tool_call" else lenient_json.text(block.get(kind, block))
-    if said:
-        events.append(Delta(at, kind, said))
+    text = "" if kind == "tool_call" else lenient_json.text(block.get(kind, block))
+    if text:
+        events.append(Delta(at, kind, text))
     if signature := lenient_json.word(block.get("signature")) or lenient_json.word(block.get("data")):
         events.append(Delta(at, "signature", signature))
     return events
@@ -194,10 +194,10 @@ def _read_input(block: dict[str, Any]) -> str:
 
 
 def _read_end(fields: dict[str, Any]) -> Ended:
-    said = lenient_json.word(fields.get("stop_reason"))
+    reason = lenient_json.word(fields.get("stop_reason"))
     return Ended(
-        _FINISH_REASONS.get(said, said) or None,
-        said or None,
+        _FINISH_REASONS.get(reason, reason) or None,
+        reason or None,
         lenient_json.word(fields.get("stop_sequence")) or None,
     )
 
@@ -289,9 +289,9 @@ class MessagesWriter:
                 self._usage = self._usage.then(event)
             case Ended(fault=None):
                 self._ended = self._ended or event
-            case Ended(fault=Fault() as found):
+            case Ended(fault=Fault() as failure):
                 self._ended = event
-                return [self._frame("error", {"error": _error_fields(found)})]
+                return [self._frame("error", {"error": _error_fields(failure)})]
             case Done():
                 return [*self._end(), sse.encode(sse.DONE)]
             case _:
@@ -376,8 +376,8 @@ def _block_fields(block: Block) -> dict[str, Any]:
                 fields["thinking_latency_ms"] = block.latency_ms
             return fields
         case "tool_call":
-            given = block.arguments if block.valid else block.text
-            return {"type": "tool_use", "id": block.id, "name": block.name, "input": given}
+            arguments = block.arguments if block.valid else block.text
+            return {"type": "tool_use", "id": block.id, "name": block.name, "input": arguments}
         case _:
             return {"type": "text", "text": block.text}
 

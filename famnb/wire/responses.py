@@ -147,8 +147,8 @@ class ResponsesReader(StreamReader):
                 for part in _read_item(index, item):
                     self._add_part(events, part, whole=type_.endswith("done"))
             case "response.content_part.added" | "response.content_part.done":
-                if found := _read_part(self._place(event), lenient_json.mapping(event.get("part"))):
-                    self._add_part(events, found, whole=type_.endswith("done"))
+                if block := _read_part(self._place(event), lenient_json.mapping(event.get("part"))):
+                    self._add_part(events, block, whole=type_.endswith("done"))
             case _ if type_ in _DONE_EVENTS:
                 kind, field = _DONE_EVENTS[type_]
                 if isinstance(whole := event.get(field), str):
@@ -172,8 +172,8 @@ class ResponsesReader(StreamReader):
         """The item an event is about: by its index, else by its id, else the one before."""
         index = event.get("output_index")
         if type(index) is not int:
-            found = lenient_json.integer(index)
-            index = self._indices.get(item_id, self._item) if found is None else found
+            number = lenient_json.integer(index)
+            index = self._indices.get(item_id, self._item) if number is None else number
         if item_id:
             self._indices[item_id] = index
         self._item = index
@@ -192,11 +192,11 @@ class ResponsesReader(StreamReader):
     def _delta(self, event: dict[str, Any], kind: str) -> list[Event]:
         at = self._place(event)
         piece = event.get("delta")
-        said = piece if type(piece) is str else lenient_json.text(piece)
+        text = piece if type(piece) is str else lenient_json.text(piece)
         if self._kinds.get(at) == kind:
-            return [Delta(at, kind, said)]
+            return [Delta(at, kind, text)]
         at, new = self._settle(at, kind)
-        return [*([Opened(at, kind)] if new else []), Delta(at, kind, said)]
+        return [*([Opened(at, kind)] if new else []), Delta(at, kind, text)]
 
     def _settle(self, at: Address, kind: str) -> tuple[Address, bool]:
         """Where a block of this kind stands, and whether it is new.
@@ -248,8 +248,8 @@ def _read_item(index: int, item: dict[str, Any]) -> Iterator[_OutputBlock]:
     content = item.get("content")
     for place, part in enumerate([content] if isinstance(content, str | dict) else lenient_json.array(content)):
         fields = {"type": "output_text", "text": part} if isinstance(part, str) else lenient_json.mapping(part)
-        if found := _read_part((index, place), fields):
-            yield found
+        if block := _read_part((index, place), fields):
+            yield block
     for place, part in enumerate(lenient_json.array(item.get("summary"))):
         yield _OutputBlock((index, _SUMMARY_INDEX + place), "thinking", lenient_json.text(part))
     if type_ not in ("message", "reasoning") and not content:
@@ -274,10 +274,10 @@ def _read_identity(response: dict[str, Any]) -> list[Started]:
 def _read_end(response: dict[str, Any], status: str, *, called: bool) -> Ended:
     """The end that a response object with this status reports."""
     if status == "failed" or response.get("error"):
-        found = errors.parse_fault({"error": response.get("error")} if response.get("error") else {})
-        code = f" ({found.code})" if found.code else ""
-        said = found.message or f"the service reported a failed response{code} without a message"
-        return Ended("error", status or None, None, "failed", Fault(said, found.type, found.code, found.param))
+        failure = errors.parse_fault({"error": response.get("error")} if response.get("error") else {})
+        code = f" ({failure.code})" if failure.code else ""
+        message = failure.message or f"the service reported a failed response{code} without a message"
+        return Ended("error", status or None, None, "failed", Fault(message, failure.type, failure.code, failure.param))
     reason = lenient_json.word(lenient_json.mapping(response.get("incomplete_details")).get("reason")) or status
     finish = "tool_calls" if called and reason == "completed" else _FINISH_REASONS.get(reason, reason)
     return Ended(finish or None, reason or None, None, _STATUSES.get(status))
