@@ -1,6 +1,7 @@
-"""Statistics of calls: values with their intervals and their n; pure functions of numbers, frames are read elsewhere.
+"""Statistics: means, percentiles, shares, differences and rankings, each with its interval and its n.
 
-All take anything that pandas takes for numbers; missing values are dropped, infinite ones refused.
+Pure functions of numbers. They take anything that pandas takes for numbers, drop missing values, and raise ValueError
+for infinite ones.
 """
 
 from famnb.stats.bradley_terry import Ranking, bradley_terry

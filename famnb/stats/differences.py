@@ -1,4 +1,4 @@
-"""Two samples: how much more the second is than the first, paired over the same prompts or not."""
+"""Differences of two samples, paired over the same prompts or not, with intervals, and Holm's adjustment."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import special
 
-from famnb.stats.intervals import Interval, Values, checked, floats, mean, numbers
+from famnb.stats.intervals import Interval, Values, as_floats, check_share, mean, present_floats
 
-FEWEST = 2
+MIN_VALUES = 2
 """Pairs, or values a side, below which no interval is given."""
 _ROUNDING = 1e-12
-"""A spread that is smaller, as a part of the values, is what rounding leaves of none."""
-_NONE = Interval(math.nan, math.nan, math.nan, 0)
+"""A spread smaller than this, relative to the values, comes from rounding alone and counts as none."""
+_UNKNOWN = Interval(math.nan, math.nan, math.nan, 0)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Difference:
 
     @property
     def clear(self) -> bool:
-        """Whether the interval leaves no doubt which of the two is more."""
+        """Whether the interval excludes 0, so that it is clear which of the two is more."""
         return self.low > 0 or self.high < 0
 
     def __str__(self) -> str:
@@ -50,19 +50,19 @@ class Difference:
 
 
 def paired(first: Any, second: Any, *, by: Iterable[Any] | None = None, level: float = 0.95) -> Difference:
-    """The difference of two variants that answered the same prompts.
+    """Return the difference of two variants that answered the same prompts.
 
     Series are matched by their index, anything else by position; `by` names each position's prompt instead. Repeats of
     a prompt are averaged first, since they are no further prompts; a prompt that one side lacks is left out. The
     interval is Student's, over prompts.
     """
-    level = checked("level", level)
-    table = _matched(first, second, by)
+    level = check_share("level", level)
+    table = _side_by_side(first, second, by)
     both = (table if table.index.is_unique else table.groupby(level=0).mean()).dropna()
-    a, b = numbers(both["first"]), numbers(both["second"])
+    a, b = present_floats(both["first"]), present_floats(both["second"])
     gap = mean(b - a, level=level)
     positive = bool(len(a)) and bool((a > 0).all()) and bool((b > 0).all())
-    ratio = _exponential(mean(np.log(b) - np.log(a), level=level)) if positive else _NONE
+    ratio = _exponential(mean(np.log(b) - np.log(a), level=level)) if positive else _UNKNOWN
     spread = _spread(b - a, of=(a, b))
     return Difference(
         gap.value,
@@ -79,38 +79,38 @@ def paired(first: Any, second: Any, *, by: Iterable[Any] | None = None, level: f
 
 
 def unpaired(first: Any, second: Any, *, level: float = 0.95) -> Difference:
-    """The difference of two samples that share nothing, by Welch's interval."""
-    level = checked("level", level)
-    a, b = numbers(first), numbers(second)
+    """Return the difference of two independent samples, with Welch's interval."""
+    level = check_share("level", level)
+    a, b = present_floats(first), present_floats(second)
     n = min(len(a), len(b))
     gap = float(np.mean(b) - np.mean(a)) if n else math.nan
-    if n < FEWEST:
-        return Difference(gap, math.nan, math.nan, n, level, _NONE, math.nan, math.nan)
-    found, p_value = _welch(a, b, level)
+    if n < MIN_VALUES:
+        return Difference(gap, math.nan, math.nan, n, level, _UNKNOWN, math.nan, math.nan)
+    interval, p_value = _welch(a, b, level)
     positive = bool((a > 0).all()) and bool((b > 0).all())
-    ratio = _exponential(_welch(np.log(a), np.log(b), level)[0]) if positive else _NONE
-    return Difference(gap, found.low, found.high, n, level, ratio, _hedges(a, b), p_value)
+    ratio = _exponential(_welch(np.log(a), np.log(b), level)[0]) if positive else _UNKNOWN
+    return Difference(gap, interval.low, interval.high, n, level, ratio, _hedges(a, b), p_value)
 
 
 def holm(p_values: Iterable[float]) -> npt.NDArray[np.float64]:
-    """p-values adjusted for being several, by Holm's method, in the order given; a missing one is no test."""
-    found = floats(list(p_values))
-    if ((found < 0) | (found > 1)).any():
-        raise ValueError(f"expected p-values, numbers from 0 to 1; got {found.min():g} to {found.max():g}")
-    order = np.argsort(found)[: np.count_nonzero(~np.isnan(found))]
-    stepped = found[order] * np.arange(len(order), 0, -1)
-    adjusted = np.full_like(found, math.nan)
+    """Return p-values adjusted for multiple tests by Holm's method, in the order given; a missing one is no test."""
+    values = as_floats(list(p_values))
+    if ((values < 0) | (values > 1)).any():
+        raise ValueError(f"expected p-values, numbers from 0 to 1; got {values.min():g} to {values.max():g}")
+    order = np.argsort(values)[: np.count_nonzero(~np.isnan(values))]
+    stepped = values[order] * np.arange(len(order), 0, -1)
+    adjusted = np.full_like(values, math.nan)
     adjusted[order] = np.minimum(np.maximum.accumulate(stepped), 1.0)
     return adjusted
 
 
-def _matched(first: Any, second: Any, by: Iterable[Any] | None) -> pd.DataFrame:
+def _side_by_side(first: Any, second: Any, by: Iterable[Any] | None) -> pd.DataFrame:
     """Both samples side by side, one row a prompt and repeat."""
     if by is None and isinstance(first, pd.Series) and isinstance(second, pd.Series):
-        sides = [pd.Series(floats(side), index=side.index) for side in (first, second)]
+        sides = [pd.Series(as_floats(side), index=side.index) for side in (first, second)]
         means = [side if side.index.is_unique else side.groupby(level=0).mean() for side in sides]
         return pd.concat(means, axis=1, keys=["first", "second"], join="inner")
-    a, b = floats(first), floats(second)
+    a, b = as_floats(first), as_floats(second)
     names = list(range(len(a))) if by is None else list(by)
     if not len(a) == len(b) == len(names):
         raise ValueError(
@@ -127,7 +127,7 @@ def _exponential(logs: Interval) -> Interval:
 
 def _spread(values: Values, *, of: tuple[Values, Values]) -> float:
     """The standard deviation; 0 for a single value, and where it is only what rounding left of `of`."""
-    if len(values) < FEWEST:
+    if len(values) < MIN_VALUES:
         return 0.0
     spread = float(np.std(values, ddof=1))
     return spread if spread > _ROUNDING * max(float(np.abs(side).max()) for side in of) else 0.0
@@ -140,8 +140,8 @@ def _welch(a: Values, b: Values, level: float) -> tuple[Interval, float]:
     if not error:
         return Interval(gap, gap, gap, n, level), math.nan
     free = sum(errors) ** 2 / sum(part**2 / (len(side) - 1) for part, side in zip(errors, (a, b), strict=True))
-    off = float(special.stdtrit(free, (1 + level) / 2)) * error
-    return Interval(gap, gap - off, gap + off, n, level), float(2 * special.stdtr(free, -abs(gap) / error))
+    margin = float(special.stdtrit(free, (1 + level) / 2)) * error
+    return Interval(gap, gap - margin, gap + margin, n, level), float(2 * special.stdtr(free, -abs(gap) / error))
 
 
 def _hedges(a: Values, b: Values) -> float:

@@ -1,4 +1,4 @@
-"""One sample: percentile, mean and share, each with an interval; none where the number of values carries none."""
+"""Percentile, median, mean and share of one sample, each with an interval if there are enough values for one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Values = npt.NDArray[np.float64]
 Method = Literal["order", "bootstrap"]
 RESAMPLES = 2000
 """Samples that a bootstrap draws."""
-MOST_RESAMPLED = 10_000
+MAX_RESAMPLED = 10_000
 """Values from which on a bootstrap takes seconds and more, and order statistics are as narrow."""
 _BATCH = 10_000_000
 """Values that a bootstrap holds in memory at once."""
@@ -50,18 +50,18 @@ class Interval:
         return f"{format_number(self.value)} ({format_level(self.level)} interval {low} to {high}, n = {self.n})"
 
 
-def floats(values: Any) -> Values:
-    """The values as floats, NaN where missing; raises ValueError for what is no finite number."""
+def as_floats(values: Any) -> Values:
+    """Return the values as floats, NaN where missing. Raises ValueError for anything but finite numbers."""
     try:
         series = pd.Series(values)
         if series.dtype.kind not in "biufO" or any(isinstance(value, str) for value in _objects(series)):
             raise ValueError(f"got {series.dtype}; texts, times and durations have to be made numbers of a unit first")
-        found: Values = series.to_numpy(dtype=float, na_value=math.nan)
+        array: Values = series.to_numpy(dtype=float, na_value=math.nan)
     except (TypeError, ValueError) as error:
         raise ValueError(f"expected numbers: {error}") from None
-    if np.isinf(found).any():
+    if np.isinf(array).any():
         raise ValueError("expected finite numbers: there are infinite ones; leave them out, or mark them as missing")
-    return found
+    return array
 
 
 def _objects(series: pd.Series[Any]) -> pd.Series[Any]:
@@ -69,14 +69,14 @@ def _objects(series: pd.Series[Any]) -> pd.Series[Any]:
     return series if series.dtype.kind == "O" else series.iloc[:0]
 
 
-def numbers(values: Any) -> Values:
-    """The values that are not missing, as floats; raises ValueError for what is no finite number."""
-    found = floats(values)
-    return found[~np.isnan(found)]
+def present_floats(values: Any) -> Values:
+    """Return the values that are not missing, as floats. Raises ValueError for anything but finite numbers."""
+    present = as_floats(values)
+    return present[~np.isnan(present)]
 
 
-def checked(name: str, share: float) -> float:
-    """A number strictly between 0 and 1; raises ValueError for anything else."""
+def check_share(name: str, share: float) -> float:
+    """Return a number strictly between 0 and 1. Raises ValueError for anything else."""
     if not isinstance(share, int | float | np.number) or not 0 < share < 1:
         raise ValueError(f"{name}: expected a number between 0 and 1, such as 0.95; got {share!r}")
     return share
@@ -84,6 +84,7 @@ def checked(name: str, share: float) -> float:
 
 def carries(n: int, p: float) -> bool:
     """Whether n values carry a percentile: at least one of them is expected beyond it."""
+    # In floats 1 / (1 - 0.9) is 10.000000000000002; a little is taken off, so that 10 values carry the 90th percentile.
     return n >= 1 / (1 - max(p, 1 - p)) - 1e-9
 
 
@@ -96,16 +97,16 @@ def percentile(values: Any, p: float, *, level: float = 0.95, method: Method = "
     """
     if method not in get_args(Method):
         raise ValueError(f"method: expected one of {', '.join(get_args(Method))}; got {method!r}")
-    ascending = np.sort(numbers(values))
-    n, p, level = len(ascending), checked("p", p), checked("level", level)
+    ascending = np.sort(present_floats(values))
+    n, p, level = len(ascending), check_share("p", p), check_share("level", level)
     if not carries(n, p):
         return Interval(math.nan, math.nan, math.nan, n, level)
     value = float(np.quantile(ascending, p))
     match method:
         case "order":
-            low, high = _between(ascending, p, level)
+            low, high = _order_statistics(ascending, p, level)
         case "bootstrap":
-            low, high = _resampled(ascending, p, level, seed)
+            low, high = _bootstrap(ascending, p, level, seed)
         case _:
             assert_never(method)
     return Interval(value, low, high, n, level)
@@ -113,38 +114,38 @@ def percentile(values: Any, p: float, *, level: float = 0.95, method: Method = "
 
 def median(values: Any, *, level: float = 0.95) -> Interval:
     """The median and its order-statistic interval; one value is its own median."""
-    found = numbers(values)
-    if len(found) == 1:
-        return Interval(float(found[0]), math.nan, math.nan, 1, level)
-    return percentile(found, 0.5, level=level)
+    present = present_floats(values)
+    if len(present) == 1:
+        return Interval(float(present[0]), math.nan, math.nan, 1, level)
+    return percentile(present, 0.5, level=level)
 
 
 def mean(values: Any, *, level: float = 0.95) -> Interval:
     """The mean with Student's interval, which fewer than two values do not carry."""
-    found = numbers(values)
-    n, level = len(found), checked("level", level)
+    present = present_floats(values)
+    n, level = len(present), check_share("level", level)
     if not n:
         return Interval(math.nan, math.nan, math.nan, 0, level)
-    centre = float(np.mean(found))
+    centre = float(np.mean(present))
     if n < 2:
         return Interval(centre, math.nan, math.nan, n, level)
-    off = float(special.stdtrit(n - 1, (1 + level) / 2)) * float(np.std(found, ddof=1)) / math.sqrt(n)
-    return Interval(centre, centre - off, centre + off, n, level)
+    margin = float(special.stdtrit(n - 1, (1 + level) / 2)) * float(np.std(present, ddof=1)) / math.sqrt(n)
+    return Interval(centre, centre - margin, centre + margin, n, level)
 
 
 def summary(values: Any, *, level: float = 0.95) -> pd.DataFrame:
     """Mean, median and the 90th, 95th and 99th percentile, a row each with value, low, high and n; NaN as there."""
-    found = numbers(values)
-    each = {"mean": mean(found, level=level), "median": median(found, level=level)}
-    each |= {f"p{100 * p:.0f}": percentile(found, p, level=level) for p in (0.9, 0.95, 0.99)}
-    rows = [(row.value, row.low, row.high, row.n) for row in each.values()]
-    return pd.DataFrame(rows, index=pd.Index(each), columns=["value", "low", "high", "n"])
+    present = present_floats(values)
+    intervals = {"mean": mean(present, level=level), "median": median(present, level=level)}
+    intervals |= {f"p{100 * p:.0f}": percentile(present, p, level=level) for p in (0.9, 0.95, 0.99)}
+    rows = [(row.value, row.low, row.high, row.n) for row in intervals.values()]
+    return pd.DataFrame(rows, index=pd.Index(intervals), columns=["value", "low", "high", "n"])
 
 
 def proportion(count: int, n: int, *, level: float = 0.95) -> Interval:
     """The share `count / n` with Wilson's interval (as scipy's `binomtest` has it)."""
     try:
-        count, n, level = operator.index(count), operator.index(n), checked("level", level)
+        count, n, level = operator.index(count), operator.index(n), check_share("level", level)
     except TypeError:
         raise ValueError(f"expected whole numbers, a count and the n that it is of; got {count!r} and {n!r}") from None
     if not 0 <= count <= n:
@@ -155,7 +156,7 @@ def proportion(count: int, n: int, *, level: float = 0.95) -> Interval:
     return Interval(count / n, float(ends.low), float(ends.high), n, level)
 
 
-def _between(ascending: Values, p: float, level: float) -> tuple[float, float]:
+def _order_statistics(ascending: Values, p: float, level: float) -> tuple[float, float]:
     """The two order statistics between which the quantile lies; NaN where one of them would be beyond the sample."""
     n = len(ascending)
     low = int(stats.binom.ppf((1 - level) / 2, n, p))
@@ -165,10 +166,10 @@ def _between(ascending: Values, p: float, level: float) -> tuple[float, float]:
     return float(ascending[low - 1]), float(ascending[high - 1])
 
 
-def _resampled(ascending: Values, p: float, level: float, seed: int) -> tuple[float, float]:
+def _bootstrap(ascending: Values, p: float, level: float, seed: int) -> tuple[float, float]:
     n = len(ascending)
-    if n > MOST_RESAMPLED:
-        raise ValueError(f"bootstrap: expected at most {MOST_RESAMPLED:,} values, got {n:,}; use method='order'")
+    if n > MAX_RESAMPLED:
+        raise ValueError(f"bootstrap: expected at most {MAX_RESAMPLED:,} values, got {n:,}; use method='order'")
     if ascending[0] == ascending[-1]:
         return float(ascending[0]), float(ascending[0])
     # Where leaving out either end changes nothing, leaving out any value does not, and BCa would divide by zero.

@@ -1,4 +1,4 @@
-"""How many calls are needed, before they are made."""
+"""How many values a mean, a difference or a percentile needs, before any call is made."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from scipy import special, stats
 
-from famnb.stats.intervals import checked
+from famnb.stats.intervals import check_share
 
-MOST = 10_000_000
-"""More is not advised, it is refused."""
+MAX_SIZE = 10_000_000
+"""Larger sizes raise ValueError: no experiment makes so many calls, and the search has to end."""
 
 
 def sample_size(
@@ -27,24 +27,24 @@ def sample_size(
     `half_width`: for an interval that reaches so far to either side. `difference`: for one of this size to be found
     with probability `power` at `level`; `sd` is then that of the paired differences, or of either side.
     """
-    checked("level", level)
-    checked("power", power)
+    check_share("level", level)
+    check_share("power", power)
     if not (math.isfinite(sd) and sd > 0):
         raise ValueError(f"sd: expected a standard deviation above 0; got {sd!r}")
-    wanted = [goal for goal in (half_width, difference) if goal is not None]
-    if len(wanted) != 1:
+    goals = [goal for goal in (half_width, difference) if goal is not None]
+    if len(goals) != 1:
         raise ValueError("give either half_width= or difference=, in the unit of sd")
-    if not abs(wanted[0]) > 0:
-        raise ValueError(f"expected a half_width or a difference other than 0; got {wanted[0]!r}")
+    if not abs(goals[0]) > 0:
+        raise ValueError(f"expected a half_width or a difference other than 0; got {goals[0]!r}")
     if half_width is not None:
         return _smallest(lambda n: _half_width(n, sd, level, paired=paired) <= abs(half_width))
-    return _smallest(lambda n: _power(n, abs(wanted[0]) / sd, level, paired=paired) >= power)
+    return _smallest(lambda n: _power(n, abs(goals[0]) / sd, level, paired=paired) >= power)
 
 
 def percentile_size(p: float, *, level: float = 0.95) -> int:
     """How many values a percentile needs for an order-statistic interval."""
-    checked("p", p)
-    checked("level", level)
+    check_share("p", p)
+    check_share("level", level)
 
     def inside(n: int) -> bool:
         tail = (1 - level) / 2
@@ -62,8 +62,8 @@ def _power(n: int, effect: float, level: float, *, paired: bool) -> float:
     """The probability of a significant result, by the noncentral t distribution."""
     free, shift = (n - 1, effect * math.sqrt(n)) if paired else (2 * n - 2, effect * math.sqrt(n / 2))
     bound = float(special.stdtrit(free, (1 + level) / 2))
-    found = float(1 - special.nctdtr(free, shift, bound) + special.nctdtr(free, shift, -bound))
-    return 1.0 if math.isnan(found) else found  # so far out that the distribution has no figure left
+    power = float(1 - special.nctdtr(free, shift, bound) + special.nctdtr(free, shift, -bound))
+    return 1.0 if math.isnan(power) else power  # so far out that the distribution has no figure left
 
 
 def _smallest(enough: Callable[[int], bool]) -> int:
@@ -71,8 +71,8 @@ def _smallest(enough: Callable[[int], bool]) -> int:
     high = 2
     while not enough(high):
         high *= 2
-        if high > MOST:
-            raise ValueError(f"more than {MOST:,} values would be needed; ask for less precision")
+        if high > MAX_SIZE:
+            raise ValueError(f"more than {MAX_SIZE:,} values would be needed; ask for less precision")
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
