@@ -64,7 +64,7 @@ class EndpointApp:
         context, options, endpoint = self._context, self._context.options, self._endpoint
         http = HTTPRequest(scope, receive)
         conventions = endpoint.conventions
-        # By a header of its own the vendor's SDK shows itself, which needs the `event:` lines.
+        # The vendor's SDK is recognised by a header that it always sends; it reads no stream without `event:` lines.
         named = conventions.names_events is not None and conventions.names_events in http.headers
         # The key comes first: whoever has none learns nothing, and has no body read.
         key = authenticate(http.headers, context.keys, key_header=conventions.key_header)
@@ -81,7 +81,9 @@ class EndpointApp:
             faults = context.faults if header is None else fault_injection.parse_faults(header)
             dialect = self._choose_dialect(request)
             opening = self._open_events(key, request, faults, dialect, size=size)
+            # From here on the body has been read: all that can still come from the caller is a disconnect.
             async with _cancel_on_disconnect(receive), aclosing(await opening) as events:
+                # None in the ordinary case, in which no event passes through the code of the faults.
                 if faults is not None:
                     await context.shutdown.wait_for(faults.delay_or_refuse)
                 if request.streams:
@@ -92,10 +94,9 @@ class EndpointApp:
 
     def _choose_dialect(self, request: Request) -> Dialect:
         """Return the endpoint's dialect, or the one of the profile that the service runs under."""
-        profile = (
-            OpenResponsesDialect.for_request(request) if self._context.options.profile == "openresponses" else None
-        )
-        return profile or self._endpoint.dialect
+        if self._context.options.profile == "openresponses":
+            return OpenResponsesDialect.for_request(request) or self._endpoint.dialect
+        return self._endpoint.dialect
 
     async def _open_events(
         self, key: str, request: Request, faults: InjectedFaults | None, dialect: Dialect, *, size: int

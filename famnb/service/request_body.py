@@ -178,7 +178,7 @@ async def run_without_blocking(work: Callable[[], _Result], *, size: int) -> _Re
 def collect_rarely() -> Iterator[None]:
     """Have the garbage collector ignore what exists now, and look at new objects seldom, inside the `with` block."""
     thresholds = gc.get_threshold()
-    gc.freeze()
+    gc.freeze()  # modules and models stay for good; without them each full collection is short
     gc.set_threshold(*_GC_THRESHOLDS)
     try:
         yield

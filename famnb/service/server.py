@@ -123,10 +123,10 @@ def _uvicorn_config(app: ASGIApp, *, head_timeout: float) -> uvicorn.Config:
         app,
         http=Protocol,
         ws="none",
-        lifespan="off",
+        lifespan="off",  # the app has no start-up or shutdown of its own; `_WebServer` has
         log_level="warning",
         access_log=False,
-        proxy_headers=False,
+        proxy_headers=False,  # nothing uses the caller's address
         server_header=False,
         headers=[("server", "famnb")],
         # Longer than clients keep idle connections, so that it is they who close them.

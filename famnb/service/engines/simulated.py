@@ -96,7 +96,9 @@ class SimulatedEngine:
         pacer = TokenPacer(
             since=arrived, scale=self._scale, rng=self._latency_rng(plan), clock=self._clock, sleep=self._sleep
         )
+        # Before the first wait: errors of the plan are an error response, and a stream is opened at once.
         yield Started(model=prompt.model)
+        # Hidden reasoning is spent already; thinking that is shown is counted piece by piece.
         spent = 0 if shows_thinking else plan.reasoning_tokens
         is_first_token = True
         await pacer.wait(latency.ttft)
@@ -136,6 +138,7 @@ class SimulatedEngine:
 
     def _latency_rng(self, plan: ReplyPlan) -> random.Random:
         """Return the random numbers for a reply's waits: they depend on the request and how often it came before."""
+        # Taken out and put back, so that the request not seen for longest comes first and is forgotten first.
         repetition = self._repetitions.pop(plan.identity, 0) + 1
         self._repetitions[plan.identity] = repetition
         if len(self._repetitions) > _MAX_REMEMBERED:
@@ -195,6 +198,7 @@ def plan_reply(prompt: GenerationPrompt, *, seed: int) -> ReplyPlan:
     content = repr([seed, prompt.system, turns, prompt.verbosity, prompt.answer_format.schema])
     digest = hashlib.sha256(content.encode()).hexdigest()
     blocks = list(_plan_answer(prompt, prompt_tokens, create_rng(f"{digest} answer")))
+    # At least one token is left for the answer.
     reasoning_tokens = min(_count_reasoning(prompt, create_rng(f"{digest} reasoning")), prompt.cap - 1)
     if reasoning_tokens and prompt.thinking is not None:
         thoughts = split_tokens(sample_text.thoughts(prompt, rng=create_rng(f"{digest} thoughts")))

@@ -120,6 +120,7 @@ async def store_events(
             builder.add(event)
             if type(event) is Started and streams:
                 # Only for streams: the id of a whole reply is unknown to its caller before it is complete.
+                # Set before: if the store fails halfway, the response has to be finished all the same.
                 is_added = True
                 await store.add(key, _running_response(response, event, dialect))
             elif type(event) is Done:
