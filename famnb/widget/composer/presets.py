@@ -1,4 +1,4 @@
-"""Forms saved under a name, in one JSON file of the user's: no key and no image data; what is unknown is left as it is.
+"""Presets: forms saved under a name in one JSON file, without keys and image data; unknown entries stay as they are.
 
 {"version": 1, "presets": {name: {"endpoint", "prompt", "system", "images": [address], "fields": {"top_p": "0.9"}}}}
 """
@@ -21,12 +21,12 @@ from famnb.widget.form.draft import Draft, form_fields
 from famnb.widget.form.images import PromptImage
 
 VERSION = 1
-_KNOWN = ("endpoint", "prompt", "system", "images", "fields")
-_LONGEST = 80
+_ENTRY_KEYS = ("endpoint", "prompt", "system", "images", "fields")
+_MAX_NAME_LENGTH = 80
 
 
-class Loaded(NamedTuple):
-    """A preset as a draft, and what of it could not be taken."""
+class LoadedPreset(NamedTuple):
+    """A preset as a draft, and what of it was left out."""
 
     draft: Draft
     left_out: tuple[str, ...]
@@ -40,7 +40,7 @@ def default_path() -> File:
 
 def names(path: File) -> tuple[str, ...]:
     """The names of the presets in a file, in alphabetical order; raises InvalidRequest for a file that is none."""
-    return tuple(sorted(_presets(_content(path)), key=str.casefold))
+    return tuple(sorted(_presets(_read(path)), key=str.casefold))
 
 
 def save(path: File, name: str, draft: Draft) -> tuple[str, ...]:
@@ -49,20 +49,20 @@ def save(path: File, name: str, draft: Draft) -> tuple[str, ...]:
     Raises InvalidRequest for a name that is none, or where a text holds what looks like a key; OSError.
     """
     name = name.strip()
-    if not name or len(name) > _LONGEST or not name.isprintable():
-        raise InvalidRequest(f"preset: expected a name of 1 to {_LONGEST} characters, got {name[:40]!r}")
-    made, left_out = _saved(draft)
-    if kinds := [kind for kind, _ in find_keys(json.dumps(made, ensure_ascii=False), known_keys())]:
+    if not name or len(name) > _MAX_NAME_LENGTH or not name.isprintable():
+        raise InvalidRequest(f"preset: expected a name of 1 to {_MAX_NAME_LENGTH} characters, got {name[:40]!r}")
+    entry, left_out = _encode(draft)
+    if kinds := [kind for kind, _ in find_keys(json.dumps(entry, ensure_ascii=False), known_keys())]:
         raise InvalidRequest(f"preset: a text of the form holds what looks like a key ({kinds[0]}); take it out first")
-    content = _content(path)
-    _presets(content)[name] = made
+    content = _read(path)
+    _presets(content)[name] = entry
     _write(path, content)
     return left_out
 
 
-def load(path: File, name: str) -> Loaded:
+def load(path: File, name: str) -> LoadedPreset:
     """The preset of a name, as far as this version knows what it says; raises InvalidRequest where there is none."""
-    content = _content(path)
+    content = _read(path)
     presets = _presets(content)
     if name not in presets:
         raise InvalidRequest(
@@ -74,21 +74,21 @@ def load(path: File, name: str) -> Loaded:
         raise InvalidRequest(
             f"preset {name!r}: expected an object with an endpoint of {', '.join(ENDPOINTS)}; got {given!r:.60}"
         )
-    loaded = _loaded(entry)
+    loaded = _decode(entry)
     version = content.get("version")
     newer = isinstance(version, int) and version > VERSION
-    said = (f"The file was written by a newer famnb (version {version} of its form).",) if newer else ()
-    return loaded._replace(left_out=(*said, *loaded.left_out))
+    notes = (f"The file was written by a newer famnb (version {version} of its form).",) if newer else ()
+    return loaded._replace(left_out=(*notes, *loaded.left_out))
 
 
 def delete(path: File, name: str) -> None:
-    """Forget a preset; one that is not there is forgotten already."""
-    content = _content(path)
+    """Delete a preset, if there is one of that name."""
+    content = _read(path)
     if _presets(content).pop(name, None) is not None:
         _write(path, content)
 
 
-def _saved(draft: Draft) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _encode(draft: Draft) -> tuple[dict[str, Any], tuple[str, ...]]:
     """A draft as a preset, and what is not in it."""
     links = images.without_uploads(draft.pictures)
     texts = {".".join(path): text for path, text in draft.raw.items() if text.strip()}
@@ -106,11 +106,11 @@ def _saved(draft: Draft) -> tuple[dict[str, Any], tuple[str, ...]]:
     return {name: value for name, value in made.items() if value}, tuple(left)
 
 
-def _loaded(entry: dict[str, Any]) -> Loaded:
-    """What an entry says, piece by piece: a piece of another form is left out."""
+def _decode(entry: dict[str, Any]) -> LoadedPreset:
+    """The draft of an entry; each value that this version does not know, or that does not fit, is left out."""
     at = ENDPOINTS[entry["endpoint"]]
     known = {field.name: field for field in form_fields(at)}
-    left = [f"`{name}` is left out: this famnb does not know it" for name in entry if name not in _KNOWN]
+    left = [f"`{name}` is left out: this famnb does not know it" for name in entry if name not in _ENTRY_KEYS]
     texts = {name: entry.get(name, "") for name in ("prompt", "system")}
     given = entry.get("fields", {})
     raw = {}
@@ -134,14 +134,14 @@ def _loaded(entry: dict[str, Any]) -> Loaded:
         pictures=tuple(shown),
         raw=raw,
     )
-    return Loaded(draft, tuple(left))
+    return LoadedPreset(draft, tuple(left))
 
 
 def _no_link(url: object) -> PromptImage:
     raise InvalidRequest(f"expected an address, got {url!r:.40}")
 
 
-def _content(path: File) -> dict[str, Any]:
+def _read(path: File) -> dict[str, Any]:
     """All that a file says, also what is unknown; raises InvalidRequest for another file, OSError."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -160,6 +160,7 @@ def _presets(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _write(path: File, content: dict[str, Any]) -> None:
-    """Write all of it or nothing."""
+    """Write all of the file or nothing; raises OSError."""
+    # In the same folder, since only within one file system a rename takes the old file's place at once.
     path.parent.mkdir(parents=True, exist_ok=True)
     atomic_write(path, f"{json.dumps(content, indent=2, ensure_ascii=False)}\n".encode())
