@@ -2,7 +2,7 @@
 
 A redirect is an answer like any other: it is not followed, so the key goes to no other host.
 
-Private parts of libraries used here, each with its test in tests/client/test_transport.py:
+Private parts of libraries used here, each with its test in tests/client:
   httpx-aiohttp 0.2   the stream's `_aiohttp_response`: httpx has no public way to the response it wraps
   aiohttp 3.14        `StreamReader._read_nowait`: the bytes received before a connection broke
                       `ResponseHandler` and `BaseConnector._factory`: a response head parsed apart from its body
