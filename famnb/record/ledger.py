@@ -68,12 +68,11 @@ class Ledger:
     def opened(self, exchange: Exchange) -> None:
         """Write the row of a call that starts, running and owned by this process."""
         self._open[exchange.id] = _WriteProgress(exchange.attempts)
-        owner = this_process()
 
         def prepare() -> list[Statement]:
             # Here, on the writer's thread, since `closed` needs a fit and may not wait for a query.
             self._refit(getattr(exchange.request, "model", ""))
-            return serialize.open_call(exchange, owner)
+            return serialize.open_call(exchange, this_process())
 
         self._submit(prepare)
 
