@@ -46,6 +46,7 @@ COLUMNS = {
 
 def min_pairs(level: float) -> int:
     """The fewest pairs in which a sign test can show a difference: 6 at 95 %."""
+    # All n differences have one sign by chance with a probability of 2 ** (1 - n).
     return math.ceil(1 - math.log2(1 - level))
 
 

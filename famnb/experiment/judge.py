@@ -205,6 +205,8 @@ def _read_verdict(reply: Reply, schema: type[VerdictT]) -> VerdictT | str:
 
 def _find_objects(text: str) -> Iterator[Any]:
     """Yield the JSON objects in a text, the last one first: a judge that thinks aloud ends with its verdict."""
+    # A text with other JSON in it, or with the object in a code block, is common among models that were not given a
+    # schema.
     decoder, objects, start = json.JSONDecoder(), list[Any](), text.find("{")
     while start >= 0:
         try:

@@ -171,4 +171,6 @@ def _main_entries(prompts: Sequence[Prompt], variants: Sequence[Variant], repeat
 
 def _shuffle(items: Sequence[Any], seed: str) -> list[Any]:
     """Return the items in an order that the seed alone decides."""
+    # Seeded with a text, which is hashed alike in every process; and each block on its own, so that a prompt that is
+    # added later changes the order within no other block.
     return random.Random(seed).sample(items, len(items))  # noqa: S311 - an order, no secret

@@ -111,6 +111,7 @@ class Summary:
 def summary(frame: pd.DataFrame, *, level: float = 0.95, spans: Mapping[str, Span] | None = None) -> Summary:
     """Summarise a frame of `Experiment.frame`; `spans` has the lowest and highest value of columns of scores."""
     rows = frame[~frame["warmup"].fillna(False).astype(bool)]
+    # A frame that was read back from a file has lost its categories, which are the order of the variants.
     if not isinstance(rows["variant"].dtype, pd.CategoricalDtype):
         rows = rows.assign(variant=pd.Categorical(rows["variant"], categories=rows["variant"].unique()))
     answered = rows[rows["status"].isin(ANSWERED)]
