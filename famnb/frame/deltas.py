@@ -137,7 +137,7 @@ def _streams(
     ledger = source_of(source)
     if selection is None:
         ids = [row["id"] for row in ledger.select()]
-    for chunk in sql.chunked(ids):
+    for chunk in sql.iter_chunks(ids):
         rows = {row["id"]: row for row in ledger.select(f"id IN {sql.placeholders(chunk)}", chunk)}
         missing = [call_id for call_id in chunk if call_id not in rows]
         if missing:

@@ -105,7 +105,7 @@ class Ledger:
     def each(self, call_ids: Iterable[str]) -> Iterator[RecordedCall]:
         """Yield recorded calls in the order given, by a few queries for many of them; ids not there are left out."""
         self.settle()
-        for ids in sql.chunked(call_ids):
+        for ids in sql.iter_chunks(call_ids):
             query = f"SELECT * FROM ({CALLS_WITH_STANDING}) WHERE id IN {sql.placeholders(ids)}"  # noqa: S608 - placeholders
             rows = {row["id"]: row for row in self._fetch(query, ids)}
             keys = list({row["request_key"] for row in rows.values()})
@@ -128,7 +128,7 @@ class Ledger:
 
     def reads(self, call_ids: Iterable[str]) -> Iterator[tuple[str, tuple[Read, ...]]]:
         """Yield what came from the socket for each of these calls, if anything did, in the order given."""
-        for ids in sql.chunked(call_ids):
+        for ids in sql.iter_chunks(call_ids):
             query = f"SELECT * FROM pieces WHERE call_id IN {sql.placeholders(ids)} ORDER BY seq"  # noqa: S608 - placeholders
             pieces: dict[str, list[bytes]] = {}
             for row in self._fetch(query, ids):

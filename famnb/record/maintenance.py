@@ -147,7 +147,7 @@ def prune(
         query = f"SELECT id FROM calls WHERE {condition}"  # noqa: S608 - values are bound
         ids = [call_id for (call_id,) in connection.execute(query, values)]
         if not dry_run:
-            for chunk in sql.chunked(ids, DELETED_AT_ONCE):
+            for chunk in sql.iter_chunks(ids, DELETED_AT_ONCE):
                 _delete(connection, chunk, payloads_only=payloads_only)
             _shrink(connection)
         left = connection.execute("SELECT COUNT(*) FROM calls").fetchone()[0]

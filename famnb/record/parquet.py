@@ -258,7 +258,7 @@ class Parquet:
 
     def _create_view(self, connection: Any) -> None:
         """Create the view `calls`. Raises LedgerError for a file not of `Ledger.export`, or of a newer famnb."""
-        files = f"[{', '.join(map(_quoted, map(glob.escape, self.files)))}]"
+        files = f"[{', '.join(map(_quote_sql, map(glob.escape, self.files)))}]"
         metadata = f"SELECT file_name, decode(value) FROM parquet_kv_metadata({files}) WHERE decode(key) = ?"  # noqa: S608 - quoted
         versions = dict(connection.execute(metadata, [VERSION.decode()]).fetchall())
         if other_files := [file for file in self.files if file not in versions]:
@@ -284,7 +284,7 @@ def _columns() -> dict[str, str]:
         return {row[1]: duckdb_types[row[2]] for row in connection.execute("PRAGMA table_info(calls)")}
 
 
-def _quoted(text: str) -> str:
+def _quote_sql(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 

@@ -67,7 +67,7 @@ def delete_vote(ledger: Ledger, vote: RecordedVote) -> None:
 
 def read_scores(ledger: Ledger, call_ids: Iterable[str]) -> Iterator[RecordedScore]:
     """Yield the scores of these calls. Raises LedgerError if the file cannot be read."""
-    for chunk in sql.chunked(call_ids):
+    for chunk in sql.iter_chunks(call_ids):
         query = f"SELECT * FROM scores WHERE call_id IN {sql.placeholders(chunk)}"  # noqa: S608 - marks
         for row in _fetch(ledger, query, chunk):
             yield RecordedScore(**_with_time(row))

@@ -24,7 +24,7 @@ def insert(table: str, columns: Iterable[str], *, otherwise: str) -> str:
     return f"INSERT OR {otherwise} INTO {table} ({', '.join(names)}) VALUES {placeholders(names)}"  # noqa: S608 - names
 
 
-def chunked(values: Iterable[str], size: int = CHUNK) -> Iterator[list[str]]:
+def iter_chunks(values: Iterable[str], size: int = CHUNK) -> Iterator[list[str]]:
     """The values in lists of at most `size`, in their order."""
     remaining = list(values)
     for start in range(0, len(remaining), size):
