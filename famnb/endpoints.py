@@ -15,7 +15,7 @@ from famnb.errors import InvalidRequest
 from famnb.request import Request, chat, messages, responses, web
 from famnb.request.base import RequestTraits
 from famnb.request.neutral import FormatPaths
-from famnb.request.structured_output import answer_format
+from famnb.request.structured_output import json_format
 from famnb.request.tools import as_tool
 from famnb.request.types import MINI_MODELS, PRO_MODELS
 from famnb.validation import check_integer
@@ -204,11 +204,11 @@ def _with_schema(target: Endpoint, schema: Any, fields: dict[str, Any]) -> dict[
     root, *rest = paths.outer
     value = fields.get(root)
     if not rest:
-        return {**fields, root: value or _form(paths, answer_format(schema))}
+        return {**fields, root: value or _form(paths, json_format(schema))}
     value = value or {}
     if not isinstance(value, dict) or value.get(rest[0]):
         return fields
-    return {**fields, root: {**value, rest[0]: _form(paths, answer_format(schema))}}
+    return {**fields, root: {**value, rest[0]: _form(paths, json_format(schema))}}
 
 
 def _form(paths: FormatPaths, described: dict[str, Any]) -> dict[str, Any]:

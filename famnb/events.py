@@ -100,24 +100,24 @@ class Usage(msgspec.Struct, frozen=True):
             return "estimated"
         return "derived" if count in self.derived else "reported"
 
-    def then(self, later: Usage) -> Usage:
+    def merge(self, later: Usage) -> Usage:
         """This usage updated by a later report: the last value that is not None wins; nothing is ever summed."""
         newer = {count for count in COUNTS if getattr(later, count) is not None}
         values = {count: getattr(later if count in newer else self, count) for count in COUNTS}
         return Usage(
             **values,
-            derived=_marks(self.derived, later.derived, newer),
-            estimated=_marks(self.estimated, later.estimated, newer),
+            derived=_merge_marks(self.derived, later.derived, newer),
+            estimated=_merge_marks(self.estimated, later.estimated, newer),
         )
 
     def with_total(self) -> Usage:
         """The same with `total_tokens` derived from input and output where the wire gives none."""
         if self.total_tokens is not None or self.input_tokens is None or self.output_tokens is None:
             return self
-        return self.then(Usage(total_tokens=self.input_tokens + self.output_tokens, derived=("total_tokens",)))
+        return self.merge(Usage(total_tokens=self.input_tokens + self.output_tokens, derived=("total_tokens",)))
 
 
-def _marks(old: tuple[Count, ...], new: tuple[Count, ...], newer: set[Count]) -> tuple[Count, ...]:
+def _merge_marks(old: tuple[Count, ...], new: tuple[Count, ...], newer: set[Count]) -> tuple[Count, ...]:
     return tuple(count for count in COUNTS if (count in new if count in newer else count in old))
 
 

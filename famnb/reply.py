@@ -12,7 +12,7 @@ from famnb.errors import FamnbError
 from famnb.events import Address, Closed, Delta, Done, Ended, Event, Fault, Opened, Other, Started, Status, Usage
 from famnb.timing import Read, Timing
 
-_UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
+_DECODE_ERRORS = (msgspec.DecodeError, UnicodeError, RecursionError)
 """What a decoder raises for what is no JSON, or is nested too deeply to be read."""
 
 
@@ -35,7 +35,7 @@ class Block(msgspec.Struct, frozen=True):
         """A tool call's decoded arguments; None when they are not valid JSON (see `valid`)."""
         try:
             return msgspec.json.decode(self.text or "{}")
-        except _UNREADABLE:
+        except _DECODE_ERRORS:
             return None
 
     @property
@@ -45,7 +45,7 @@ class Block(msgspec.Struct, frozen=True):
             return True
         try:
             msgspec.json.decode(self.text or "{}")
-        except _UNREADABLE:
+        except _DECODE_ERRORS:
             return False
         return True
 
@@ -135,7 +135,7 @@ class Reply:
 def _decode_body(data: bytes) -> Any:
     try:
         return msgspec.json.decode(data)
-    except _UNREADABLE:
+    except _DECODE_ERRORS:
         return data.decode(errors="replace")
 
 
@@ -159,11 +159,11 @@ class ReplyBuilder:
     """A reply while it grows; adding an event costs the same however long the reply is."""
 
     def __init__(self) -> None:
-        self.contents = 0
+        self.content_deltas = 0
         """Non-empty content deltas so far, of any kind."""
-        self.answers = 0
+        self.answer_deltas = 0
         """Non-empty deltas of visible text so far."""
-        self.thoughts = 0
+        self.thinking_deltas = 0
         """Non-empty deltas of thinking so far."""
         self.ended: Ended | None = None
         self.done = False
@@ -174,7 +174,7 @@ class ReplyBuilder:
     def add(self, event: Event) -> None:
         """Take one event into account."""
         if type(event) is Delta:
-            self._delta(event)
+            self._add_delta(event)
             return
         match event:
             case Started():
@@ -184,16 +184,16 @@ class ReplyBuilder:
                     self._started.created if event.created is None else event.created,
                 )
             case Opened():
-                block = self._block(event.at, event.kind)
+                block = self._get_block(event.at, event.kind)
                 block.id = event.id or block.id
                 block.name = event.name or block.name
             case Closed():
-                block = self._block(event.at, "text")
+                block = self._get_block(event.at, "text")
                 block.closed = True
                 block.final = block.final if event.text is None else event.text
                 block.latency_ms = block.latency_ms if event.latency_ms is None else event.latency_ms
             case Usage():
-                self.usage = self.usage.then(event)
+                self.usage = self.usage.merge(event)
             case Ended():
                 self.ended = event if self.ended is None else _merge_ends(self.ended, event)
             case Done():
@@ -203,20 +203,20 @@ class ReplyBuilder:
             case _:
                 assert_never(event)
 
-    def _delta(self, event: Delta) -> None:
-        block = self._blocks.get(event.at) or self._block(event.at, event.kind)
+    def _add_delta(self, event: Delta) -> None:
+        block = self._blocks.get(event.at) or self._get_block(event.at, event.kind)
         if event.kind == "signature":
             block.signature.append(event.text)
             return
         block.pieces.append(event.text)
         if event.text:
-            self.contents += 1
+            self.content_deltas += 1
             if block.kind == "text":
-                self.answers += 1
+                self.answer_deltas += 1
             elif block.kind == "thinking":
-                self.thoughts += 1
+                self.thinking_deltas += 1
 
-    def _block(self, at: Address, kind: str) -> _BlockBuilder:
+    def _get_block(self, at: Address, kind: str) -> _BlockBuilder:
         block = self._blocks.get(at)
         if block is None:
             block = self._blocks[at] = _BlockBuilder("thinking" if kind == "signature" else kind)

@@ -59,15 +59,15 @@ class Stopwatch:
         self.headers_ns: int | None = None
         self.answer_ns: int | None = None
         self.thinking_first = False
-        self.thinking_seen = False
+        self.has_thinking = False
         self.end_ns: int | None = None
         self._content_ns: list[int] = []
 
-    def content(self, t_ns: int, *, answer: bool, thinking: bool) -> None:
+    def note_content(self, t_ns: int, *, answer: bool, thinking: bool) -> None:
         """A read at `t_ns` brought content; `answer` and `thinking` say which kinds."""
         if not self._content_ns:
             self.thinking_first = thinking
-        self.thinking_seen = self.thinking_seen or thinking
+        self.has_thinking = self.has_thinking or thinking
         if answer and self.answer_ns is None:
             self.answer_ns = t_ns
         self._content_ns.append(t_ns)
@@ -105,7 +105,7 @@ class Stopwatch:
         """The window from first to last content over the tokens that it covers; None where either is not known."""
         if output_tokens is None:
             return None
-        covered = output_tokens if self.thinking_seen else output_tokens - (reasoning_tokens or 0)
+        covered = output_tokens if self.has_thinking else output_tokens - (reasoning_tokens or 0)
         window = sum(gaps)
         return window / (covered - 1) / 1e9 if covered > 1 and window > 0 else None
 

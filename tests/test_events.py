@@ -23,16 +23,16 @@ def test_a_count_has_a_source():
 def test_the_last_value_wins_with_its_source():
     """A later report replaces a count and where it came from; what it leaves open stays."""
     first = Usage(10, 4, derived=("input_tokens",), estimated=("output_tokens",))
-    assert first.then(Usage(output_tokens=6)) == Usage(10, 6, derived=("input_tokens",))
-    assert first.then(Usage(11, derived=())) == Usage(11, 4, estimated=("output_tokens",))
+    assert first.merge(Usage(output_tokens=6)) == Usage(10, 6, derived=("input_tokens",))
+    assert first.merge(Usage(11, derived=())) == Usage(11, 4, estimated=("output_tokens",))
 
 
 @given(usages, usages)
 def test_a_report_said_twice_counts_once(first: Usage, second: Usage):
     """Nothing is ever summed."""
-    assert first.then(second).then(second) == first.then(second)
-    assert first.then(Usage()) == first
-    assert Usage().then(first) == first
+    assert first.merge(second).merge(second) == first.merge(second)
+    assert first.merge(Usage()) == first
+    assert Usage().merge(first) == first
 
 
 def test_a_total_is_derived_where_the_wire_gives_none():

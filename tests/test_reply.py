@@ -118,33 +118,33 @@ def test_a_character_cut_in_two_is_made_whole():
 @given(st.lists(texts))
 def test_the_running_reply_is_the_text_so_far(pieces: list[str]):
     """At any moment the reply holds what has come, and looking does not disturb."""
-    folding = ReplyBuilder()
+    builder = ReplyBuilder()
     for n, piece in enumerate(pieces):
-        folding.add(Delta(AT, "text", piece))
-        assert folding.reply().text == "".join(pieces[: n + 1])
-    assert (folding.contents, folding.answers, folding.thoughts) == (len(pieces), len(pieces), 0)
+        builder.add(Delta(AT, "text", piece))
+        assert builder.reply().text == "".join(pieces[: n + 1])
+    assert (builder.content_deltas, builder.answer_deltas, builder.thinking_deltas) == (len(pieces), len(pieces), 0)
 
 
 def test_empty_deltas_are_no_content():
     """They count neither as content nor as answer."""
-    folding = ReplyBuilder()
+    builder = ReplyBuilder()
     for event in (Delta(AT, "text", ""), Delta(NEXT, "thinking", ""), Delta((1, 0), "tool_call", "{")):
-        folding.add(event)
-    assert (folding.contents, folding.answers, folding.thoughts) == (1, 0, 0)
+        builder.add(event)
+    assert (builder.content_deltas, builder.answer_deltas, builder.thinking_deltas) == (1, 0, 0)
 
 
 def test_folding_copies_nothing_that_came_before():
     """A delta costs the same after a reply of megabytes as at its beginning."""
-    folding = ReplyBuilder()
-    folding.add(Delta(AT, "text", "x" * 2_000_000))
+    builder = ReplyBuilder()
+    builder.add(Delta(AT, "text", "x" * 2_000_000))
     delta = Delta(AT, "text", "x")
     tracemalloc.start()
     for _ in range(1000):
-        folding.add(delta)
+        builder.add(delta)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1_000_000
-    assert len(folding.reply().text) == 2_001_000
+    assert len(builder.reply().text) == 2_001_000
 
 
 def test_raw_is_what_came():

@@ -16,7 +16,7 @@ def watched(*contents: tuple[float, str], headers: float | None = 0.5, end: floa
     stopwatch = Stopwatch()
     stopwatch.headers_ns = None if headers is None else round(headers * S)
     for seconds, kinds in contents:
-        stopwatch.content(round(seconds * S), answer="a" in kinds, thinking="t" in kinds)
+        stopwatch.note_content(round(seconds * S), answer="a" in kinds, thinking="t" in kinds)
     stopwatch.end_ns = None if end is None else round(end * S)
     return stopwatch
 
@@ -104,7 +104,7 @@ def test_latencies_are_in_order(times: list[int], thinking: bool):
     """First content, first answer, the end: none before the other, none negative."""
     stopwatch = Stopwatch()
     for n, t_ns in enumerate(times):
-        stopwatch.content(t_ns, answer=not thinking or n > 0, thinking=thinking and n == 0)
+        stopwatch.note_content(t_ns, answer=not thinking or n > 0, thinking=thinking and n == 0)
     stopwatch.end_ns = times[-1]
     timing = stopwatch.timing(streamed=True, output_tokens=100)
     known = [value for value in (timing.ttft_s, timing.ttfa_s, timing.e2e_s) if value is not None]

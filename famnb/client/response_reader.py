@@ -51,7 +51,7 @@ class ResponseReader:
     @property
     def activity(self) -> int:
         """How many signs of life came so far: whole events and comments of a stream, chunks of a body."""
-        return self._decoder.signs if self.streamed else len(self._chunks)
+        return self._decoder.signs_of_life if self.streamed else len(self._chunks)
 
     @property
     def is_finished(self) -> bool:
@@ -62,7 +62,7 @@ class ResponseReader:
     @property
     def is_consumed(self) -> bool:
         """Whether it is too late to try again: a stream's content has been seen, a whole reply has been generated."""
-        return self.builder.contents > 0 or not self.streamed
+        return self.builder.content_deltas > 0 or not self.streamed
 
     def feed(self, chunk: bytes, t_ns: int) -> bool:
         """Read one chunk from the socket; return whether it completed an event."""
@@ -80,7 +80,8 @@ class ResponseReader:
     def feed_read(self, read: Read) -> None:
         """Read the events of one read, or the body of a whole reply."""
         builder = self.builder
-        ended, contents, answers, thoughts = builder.ended, builder.contents, builder.answers, builder.thoughts
+        ended, content_before = builder.ended, builder.content_deltas
+        answer_before, thinking_before = builder.answer_deltas, builder.thinking_deltas
         self.reads.append(read)
         try:
             if self.streamed:
@@ -89,9 +90,9 @@ class ResponseReader:
                 self._add(self._decode_whole(read.data[0]))
         finally:
             # Also when an event cannot be read: what the events before it brought has been seen.
-            if builder.contents > contents:
-                answer, thinking = builder.answers > answers, builder.thoughts > thoughts
-                self.stopwatch.content(read.t_ns, answer=answer, thinking=thinking)
+            if builder.content_deltas > content_before:
+                answer, thinking = builder.answer_deltas > answer_before, builder.thinking_deltas > thinking_before
+                self.stopwatch.note_content(read.t_ns, answer=answer, thinking=thinking)
             if builder.done or builder.ended is not ended:
                 self.stopwatch.end_ns = read.t_ns
 

@@ -93,7 +93,7 @@ class TypeScorer:
 
     @property
     def key(self) -> str:
-        schema = json.dumps(structured_output.answer_format(self.type)["schema"], sort_keys=True)
+        schema = json.dumps(structured_output.json_format(self.type)["schema"], sort_keys=True)
         return f"{self.name}#{fingerprint(schema)}"
 
     def score(self, reply: Reply, prompt: Prompt) -> Score:  # noqa: ARG002 - as every scorer

@@ -87,7 +87,7 @@ def schema(kind: Any, *, name: str = "schema") -> Scorer:
     `kind` is a JSON Schema as a mapping, or a type such as a pydantic model; InvalidRequest for what is neither.
     """
     if not isinstance(kind, Mapping):
-        structured_output.answer_format(kind)
+        structured_output.json_format(kind)
         return TypeScorer(name, kind)
     try:
         validator = jsonschema_rs.validator_for(dict(kind), retriever=_refuse_to_fetch)

@@ -157,9 +157,9 @@ def estimate_usage(
         usage.input_tokens, usage.output_tokens, usage.total_tokens, lengths=lengths, fit=fit, of=NUMBERS
     )
     if filled.input_derived:
-        usage = usage.then(Usage(input_tokens=filled.input[0], derived=("input_tokens",)))
+        usage = usage.merge(Usage(input_tokens=filled.input[0], derived=("input_tokens",)))
     if filled.output_derived:
-        usage = usage.then(Usage(output_tokens=filled.output[0], derived=("output_tokens",)))
+        usage = usage.merge(Usage(output_tokens=filled.output[0], derived=("output_tokens",)))
     if not (filled.input_estimated or filled.output_estimated):
         return UsageEstimate(usage, usage, usage)
     ends = []

@@ -227,7 +227,7 @@ def _encode(body: dict[str, Any]) -> bytes:
         return json.dumps(body, separators=(",", ":")).encode()
 
 
-def choices(*alternatives: dict[str, dict[str, Any]]) -> ConfigDict:
+def any_shape(*alternatives: dict[str, dict[str, Any]]) -> ConfigDict:
     """Configuration of a model whose JSON Schema has alternatives, each with the fields it requires and their schemas.
 
     A validator of the model checks the same with better messages. A field with an `enum` (`type`, `role`) may be left

@@ -32,12 +32,12 @@ def prompt_messages(prompt: str, system: str | None) -> list[dict[str, str]]:
     return [*first, {"role": "user", "content": prompt}]
 
 
-def content_of(content: str | Sequence[Mapping[str, Any]]) -> str | list[Mapping[str, Any]]:
+def chat_content(content: str | Sequence[Mapping[str, Any]]) -> str | list[Mapping[str, Any]]:
     """A text or list of parts as the content of a chat message."""
     return content if isinstance(content, str) else [chat_part(part) for part in content]
 
 
-def turn_of(message: ChatMessage) -> PromptTurn:
+def chat_turn(message: ChatMessage) -> PromptTurn:
     """A chat message in terms that all endpoints share."""
     calls = tuple(
         PromptToolCall(call.id, call.function.name, call.function.arguments) for call in message.tool_calls or ()
@@ -120,14 +120,14 @@ class ChatRequest(Request):
 
     @classmethod
     def user_content(cls, content: str | Sequence[Mapping[str, Any]]) -> Any:
-        return content_of(content)
+        return chat_content(content)
 
     @classmethod
     def answer_messages(cls, reply: Reply) -> list[dict[str, Any]]:
         return reply_messages(reply)
 
     def turns(self) -> tuple[PromptTurn, ...]:
-        return tuple(map(turn_of, self.messages))
+        return tuple(map(chat_turn, self.messages))
 
     def settings(self) -> GenerationSettings:
         return GenerationSettings(

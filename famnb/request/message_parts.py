@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from famnb.request.base import StrictModel, choices
+from famnb.request.base import StrictModel, any_shape
 from famnb.request.neutral import AnswerFormat, FormatPaths
 from famnb.request.types import NON_EMPTY, Effort, Summary, Text
 
@@ -37,7 +37,7 @@ class ImageUrl(StrictModel):
 class ContentPart(StrictModel):
     """One part of a message: a text or an image."""
 
-    model_config = choices(
+    model_config = any_shape(
         {"type": {"enum": [*TEXT_TYPES]}, "text": {"type": "string", "minLength": 1}},
         {"type": {"enum": [*IMAGE_TYPES]}, "image_url": {"type": ["string", "object"], "minLength": 1}},
         {"type": {"enum": [*THINKING_TYPES]}},
@@ -146,14 +146,14 @@ class ToolCall(StrictModel):
 
 
 def _allow_empty_text(content: dict[str, Any]) -> None:
-    """An empty text is a content too, where `choices` lets it be."""
+    """An empty text is a content too, where `any_shape` lets it be."""
     content["anyOf"].append({"const": ""})
 
 
 class ChatMessage(StrictModel):
     """A message of the two chat endpoints."""
 
-    model_config = choices(
+    model_config = any_shape(
         {
             "role": {"enum": ["system", "developer", "user", "assistant"]},
             "content": {"type": ["string", "object", "array"], "minLength": 1},
@@ -221,7 +221,7 @@ class JsonSchemaFormat(StrictModel):
 class ResponseFormat(StrictModel):
     """The form of the reply on the chat endpoints."""
 
-    model_config = choices(
+    model_config = any_shape(
         {"type": {"enum": ["text", "json", "json_object"]}},
         {"type": {"enum": ["json_schema"]}, "json_schema": {"type": "object"}},
     )

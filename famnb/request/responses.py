@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, get_args
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from famnb.reply import Reply
-from famnb.request.base import SHARED_GROUPS, Request, RequestTraits, StrictModel, choices
+from famnb.request.base import SHARED_GROUPS, Request, RequestTraits, StrictModel, any_shape
 from famnb.request.message_parts import Content, Reasoning, effort_of, format_hints, images, plain_text
 from famnb.request.neutral import AnswerFormat, FormatPaths, GenerationSettings, PromptTurn
 from famnb.request.types import NON_EMPTY, Metadata, ProModel, Temperature, Text, Tokens, TopP
@@ -40,7 +40,7 @@ Input: TypeAlias = Annotated[
 class TextFormat(StrictModel):
     """The form of the reply."""
 
-    model_config = choices(
+    model_config = any_shape(
         {"type": {"enum": ["text", "json", "json_object"]}},
         {"type": {"enum": ["json_schema"]}, "schema": {"type": "object"}},
     )

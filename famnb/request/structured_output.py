@@ -17,7 +17,7 @@ _PLAIN_VALUES = ("enum", "const", "default", "examples", "required")
 """Keywords whose value is no schema."""
 
 
-def answer_format(kind: Any) -> dict[str, Any]:
+def json_format(kind: Any) -> dict[str, Any]:
     """A type as `name`, `schema` and `strict`; raises InvalidRequest for a type that is no JSON object.
 
     It is strict, every property required and no other allowed, unless the type itself leaves its keys open, as a

@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, get_args
 from pydantic import Discriminator, FailFast, Tag, ValidationInfo, field_validator
 
 from famnb.reply import Reply
-from famnb.request.base import SHARED_GROUPS, Request, RequestTraits, StrictModel, choices
-from famnb.request.chat import content_of, prompt_messages, reply_messages, round_messages, turn_of
+from famnb.request.base import SHARED_GROUPS, Request, RequestTraits, StrictModel, any_shape
+from famnb.request.chat import chat_content, chat_turn, prompt_messages, reply_messages, round_messages
 from famnb.request.message_parts import (
     RESPONSE_FORMAT,
     ChatMessage,
@@ -96,7 +96,7 @@ TRAITS = RequestTraits(
 class WebChatRequest(Request):
     """Chat completions with tools."""
 
-    model_config = choices(
+    model_config = any_shape(
         {"tool_choice": {"enum": ["none", "auto"]}},
         {"tools": {"type": "array", "minItems": 1}},
     )
@@ -151,14 +151,14 @@ class WebChatRequest(Request):
 
     @classmethod
     def user_content(cls, content: str | Sequence[Mapping[str, Any]]) -> Any:
-        return content_of(content)
+        return chat_content(content)
 
     @classmethod
     def answer_messages(cls, reply: Reply) -> list[dict[str, Any]]:
         return reply_messages(reply)
 
     def turns(self) -> tuple[PromptTurn, ...]:
-        return tuple(map(turn_of, self.messages))
+        return tuple(map(chat_turn, self.messages))
 
     def settings(self) -> GenerationSettings:
         choice = self.tool_choice

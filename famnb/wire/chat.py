@@ -86,14 +86,14 @@ _decode_text_chunk = msgspec.json.Decoder(_TextChunk).decode
 
 def read(body: Any) -> list[Event]:
     """The events of a whole chat completion."""
-    fields = lenient_json.mapping(body)
+    fields = lenient_json.as_object(body)
     if errors.is_failure(fields):
         return [*_read_identity(fields), errors.read_failure(body)]
-    choices = lenient_json.array(fields.get("choices"))
-    choice = lenient_json.mapping(choices[0] if choices else None)
+    choices = lenient_json.as_list(fields.get("choices"))
+    choice = lenient_json.as_object(choices[0] if choices else None)
     message = choice.get("message")
     if not isinstance(message, dict):
-        raise lenient_json.not_a_reply(body, "a chat completion with `choices[0].message`")
+        raise lenient_json.not_a_reply_error(body, "a chat completion with `choices[0].message`")
     content = _MessageReader()
     return [
         *_read_identity(fields),
@@ -112,26 +112,32 @@ def reader() -> ChatReader:
 class ChatReader(StreamReader):
     """Reads the chunks of one completion; of several choices it follows the one that comes first."""
 
-    __slots__ = ("_choice", "_content", "_known", "_plain", "_started")
+    __slots__ = ("_choice", "_chunks_are_plain", "_content", "_has_identity", "_started")
 
     def __init__(self) -> None:
         super().__init__()
         self._content = _MessageReader()
-        self._plain = True
+        self._chunks_are_plain = True
         """Whether the chunks of text have been plain ones so far."""
         self._started = Started()
-        self._known = False
+        self._has_identity = False
         """Whether the reply's id and model are known, which later chunks only repeat."""
         self._choice: int | None = -1
 
     def read(self, data: bytes, /) -> list[Event]:
         content = self._content
         # Once text flows, so that nothing else that a chunk tells could be news.
-        if self._plain and content.kind == "text" and content.tags.settled and self._known and not self._done:
+        if (
+            self._chunks_are_plain
+            and content.kind == "text"
+            and content.tags.is_settled
+            and self._has_identity
+            and not self._done
+        ):
             try:
                 chunk = _decode_text_chunk(data)
             except (msgspec.DecodeError, UnicodeDecodeError):
-                self._plain = False
+                self._chunks_are_plain = False
             else:
                 (choice,) = chunk.choices
                 if choice.index == self._choice and choice.delta.content and chunk.object != "error":
@@ -142,18 +148,18 @@ class ChatReader(StreamReader):
         if errors.is_failure(chunk):
             return [*self._content.flush(), errors.read_failure(chunk)]
         events: list[Event] = []
-        if not self._known:
+        if not self._has_identity:
             for started in _read_identity(chunk):
                 if started != self._started:
                     self._started = started
                     events.append(started)
-                    self._known = bool(started.id and started.model)
-        for choice in lenient_json.array(chunk.get("choices")):
+                    self._has_identity = bool(started.id and started.model)
+        for choice in lenient_json.as_list(chunk.get("choices")):
             if type(choice) is dict:
                 self._read_choice(choice, events)
         if usage := chunk.get("usage"):
             events += _read_usage(usage)
-        return events or [Other(lenient_json.word(chunk.get("object")))]
+        return events or [Other(lenient_json.scalar_text(chunk.get("object")))]
 
     def end(self) -> list[Event]:
         return self._content.flush()
@@ -169,8 +175,8 @@ class ChatReader(StreamReader):
         delta = choice.get("delta")
         if type(delta) is dict:
             events += self._content.add(delta)
-        elif self._content.empty:
-            events += self._content.add(lenient_json.mapping(choice.get("message")), whole=True)
+        elif self._content.is_empty:
+            events += self._content.add(lenient_json.as_object(choice.get("message")), whole=True)
         if reason := choice.get("finish_reason"):
             events += self._content.close()
             events.append(_read_end(reason))
@@ -179,7 +185,7 @@ class ChatReader(StreamReader):
 class _MessageReader:
     """The blocks of one message: the same rules for a whole message as for its deltas."""
 
-    __slots__ = ("_by_id", "_by_index", "_calls", "_last", "at", "kind", "tags")
+    __slots__ = ("_by_id", "_by_index", "_calls", "_last_call", "at", "kind", "tags")
 
     def __init__(self) -> None:
         self.tags = ThinkTags()
@@ -190,10 +196,10 @@ class _MessageReader:
         self._calls: dict[Address, tuple[str, str]] = {}
         self._by_id: dict[str, Address] = {}
         self._by_index: dict[int, Address] = {}
-        self._last: Address | None = None
+        self._last_call: Address | None = None
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether nothing was said yet."""
         return self.at[1] < 0 and not self._calls
 
@@ -201,26 +207,28 @@ class _MessageReader:
         """The events that a message says, or a delta of one."""
         content = message.get("content")
         events: list[Event] = []
-        if thinking := next((text for name in _THINKING_FIELDS if (text := lenient_json.text(message.get(name)))), ""):
+        if thinking := next(
+            (text for name in _THINKING_FIELDS if (text := lenient_json.find_text(message.get(name)))), ""
+        ):
             events += self.flush()
-            self._piece(events, "thinking", thinking)
-        for kind, piece in self._pieces(content):
-            self._piece(events, kind, piece)
-        if refusal := lenient_json.text(message.get("refusal")):
-            self._piece(events, "refusal", refusal)
+            self._add_piece(events, "thinking", thinking)
+        for kind, piece in self._split_content(content):
+            self._add_piece(events, kind, piece)
+        if refusal := lenient_json.find_text(message.get("refusal")):
+            self._add_piece(events, "refusal", refusal)
         calls = message.get("tool_calls")
         if not calls and isinstance(message.get("function_call"), dict):
             calls = [{"index": 0, "function": message["function_call"]}]
         for position, call in enumerate(calls if isinstance(calls, list) else [calls]):
             if isinstance(call, dict):
-                self._call(events, call, position if whole else lenient_json.integer(call.get("index")))
+                self._add_call(events, call, position if whole else lenient_json.integer(call.get("index")))
         return events
 
     def flush(self) -> list[Event]:
         """What was held back because a tag might have followed; none is looked for any more."""
         events: list[Event] = []
         for kind, piece in self.tags.end():
-            self._piece(events, kind, piece)
+            self._add_piece(events, kind, piece)
         return events
 
     def close(self) -> list[Event]:
@@ -231,19 +239,19 @@ class _MessageReader:
             self.kind = ""
         return [*events, *(Closed(at) for at in self._calls)]
 
-    def _pieces(self, content: Any) -> list[tuple[str, str]]:
+    def _split_content(self, content: Any) -> list[tuple[str, str]]:
         """The pieces of a content of any shape, each with its kind."""
         if isinstance(content, str):
             return self.tags.split(content) if content else []
         pieces: list[tuple[str, str]] = []
         for part in content if isinstance(content, list) else [content]:
-            type_ = lenient_json.word(lenient_json.mapping(part).get("type"))
+            type_ = lenient_json.scalar_text(lenient_json.as_object(part).get("type"))
             kind = type_ if type_ == "refusal" else "thinking" if type_.startswith(("think", "reason")) else "text"
-            if text := lenient_json.text(part):
+            if text := lenient_json.find_text(part):
                 pieces += self.tags.split(text) if kind == "text" else [(kind, text)]
         return pieces
 
-    def _piece(self, events: list[Event], kind: str, piece: str) -> None:
+    def _add_piece(self, events: list[Event], kind: str, piece: str) -> None:
         if kind != self.kind:
             if self.kind:
                 events.append(Closed(self.at))
@@ -251,10 +259,10 @@ class _MessageReader:
             events.append(Opened(self.at, kind))
         events.append(Delta(self.at, kind, piece))
 
-    def _call(self, events: list[Event], call: dict[str, Any], index: int | None) -> None:
-        function = lenient_json.mapping(call.get("function"))
-        id_, name = lenient_json.word(call.get("id")), lenient_json.word(function.get("name"))
-        at = self._last = self._place(index, id_, name)
+    def _add_call(self, events: list[Event], call: dict[str, Any], index: int | None) -> None:
+        function = lenient_json.as_object(call.get("function"))
+        id_, name = lenient_json.scalar_text(call.get("id")), lenient_json.scalar_text(function.get("name"))
+        at = self._last_call = self._call_address(index, id_, name)
         if index is not None:
             self._by_index[index] = at
         if id_:
@@ -264,16 +272,16 @@ class _MessageReader:
         if named != known:
             self._calls[at] = named
             events.append(Opened(at, "tool_call", *named))
-        if arguments := lenient_json.arguments(function.get("arguments")):
+        if arguments := lenient_json.arguments_json(function.get("arguments")):
             events.append(Delta(at, "tool_call", arguments))
 
-    def _place(self, index: int | None, id_: str, name: str) -> Address:
+    def _call_address(self, index: int | None, id_: str, name: str) -> Address:
         """Where a call's delta belongs: by its index, else by its id, else with the call before it.
 
         A name begins another call where the id is another, as some servers give every call the index 0,
         and where neither index nor id is sent at all.
         """
-        at = self._by_index.get(index) if index is not None else self._by_id.get(id_) if id_ else self._last
+        at = self._by_index.get(index) if index is not None else self._by_id.get(id_) if id_ else self._last_call
         if at is not None:
             known_id, known_name = self._calls[at]
             other = known_id not in ("", id_) if id_ else bool(index is None and not known_id and known_name)
@@ -285,38 +293,38 @@ class _MessageReader:
 
 def _read_identity(body: dict[str, Any]) -> list[Started]:
     started = Started(
-        lenient_json.word(body.get("id")),
-        lenient_json.word(body.get("model")),
+        lenient_json.scalar_text(body.get("id")),
+        lenient_json.scalar_text(body.get("model")),
         lenient_json.integer(body.get("created")),
     )
     return [] if started == Started() else [started]
 
 
 def _read_end(reason: Any) -> Ended:
-    word = lenient_json.word(reason)
+    word = lenient_json.scalar_text(reason)
     return Ended(_FINISH_REASONS.get(word, word) or None, word or None)
 
 
 def _read_usage(value: Any) -> list[Event]:
     """The usage, normalised; where the total counts reasoning beside the completion, output is derived from both."""
-    fields = lenient_json.mapping(value)
-    asked = lenient_json.integer(fields.get("prompt_tokens"))
-    completed = lenient_json.integer(fields.get("completion_tokens"))
+    fields = lenient_json.as_object(value)
+    prompt = lenient_json.integer(fields.get("prompt_tokens"))
+    completion = lenient_json.integer(fields.get("completion_tokens"))
     reasoning = lenient_json.integer(
-        lenient_json.mapping(fields.get("completion_tokens_details")).get("reasoning_tokens")
+        lenient_json.as_object(fields.get("completion_tokens_details")).get("reasoning_tokens")
     )
     total = lenient_json.integer(fields.get("total_tokens"))
     usage = Usage(
-        input_tokens=asked,
-        output_tokens=completed,
+        input_tokens=prompt,
+        output_tokens=completion,
         reasoning_tokens=reasoning,
         cached_tokens=lenient_json.integer(
-            lenient_json.mapping(fields.get("prompt_tokens_details")).get("cached_tokens")
+            lenient_json.as_object(fields.get("prompt_tokens_details")).get("cached_tokens")
         ),
         total_tokens=total,
     )
-    if asked is not None and completed is not None and reasoning and total == asked + completed + reasoning:
-        usage = usage.then(Usage(output_tokens=completed + reasoning, derived=("output_tokens",)))
+    if prompt is not None and completion is not None and reasoning and total == prompt + completion + reasoning:
+        usage = usage.merge(Usage(output_tokens=completion + reasoning, derived=("output_tokens",)))
     return [] if usage == Usage() else [usage]
 
 
@@ -354,47 +362,59 @@ def writer(*, include_usage: bool = False, named: bool = False) -> ChatWriter:  
 class ChatWriter:
     """Writes the chunks of one completion."""
 
-    __slots__ = ("_calls", "_ended", "_head", "_include_usage", "_kinds", "_role", "_said", "_text_head", "_usage")
+    __slots__ = (
+        "_calls",
+        "_ended",
+        "_head",
+        "_include_usage",
+        "_kinds",
+        "_needs_role",
+        "_text_head",
+        "_usage",
+        "_with_deltas",
+    )
 
     def __init__(self, *, include_usage: bool) -> None:
         self._include_usage = include_usage
         self._usage = Usage()
         self._kinds: dict[Address, str] = {}
         self._calls: dict[Address, int] = {}
-        self._said: set[Address] = set()
-        self._role = True
+        self._with_deltas: set[Address] = set()
+        self._needs_role = True
         self._ended = False
-        self._begin(Started())
+        self._render_heads(Started())
 
     def write(self, event: Event, /) -> list[bytes]:
         match event:
             case Delta():
-                self._said.add(event.at)
-                if event.kind == "text" and not self._role:
+                self._with_deltas.add(event.at)
+                if event.kind == "text" and not self._needs_role:
                     return [b'%b%b},"finish_reason":null}]}\n\n' % (self._text_head, lenient_json.encode(event.text))]
-                return self._delta(event.at, event.kind, event.text)
+                return self._write_delta(event.at, event.kind, event.text)
             case Opened():
                 self._kinds[event.at] = event.kind
-                return self._call(event.at, event.id, event.name, "") if event.kind == "tool_call" else []
-            case Closed(text=str() as text) if text and event.at not in self._said:
-                return self._delta(event.at, self._kinds.get(event.at, "text"), text)
+                return self._write_call(event.at, event.id, event.name, "") if event.kind == "tool_call" else []
+            case Closed(text=str() as text) if text and event.at not in self._with_deltas:
+                return self._write_delta(event.at, self._kinds.get(event.at, "text"), text)
             case Started():
-                self._begin(event)
+                self._render_heads(event)
             case Usage():
-                self._usage = self._usage.then(event)
+                self._usage = self._usage.merge(event)
             case Ended() if not self._ended or event.fault is not None:
                 self._ended = True
                 return [
-                    self._failure(event.fault) if event.fault else self._chunk({}, _finish_word(event.finish_reason))
+                    self._render_failure(event.fault)
+                    if event.fault
+                    else self._render_chunk({}, _finish_word(event.finish_reason))
                 ]
             case Done():
                 known = self._include_usage and self._usage != Usage()
-                return [*([self._usage_chunk()] if known else []), sse.encode(sse.DONE)]
+                return [*([self._render_usage_chunk()] if known else []), sse.encode(sse.DONE)]
             case _:
                 pass
         return []
 
-    def _begin(self, started: Started) -> None:
+    def _render_heads(self, started: Started) -> None:
         """Render once what every chunk begins with."""
         fields = {
             "id": started.id,
@@ -405,31 +425,31 @@ class ChatWriter:
         self._head = b'data: %b,"choices":' % lenient_json.encode(fields)[:-1]
         self._text_head = self._head + b'[{"index":0,"delta":{"content":'
 
-    def _chunk(self, delta: dict[str, Any], finish: str | None = None) -> bytes:
-        if delta and self._role:
+    def _render_chunk(self, delta: dict[str, Any], finish: str | None = None) -> bytes:
+        if delta and self._needs_role:
             delta = {"role": "assistant", **delta}
-            self._role = False
+            self._needs_role = False
         choices = [{"index": 0, "delta": delta, "finish_reason": finish}]
         return b"%b%b}\n\n" % (self._head, lenient_json.encode(choices))
 
-    def _usage_chunk(self) -> bytes:
+    def _render_usage_chunk(self) -> bytes:
         return b'%b[],"usage":%b}\n\n' % (self._head, lenient_json.encode(_usage_fields(self._usage.with_total())))
 
-    def _failure(self, failure: Fault) -> bytes:
+    def _render_failure(self, failure: Fault) -> bytes:
         return sse.encode(lenient_json.encode(fault(failure)))
 
-    def _delta(self, at: Address, kind: str, text: str) -> list[bytes]:
+    def _write_delta(self, at: Address, kind: str, text: str) -> list[bytes]:
         match kind:
             case "text":
-                return [self._chunk({"content": text})]
+                return [self._render_chunk({"content": text})]
             case "refusal":
-                return [self._chunk({"refusal": text})]
+                return [self._render_chunk({"refusal": text})]
             case "tool_call":
-                return self._call(at, "", "", text)
+                return self._write_call(at, "", "", text)
             case _:
                 return []
 
-    def _call(self, at: Address, id_: str, name: str, arguments: str) -> list[bytes]:
+    def _write_call(self, at: Address, id_: str, name: str, arguments: str) -> list[bytes]:
         new = at not in self._calls
         call: dict[str, Any] = {"index": self._calls.setdefault(at, len(self._calls))}
         if id_:
@@ -437,7 +457,7 @@ class ChatWriter:
         if new:
             call["type"] = "function"
         call["function"] = {**({"name": name} if name else {}), "arguments": arguments}
-        return [self._chunk({"tool_calls": [call]})]
+        return [self._render_chunk({"tool_calls": [call]})]
 
 
 def fault(fault: Fault) -> dict[str, Any]:

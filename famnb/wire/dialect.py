@@ -107,7 +107,7 @@ class StreamReader(ABC):
         if data[:1] != b"{" and data.strip() == sse.DONE:
             self._done = True
             return [*self.end(), Done()]
-        event = lenient_json.event(data)
+        event = lenient_json.decode_event(data)
         return self._read(event) if type(event) is dict else [Other()]
 
     def end(self) -> list[Event]:

@@ -83,12 +83,12 @@ def read_failure(value: Any) -> Ended:
 def _read_fault(value: dict[str, Any]) -> Fault:
     names = ("message", "detail", "msg", "title")
     message = next((text for name in names if (text := _message_text(value.get(name)))), "")
-    type_ = lenient_json.word(value.get("type"))
+    type_ = lenient_json.scalar_text(value.get("type"))
     return Fault(
         _shorten(message),
         type_ if type_ and type_ != "error" else None,
-        lenient_json.word(value.get("code")) or None,
-        lenient_json.word(value.get("param")) or None,
+        lenient_json.scalar_text(value.get("code")) or None,
+        lenient_json.scalar_text(value.get("param")) or None,
     )
 
 

@@ -29,7 +29,7 @@ def decode(data: bytes) -> Any:
         raise ValueError("JSON nested too deeply") from None
 
 
-def event(data: bytes) -> Any:
+def decode_event(data: bytes) -> Any:
     """The JSON value of one stream event; raises StreamDecodeError when it is not JSON."""
     try:  # the fast path of `decode`, repeated to spare every event a call
         return _decode(data)
@@ -58,22 +58,22 @@ def excerpt(value: Any, limit: int = 200) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def not_a_reply(body: Any, expected: str) -> ResponseFormatError:
+def not_a_reply_error(body: Any, expected: str) -> ResponseFormatError:
     """The error for a success status whose body is not a reply."""
     return ResponseFormatError(f"the body is not a reply: expected {expected}; got {excerpt(body)}")
 
 
-def mapping(value: Any) -> dict[str, Any]:
+def as_object(value: Any) -> dict[str, Any]:
     """The value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
-def array(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
     """The value if it is a list, else an empty one."""
     return value if isinstance(value, list) else []
 
 
-def word(value: Any) -> str:
+def scalar_text(value: Any) -> str:
     """A scalar as text: text as it is, a number as its digits, anything else empty."""
     match value:
         case str():
@@ -104,22 +104,22 @@ def integer(value: Any) -> int | None:
             return None
 
 
-def text(value: Any) -> str:
+def find_text(value: Any) -> str:
     """The text in a value of any shape: a text, a part, or a list of parts."""
     match value:
         case str():
             return value
         case list():
-            return "".join(map(text, value))
+            return "".join(map(find_text, value))
         case dict():
             for name in ("text", "content", "thinking", "summary", "refusal"):
-                if inner := text(value.get(name)):
+                if inner := find_text(value.get(name)):
                     return inner
             return ""
         case _:
             return ""
 
 
-def arguments(value: Any) -> str:
+def arguments_json(value: Any) -> str:
     """A tool call's arguments as JSON text, also when they come as an object."""
     return value if isinstance(value, str) else "" if value is None else encode(value).decode()

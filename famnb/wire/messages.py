@@ -61,23 +61,23 @@ _DELTA_TYPES = {
 
 def read(body: Any) -> list[Event]:
     """The events of a whole message."""
-    fields = lenient_json.mapping(body)
+    fields = lenient_json.as_object(body)
     if errors.is_failure(fields):
         return [*_read_identity(fields), errors.read_failure(body)]
     content = fields.get("content")
     if isinstance(content, str):
         content = [content]
     if not isinstance(content, list):
-        raise lenient_json.not_a_reply(body, "a message with a `content` list")
+        raise lenient_json.not_a_reply_error(body, "a message with a `content` list")
     events: list[Event] = [*_read_identity(fields)]
     for index, item in enumerate(content):
         at: Address = (0, index)
-        block = {"type": "text", "text": item} if isinstance(item, str) else lenient_json.mapping(item)
+        block = {"type": "text", "text": item} if isinstance(item, str) else lenient_json.as_object(item)
         events += _read_block(at, block)
         if call := _read_input(block):
             events.append(Delta(at, "tool_call", call))
         events.append(Closed(at, latency_ms=lenient_json.integer(block.get("thinking_latency_ms"))))
-    return [*events, _read_end(fields), *_read_usage(lenient_json.mapping(fields.get("usage")))]
+    return [*events, _read_end(fields), *_read_usage(lenient_json.as_object(fields.get("usage")))]
 
 
 def reader() -> MessagesReader:
@@ -100,29 +100,29 @@ class MessagesReader(StreamReader):
     def _read(self, event: dict[str, Any]) -> list[Event]:
         type_ = event.get("type")
         if type_ == "content_block_delta":
-            return self._delta(event)
-        return self._bookkeeping(lenient_json.word(type_), event) or [Other(lenient_json.word(type_))]
+            return self._read_delta(event)
+        return self._read_other(lenient_json.scalar_text(type_), event) or [Other(lenient_json.scalar_text(type_))]
 
-    def _bookkeeping(self, type_: str, event: dict[str, Any]) -> list[Event]:
+    def _read_other(self, type_: str, event: dict[str, Any]) -> list[Event]:
         match type_:
             case "content_block_start":
-                return self._start(self._place(event), lenient_json.mapping(event.get("content_block")))
+                return self._read_start(self._block_address(event), lenient_json.as_object(event.get("content_block")))
             case "content_block_stop":
-                return self._stop(self._place(event), event)
+                return self._read_stop(self._block_address(event), event)
             case "message_start":
-                message = lenient_json.mapping(event.get("message"))
-                return [*_read_identity(message), *self._report(message.get("usage"), opening=True)]
+                message = lenient_json.as_object(event.get("message"))
+                return [*_read_identity(message), *self._read_counts(message.get("usage"), opening=True)]
             case "message_delta":
-                delta = lenient_json.mapping(event.get("delta"))
+                delta = lenient_json.as_object(event.get("delta"))
                 ended = [_read_end(delta)] if delta.get("stop_reason") else []
-                return [*ended, *self._report(event.get("usage"), opening=False)]
+                return [*ended, *self._read_counts(event.get("usage"), opening=False)]
             case "message_stop":
                 self._done = True
                 return [Done()]
             case _:
                 return [errors.read_failure(event)] if errors.is_failure(event) else []
 
-    def _place(self, event: dict[str, Any]) -> Address:
+    def _block_address(self, event: dict[str, Any]) -> Address:
         """The block an event is about: by its index, else the one before."""
         index = event.get("index")
         if type(index) is not int:
@@ -131,36 +131,36 @@ class MessagesReader(StreamReader):
             self._at = (0, index)
         return self._at
 
-    def _start(self, at: Address, block: dict[str, Any]) -> list[Event]:
+    def _read_start(self, at: Address, block: dict[str, Any]) -> list[Event]:
         if call := _read_input(block):
             self._inputs[at] = call
         self._latencies[at] = lenient_json.integer(block.get("thinking_latency_ms"))
         return _read_block(at, block)
 
-    def _delta(self, event: dict[str, Any]) -> list[Event]:
-        at = self._place(event)
-        delta = lenient_json.mapping(event.get("delta"))
+    def _read_delta(self, event: dict[str, Any]) -> list[Event]:
+        at = self._block_address(event)
+        delta = lenient_json.as_object(event.get("delta"))
         type_ = delta.get("type")
         kind, field = _DELTA_TYPES.get(type_, ("", "")) if type(type_) is str else ("", "")
         piece = delta.get(field)
         if type(piece) is not str:
-            return [Other(lenient_json.word(type_))]
+            return [Other(lenient_json.scalar_text(type_))]
         if kind == "tool_call":
             self._inputs.pop(at, None)
         return [Delta(at, kind, piece)]
 
-    def _stop(self, at: Address, event: dict[str, Any]) -> list[Event]:
+    def _read_stop(self, at: Address, event: dict[str, Any]) -> list[Event]:
         latency = lenient_json.integer(event.get("thinking_latency_ms"))
         closed = Closed(at, latency_ms=self._latencies.get(at) if latency is None else latency)
         call = self._inputs.pop(at, "")
         return [Delta(at, "tool_call", call), closed] if call else [closed]
 
-    def _report(self, usage: Any, *, opening: bool) -> list[Event]:
+    def _read_counts(self, usage: Any, *, opening: bool) -> list[Event]:
         """The usage so far; a zero of a stream says nothing, nor does a count of output before there is any.
 
         Only the cache counts may be zero, beside an input that is not.
         """
-        fields = lenient_json.mapping(usage)
+        fields = lenient_json.as_object(usage)
         counts = {name: count for name in COUNTS if (count := lenient_json.integer(fields.get(name))) is not None}
         if opening:
             counts.pop("output_tokens", None)
@@ -170,35 +170,37 @@ class MessagesReader(StreamReader):
 
 
 def _read_identity(message: dict[str, Any]) -> list[Started]:
-    started = Started(lenient_json.word(message.get("id")), lenient_json.word(message.get("model")))
+    started = Started(lenient_json.scalar_text(message.get("id")), lenient_json.scalar_text(message.get("model")))
     return [] if started == Started() else [started]
 
 
 def _read_block(at: Address, block: dict[str, Any]) -> list[Event]:
     """What a content block says of itself, whole or as it starts."""
-    type_ = lenient_json.word(block.get("type")) or "text"
+    type_ = lenient_json.scalar_text(block.get("type")) or "text"
     kind = _TOOL_BLOCKS.get(type_, type_)
-    events: list[Event] = [Opened(at, kind, lenient_json.word(block.get("id")), lenient_json.word(block.get("name")))]
-    text = "" if kind == "tool_call" else lenient_json.text(block.get(kind, block))
+    events: list[Event] = [
+        Opened(at, kind, lenient_json.scalar_text(block.get("id")), lenient_json.scalar_text(block.get("name")))
+    ]
+    text = "" if kind == "tool_call" else lenient_json.find_text(block.get(kind, block))
     if text:
         events.append(Delta(at, kind, text))
-    if signature := lenient_json.word(block.get("signature")) or lenient_json.word(block.get("data")):
+    if signature := lenient_json.scalar_text(block.get("signature")) or lenient_json.scalar_text(block.get("data")):
         events.append(Delta(at, "signature", signature))
     return events
 
 
 def _read_input(block: dict[str, Any]) -> str:
     """A tool call's whole input as JSON text; empty while it is to come in deltas."""
-    called = lenient_json.word(block.get("type")) in _TOOL_BLOCKS and block.get("input")
-    return lenient_json.arguments(block["input"]) if called else ""
+    called = lenient_json.scalar_text(block.get("type")) in _TOOL_BLOCKS and block.get("input")
+    return lenient_json.arguments_json(block["input"]) if called else ""
 
 
 def _read_end(fields: dict[str, Any]) -> Ended:
-    reason = lenient_json.word(fields.get("stop_reason"))
+    reason = lenient_json.scalar_text(fields.get("stop_reason"))
     return Ended(
         _FINISH_REASONS.get(reason, reason) or None,
         reason or None,
-        lenient_json.word(fields.get("stop_sequence")) or None,
+        lenient_json.scalar_text(fields.get("stop_sequence")) or None,
     )
 
 
@@ -208,7 +210,7 @@ def _read_usage(fields: dict[str, Any]) -> list[Event]:
     usage = Usage(input_tokens=fresh, output_tokens=output, cached_tokens=cached, cache_write_tokens=written)
     if fresh is not None and (cached or written):
         whole = fresh + (cached or 0) + (written or 0)
-        usage = usage.then(Usage(input_tokens=whole, derived=("input_tokens",)))
+        usage = usage.merge(Usage(input_tokens=whole, derived=("input_tokens",)))
     return [] if usage == Usage() else [usage]
 
 
@@ -257,7 +259,17 @@ def writer(*, include_usage: bool = False, named: bool = False) -> MessagesWrite
 class MessagesWriter:
     """Writes the events of one message; `named` adds `event:` lines and `message_stop`."""
 
-    __slots__ = ("_ended", "_has_started", "_heads", "_indices", "_kinds", "_named", "_said", "_stopped", "_usage")
+    __slots__ = (
+        "_closed",
+        "_ended",
+        "_has_started",
+        "_heads",
+        "_indices",
+        "_kinds",
+        "_named",
+        "_usage",
+        "_with_deltas",
+    )
 
     def __init__(self, *, named: bool) -> None:
         self._named = named
@@ -265,43 +277,43 @@ class MessagesWriter:
         self._indices: dict[Address, int] = {}
         self._kinds: dict[Address, str] = {}
         self._heads: dict[tuple[Address, str], bytes] = {}
-        self._said: set[Address] = set()
-        self._stopped: set[Address] = set()
+        self._with_deltas: set[Address] = set()
+        self._closed: set[Address] = set()
         self._usage = Usage()
         self._ended: Ended | None = None
 
     def write(self, event: Event, /) -> list[bytes]:
         match event:
             case Delta():
-                self._said.add(event.at)
+                self._with_deltas.add(event.at)
                 head = self._heads.get((event.at, event.kind))
                 if head is not None:
                     return [b"%b%b}}\n\n" % (head, lenient_json.encode(event.text))]
-                return self._delta(event)
+                return self._write_first_delta(event)
             case Opened():
-                return self._open(event)
+                return self._write_open(event)
             case Closed():
-                return self._close(event.at, event.text)
+                return self._write_close(event.at, event.text)
             case Started() if not self._has_started:
                 self._has_started = True
-                return [self._start(event)]
+                return [self._write_start(event)]
             case Usage():
-                self._usage = self._usage.then(event)
+                self._usage = self._usage.merge(event)
             case Ended(fault=None):
                 self._ended = self._ended or event
             case Ended(fault=Fault() as failure):
                 self._ended = event
-                return [self._frame("error", {"error": _error_fields(failure)})]
+                return [self._render("error", {"error": _error_fields(failure)})]
             case Done():
-                return [*self._end(), sse.encode(sse.DONE)]
+                return [*self._write_end(), sse.encode(sse.DONE)]
             case _:
                 pass
         return []
 
-    def _frame(self, type_: str, fields: dict[str, Any]) -> bytes:
+    def _render(self, type_: str, fields: dict[str, Any]) -> bytes:
         return sse.encode(lenient_json.encode({"type": type_, **fields}), type_ if self._named else None)
 
-    def _start(self, started: Started) -> bytes:
+    def _write_start(self, started: Started) -> bytes:
         message: dict[str, Any] = {
             "id": started.id,
             "type": "message",
@@ -312,21 +324,21 @@ class MessagesWriter:
             "stop_sequence": None,
             "usage": dict.fromkeys(COUNTS, 0),
         }
-        return self._frame("message_start", {"message": message})
+        return self._render("message_start", {"message": message})
 
-    def _open(self, event: Opened) -> list[bytes]:
+    def _write_open(self, event: Opened) -> list[bytes]:
         at = event.at
         self._kinds.setdefault(at, event.kind)
         if at in self._indices or event.kind not in _WRITTEN_KINDS:
             return []
         index = self._indices[at] = len(self._indices)
         block = _block_fields(Block(at, event.kind, id=event.id, name=event.name))
-        return [self._frame("content_block_start", {"index": index, "content_block": block})]
+        return [self._render("content_block_start", {"index": index, "content_block": block})]
 
-    def _delta(self, event: Delta) -> list[bytes]:
+    def _write_first_delta(self, event: Delta) -> list[bytes]:
         """The first delta of its kind in a block: what all of them begin with is rendered once."""
         at, kind = event.at, event.kind
-        frames = self._open(Opened(at, "thinking" if kind == "signature" else kind))
+        frames = self._write_open(Opened(at, "thinking" if kind == "signature" else kind))
         if at not in self._indices or kind not in _WRITTEN_DELTAS:
             return []
         type_, field = _WRITTEN_DELTAS[kind]
@@ -335,25 +347,25 @@ class MessagesWriter:
         self._heads[at, kind] = b"%bdata: %b" % (name, lenient_json.encode(start).removesuffix(b'""}}'))
         return [*frames, *self.write(event)]
 
-    def _close(self, at: Address, text: str | None) -> list[bytes]:
-        frames = [] if not text or at in self._said else self.write(Delta(at, self._kinds.get(at, "text"), text))
-        if at in self._indices and at not in self._stopped:
-            self._stopped.add(at)
-            frames.append(self._frame("content_block_stop", {"index": self._indices[at]}))
+    def _write_close(self, at: Address, text: str | None) -> list[bytes]:
+        frames = [] if not text or at in self._with_deltas else self.write(Delta(at, self._kinds.get(at, "text"), text))
+        if at in self._indices and at not in self._closed:
+            self._closed.add(at)
+            frames.append(self._render("content_block_stop", {"index": self._indices[at]}))
         return frames
 
-    def _end(self) -> list[bytes]:
+    def _write_end(self) -> list[bytes]:
         """What stands between the last block and the terminator: after a failure, nothing."""
         ended = self._ended
         if ended is None or ended.fault is not None:
             return []
-        frames = [frame for at in self._indices for frame in self._close(at, None)]
+        frames = [frame for at in self._indices for frame in self._write_close(at, None)]
         delta: dict[str, Any] = {"stop_reason": _stop_reason(ended.finish_reason)}
         if ended.stop_sequence is not None:
             delta["stop_sequence"] = ended.stop_sequence
         usage = {"output_tokens": self._usage.output_tokens or 0}
-        frames.append(self._frame("message_delta", {"delta": delta, "usage": usage}))
-        return [*frames, self._frame("message_stop", {})] if self._named else frames
+        frames.append(self._render("message_delta", {"delta": delta, "usage": usage}))
+        return [*frames, self._render("message_stop", {})] if self._named else frames
 
 
 def fault(fault: Fault) -> dict[str, Any]:

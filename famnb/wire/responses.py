@@ -89,25 +89,25 @@ class _OutputBlock(NamedTuple):
 
 def read(body: Any) -> list[Event]:
     """The events of a whole response."""
-    fields = lenient_json.mapping(body)
+    fields = lenient_json.as_object(body)
     failed = errors.is_failure(fields)
     output = fields.get("output")
     if not isinstance(output, list) and isinstance(fields.get("output_text"), str):
         output = [{"content": fields["output_text"]}]
     if not isinstance(output, list) and not failed:
-        raise lenient_json.not_a_reply(body, "a response with an `output` list")
+        raise lenient_json.not_a_reply_error(body, "a response with an `output` list")
     events: list[Event] = list(_read_identity(fields))
-    called = False
-    for index, item in enumerate(lenient_json.array(output)):
-        for part in _read_item(index, lenient_json.mapping(item)):
-            called = called or part.kind == "tool_call"
+    has_calls = False
+    for index, item in enumerate(lenient_json.as_list(output)):
+        for part in _read_item(index, lenient_json.as_object(item)):
+            has_calls = has_calls or part.kind == "tool_call"
             events.append(Opened(part.at, part.kind, part.id, part.name))
             if part.text:
                 events.append(Delta(part.at, part.kind, part.text))
             events.append(Closed(part.at))
-    status = lenient_json.word(fields.get("status")) or ("failed" if failed else "")
+    status = lenient_json.scalar_text(fields.get("status")) or ("failed" if failed else "")
     if status not in _RUNNING_STATUSES:
-        events.append(_read_end(fields, status, called=called))
+        events.append(_read_end(fields, status, has_calls=has_calls))
     return [*events, *_read_usage(fields.get("usage"))]
 
 
@@ -119,7 +119,7 @@ def reader() -> ResponsesReader:
 class ResponsesReader(StreamReader):
     """Reads the events of one response; bookkeeping events may be missing or repeated."""
 
-    __slots__ = ("_final", "_indices", "_item", "_kinds", "_moved", "_names", "_started")
+    __slots__ = ("_final_texts", "_indices", "_item", "_kinds", "_moved_addresses", "_names", "_started")
 
     def __init__(self) -> None:
         super().__init__()
@@ -127,41 +127,41 @@ class ResponsesReader(StreamReader):
         self._indices: dict[str, int] = {}
         self._item = 0
         self._kinds: dict[Address, str] = {}
-        self._moved: dict[tuple[Address, str], Address] = {}
+        self._moved_addresses: dict[tuple[Address, str], Address] = {}
         self._names: dict[Address, tuple[str, str]] = {}
-        self._final: dict[Address, str] = {}
+        self._final_texts: dict[Address, str] = {}
 
     def _read(self, event: dict[str, Any]) -> list[Event]:
         type_ = event.get("type")
         kind = _DELTA_EVENTS.get(type_) if type(type_) is str else None
         if kind is not None:
-            return self._delta(event, kind)
-        return self._bookkeeping(lenient_json.word(type_), event)
+            return self._read_delta(event, kind)
+        return self._read_other(lenient_json.scalar_text(type_), event)
 
-    def _bookkeeping(self, type_: str, event: dict[str, Any]) -> list[Event]:
+    def _read_other(self, type_: str, event: dict[str, Any]) -> list[Event]:
         events: list[Event] = []
         match type_:
             case "response.output_item.added" | "response.output_item.done":
-                item = lenient_json.mapping(event.get("item"))
-                index = self._output_index(event, lenient_json.word(item.get("id")))
+                item = lenient_json.as_object(event.get("item"))
+                index = self._output_index(event, lenient_json.scalar_text(item.get("id")))
                 for part in _read_item(index, item):
                     self._add_part(events, part, whole=type_.endswith("done"))
             case "response.content_part.added" | "response.content_part.done":
-                if block := _read_part(self._place(event), lenient_json.mapping(event.get("part"))):
+                if block := _read_part(self._block_address(event), lenient_json.as_object(event.get("part"))):
                     self._add_part(events, block, whole=type_.endswith("done"))
             case _ if type_ in _DONE_EVENTS:
                 kind, field = _DONE_EVENTS[type_]
                 if isinstance(whole := event.get(field), str):
-                    self._add_part(events, _OutputBlock(self._place(event), kind, whole), whole=True)
+                    self._add_part(events, _OutputBlock(self._block_address(event), kind, whole), whole=True)
             case _ if type_ in _TERMINAL_EVENTS:
-                self._terminal(events, event, type_.removeprefix("response."))
+                self._read_terminal(events, event, type_.removeprefix("response."))
             case _ if type_ == "error" or (not type_ and errors.is_failure(event)):
                 events.append(errors.read_failure(event))
             case _:
-                events += self._identity(lenient_json.mapping(event.get("response")))
+                events += self._read_new_identity(lenient_json.as_object(event.get("response")))
         return events or [Other(type_)]
 
-    def _identity(self, response: dict[str, Any]) -> list[Event]:
+    def _read_new_identity(self, response: dict[str, Any]) -> list[Event]:
         for started in _read_identity(response):
             if started != self._started:
                 self._started = started
@@ -179,59 +179,59 @@ class ResponsesReader(StreamReader):
         self._item = index
         return index
 
-    def _place(self, event: dict[str, Any]) -> Address:
+    def _block_address(self, event: dict[str, Any]) -> Address:
         index, place = event.get("output_index"), event.get("content_index")
         if type(index) is int and type(place) is int:
             self._item = index
             return index, place
-        index = self._output_index(event, lenient_json.word(event.get("item_id")))
+        index = self._output_index(event, lenient_json.scalar_text(event.get("item_id")))
         if "summary_index" in event:
             return index, _SUMMARY_INDEX + (lenient_json.integer(event["summary_index"]) or 0)
         return index, lenient_json.integer(event.get("content_index")) or 0
 
-    def _delta(self, event: dict[str, Any], kind: str) -> list[Event]:
-        at = self._place(event)
+    def _read_delta(self, event: dict[str, Any], kind: str) -> list[Event]:
+        at = self._block_address(event)
         piece = event.get("delta")
-        text = piece if type(piece) is str else lenient_json.text(piece)
+        text = piece if type(piece) is str else lenient_json.find_text(piece)
         if self._kinds.get(at) == kind:
             return [Delta(at, kind, text)]
-        at, new = self._settle(at, kind)
+        at, new = self._claim_address(at, kind)
         return [*([Opened(at, kind)] if new else []), Delta(at, kind, text)]
 
-    def _settle(self, at: Address, kind: str) -> tuple[Address, bool]:
+    def _claim_address(self, at: Address, kind: str) -> tuple[Address, bool]:
         """Where a block of this kind stands, and whether it is new.
 
         Where indices are missing, blocks of two kinds may claim one place: the later one then stands behind all others.
         """
         if self._kinds.get(at, kind) != kind:
             free = (max(index for index, _ in self._kinds) + 1, 0)
-            at = self._moved.setdefault((at, kind), free)
+            at = self._moved_addresses.setdefault((at, kind), free)
         new = at not in self._kinds
         self._kinds[at] = kind
         return at, new
 
     def _add_part(self, events: list[Event], part: _OutputBlock, *, whole: bool) -> None:
         """What a part says that is new: that it exists, a tool call's id and name, its final text where it is told."""
-        at, new = self._settle(part.at, part.kind)
+        at, new = self._claim_address(part.at, part.kind)
         named = (part.id, part.name)
         if new or (any(named) and self._names.get(at) != named):
             self._names[at] = named
             events.append(Opened(at, part.kind, part.id, part.name))
-        if whole and self._final.get(at) != part.text:
-            self._final[at] = part.text
+        if whole and self._final_texts.get(at) != part.text:
+            self._final_texts[at] = part.text
             events.append(Closed(at, part.text or None))
 
-    def _terminal(self, events: list[Event], event: dict[str, Any], said: str) -> None:
-        response = lenient_json.mapping(event.get("response"))
-        events += self._identity(response)
-        for position, item in enumerate(lenient_json.array(response.get("output"))):
-            fields = lenient_json.mapping(item)
-            index = self._indices.get(lenient_json.word(fields.get("id")), position)
+    def _read_terminal(self, events: list[Event], event: dict[str, Any], event_status: str) -> None:
+        response = lenient_json.as_object(event.get("response"))
+        events += self._read_new_identity(response)
+        for position, item in enumerate(lenient_json.as_list(response.get("output"))):
+            fields = lenient_json.as_object(item)
+            index = self._indices.get(lenient_json.scalar_text(fields.get("id")), position)
             for part in _read_item(index, fields):
                 self._add_part(events, part, whole=True)
-        status = lenient_json.word(response.get("status"))
-        status = said if status in ("", *_RUNNING_STATUSES) else status
-        events.append(_read_end(response, status, called="tool_call" in self._kinds.values()))
+        status = lenient_json.scalar_text(response.get("status"))
+        status = event_status if status in ("", *_RUNNING_STATUSES) else status
+        events.append(_read_end(response, status, has_calls="tool_call" in self._kinds.values()))
         events += _read_usage(response.get("usage"))
         events.append(Done())
         self._done = True
@@ -239,60 +239,62 @@ class ResponsesReader(StreamReader):
 
 def _read_item(index: int, item: dict[str, Any]) -> Iterator[_OutputBlock]:
     """The blocks of an output item."""
-    type_ = lenient_json.word(item.get("type")) or "message"
+    type_ = lenient_json.scalar_text(item.get("type")) or "message"
     if type_ == "function_call":
-        id_ = lenient_json.word(item.get("call_id")) or lenient_json.word(item.get("id"))
-        name = lenient_json.word(item.get("name"))
-        yield _OutputBlock((index, 0), "tool_call", lenient_json.arguments(item.get("arguments")), id_, name)
+        id_ = lenient_json.scalar_text(item.get("call_id")) or lenient_json.scalar_text(item.get("id"))
+        name = lenient_json.scalar_text(item.get("name"))
+        yield _OutputBlock((index, 0), "tool_call", lenient_json.arguments_json(item.get("arguments")), id_, name)
         return
     content = item.get("content")
-    for place, part in enumerate([content] if isinstance(content, str | dict) else lenient_json.array(content)):
-        fields = {"type": "output_text", "text": part} if isinstance(part, str) else lenient_json.mapping(part)
+    for place, part in enumerate([content] if isinstance(content, str | dict) else lenient_json.as_list(content)):
+        fields = {"type": "output_text", "text": part} if isinstance(part, str) else lenient_json.as_object(part)
         if block := _read_part((index, place), fields):
             yield block
-    for place, part in enumerate(lenient_json.array(item.get("summary"))):
-        yield _OutputBlock((index, _SUMMARY_INDEX + place), "thinking", lenient_json.text(part))
+    for place, part in enumerate(lenient_json.as_list(item.get("summary"))):
+        yield _OutputBlock((index, _SUMMARY_INDEX + place), "thinking", lenient_json.find_text(part))
     if type_ not in ("message", "reasoning") and not content:
-        yield _OutputBlock((index, 0), type_, lenient_json.text(item))
+        yield _OutputBlock((index, 0), type_, lenient_json.find_text(item))
 
 
 def _read_part(at: Address, part: dict[str, Any]) -> _OutputBlock | None:
-    type_ = lenient_json.word(part.get("type"))
+    type_ = lenient_json.scalar_text(part.get("type"))
     kind, field = _PART_TYPES.get(type_, (type_ or "text", "text"))
-    return _OutputBlock(at, kind, lenient_json.text(part.get(field))) if part else None
+    return _OutputBlock(at, kind, lenient_json.find_text(part.get(field))) if part else None
 
 
 def _read_identity(response: dict[str, Any]) -> list[Started]:
     started = Started(
-        lenient_json.word(response.get("id")),
-        lenient_json.word(response.get("model")),
+        lenient_json.scalar_text(response.get("id")),
+        lenient_json.scalar_text(response.get("model")),
         lenient_json.integer(response.get("created_at")),
     )
     return [] if started == Started() else [started]
 
 
-def _read_end(response: dict[str, Any], status: str, *, called: bool) -> Ended:
+def _read_end(response: dict[str, Any], status: str, *, has_calls: bool) -> Ended:
     """The end that a response object with this status reports."""
     if status == "failed" or response.get("error"):
         failure = errors.parse_fault({"error": response.get("error")} if response.get("error") else {})
         code = f" ({failure.code})" if failure.code else ""
         message = failure.message or f"the service reported a failed response{code} without a message"
         return Ended("error", status or None, None, "failed", Fault(message, failure.type, failure.code, failure.param))
-    reason = lenient_json.word(lenient_json.mapping(response.get("incomplete_details")).get("reason")) or status
-    finish = "tool_calls" if called and reason == "completed" else _FINISH_REASONS.get(reason, reason)
+    reason = (
+        lenient_json.scalar_text(lenient_json.as_object(response.get("incomplete_details")).get("reason")) or status
+    )
+    finish = "tool_calls" if has_calls and reason == "completed" else _FINISH_REASONS.get(reason, reason)
     return Ended(finish or None, reason or None, None, _STATUSES.get(status))
 
 
 def _read_usage(value: Any) -> list[Event]:
-    fields = lenient_json.mapping(value)
+    fields = lenient_json.as_object(value)
     usage = Usage(
         input_tokens=lenient_json.integer(fields.get("input_tokens")),
         output_tokens=lenient_json.integer(fields.get("output_tokens")),
         reasoning_tokens=lenient_json.integer(
-            lenient_json.mapping(fields.get("output_tokens_details")).get("reasoning_tokens")
+            lenient_json.as_object(fields.get("output_tokens_details")).get("reasoning_tokens")
         ),
         cached_tokens=lenient_json.integer(
-            lenient_json.mapping(fields.get("input_tokens_details")).get("cached_tokens")
+            lenient_json.as_object(fields.get("input_tokens_details")).get("cached_tokens")
         ),
         total_tokens=lenient_json.integer(fields.get("total_tokens")),
     )
@@ -314,12 +316,12 @@ class _OpenBlock:
     kind: str
     family: str
     """What its events are called before `.delta` and `.done`."""
-    place: dict[str, Any]
+    address_fields: dict[str, Any]
     """The fields that say in its events where it stands."""
     head: bytes
     """What each of its deltas begins with, rendered once."""
     pieces: list[str] = dataclasses.field(default_factory=list)
-    whole: str | None = None
+    final_text: str | None = None
     """The final text once it was written."""
 
 
@@ -338,9 +340,9 @@ class _OpenItem:
     def body(self, *, logprobs: bool) -> dict[str, Any]:
         """The item as it stands on the wire."""
         if self.kind == "function_call":
-            arguments = (self.blocks[0].whole or "") if self.blocks else ""
+            arguments = (self.blocks[0].final_text or "") if self.blocks else ""
             return _call_item(self.id, self.call_id, self.name, arguments, self.status)
-        content = [_part_fields(block.kind, block.whole or "", logprobs=logprobs) for block in self.blocks]
+        content = [_part_fields(block.kind, block.final_text or "", logprobs=logprobs) for block in self.blocks]
         return _message_item(self.id, content, self.status)
 
 
@@ -394,7 +396,7 @@ class ResponsesWriter:
         "_named",
         "_number",
         "_started",
-        "_unsaid",
+        "_unwritable",
         "_usage",
     )
 
@@ -405,7 +407,7 @@ class ResponsesWriter:
         """The `sequence_number` of the next event, where there is an extension."""
         self._has_started = False
         self._started = Started()
-        self._unsaid: set[Address] = set()
+        self._unwritable: set[Address] = set()
         self._items: list[_OpenItem] = []
         self._messages: dict[int, _OpenItem] = {}
         self._blocks: dict[Address, tuple[_OpenItem, _OpenBlock]] = {}
@@ -418,7 +420,7 @@ class ResponsesWriter:
                 frames: list[bytes] = []
                 entry = self._blocks.get(event.at)
                 if entry is None:
-                    frames = self._open(event.at, event.kind)
+                    frames = self._write_open(event.at, event.kind)
                     entry = self._blocks.get(event.at)
                 if entry is None or entry[1].kind != event.kind:
                     return frames
@@ -428,43 +430,43 @@ class ResponsesWriter:
                     # The only event that comes by the thousand: its fields are rendered once, not for each delta.
                     frames.append(b"%b%b}\n\n" % (block.head, lenient_json.encode(event.text)))
                 else:
-                    frames.append(self._block_frame(block, "delta", {"delta": event.text}))
+                    frames.append(self._render_block(block, "delta", {"delta": event.text}))
                 return frames
             case Opened():
-                return self._open(event.at, event.kind, event.id, event.name)
+                return self._write_open(event.at, event.kind, event.id, event.name)
             case Closed():
-                return self._close(event.at, event.text)
+                return self._write_close(event.at, event.text)
             case Started() if not self._has_started:
                 self._has_started = True
                 self._started = event
                 response = self._response("in_progress", [], None)
-                return [self._response_frame(name, response) for name in ("created", "in_progress")]
+                return [self._render_response(name, response) for name in ("created", "in_progress")]
             case Usage():
-                self._usage = self._usage.then(event)
+                self._usage = self._usage.merge(event)
             case Ended():
-                return self._end(event)
+                return self._write_end(event)
             case Done():
-                frames = self._finish_response()
+                frames = self._write_final_response()
                 return [*frames, sse.encode(sse.DONE)] if self._extension is not None else frames
             case _:
                 pass
         return []
 
-    def _frame(self, type_: str, fields: dict[str, Any]) -> bytes:
+    def _render(self, type_: str, fields: dict[str, Any]) -> bytes:
         if self._extension is not None:
             fields = {"sequence_number": self._number, **fields}
             self._number += 1
         return sse.encode(lenient_json.encode({"type": type_, **fields}), type_ if self._named else None)
 
-    def _block_frame(self, block: _OpenBlock, event: str, fields: dict[str, Any]) -> bytes:
+    def _render_block(self, block: _OpenBlock, event: str, fields: dict[str, Any]) -> bytes:
         if self._extension is not None and block.kind == "text":
             fields = {**fields, "logprobs": []}
-        return self._frame(f"{block.family}.{event}", {**block.place, **fields})
+        return self._render(f"{block.family}.{event}", {**block.address_fields, **fields})
 
-    def _response_frame(self, name: str, response: dict[str, Any]) -> bytes:
+    def _render_response(self, name: str, response: dict[str, Any]) -> bytes:
         if self._extension is not None:
             response = self._extension.extend_response(response, self._usage.with_total())
-        return self._frame(f"response.{name}", {"response": response})
+        return self._render(f"response.{name}", {"response": response})
 
     def _item_body(self, item: _OpenItem) -> dict[str, Any]:
         return item.body(logprobs=self._extension is not None)
@@ -475,7 +477,7 @@ class ResponsesWriter:
     def _response(self, status: str, output: list[dict[str, Any]], usage: dict[str, Any] | None) -> dict[str, Any]:
         return _response(self._started.id, self._started.created, self._started.model, status, output, usage)
 
-    def _open(self, at: Address, kind: str, id_: str = "", name: str = "") -> list[bytes]:
+    def _write_open(self, at: Address, kind: str, id_: str = "", name: str = "") -> list[bytes]:
         if at in self._blocks:
             item = self._blocks[at][0]
             item.call_id, item.name = id_ or item.call_id, name or item.name
@@ -487,12 +489,12 @@ class ResponsesWriter:
         elif kind in _WRITTEN_PARTS:
             frames, item = self._open_message(at[0])
             place = {"item_id": item.id, "output_index": item.index, "content_index": len(item.blocks)}
-            frames.append(self._frame("response.content_part.added", {**place, "part": self._part_fields(kind, "")}))
+            frames.append(self._render("response.content_part.added", {**place, "part": self._part_fields(kind, "")}))
             family = f"response.{_WRITTEN_PARTS[kind][0]}"
         else:
-            self._unsaid.add(at)
+            self._unwritable.add(at)
             return []
-        block = _OpenBlock(kind, family, place, self._head(f"{family}.delta", place))
+        block = _OpenBlock(kind, family, place, self._render_head(f"{family}.delta", place))
         item.blocks.append(block)
         self._blocks[at] = (item, block)
         return frames
@@ -511,56 +513,58 @@ class ResponsesWriter:
         frames = [
             frame
             for item in self._items
-            if item.kind == "message" and all(block.whole is not None for block in item.blocks)
+            if item.kind == "message" and all(block.final_text is not None for block in item.blocks)
             for frame in self._close_item(item, "completed")
         ]
         index = len(self._items)
         item = _OpenItem(_item_id(kind, self._started.id, index), index, kind, call_id, name)
-        frames.append(self._frame("response.output_item.added", {"output_index": index, "item": self._item_body(item)}))
+        frames.append(
+            self._render("response.output_item.added", {"output_index": index, "item": self._item_body(item)})
+        )
         self._items.append(item)
         return frames, item
 
-    def _head(self, type_: str, place: dict[str, Any]) -> bytes:
+    def _render_head(self, type_: str, place: dict[str, Any]) -> bytes:
         name = f"event: {type_}\n".encode() if self._named else b""
         return b'%bdata: %b,"delta":' % (name, lenient_json.encode({"type": type_, **place})[:-1])
 
-    def _close(self, at: Address, text: str | None) -> list[bytes]:
+    def _write_close(self, at: Address, text: str | None) -> list[bytes]:
         found = self._blocks.get(at)
         if found is None:
-            if not text or at in self._unsaid:
+            if not text or at in self._unwritable:
                 return []
-            return [*self._open(at, "text"), *self._close(at, text)]
+            return [*self._write_open(at, "text"), *self._write_close(at, text)]
         item, block = found
-        if block.whole is not None:
+        if block.final_text is not None:
             return []
-        block.whole = "".join(block.pieces) if text is None else text
+        block.final_text = "".join(block.pieces) if text is None else text
         if item.kind == "function_call":
-            frames = [self._block_frame(block, "done", {"arguments": block.whole})]
+            frames = [self._render_block(block, "done", {"arguments": block.final_text})]
             return [*frames, *self._close_item(item, "completed")]
-        frames = [self._block_frame(block, "done", {_WRITTEN_PARTS[block.kind][1]: block.whole})]
+        frames = [self._render_block(block, "done", {_WRITTEN_PARTS[block.kind][1]: block.final_text})]
         if self._extension is not None:
-            part = self._part_fields(block.kind, block.whole)
-            frames.append(self._frame("response.content_part.done", {**block.place, "part": part}))
+            part = self._part_fields(block.kind, block.final_text)
+            frames.append(self._render("response.content_part.done", {**block.address_fields, "part": part}))
         return frames
 
     def _close_item(self, item: _OpenItem, status: str) -> list[bytes]:
         if item.status != "in_progress":
             return []
         item.status = status
-        return [self._frame("response.output_item.done", {"output_index": item.index, "item": self._item_body(item)})]
+        return [self._render("response.output_item.done", {"output_index": item.index, "item": self._item_body(item)})]
 
-    def _end(self, ended: Ended) -> list[bytes]:
+    def _write_end(self, ended: Ended) -> list[bytes]:
         """Finish every block and item, except at a failure: what it cuts off is not finished."""
         if self._ended is not None and (self._ended.fault is not None or ended.fault is None):
             return []
         self._ended = ended
         if ended.fault is not None:
             return []
-        frames = [frame for at in self._blocks for frame in self._close(at, None)]
+        frames = [frame for at in self._blocks for frame in self._write_close(at, None)]
         status = "completed" if _status(ended) == "completed" else "incomplete"
         return frames + [frame for item in self._items for frame in self._close_item(item, status)]
 
-    def _finish_response(self) -> list[bytes]:
+    def _write_final_response(self) -> list[bytes]:
         ended = self._ended
         if ended is None:
             return []
@@ -568,7 +572,7 @@ class ResponsesWriter:
         output = [self._item_body(item) for item in self._items if item.status != "in_progress"]
         response = self._response(status, output, _totals(self._usage.with_total()))
         _add_outcome(response, ended.finish_reason, ended.fault)
-        return [self._response_frame(status, response)]
+        return [self._render_response(status, response)]
 
 
 def fault(fault: Fault) -> dict[str, Any]:

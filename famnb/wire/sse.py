@@ -18,10 +18,10 @@ _BOM = b"\xef\xbb\xbf"
 class Decoder:
     """Splits one stream; the cost of a chunk is linear in the chunk, however the stream is cut."""
 
-    __slots__ = ("_after_cr", "_at_start", "_data", "_line", "signs")
+    __slots__ = ("_after_cr", "_at_start", "_data", "_line", "signs_of_life")
 
     def __init__(self) -> None:
-        self.signs = 0
+        self.signs_of_life = 0
         """Signs of life so far: events, comments and any other field."""
         self._line: list[bytes] = []
         self._data: list[bytes] = []
@@ -51,7 +51,7 @@ class Decoder:
         self._line.clear()
         data = b"\n".join(self._data)
         self._data.clear()
-        return [*events, data] if _is_whole(data) else events
+        return [*events, data] if _is_complete_event(data) else events
 
     def _unify_line_ends(self, chunk: bytes) -> bytes:
         """The chunk with LF line ends; a CR ends its line at once, so an LF right after it is dropped."""
@@ -73,7 +73,7 @@ class Decoder:
                 if data:
                     whole = data[0] if len(data) == 1 else b"\n".join(data)
                     data.clear()
-                    self.signs += 1
+                    self.signs_of_life += 1
                     if whole:
                         events.append(whole)
             elif line.startswith(b"data: "):
@@ -83,11 +83,11 @@ class Decoder:
             elif line == b"data":
                 data.append(b"")
             else:
-                self.signs += 1
+                self.signs_of_life += 1
         return events
 
 
-def _is_whole(data: bytes) -> bool:
+def _is_complete_event(data: bytes) -> bool:
     """Whether a left-over block is an event all the same: many servers end without the blank line."""
     if data.strip() == DONE:
         return True

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import famnb
-from famnb.request.structured_output import answer_format, parse_partial
+from famnb.request.structured_output import json_format, parse_partial
 
 
 class Stop(pydantic.BaseModel):
@@ -38,7 +38,7 @@ class Point:
 
 def test_a_model_is_a_strict_schema():
     """Every property is required and no other allowed, which strict services ask for; names like keywords survive."""
-    form = answer_format(Trip)
+    form = json_format(Trip)
     assert (form["name"], form["strict"]) == ("Trip", True)
     assert form["schema"]["required"] == ["name", "stops", "default"]
     assert form["schema"]["$defs"]["Stop"]["required"] == ["title", "nights"]
@@ -52,20 +52,20 @@ def test_open_objects_are_not_claimed_to_be_strict():
     class Counts(pydantic.BaseModel):
         words: dict[str, int]
 
-    assert answer_format(Counts)["strict"] is False
+    assert json_format(Counts)["strict"] is False
 
 
 @pytest.mark.parametrize("kind", [Node, Point])
 def test_the_top_of_a_schema_is_an_object(kind: Any):
     """Also where a type contains itself, which pydantic would only name at the top."""
-    assert answer_format(kind)["schema"]["type"] == "object"
+    assert json_format(kind)["schema"]["type"] == "object"
 
 
 @pytest.mark.parametrize("kind", [list[int], int, object()])
 def test_a_type_that_is_no_object_is_refused(kind: Any):
     """The message says what to do."""
     with pytest.raises(famnb.InvalidRequest, match="model"):
-        answer_format(kind)
+        json_format(kind)
 
 
 def test_each_endpoint_carries_the_schema_in_its_own_field():

@@ -26,7 +26,7 @@ from famnb.wire import lenient_json
 def test_sloppy_json_is_read(data: bytes, expected: Any):
     """Half characters, broken UTF-8, raw control characters and NaN lose nothing else."""
     assert lenient_json.decode(data) == expected
-    assert lenient_json.event(data) == expected
+    assert lenient_json.decode_event(data) == expected
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"{'a': 1}", b"nope", b"[" * 100_000, b"1" * 5000 + b"x"])
@@ -35,7 +35,7 @@ def test_what_is_not_json_is_said_to_be_none(data: bytes):
     with pytest.raises(ValueError):
         lenient_json.decode(data)
     with pytest.raises(StreamDecodeError, match="is not JSON") as caught:
-        lenient_json.event(data)
+        lenient_json.decode_event(data)
     assert len(str(caught.value)) < 450
 
 
@@ -81,13 +81,13 @@ def test_a_count_is_read_from_any_number(value: Any, expected: int | None):
 )
 def test_text_is_found_in_any_shape(value: Any, expected: str):
     """A text, a part, a list of parts."""
-    assert lenient_json.text(value) == expected
+    assert lenient_json.find_text(value) == expected
 
 
 @pytest.mark.parametrize(("value", "expected"), [("a", "a"), (5, "5"), (1.5, "1.5"), (True, ""), (None, ""), ([], "")])
 def test_a_word_may_be_a_number(value: Any, expected: str):
     """An error code of any type is read as a word."""
-    assert lenient_json.word(value) == expected
+    assert lenient_json.scalar_text(value) == expected
 
 
 def test_a_body_is_shown_on_one_short_line():

@@ -80,9 +80,9 @@ def test_an_event_is_out_as_soon_as_its_last_line_ends():
 def test_comments_and_events_are_signs_of_life():
     """A silent stream shows no signs; a keep-alive does, though it gives no data."""
     decoder = sse.Decoder()
-    assert (decoder.feed(b"data: 1"), decoder.signs) == ([], 0)
-    assert (decoder.feed(b"\n\n"), decoder.signs) == ([b"1"], 1)
-    assert (decoder.feed(b": keep-alive\n\n"), decoder.signs) == ([], 2)
+    assert (decoder.feed(b"data: 1"), decoder.signs_of_life) == ([], 0)
+    assert (decoder.feed(b"\n\n"), decoder.signs_of_life) == ([b"1"], 1)
+    assert (decoder.feed(b": keep-alive\n\n"), decoder.signs_of_life) == ([], 2)
 
 
 @given(data=st.data())

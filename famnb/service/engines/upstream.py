@@ -245,10 +245,10 @@ async def _read_tail(chunks: AsyncIterator[bytes], reader: ResponseReader) -> No
 def _model_ids(body: bytes) -> tuple[str, ...]:
     """Return the ids in a list of models; empty if the body is no such list."""
     try:
-        models = lenient_json.array(lenient_json.mapping(lenient_json.decode(body)).get("data"))
+        models = lenient_json.as_list(lenient_json.as_object(lenient_json.decode(body)).get("data"))
     except ValueError:
         return ()
-    return tuple(id_ for model in models if (id_ := lenient_json.word(lenient_json.mapping(model).get("id"))))
+    return tuple(id_ for model in models if (id_ := lenient_json.scalar_text(lenient_json.as_object(model).get("id"))))
 
 
 def _address_pattern(base: str) -> re.Pattern[str]:

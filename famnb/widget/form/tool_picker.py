@@ -11,7 +11,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from famnb.request.structured_output import answer_format
+from famnb.request.structured_output import json_format
 from famnb.request.tools import FunctionTool
 from famnb.widget.form.controls import RequestForm
 from famnb.widget.form.fields import FieldPath
@@ -25,7 +25,7 @@ class ToolPicker:
     def __init__(self, functions: Mapping[str, FunctionTool], schema: Any) -> None:
         self._declarations = {name: function.declaration() for name, function in functions.items()}
         self._type = schema
-        self._schema = None if schema is None else answer_format(schema)
+        self._schema = None if schema is None else json_format(schema)
         self._form: RequestForm | None = None
         self._is_reading = False
         self.tools = [self._box(name, self._on_function, self._summary(name)) for name in functions]
