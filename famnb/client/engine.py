@@ -100,15 +100,15 @@ class SafeRecorder:
         self._recorder = recorder
         self._has_warned = False
 
-    def opened(self, exchange: Exchange) -> None:
+    def on_open(self, exchange: Exchange) -> None:
         """The call starts."""
         if self._recorder is not None:
-            self._try(self._recorder.opened, exchange)
+            self._try(self._recorder.on_open, exchange)
 
-    def arrived(self, exchange: Exchange) -> None:
+    def on_reads(self, exchange: Exchange) -> None:
         """More of its reads came."""
         if self._recorder is not None:
-            self._try(self._recorder.arrived, exchange)
+            self._try(self._recorder.on_reads, exchange)
 
     @contextlib.contextmanager
     def record_progress(self, exchange: Exchange) -> Iterator[None]:
@@ -124,7 +124,7 @@ class SafeRecorder:
             nonlocal count, timer
             if len(exchange.reads) != count:
                 count = len(exchange.reads)
-                self.arrived(exchange)
+                self.on_reads(exchange)
             timer = loop.call_later(PROGRESS_S, record)
 
         timer = loop.call_later(PROGRESS_S, record)
@@ -133,11 +133,11 @@ class SafeRecorder:
         finally:
             timer.cancel()
 
-    async def closed(self, exchange: Exchange) -> None:
+    async def on_close(self, exchange: Exchange) -> None:
         """The call is over; returns when its record is durable, or when it will not be."""
         if self._recorder is None:
             return
-        recording = self._try(self._recorder.closed, exchange)
+        recording = self._try(self._recorder.on_close, exchange)
         if recording is None:
             return
         future = asyncio.wrap_future(recording)
@@ -318,7 +318,7 @@ class CallEngine:
         """Make a call's attempts and record it."""
         exchange = call.exchange
         exchange.started_at = self._clock.now()
-        self._recorder.opened(exchange)
+        self._recorder.on_open(exchange)
         error: FamnbError | None = None
         with self._recorder.record_progress(exchange):
             try:
@@ -331,7 +331,7 @@ class CallEngine:
         error = call.conclude(error)
         if call.reader is not None:
             conceal(exchange, call.reader.builder.texts(), self._credential.find)
-        await self._recorder.closed(exchange)
+        await self._recorder.on_close(exchange)
         if error is not None:
             error.reply = exchange.reply
 

@@ -74,11 +74,11 @@ class Exchange:
 class Recorder(Protocol):
     """Keeps exchanges; called on the I/O thread, so no method may block."""
 
-    def opened(self, exchange: Exchange) -> None:
+    def on_open(self, exchange: Exchange) -> None:
         """The call starts: from here on it must leave a record."""
 
-    def arrived(self, exchange: Exchange) -> None:
+    def on_reads(self, exchange: Exchange) -> None:
         """More reads came; called about once a second while a stream runs, so that a crash keeps them."""
 
-    def closed(self, exchange: Exchange) -> Future[None]:
+    def on_close(self, exchange: Exchange) -> Future[None]:
         """The call is over; completes `exchange.reply` with its cost; the future is done when the row is durable."""

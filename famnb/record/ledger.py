@@ -65,18 +65,18 @@ class Ledger:
         self._open: dict[str, _WriteProgress] = {}
         self._fits: dict[str, tuple[float, Mapping[str | None, token_estimates.TokenFit]]] = {}
 
-    def opened(self, exchange: Exchange) -> None:
+    def on_open(self, exchange: Exchange) -> None:
         """Write the row of a call that starts, running and owned by this process."""
         self._open[exchange.id] = _WriteProgress(exchange.attempts)
 
         def prepare() -> list[Statement]:
-            # Here, on the writer's thread, since `closed` needs a fit and may not wait for a query.
+            # Here, on the writer's thread, since `on_close` needs a fit and may not wait for a query.
             self._refit(getattr(exchange.request, "model", ""))
             return serialize.open_call(exchange, this_process())
 
         self._submit(prepare)
 
-    def arrived(self, exchange: Exchange) -> None:
+    def on_reads(self, exchange: Exchange) -> None:
         """Write what came since the last time, so that a killed process leaves it behind."""
         progress = self._open.setdefault(exchange.id, _WriteProgress(exchange.attempts))
         if progress.attempt != exchange.attempts or progress.reads > len(exchange.reads):
@@ -86,7 +86,7 @@ class Ledger:
             self._submit(functools.partial(serialize.append_reads, exchange, new_reads, seq=progress.pieces))
             progress.pieces, progress.reads = progress.pieces + 1, progress.reads + len(new_reads)
 
-    def closed(self, exchange: Exchange) -> Future[None]:
+    def on_close(self, exchange: Exchange) -> Future[None]:
         """Complete the reply of a call that is over with id, cost and service, and write its final row."""
         self._open.pop(exchange.id, None)
         exchange.reply = dataclasses.replace(

@@ -24,10 +24,10 @@ from tests.support.exchanges import exchange
 from famnb.record import Ledger
 ledger, count, batch = Ledger(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 made = [exchange(prompt="x" * 5000) for _ in range(count)]
-ledger.closed(exchange()).result()
+ledger.on_close(exchange()).result()
 began = time.time()
 for start in range(0, count, batch):
-    futures = [ledger.closed(one) for one in made[start:start + batch]]
+    futures = [ledger.on_close(one) for one in made[start:start + batch]]
     for future in futures:
         future.result()
 print([began, time.time()])

@@ -39,9 +39,9 @@ class Counting(famnb.Ledger):
 
     over = 0
 
-    def closed(self, exchange: Any) -> Any:
+    def on_close(self, exchange: Any) -> Any:
         self.over += 1
-        return super().closed(exchange)
+        return super().on_close(exchange)
 
 
 def experiment(client: Any, calls: int) -> famnb.Experiment:

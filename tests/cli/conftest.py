@@ -22,5 +22,5 @@ def recorded(tmp_path: Path) -> Path:
     """A ledger with two calls."""
     with famnb.Ledger(tmp_path / "two.sqlite") as ledger:
         for _ in range(2):
-            ledger.closed(exchange()).result()
+            ledger.on_close(exchange()).result()
     return ledger.path

@@ -218,6 +218,6 @@ def test_a_bug_of_ours_is_an_error_too(serve, connect, notebook, monkeypatch, ca
     client = connect(serve(whole(body("web", "Hello"))), recorder=notebook)
     with pytest.raises(FamnbError, match="ZeroDivisionError"):
         client.send(WHOLE)
-    assert notebook.steps == ["opened", "closed"]
+    assert notebook.steps == ["on_open", "on_close"]
     assert client.in_use == 0
     assert "a bug in famnb" in caplog.text

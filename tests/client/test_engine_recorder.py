@@ -20,7 +20,7 @@ def test_the_record_is_durable_before_the_reply_is_returned(way, serve, connect,
     """Opened, closed, and kept by the time the caller has the reply."""
     client = connect(serve(chunked(*said("web", "Hello"))), recorder=notebook)
     reply = way.send(client, STREAM)
-    assert notebook.steps == ["opened", "closed"]
+    assert notebook.steps == ["on_open", "on_close"]
     assert (notebook.kept[0].reply, notebook.kept[0].id) == (reply, reply.call_id)
 
 
@@ -31,7 +31,7 @@ def test_the_record_is_durable_before_the_error_is_raised(way, serve, connect, n
     kept = notebook.kept[0]
     assert isinstance(error, ServerError)
     assert (kept.attempts, kept.http_status, kept.reply.error, kept.reply is error.reply) == (3, 500, error, True)
-    assert notebook.steps == ["opened", "closed"]
+    assert notebook.steps == ["on_open", "on_close"]
 
 
 def test_what_an_exchange_holds(serve, connect, notebook):
@@ -53,16 +53,16 @@ def test_reads_are_handed_on_while_a_stream_runs(serve, connect, notebook, monke
     monkeypatch.setattr("famnb.client.engine.PROGRESS_S", 0.05)
     server = serve(chunked(delta("web", "a"), 0.2, delta("web", "b"), 0.2, *closing("web")))
     connect(server, recorder=notebook).send(STREAM)
-    assert notebook.steps == ["opened", "arrived", "arrived", "closed"]
+    assert notebook.steps == ["on_open", "on_reads", "on_reads", "on_close"]
 
 
 def test_the_recorder_may_complete_the_reply(serve, connect):
     """What it puts on the exchange before the future is done is what the caller gets."""
 
     class Pricing(Notebook):
-        def closed(self, exchange):
+        def on_close(self, exchange):
             exchange.reply = dataclasses.replace(exchange.reply, cost="0.01 USD")
-            return super().closed(exchange)
+            return super().on_close(exchange)
 
     client = connect(serve(chunked(*said("web", "Hello"))), recorder=Pricing())
     assert client.send(STREAM).cost == "0.01 USD"
@@ -79,14 +79,14 @@ class Broken:
         if where == self.where:
             raise OSError("no space left on device")
 
-    def opened(self, exchange):
-        self._maybe("opened")
+    def on_open(self, exchange):
+        self._maybe("on_open")
 
-    def arrived(self, exchange):
-        self._maybe("arrived")
+    def on_reads(self, exchange):
+        self._maybe("on_reads")
 
-    def closed(self, exchange):
-        self._maybe("closed")
+    def on_close(self, exchange):
+        self._maybe("on_close")
         future: Future[None] = Future()
         if self.where == "future":
             future.set_exception(OSError("no space left on device"))
@@ -95,7 +95,7 @@ class Broken:
         return future
 
 
-@pytest.mark.parametrize("where", ["opened", "arrived", "closed", "future"])
+@pytest.mark.parametrize("where", ["on_open", "on_reads", "on_close", "future"])
 def test_a_recorder_that_fails_costs_one_warning(way, serve, connect, monkeypatch, where):
     """The call still answers; the warning says what is wrong, once."""
     monkeypatch.setattr("famnb.client.engine.PROGRESS_S", 0.01)
@@ -112,7 +112,7 @@ def test_a_recorder_that_fails_costs_one_warning(way, serve, connect, monkeypatc
 
 def test_a_warning_that_is_an_error_breaks_nothing(serve, connect):
     """Even under -W error the call answers."""
-    client = connect(serve(chunked(*said("web", "Hello"))), recorder=Broken("closed"))
+    client = connect(serve(chunked(*said("web", "Hello"))), recorder=Broken("on_close"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert client.send(STREAM).text == "Hello"
@@ -123,7 +123,7 @@ def test_a_recorder_that_never_finishes_is_not_waited_for_for_ever(serve, connec
     monkeypatch.setattr("famnb.client.engine.DURABLE_S", 0.1)
 
     class Stuck(Notebook):
-        def closed(self, exchange):
+        def on_close(self, exchange):
             return Future()
 
     with pytest.warns(UserWarning, match="did not finish"):

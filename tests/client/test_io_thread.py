@@ -18,9 +18,9 @@ from tests.support.wire_payloads import body, delta, request
 from famnb.client.client import BlockingClient
 
 class Telling(Notebook):
-    def closed(self, exchange):
+    def on_close(self, exchange):
         print("recorded", exchange.reply.status, flush=True)
-        return super().closed(exchange)
+        return super().on_close(exchange)
 
 endless = chunked(*[delta("web", "x"), 0.01] * 1000)
 server = FaultServer(choose=lambda asked: endless if b'"stream":true' in asked.body else whole(body("web", "Hello")))

@@ -67,7 +67,7 @@ def test_leaving_the_block_early_stops_the_stream(serve, connect, notebook):
         return stream.reply.status
 
     assert asyncio.run(leave()) == "cancelled"
-    assert notebook.steps.count("closed") == 2
+    assert notebook.steps.count("on_close") == 2
 
 
 def test_fifty_streams_cancelled_at_random_moments_leave_no_connection(serve, connect):

@@ -38,7 +38,7 @@ def pro_price() -> Iterator[None]:
 
 def row(ledger: Ledger, made: object, **options: object) -> pd.Series:
     """The row of one call, once it is recorded."""
-    ledger.closed(made).result()
+    ledger.on_close(made).result()
     frame = calls(ledger, **options)
     return frame[frame["call_id"] == made.id].iloc[0]
 
@@ -47,7 +47,7 @@ def test_an_empty_ledger_gives_all_columns_and_types(ledger: Ledger) -> None:
     """Code written for a full frame runs on an empty one: same columns, same types."""
     empty = calls(ledger)
     assert list(empty.columns) == [column.name for column in CALLS]
-    ledger.closed(exchange()).result()
+    ledger.on_close(exchange()).result()
     full = calls(ledger)
     assert len(empty) == 0
     plain = [column.name for column in CALLS if column.dtype != "category"]
@@ -101,7 +101,7 @@ def test_a_stream_without_usage_is_estimated_and_says_so(ledger: Ledger) -> None
 def test_estimates_learn_from_the_ledgers_own_replies(ledger: Ledger) -> None:
     """After four replies at two characters a token so is the estimate, an interval still."""
     for _ in range(4):
-        ledger.closed(exchange(spoken("a" * 10, counts=(13, 5)), prompt="b" * 10))
+        ledger.on_close(exchange(spoken("a" * 10, counts=(13, 5)), prompt="b" * 10))
     got = row(ledger, exchange(spoken("a" * 400), prompt="b" * 64))
     assert list(got[["input_tokens", "output_tokens"]]) == [40, 200]
     costs = got[["cost_low_usd", "cost_usd", "cost_high_usd"]]
@@ -128,7 +128,7 @@ def test_a_price_set_later_gives_earlier_calls_a_cost(ledger: Ledger, pro_price:
 
 def test_a_cost_reckoned_back_then_survives_its_price(ledger: Ledger, pro_price: None) -> None:
     """A price that was known when the call was made still counts in a process that does not know it."""
-    ledger.closed(exchange(spoken("Hi", counts=(1000, 100)), endpoint="web")).result()
+    ledger.on_close(exchange(spoken("Hi", counts=(1000, 100)), endpoint="web")).result()
     prices.unset("fam-2-5-pro")
     assert calls(ledger)["cost_usd"].iloc[0] == pytest.approx(0.002)
 
@@ -157,7 +157,7 @@ def test_a_call_nobody_answered_is_neither_simulated_nor_real(ledger: Ledger) ->
 
 def test_a_running_call_has_a_row_and_no_numbers_yet(ledger: Ledger) -> None:
     """It is there from its start, and nothing about it is guessed."""
-    ledger.opened(exchange())
+    ledger.on_open(exchange())
     (got,) = calls(ledger).to_dict("records")
     assert got["status"] == "running"
     assert pd.isna([got[name] for name in ("text_chars", "output_tokens", "cost_usd", "complete")]).all()
@@ -173,7 +173,7 @@ def test_filters_choose_rows(ledger: Ledger) -> None:
     ]
     made[2].reply = dataclasses.replace(made[2].reply, status="cancelled")
     for one in reversed(made):
-        ledger.closed(one)
+        ledger.on_close(one)
 
     def chosen(**filters: object) -> list[int]:
         return [[one.id for one in made].index(call_id) for call_id in calls(ledger, **filters)["call_id"]]
@@ -198,7 +198,7 @@ def test_a_filter_that_can_never_match_is_refused(ledger: Ledger, wrong: dict[st
 
 def test_the_ledger_may_be_given_in_several_ways(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """Itself, its path, something that has it, or the default one."""
-    ledger.closed(exchange()).result()
+    ledger.on_close(exchange()).result()
 
     class Recorded:
         pass
@@ -221,7 +221,7 @@ def test_a_ledger_that_cannot_be_read_says_so(tmp_path: Path) -> None:
 
 def test_metrics_are_read_without_the_bytes(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """The frame is made of stored columns; only another tool's definition needs what came from the socket."""
-    ledger.closed(exchange()).result()
+    ledger.on_close(exchange()).result()
     monkeypatch.setattr(Ledger, "reads", None)
     assert len(calls(ledger)) == 1
     with pytest.raises(TypeError):
@@ -306,7 +306,7 @@ def test_deltas_has_one_row_an_event(ledger: Ledger) -> None:
     made = exchange(
         [at(100, chunk({"role": "assistant"}), chunk({"content": "Hé"})), at(250, chunk(finish="stop"), b"[DONE]")]
     )
-    ledger.closed(made).result()
+    ledger.on_close(made).result()
     frame = deltas(made.id, ledger)
     assert list(frame.columns) == [column.name for column in DELTAS]
     assert list(frame["seq"]) == [0, 1, 2, 3]
@@ -336,7 +336,7 @@ def test_deltas_leaves_out_calls_of_endpoints_that_are_not_known(ledger: Ledger)
     """All others are there; asked for, such a call is an error."""
     one, two = exchange(spoken("a")), exchange(spoken("b"))
     for made in (one, two):
-        ledger.closed(made).result()
+        ledger.on_close(made).result()
     with sqlite3.connect(ledger.path) as file:
         file.execute("UPDATE calls SET endpoint = 'later' WHERE id = ?", (one.id,))
     assert set(deltas(ledger=ledger)["call_id"]) == {two.id}
@@ -349,7 +349,7 @@ def test_deltas_takes_what_is_at_hand(ledger: Ledger) -> None:
     one, two = exchange(spoken("a")), exchange(spoken("b"))
     whole = exchange([at(1, {"choices": [{"message": {"content": "w"}, "finish_reason": "stop"}]})], streamed=False)
     for made in (one, two, whole):
-        ledger.closed(made).result()
+        ledger.on_close(made).result()
     call = ledger.call(one.id)
     lengths = {
         "one": [len(deltas(which, ledger)) for which in (one.id, one.reply, call)],
@@ -375,7 +375,7 @@ def test_a_thousand_calls_are_one_quick_frame(ledger: Ledger) -> None:
     """A thousand rows, each with its own numbers, in the order of their start."""
     start = datetime(2026, 1, 1, tzinfo=UTC)
     for place in range(1000):
-        ledger.closed(
+        ledger.on_close(
             exchange(
                 [at(place + 1, chunk({"content": "x"}), chunk(finish="stop"))],
                 started_at=start + timedelta(seconds=place),
@@ -405,7 +405,7 @@ def test_a_thousand_calls_are_one_quick_frame(ledger: Ledger) -> None:
 )
 def test_a_filter_that_is_a_slip_is_refused(ledger: Ledger, filters: dict[str, Any], words: str) -> None:
     """Rather than giving all calls, or none, or a message about something else."""
-    ledger.closed(exchange()).result()
+    ledger.on_close(exchange()).result()
     with pytest.raises(ValueError, match=words):
         calls(ledger, **filters)
 
@@ -413,7 +413,7 @@ def test_a_filter_that_is_a_slip_is_refused(ledger: Ledger, filters: dict[str, A
 def test_a_time_may_be_of_any_kind(ledger: Ledger) -> None:
     """Of Python, pandas or NumPy, with or without a zone; what names none is UTC."""
     made = exchange(started_at=datetime(2026, 3, 1, 12, tzinfo=UTC))
-    ledger.closed(made).result()
+    ledger.on_close(made).result()
     noon = ["2026-03-01T12:00", "2026-03-01T21:00+09:00", np.datetime64("2026-03-01T12:00")]
     noon += [pd.Timestamp("2026-03-01 12:00"), pd.Timestamp("2026-03-01 07:00", tz="America/New_York")]
     assert [len(calls(ledger, since=moment)) for moment in noon] == [1] * len(noon)
@@ -434,12 +434,12 @@ def test_calls_recorded_while_they_are_read_change_nothing(
 ) -> None:
     """Another tool's latencies take a second look at the ledger; each row keeps its own, whatever has come since."""
     for each in (exchange(spoken("a", "b")), exchange(spoken("a", "b", "c"))):
-        ledger.closed(each).result()
+        ledger.on_close(each).result()
     before = calls(ledger, definition="vllm", limit=limit)
     select = Ledger.select
 
     def late(self: Ledger, *arguments: Any, **options: Any) -> Any:
-        self.closed(exchange(spoken("late"))).result()
+        self.on_close(exchange(spoken("late"))).result()
         return select(self, *arguments, **options)
 
     monkeypatch.setattr(Ledger, "select", late)

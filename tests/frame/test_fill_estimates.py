@@ -90,8 +90,8 @@ def test_many_calls_are_estimated_as_one_is(tmp_path_factory: pytest.TempPathFac
 
 def test_chosen_columns_are_those_of_the_whole_frame(ledger: Ledger) -> None:
     """In the order asked for; a name that is none is refused."""
-    ledger.closed(exchange(spoken("Hi", counts=(8, 3))))
-    ledger.closed(exchange(spoken("Hi")))
+    ledger.on_close(exchange(spoken("Hi", counts=(8, 3))))
+    ledger.on_close(exchange(spoken("Hi")))
     whole = calls(ledger)
     for name in whole.columns:
         pd.testing.assert_frame_equal(calls(ledger, columns=[name]), whole[[name]])
@@ -103,7 +103,7 @@ def test_chosen_columns_are_those_of_the_whole_frame(ledger: Ledger) -> None:
 
 def test_more_rows_than_are_read_at_once_stay_in_order(ledger: Ledger) -> None:
     """Rows, words and texts of all pieces are joined; the newest are the last."""
-    ledger.closed(exchange()).result()
+    ledger.on_close(exchange()).result()
     with sqlite3.connect(ledger.path) as connection:
         connection.executemany(
             "INSERT INTO calls (id, started_us, status, endpoint, model) VALUES (?, ?, 'failed', 'web', ?)",
@@ -121,10 +121,10 @@ def test_a_run_is_a_row_a_variant(ledger: Ledger) -> None:
     for place, (variant, count) in enumerate([("a", 2), ("a", 4), ("b", 6)]):
         labels = {"experiment": "e", "variant": variant, "cell": f"k{place}"}
         made = exchange(spoken("Hi", counts=(10, count)), started_at=START + timedelta(days=place), labels=labels)
-        ledger.closed(made)
+        ledger.on_close(made)
     failed = exchange([], status=500, started_at=START - timedelta(days=1))
     failed.reply = type(failed.reply)(status="failed")
-    ledger.closed(failed)
+    ledger.on_close(failed)
     frame = runs(ledger)
     assert list(frame.columns) == [column.name for column in RUNS]
     assert list(frame["variant"].astype(object).fillna("none")) == ["none", "a", "b"]

@@ -39,5 +39,5 @@ def test_a_timeline_is_drawn_from_a_reply_a_call_or_an_id(monkeypatch: pytest.Mo
     """All three give the same picture."""
     made = exchange(THOUGHTFUL)
     with Ledger() as ledger:
-        ledger.closed(made).result()
+        ledger.on_close(made).result()
         assert len({plot.timeline(which).alt for which in (made.reply, ledger.call(made.id), made.id)}) == 1

@@ -29,8 +29,8 @@ from tests.support.exchanges import at, chunk, exchange, spoken
 def test_a_call_comes_back_as_it_went(ledger: Ledger) -> None:
     """Request, reply, timing, labels and bytes are those of the call."""
     made = exchange(spoken("Hello, ", "world", counts=(7, 3)), labels={"experiment": "first", "seed": "1"})
-    ledger.opened(made)
-    ledger.closed(made).result()
+    ledger.on_open(made)
+    ledger.on_close(made).result()
     call = ledger.call(made.id)
     assert call.request == made.request
     assert call.reply == made.reply
@@ -43,9 +43,9 @@ def test_a_call_comes_back_as_it_went(ledger: Ledger) -> None:
 
 
 def test_the_reply_is_completed_before_it_is_handed_on(ledger: Ledger) -> None:
-    """Id, cost and service are on the reply as soon as `closed` returns."""
+    """Id, cost and service are on the reply as soon as `on_close` returns."""
     made = exchange(spoken("Hi", counts=(4, 1)), service="sim")
-    ledger.closed(made)
+    ledger.on_close(made)
     assert made.reply.call_id == made.id
     assert made.reply.service == "sim"
     assert str(made.reply.cost) == "$0.000002"
@@ -54,8 +54,8 @@ def test_the_reply_is_completed_before_it_is_handed_on(ledger: Ledger) -> None:
 def test_a_call_is_there_from_its_start(ledger: Ledger) -> None:
     """Opened, it reads as running; what arrived so far is on it."""
     made = exchange()
-    ledger.opened(made)
-    ledger.arrived(made)
+    ledger.on_open(made)
+    ledger.on_reads(made)
     call = ledger.call(made.id)
     assert (call.status, call.reply.status, call.reply.text) == ("running", "running", "Hello, world")
 
@@ -64,10 +64,10 @@ def test_what_arrives_is_appended(ledger: Ledger) -> None:
     """Each time only what is new is written, and the whole is read back in order."""
     made = exchange()
     reads, made.reads = made.reads, []
-    ledger.opened(made)
+    ledger.on_open(made)
     for read in reads:
         made.reads.append(read)
-        ledger.arrived(made)
+        ledger.on_reads(made)
     assert ledger.call(made.id).reads == tuple(reads)
     with sqlite3.connect(ledger.path) as connection:
         assert connection.execute("SELECT COUNT(*) FROM pieces").fetchone() == (len(reads),)
@@ -76,10 +76,10 @@ def test_what_arrives_is_appended(ledger: Ledger) -> None:
 def test_a_retry_forgets_what_the_first_try_brought(ledger: Ledger) -> None:
     """The record of a call is the answer it got, not the answers it did not."""
     made = exchange([at(5, chunk({"role": "assistant"})), at(6, chunk({"content": "old"}))])
-    ledger.opened(made)
-    ledger.arrived(made)
+    ledger.on_open(made)
+    ledger.on_reads(made)
     made.attempts, made.reads = 2, spoken("new")
-    ledger.arrived(made)
+    ledger.on_reads(made)
     assert ledger.call(made.id).reply.text == "new"
 
 
@@ -90,8 +90,8 @@ def test_an_error_comes_back_as_itself(ledger: Ledger) -> None:
     refused.reply = Reply(status="failed", error=error)
     silent = exchange(spoken("Hel")[:2])
     silent.reply = dataclasses.replace(silent.reply, status="failed", error=IdleTimeout("silence", seconds=60.0))
-    ledger.closed(refused)
-    ledger.closed(silent)
+    ledger.on_close(refused)
+    ledger.on_close(silent)
     back = ledger.call(refused.id).error
     assert (type(back), str(back), back.code) == (AuthenticationError, "401: wrong key", "invalid_api_key")
     kept = ledger.call(silent.id).reply
@@ -103,7 +103,7 @@ def test_an_error_comes_back_as_itself(ledger: Ledger) -> None:
 def test_equal_requests_are_stored_once(ledger: Ledger) -> None:
     """A request's key identifies it, so a repeated experiment does not repeat its prompts."""
     for prompt in ("same", "same", "other"):
-        ledger.closed(exchange(prompt=prompt))
+        ledger.on_close(exchange(prompt=prompt))
     ledger.flush()
     with sqlite3.connect(ledger.path) as connection:
         assert connection.execute("SELECT COUNT(*) FROM requests").fetchone() == (2,)
@@ -123,7 +123,7 @@ def test_a_ledger_that_was_never_used_is_empty_and_makes_no_file(ledger: Ledger)
 
 def test_the_file_is_for_its_owner_alone(ledger: Ledger) -> None:
     """Prompts are private."""
-    ledger.closed(exchange()).result()
+    ledger.on_close(exchange()).result()
     assert stat.S_IMODE(ledger.path.stat().st_mode) == 0o600
 
 
@@ -145,7 +145,7 @@ def test_a_ledger_says_what_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     """Path and size, the home folder shortened."""
     monkeypatch.setenv("HOME", str(tmp_path))
     with Ledger(tmp_path / "a.sqlite") as ledger:
-        ledger.closed(exchange()).result()
+        ledger.on_close(exchange()).result()
         assert repr(ledger) == "<Ledger ~/a.sqlite, 1 calls>"
 
 
@@ -158,11 +158,11 @@ def test_recording_needs_no_frames_and_no_plots() -> None:
 def test_one_file_opened_twice_is_one_ledger(tmp_path: Path) -> None:
     """What one writes the other reads, also after one of them is closed."""
     first, second = Ledger(tmp_path / "a.sqlite"), Ledger(tmp_path / "." / "a.sqlite")
-    first.closed(exchange())
-    second.closed(exchange())
+    first.on_close(exchange())
+    second.on_close(exchange())
     assert len(first) == len(second) == 2
     first.close()
-    second.closed(exchange())
+    second.on_close(exchange())
     assert len(first) == 3
     second.close()
 
@@ -172,7 +172,7 @@ def test_threads_share_a_ledger(ledger: Ledger) -> None:
 
     def work() -> None:
         for _ in range(25):
-            ledger.closed(exchange())
+            ledger.on_close(exchange())
             len(ledger)
 
     threads = [threading.Thread(target=work) for _ in range(8)]
@@ -190,8 +190,8 @@ from famnb.record import Ledger
 ledger = Ledger(sys.argv[1])
 for _ in range(50):
     made = exchange()
-    ledger.opened(made)
-    ledger.closed(made)
+    ledger.on_open(made)
+    ledger.on_close(made)
 """
 
 
@@ -208,24 +208,24 @@ def test_processes_share_a_file(ledger: Ledger) -> None:
 
 def _record(path: Path) -> None:
     with Ledger(path) as ledger:
-        ledger.closed(exchange())
+        ledger.on_close(exchange())
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_writes_for_itself(ledger: Ledger) -> None:
     """A child has no use of its parent's thread; both go on."""
-    ledger.closed(exchange()).result()
+    ledger.on_close(exchange()).result()
     child = multiprocessing.get_context("fork").Process(target=_record, args=(ledger.path,), daemon=True)
     child.start()
     child.join(30)
-    ledger.closed(exchange()).result()
+    ledger.on_close(exchange()).result()
     assert (child.exitcode, len(ledger)) == (0, 3)
 
 
 def test_every_step_of_the_schema_is_taken_once(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file of an older version is brought up to date by the next look at it, its calls untouched."""
     made = exchange()
-    ledger.closed(made)
+    ledger.on_close(made)
     ledger.close()
     steps = (*schema.MIGRATIONS, lambda connection: connection.execute("ALTER TABLE calls ADD COLUMN mood TEXT"))
     monkeypatch.setattr(schema, "MIGRATIONS", steps)
@@ -242,7 +242,7 @@ def test_a_file_of_the_first_version_is_read_and_written(ledger: Ledger) -> None
         connection.execute("PRAGMA user_version = 1")
         connection.execute("INSERT INTO calls (id, started_us, status, endpoint) VALUES ('call_1', 1, 'failed', 'web')")
     made = exchange(reasoning={"effort": "high"})
-    ledger.closed(made).result()
+    ledger.on_close(made).result()
     assert [(row["id"], row["hidden_cap"]) for row in ledger.select()] == [("call_1", None), (made.id, 16_384)]
 
 
@@ -250,7 +250,7 @@ def test_many_calls_are_read_at_once_as_each_alone(ledger: Ledger) -> None:
     """In the order given, more than one query's worth; what is not there is left out."""
     made = [exchange(prompt=f"{place}") for place in range(CHUNK + 2)]
     for one in made:
-        ledger.closed(one)
+        ledger.on_close(one)
     wanted = [made[-1].id, "call_missing", *(one.id for one in made[:-1])]
     found = list(ledger.each(wanted))
     assert [call.call_id for call in found] == [wanted[0], *wanted[2:]]
@@ -260,14 +260,14 @@ def test_many_calls_are_read_at_once_as_each_alone(ledger: Ledger) -> None:
 
 def test_a_file_from_the_future_is_left_alone(ledger: Ledger) -> None:
     """It is neither read nor written, and the message says what to do."""
-    ledger.closed(exchange()).result()
+    ledger.on_close(exchange()).result()
     ledger.close()
     with sqlite3.connect(ledger.path) as connection:
         connection.execute("PRAGMA user_version = 99")
     with pytest.raises(LedgerError, match=f"has version 99, this famnb knows up to {len(schema.MIGRATIONS)}: update"):
         ledger.select()
     with pytest.warns(RuntimeWarning, match="has version 99"):
-        ledger.closed(exchange()).result()
+        ledger.on_close(exchange()).result()
 
 
 @pytest.mark.parametrize(("table", "version"), [("orders", 0), ("calls", 0), ("orders", 4), ("calls", 2)])
@@ -281,7 +281,7 @@ def test_a_database_of_another_program_is_left_alone(tmp_path: Path, table: str,
     with pytest.raises(LedgerError, match=r"theirs.db is a database, but no ledger"):
         Ledger(path).select()
     with pytest.warns(RuntimeWarning, match="but no ledger"):
-        Ledger(path).closed(exchange()).result()
+        Ledger(path).on_close(exchange()).result()
     with pytest.raises(LedgerError, match="but no ledger"):
         Ledger(path).prune(keep=0)
     assert path.read_bytes() == before
@@ -292,14 +292,14 @@ def test_strange_text_is_kept(ledger: Ledger, strange: str) -> None:
     """Half characters, NULs and line separators neither break the row nor the file."""
     made = exchange(spoken(strange.encode("utf-8", "replace").decode()))
     made.reply = dataclasses.replace(made.reply, status="failed", error=AuthenticationError(strange, status=401))
-    ledger.closed(made).result()
+    ledger.on_close(made).result()
     assert ledger.call(made.id).reply.text == made.reply.text
 
 
 def test_a_count_too_large_to_be_one_is_missing(ledger: Ledger) -> None:
     """A service that counts beyond 64 bits loses its count, not the call."""
     made = exchange(spoken("Hi", counts=(2**70, 1)))
-    ledger.closed(made).result()
+    ledger.on_close(made).result()
     assert ledger.select()[0]["input_tokens"] is None
 
 
@@ -324,6 +324,6 @@ def test_a_call_without_a_reply_keeps_its_timing_and_its_bytes(ledger: Ledger, s
     made = exchange(body, status=status, streamed=False)
     timing = Timing(ttfb_s=0.1, e2e_s=0.15)
     made.reply = Reply(status="failed", timing=timing, reads=tuple(body), error=ConnectError("no"))
-    ledger.closed(made).result()
+    ledger.on_close(made).result()
     reply = ledger.call(made.id).reply
     assert (reply.timing, reply.raw, reply.blocks) == (timing, made.reply.raw, ())

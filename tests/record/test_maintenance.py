@@ -23,7 +23,7 @@ def fill(ledger: Ledger, count: int, **fields: Any) -> list[str]:
     """Calls a day apart, each with its own prompt; their ids."""
     made = [exchange(prompt=f"{place}", started_at=DAY + timedelta(days=place), **fields) for place in range(count)]
     for one in made:
-        ledger.closed(one)
+        ledger.on_close(one)
     ledger.flush()
     return [one.id for one in made]
 
@@ -41,7 +41,7 @@ def test_info_counts_what_is_there(ledger: Ledger) -> None:
     fill(ledger, 3)
     fill(ledger, 2, endpoint="web")
     running = exchange()
-    ledger.opened(running)
+    ledger.on_open(running)
     info = ledger.info()
     assert (info.calls, info.version, info.first) == (6, len(schema.MIGRATIONS), DAY)
     assert (info.by_status, info.by_endpoint) == ({"completed": 5, "running": 1}, {"chat": 4, "web": 2})
@@ -84,13 +84,13 @@ def test_prune_spares_shared_requests_and_running_calls(ledger: Ledger) -> None:
     """A request goes with its last call; a call that still runs is never touched."""
     old, new = exchange(prompt="same", started_at=DAY), exchange(prompt="same")
     running = exchange(prompt="runs", started_at=DAY)
-    ledger.opened(running)
-    ledger.arrived(running)
-    ledger.closed(old)
-    ledger.closed(new)
+    ledger.on_open(running)
+    ledger.on_reads(running)
+    ledger.on_close(old)
+    ledger.on_close(new)
     assert ledger.prune(older_than=timedelta(days=1)).calls == 1
     assert ledger.call(new.id).request == old.request
-    ledger.closed(running)
+    ledger.on_close(running)
     assert ledger.call(running.id).reply == running.reply
 
 
@@ -107,7 +107,7 @@ def test_prune_of_payloads_keeps_the_metrics(ledger: Ledger) -> None:
 def test_pruning_makes_the_file_smaller(ledger: Ledger) -> None:
     """Space is given back to the disk, not only to the next calls."""
     for place in range(50):
-        ledger.closed(exchange(prompt=f"{place}" * 10_000))
+        ledger.on_close(exchange(prompt=f"{place}" * 10_000))
     pruned = ledger.prune(keep=1)
     assert pruned.freed_bytes > 400_000
     assert ledger.info().size_bytes < 200_000
@@ -127,7 +127,7 @@ def test_prune_without_a_limit_is_refused(ledger: Ledger) -> None:
 def test_an_export_restores_the_ledger_exactly(ledger: Ledger, tmp_path: Path) -> None:
     """Every cell of every table is the same in a new ledger, strange text, failures and open pieces included."""
     fill(ledger, 1200, labels={"experiment": "e", "variant": "v", "cell": "c"})
-    ledger.closed(exchange([], status=500, prompt="nul \0, separator \u2028"))
+    ledger.on_close(exchange([], status=500, prompt="nul \0, separator \u2028"))
     assert ledger.export(tmp_path / "all.parquet") == 1201
     with Ledger(tmp_path / "new.sqlite") as new:
         assert new.load(tmp_path / "all.parquet") == 1201
@@ -137,7 +137,7 @@ def test_an_export_restores_the_ledger_exactly(ledger: Ledger, tmp_path: Path) -
 def test_an_import_adds_only_what_is_missing(ledger: Ledger, tmp_path: Path) -> None:
     """Two ledgers merge by their calls' ids, however often; running calls are not exported."""
     fill(ledger, 3)
-    ledger.opened(exchange())
+    ledger.on_open(exchange())
     assert ledger.export(tmp_path / "a.parquet") == 3
     with Ledger(tmp_path / "new.sqlite") as new:
         fill(new, 2)

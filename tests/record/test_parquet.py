@@ -51,7 +51,7 @@ def varied() -> list[Exchange]:
 def ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ledger]:
     with Ledger(tmp_path_factory.mktemp("ledger") / "calls.sqlite") as made:
         for one in varied():
-            made.closed(one)
+            made.on_close(one)
         yield made
 
 

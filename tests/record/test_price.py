@@ -122,8 +122,8 @@ def test_costs_are_those_reckoned_by_hand(
         price_cache_writes()
     ledger = Ledger(tmp_path / "costs.sqlite")
     made = exchange([at(300, *events)], endpoint=endpoint, streamed=streamed)
-    ledger.opened(made)
-    ledger.closed(made).result()
+    ledger.on_open(made)
+    ledger.on_close(made).result()
     cost = made.reply.cost
     assert (cost.usd, cost.low, cost.high) == tuple(map(Decimal, dollars))
     row = famnb.calls(ledger).iloc[0]
@@ -135,8 +135,8 @@ def test_a_priced_count_that_an_endpoint_never_gives_makes_an_interval(priced: N
     price_cache_writes()
     ledger = Ledger(tmp_path / "costs.sqlite")
     made = exchange([at(300, completion(WEB))], endpoint="web", streamed=False)
-    ledger.opened(made)
-    ledger.closed(made).result()
+    ledger.on_open(made)
+    ledger.on_close(made).result()
     cost = made.reply.cost
     assert (cost.usd, cost.low, cost.high) == (Decimal("0.01003"), Decimal("0.01003"), Decimal("0.010555"))
 

@@ -25,12 +25,12 @@ def write_calls(ledger_path: str, ids_path: str) -> None:
     with Path(ids_path).open("w") as ids:
         while True:
             left_open = exchange(prompt="left open")
-            ledger.opened(left_open)
-            ledger.arrived(left_open)
+            ledger.on_open(left_open)
+            ledger.on_reads(left_open)
             for _ in range(5):
                 call = exchange()
-                ledger.opened(call)
-                ledger.closed(call).result()
+                ledger.on_open(call)
+                ledger.on_close(call).result()
                 print(call.id, file=ids, flush=True)
 
 

@@ -50,7 +50,7 @@ def test_an_identical_request_is_answered_from_the_ledger(ledger, endpoint, stre
 
 def test_a_notebook_runs_again_without_its_service(ledger):
     """With `only` no service is needed, whether one sends, asks, streams, awaits or sends many."""
-    ledger.closed(exchange(prompt="Hello?")).result()
+    ledger.on_close(exchange(prompt="Hello?")).result()
     asked = exchange(prompt="Hello?").request
     with client(ledger, replay="only") as offline:
         replies = [offline.send(asked), offline.ask("Hello?", endpoint="chat"), asyncio.run(offline.asend(asked))]
@@ -70,7 +70,7 @@ def test_a_notebook_runs_again_without_its_service(ledger):
 @pytest.mark.parametrize("other", [{"prompt": "Hi"}, {"temperature": 0.5}, {"streamed": False}, {"endpoint": "web"}])
 def test_only_refuses_what_is_not_recorded(ledger, other):
     """Another prompt, setting, way or endpoint is another request: nothing is sent, nothing recorded."""
-    ledger.closed(exchange()).result()
+    ledger.on_close(exchange()).result()
     asked = exchange(**{"streamed": True, **other}).request
     with client(ledger, replay="only") as offline, pytest.raises(NotRecorded, match="replay='prefer'") as caught:
         offline.send(asked)
@@ -79,7 +79,7 @@ def test_only_refuses_what_is_not_recorded(ledger, other):
 
 def test_a_refusal_hurts_no_other(ledger):
     """In a fan-out it stands in its place."""
-    ledger.closed(exchange()).result()
+    ledger.on_close(exchange()).result()
     with client(ledger, replay="only") as offline:
         replies = offline.send_many([exchange().request, exchange(prompt="?").request])
     assert [type(reply.error) for reply in replies] == [type(None), NotRecorded]
@@ -87,7 +87,7 @@ def test_a_refusal_hurts_no_other(ledger):
 
 def test_only_complete_calls_are_answers(ledger):
     """A stream that broke off is asked again, and not played as if it were the answer."""
-    ledger.closed(exchange(spoken("Hel")[:2])).result()
+    ledger.on_close(exchange(spoken("Hel")[:2])).result()
     with client(ledger, replay="only") as offline, pytest.raises(NotRecorded):
         offline.send(exchange().request)
 
@@ -95,7 +95,7 @@ def test_only_complete_calls_are_answers(ledger):
 def test_repeats_stay_as_different_as_they_were(ledger):
     """The newest recording first, then those before it, then over again; each client begins anew."""
     for text in ("old", "middle", "new"):
-        ledger.closed(exchange(spoken(text))).result()
+        ledger.on_close(exchange(spoken(text))).result()
     for _ in range(2):
         with client(ledger, replay="only") as offline:
             replies = offline.send_many([exchange().request] * 4)
@@ -104,7 +104,7 @@ def test_repeats_stay_as_different_as_they_were(ledger):
 
 def test_a_simulated_answer_is_not_passed_off_as_a_services(ledger):
     """It answers a client of this machine's own service, and no other."""
-    ledger.closed(exchange(service="sim")).result()
+    ledger.on_close(exchange(service="sim")).result()
     with client(ledger, replay="only") as local:
         assert local.send(exchange().request).service == "sim"
     with client(ledger, "http://api.example.com", replay="only") as remote, pytest.raises(NotRecorded):
@@ -134,7 +134,7 @@ def test_a_senseless_replay_is_refused(ledger, options):
 def test_a_recorded_stream_plays_again(ledger, speed, least_s):
     """Its events in order, not before their time; the figures are the recorded ones whatever the speed."""
     made = exchange(spoken("Hello, ", "world"))
-    ledger.closed(made).result()
+    ledger.on_close(made).result()
     began = time.monotonic()
     with ledger.replay(made.id, speed=speed) as stream:
         events = list(stream)
@@ -147,7 +147,7 @@ def test_a_recorded_stream_plays_again(ledger, speed, least_s):
 
 def test_a_client_plays_at_the_pace_it_is_told(ledger):
     """The recorded one, here 0.4 s."""
-    ledger.closed(exchange(spoken("Hello, ", "world"))).result()
+    ledger.on_close(exchange(spoken("Hello, ", "world"))).result()
     began = time.monotonic()
     with client(ledger, replay="only", replay_speed=1) as offline:
         assert offline.send(exchange().request).timing.e2e_s == 0.4
@@ -157,7 +157,7 @@ def test_a_client_plays_at_the_pace_it_is_told(ledger):
 def test_a_replay_can_be_stopped(ledger):
     """It ends there, at the recording's own time; the record itself stays complete."""
     made = exchange([at(1, chunk({"content": "Hel"})), at(10**7, chunk({"content": "lo"}, finish="stop"))])
-    ledger.closed(made).result()
+    ledger.on_close(made).result()
     with ledger.replay(made.id) as stream:
         next(iter(stream))
         stream.stop()
@@ -189,7 +189,7 @@ def test_an_error_status_is_played_as_its_error(ledger):
 def test_a_replay_is_shown_like_a_live_stream(ledger):
     """The live view draws it, and its transcript says what it is."""
     made = exchange(spoken("Hello, ", "world"))
-    ledger.closed(made).result()
+    ledger.on_close(made).result()
     stream = ledger.replay(made.id, speed=0)
     pane = Pane(stream, id="pane")
     assert stream.wait(5)

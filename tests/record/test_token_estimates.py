@@ -61,8 +61,8 @@ def test_reasoning_is_hidden_where_it_is_asked_for_and_not_shown(
 
 def test_replies_that_reasoned_teach_nothing_about_those_that_did_not(ledger: Ledger) -> None:
     """Ten characters in 100 tokens with reasoning, in 5 without: two fits."""
-    ledger.closed(exchange(spoken("a" * 10, counts=(16, 100)), reasoning={"effort": "high"}))
-    ledger.closed(exchange(spoken("a" * 10, counts=(16, 5)))).result()
+    ledger.on_close(exchange(spoken("a" * 10, counts=(16, 100)), reasoning={"effort": "high"}))
+    ledger.on_close(exchange(spoken("a" * 10, counts=(16, 5)))).result()
     fit = ledger.fits("fam-mini")[None]
     assert (fit.output.mid, fit.reasoned.mid) == (0.5, 10.0)
 
@@ -120,9 +120,9 @@ def test_an_image_makes_the_text_no_measure_of_the_input() -> None:
 def test_the_fit_comes_from_the_models_own_replies(ledger: Ledger) -> None:
     """Ten characters in five tokens; a simulated engine teaches nothing about a real one, nor a silent reply."""
     for _ in range(2):
-        ledger.closed(exchange(spoken("a" * 10, counts=(16, 5)), prompt="b" * 16))
-        ledger.closed(exchange(spoken("a" * 10, counts=(16, 10)), prompt="b" * 16, service="sim"))
-    ledger.closed(exchange(spoken("a" * 10), prompt="b" * 16))
+        ledger.on_close(exchange(spoken("a" * 10, counts=(16, 5)), prompt="b" * 16))
+        ledger.on_close(exchange(spoken("a" * 10, counts=(16, 10)), prompt="b" * 16, service="sim"))
+    ledger.on_close(exchange(spoken("a" * 10), prompt="b" * 16))
     fits = ledger.fits("fam-mini")
     assert {service: (fit.input.mid, fit.output.mid, fit.output.n) for service, fit in fits.items()} == {
         None: (0.5, 0.5, 2),
@@ -133,10 +133,10 @@ def test_the_fit_comes_from_the_models_own_replies(ledger: Ledger) -> None:
 
 def test_a_replys_cost_uses_the_fit(ledger: Ledger) -> None:
     """The next call without usage is priced by what the ledger learned, as an interval."""
-    ledger.closed(exchange(spoken("a" * 10, counts=(16, 5)), prompt="b" * 16)).result()
+    ledger.on_close(exchange(spoken("a" * 10, counts=(16, 5)), prompt="b" * 16)).result()
     silent = exchange(spoken("a" * 1000), prompt="b" * 16)
-    ledger.opened(silent)
+    ledger.on_open(silent)
     ledger.flush()
-    ledger.closed(silent).result()
+    ledger.on_close(silent).result()
     cost = silent.reply.cost
     assert (float(cost.low), float(cost.usd), float(cost.high)) == pytest.approx((252e-6, 504e-6, 1008e-6))

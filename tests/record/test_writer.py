@@ -104,9 +104,9 @@ def test_a_file_in_trouble_is_one_warning(tmp_path: Path, trouble: Callable[[Pat
         warnings.simplefilter("always")
         for _ in range(3):
             made = exchange()
-            ledger.opened(made)
-            ledger.arrived(made)
-            ledger.closed(made).result(timeout=10)
+            ledger.on_open(made)
+            ledger.on_reads(made)
+            ledger.on_close(made).result(timeout=10)
             assert made.reply.call_id == made.id
         ledger.close()
     (warning,) = caught
@@ -127,14 +127,14 @@ def test_a_file_that_cannot_be_read_says_so(tmp_path: Path, trouble: Callable[[P
 def test_a_locked_file_gets_its_calls_later(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """While somebody else holds the lock calls go on with one warning; once it is free, nothing is missing."""
     monkeypatch.setattr(schema, "LOCK_S", 0.05)
-    ledger.closed(exchange()).result()
+    ledger.on_close(exchange()).result()
     ledger.close()
     somebody = sqlite3.connect(ledger.path, isolation_level=None)
     somebody.execute("BEGIN IMMEDIATE")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for _ in range(2):
-            ledger.closed(exchange()).result(timeout=10)
+            ledger.on_close(exchange()).result(timeout=10)
     somebody.execute("ROLLBACK")
     somebody.close()
     assert len(ledger) == 3
@@ -146,14 +146,14 @@ import resource, sys, warnings
 from tests.support.exchanges import exchange
 from famnb.record import Ledger
 ledger = Ledger(sys.argv[1])
-ledger.closed(exchange()).result()
+ledger.on_close(exchange()).result()
 resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     for count in range(20):
         made = exchange(prompt=str(count) * 5000)
-        ledger.opened(made)
-        ledger.closed(made).result()
+        ledger.on_open(made)
+        ledger.on_close(made).result()
 print(len(caught), type(made.reply.cost).__name__, flush=True)
 """
 
@@ -176,7 +176,7 @@ with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     ledger = Ledger(sys.argv[1])
     for _ in range(3):
-        ledger.closed(exchange()).result()
+        ledger.on_close(exchange()).result()
     print(len(caught), len(ledger), flush=True)
 """
 
@@ -186,7 +186,7 @@ def test_a_read_only_folder_is_one_warning_and_can_be_read() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "calls.sqlite"
         with Ledger(path) as ledger:
-            ledger.closed(exchange()).result()
+            ledger.on_close(exchange()).result()
         path.chmod(0o444)
         path.parent.chmod(0o555)
         command = [sys.executable, "-c", READ_ONLY, str(path)]
@@ -202,19 +202,19 @@ def test_a_call_that_cannot_be_written_down_does_not_stop_the_others(ledger: Led
     broken = exchange()
     broken.attempts = object()  # type: ignore[assignment]
     with pytest.warns(RuntimeWarning, match="a call could not be recorded"):
-        ledger.closed(broken).result()
-    ledger.closed(exchange()).result()
+        ledger.on_close(broken).result()
+    ledger.on_close(exchange()).result()
     assert len(ledger) == 1
 
 
 @pytest.mark.parametrize("also", [(), ("-wal", "-shm")], ids=["the file alone", "all its files"])
 def test_a_deleted_file_gets_a_successor(ledger: Ledger, also: tuple[str, ...]) -> None:
     """Who deletes the ledger to begin anew loses what was in it, and no call made afterwards."""
-    ledger.closed(exchange()).result()
+    ledger.on_close(exchange()).result()
     for end in ("", *also):
         Path(f"{ledger.path}{end}").unlink()
     made = exchange()
-    ledger.closed(made).result()
+    ledger.on_close(made).result()
     assert [row["id"] for row in ledger.select()] == [made.id]
 
 
@@ -231,11 +231,11 @@ def test_a_deleted_file_gets_a_successor(ledger: Ledger, also: tuple[str, ...]) 
 def test_a_damaged_call_hides_no_other(ledger: Ledger, damage: str, status: str) -> None:
     """Neither one that is over nor one that a dead process left: a warning, and the rest is read as ever."""
     broken, sound = exchange(prompt="broken"), exchange(prompt="sound")
-    ledger.closed(broken).result()
+    ledger.on_close(broken).result()
     with sqlite3.connect(ledger.path) as connection:
         connection.execute(f"UPDATE {damage}")
         connection.execute("UPDATE calls SET status = ?, owner_pid = 0", (status,))
-    ledger.closed(sound).result()
+    ledger.on_close(sound).result()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert [row["id"] for row in ledger.select()] == [broken.id, sound.id]
@@ -248,7 +248,7 @@ def test_a_damaged_call_hides_no_other(ledger: Ledger, damage: str, status: str)
 def test_what_is_damaged_is_said(ledger: Ledger, what: str) -> None:
     """A call of which a part cannot be read shows the rest, with a warning that names it."""
     made = exchange()
-    ledger.closed(made).result()
+    ledger.on_close(made).result()
     with sqlite3.connect(ledger.path) as connection:
         column = "pieces SET reads = x'00'" if what == "the bytes that came" else "requests SET body = 'no JSON'"
         connection.execute(f"UPDATE {column}")

@@ -56,14 +56,14 @@ class Notebook:
         self.steps: list[str] = []
         self.kept: list[Exchange] = []
 
-    def opened(self, exchange: Exchange) -> None:
-        self.steps.append("opened")
+    def on_open(self, exchange: Exchange) -> None:
+        self.steps.append("on_open")
 
-    def arrived(self, exchange: Exchange) -> None:
-        self.steps.append("arrived")
+    def on_reads(self, exchange: Exchange) -> None:
+        self.steps.append("on_reads")
 
-    def closed(self, exchange: Exchange) -> Future[None]:
-        self.steps.append("closed")
+    def on_close(self, exchange: Exchange) -> Future[None]:
+        self.steps.append("on_close")
         future: Future[None] = Future()
 
         def keep() -> None:

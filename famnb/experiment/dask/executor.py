@@ -237,7 +237,7 @@ class DaskExecutor:
     def _open_row(self, worker: _Worker, work: _Work) -> remote.RemoteCall:
         """Open a call's row, before it is sent: it may be billed from then on."""
         exchange = work.exchange = self._client.exchange(work.cell.request, labels=work.labels)
-        self._recording.opened(exchange)
+        self._recording.on_open(exchange)
         worker.carried[exchange.id] = work
         return remote.RemoteCall(exchange.id, exchange.request)
 
@@ -247,13 +247,13 @@ class DaskExecutor:
             return
         update.apply_to(work.exchange)
         if update.reply is None:
-            self._recording.arrived(work.exchange)
+            self._recording.on_reads(work.exchange)
         else:
             del worker.carried[update.id]
             self._spawn(self._conclude(work, work.exchange))
 
     async def _conclude(self, work: _Work, exchange: Exchange, *, pause_s: float = 0.0) -> None:
-        await self._recording.closed(exchange)
+        await self._recording.on_close(exchange)
         if pause_s:
             await asyncio.sleep(pause_s)
         work.on_done(outcome_of(exchange))
