@@ -285,7 +285,6 @@ class MessagesWriter:
     def write(self, event: Event, /) -> list[bytes]:
         match event:
             case Delta():
-                self._with_deltas.add(event.at)
                 head = self._heads.get((event.at, event.kind))
                 if head is not None:
                     return [b"%b%b}}\n\n" % (head, lenient_json.encode(event.text))]
@@ -338,6 +337,8 @@ class MessagesWriter:
     def _write_first_delta(self, event: Delta) -> list[bytes]:
         """The first delta of its kind in a block: what all of them begin with is rendered once."""
         at, kind = event.at, event.kind
+        # Here and not for every delta: where a head is known, the block had a delta before.
+        self._with_deltas.add(at)
         frames = self._write_open(Opened(at, "thinking" if kind == "signature" else kind))
         if at not in self._indices or kind not in _WRITTEN_DELTAS:
             return []
