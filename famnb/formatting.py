@@ -99,6 +99,11 @@ def format_usd(amount: Decimal | float) -> str:
     return f"{sign}${digits}" if len(digits) >= 4 else f"{sign}${exact:.2f}"
 
 
+def shorten(text: str, limit: int = 60) -> str:
+    """The text in at most `limit` characters, the last of which is an ellipsis if it had more."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
 def format_size(count: int) -> str:
     """A number of bytes, 1,024 to a kB: `3 kB`, `5.0 MB`."""
     if count >= 1024 * 1024:

@@ -21,6 +21,7 @@ from famnb.formatting import (
     format_table,
     format_usd,
     html_table,
+    shorten,
 )
 from famnb.stats import Interval
 
@@ -132,3 +133,9 @@ def test_a_cell_is_text_and_never_markup_or_a_formula() -> None:
     assert "<b>" not in html
     assert "<span>$</span>5 or <span>$</span>6" in html
     assert escape_html("a & b") == "a &amp; b"
+
+
+@pytest.mark.parametrize(("text", "short"), [("", ""), ("sixty", "sixty"), ("seventy", "seven…")])
+def test_a_text_that_is_cut_short_ends_in_an_ellipsis(text: str, short: str) -> None:
+    """It never has more characters than were asked for."""
+    assert shorten(text, 6) == short

@@ -14,6 +14,7 @@ import pydantic
 from pydantic import BaseModel, ConfigDict, PrivateAttr
 
 from famnb.errors import InvalidRequest
+from famnb.formatting import shorten
 from famnb.reply import Reply
 from famnb.request.neutral import FieldPath, FormatPaths, GenerationSettings, PromptTurn
 from famnb.request.types import PATTERNS
@@ -266,13 +267,9 @@ def format_location(location: tuple[int | str, ...]) -> str:
     return path
 
 
-def shorten(text: str, limit: int = 60) -> str:
-    """At most `limit` characters of what was given, for an error message: it may be as long as a whole body."""
-    return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
 def describe_fault(fault: Any) -> str:
     """One pydantic fault as a sentence that shows what was given, shortened."""
+    # What was given may be as long as a whole body.
     given = shorten(repr(fault.get("input")))
     # Pydantic says "List should have at least 1 item after validation, not 0".
     message = fault["msg"].partition(" after validation")[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
+from famnb.formatting import shorten
 from famnb.reply import Reply
 from famnb.widget.board.meters import METER_NAMES, Meters
 from famnb.widget.html import diff, facts, sanitize, transcript
@@ -26,7 +27,7 @@ _ROW = SafeHtml(
     '<tr style="background-color:transparent">'
     f'<th scope="row" style="{_LINE_STYLE};width:30%;padding:0.5em 0.8em 0.5em 0;font-weight:400;'
     'overflow-wrap:anywhere">'
-    f'<strong>{{label}}</strong>{{star}}<div style="{transcript.MUTED}">{{facts}}</div></th>'
+    f'<strong>{{label}}</strong>{{star}}<div style="{transcript.MUTED_STYLE}">{{facts}}</div></th>'
     f'<td style="{_LINE_STYLE};padding:0.5em 0;overflow-wrap:anywhere">{{answer}}</td></tr>'
 )
 _STAR = SafeHtml(
@@ -112,15 +113,14 @@ def pending_bundle(prompt: str, *, system: str) -> Bundle:
 
 def round_title(board_round: BoardRound) -> str:
     """One line for a round that is folded."""
-    prompt = " ".join(board_round.prompt.split())
-    start = prompt if len(prompt) <= 60 else prompt[:59] + "…"
+    start = shorten(" ".join(board_round.prompt.split()))
     winner = f"winner {board_round.winner}" if board_round.winner else ""
     return " · ".join(item for item in (f"{len(board_round.results)} variants", winner, f"“{start}”") if item)
 
 
 def _prompt_sections(prompt: str, system: str) -> list[Section]:
     """What all panes are asked."""
-    return [Section("asked", text, role) for role, text in (("system", system), ("user", prompt)) if text]
+    return [Section("prompt", text, role) for role, text in (("system", system), ("user", prompt)) if text]
 
 
 def _result_bundle(board_round: BoardRound, result: PaneResult) -> Bundle:

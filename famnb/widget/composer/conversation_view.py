@@ -44,7 +44,7 @@ Short enough that a cell that cannot go on fails at once for its reader, and lon
 _EMPTY = "Replies appear here and are saved with the notebook."
 # By this class the style hides what is saved of the conversation in view, while its turns are drawn above.
 _SAVED = SafeHtml('<div class="famnb-kept">{}</div>')
-_MUTED = SafeHtml(f'<p style="{transcript.MUTED}">{{}}</p>')
+_MUTED = SafeHtml(f'<p style="{transcript.MUTED_STYLE}">{{}}</p>')
 
 
 class TurnPosition(NamedTuple):

@@ -255,7 +255,7 @@ def _answer_html(reply: Reply) -> str:
 
 
 def _prompt_html(cell: Cell) -> str:
-    return transcript.render([transcript.Section("asked", cell.prompt.text, "user")])["text/html"]
+    return transcript.render([transcript.Section("prompt", cell.prompt.text, "user")])["text/html"]
 
 
 def _note_bundle(text: str) -> transcript.Bundle:

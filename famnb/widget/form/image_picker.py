@@ -11,7 +11,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from famnb.errors import InvalidRequest
-from famnb.formatting import format_size
+from famnb.formatting import format_size, shorten
 from famnb.widget.form import images
 from famnb.widget.form.controls import make_cell, make_control
 from famnb.widget.form.images import LIMIT_BYTES, PromptImage
@@ -63,7 +63,8 @@ class ImagePicker:
         self._changed()
 
     def _row(self, index: int, picture: PromptImage) -> widgets.Widget:
-        description = picture.description if len(picture.description) <= 80 else picture.description[:79] + "…"
+        # An address may be as long as its data; the row stays on one line, and the button as wide as a button.
+        description = shorten(picture.description, 80)
         name = (picture.name or "image")[:30]
         remove = widgets.Button(description=f"Remove {name}", tooltip=f"Do not send {name}")
         remove.on_click(lambda _: self.replace((*self._pictures[:index], *self._pictures[index + 1 :])))

@@ -1,1 +1,1 @@
-"""Texts for the notebook's outputs: sanitising, and replies as HTML, Markdown and plain text."""
+"""HTML, Markdown and plain text for the notebook: sanitising, transcripts, differences, highlighting, messages."""

@@ -14,10 +14,11 @@ from typing import Literal, NamedTuple, TypeAlias
 from famnb.widget.html import sanitize
 from famnb.widget.html.sanitize import SafeHtml
 
-PieceKind: TypeAlias = Literal["same", "gone", "new", "apart"]
+PieceKind: TypeAlias = Literal["same", "gone", "new", "rest"]
 """In both answers, only in the reference, only in this one, or beyond the words that are compared."""
+# difflib may take the square of the number of words, on the thread that answers a click.
 MAX_WORDS = 3_000
-"""Words of either answer that are compared, since difflib may take the square of their number; the rest is shown."""
+"""Words of either answer that are compared; the rest of this one is shown without marks."""
 
 _WORD = re.compile(r"\s*\S+")
 _STYLE = "border-radius:3px;padding:0 1px;color:inherit;"
@@ -38,6 +39,7 @@ class Piece(NamedTuple):
     text: str
 
 
+# An answer is compared for its live pane and for the saved table, and again whenever either is drawn anew.
 @functools.lru_cache(maxsize=16)
 def compare_words(reference: str, text: str) -> Sequence[Piece]:
     """Return a text as words it shares with a reference, words it lacks and words of its own, in reading order."""
@@ -50,7 +52,7 @@ def compare_words(reference: str, text: str) -> Sequence[Piece]:
         pieces += [Piece("gone", reference_run)] if reference_run else []
         pieces += [Piece("new", text_run)] if text_run else []
     rest = "".join(text_words[MAX_WORDS:])
-    pieces += [Piece("apart", rest)] if rest or reference_words[MAX_WORDS:] else []
+    pieces += [Piece("rest", rest)] if rest or reference_words[MAX_WORDS:] else []
     # A text's first word has no space before it, but here another word may stand before it.
     return [*pieces[:1], *(Piece(kind, text if text[:1].isspace() else f" {text}") for kind, text in pieces[1:])]
 
@@ -76,36 +78,36 @@ def describe_differences(pieces: Sequence[Piece]) -> str:
         f"{new:,} {'word differs' if new == 1 else 'words differ'}, {gone:,} {'is' if gone == 1 else 'are'} missing"
     )
     text = counts if new or gone else "the same words"
-    is_cut = any(piece.kind == "apart" for piece in pieces)
+    is_cut = any(piece.kind == "rest" for piece in pieces)
     return f"{text}; only the first {MAX_WORDS:,} are compared" if is_cut else text
 
 
 def html(pieces: Sequence[Piece]) -> SafeHtml:
     """Return the words as HTML, the differences in `del` and `ins`."""
-    marked = (_mark_lines(piece, _TAGS.get(piece.kind, _UNMARKED).format, SafeHtml()) for piece in pieces)
-    return _TEXT.format(SafeHtml().join(marked).lstrip())
+    lines = (_mark_lines(piece, _TAGS.get(piece.kind, _UNMARKED).format, SafeHtml()) for piece in pieces)
+    return _TEXT.format(SafeHtml().join(lines).lstrip())
 
 
 def markdown(pieces: Sequence[Piece]) -> str:
     """Return the words as Markdown: new ones bold, missing ones struck through."""
-    signs = {"new": "**", "gone": "~~"}
+    marks = {"new": "**", "gone": "~~"}
 
-    def mark(piece: Piece) -> Callable[[str], str]:
-        sign = signs.get(piece.kind, "")
-        return lambda line: f"{sign}{sanitize.escape_markdown(line)}{sign}"
+    def marker(piece: Piece) -> Callable[[str], str]:
+        mark = marks.get(piece.kind, "")
+        return lambda line: f"{mark}{sanitize.escape_markdown(line)}{mark}"
 
-    return "".join(_mark_lines(piece, mark(piece)) for piece in pieces)
+    return "".join(_mark_lines(piece, marker(piece)) for piece in pieces)
 
 
 def plain(pieces: Sequence[Piece]) -> str:
     """Return the words as plain text: [+new+] and [-missing-]."""
-    signs = {"new": ("[+", "+]"), "gone": ("[-", "-]")}
+    marks = {"new": ("[+", "+]"), "gone": ("[-", "-]")}
 
-    def mark(piece: Piece) -> Callable[[str], str]:
-        before, after = signs.get(piece.kind, ("", ""))
+    def marker(piece: Piece) -> Callable[[str], str]:
+        before, after = marks.get(piece.kind, ("", ""))
         return lambda line: f"{before}{sanitize.visible(line)}{after}"
 
-    return "".join(_mark_lines(piece, mark(piece)) for piece in pieces)
+    return "".join(_mark_lines(piece, marker(piece)) for piece in pieces)
 
 
 def _mark_lines(piece: Piece, mark: Callable[[str], str], empty: str = "") -> str:

@@ -1,4 +1,4 @@
-"""A reply's facts as short texts: how it ended, its usage, timing and cost; what is not known is left out."""
+"""A reply's facts as short texts: how it ended, its usage, timing and cost. What is not known is left out."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def badges(reply: Reply) -> list[Badge]:
         case "running" | "completed":
             pass
         case "incomplete":
-            badges.append(Badge(_cut_off(reply), "warn"))
+            badges.append(Badge(_incomplete_reason(reply), "warn"))
         case "cancelled":
             badges.append(Badge("stopped", "warn"))
         case "interrupted":
@@ -37,12 +37,13 @@ def badges(reply: Reply) -> list[Badge]:
             badges.append(Badge("failed", "error"))
         case _:
             assert_never(reply.status)
+    # Only `[DONE]` came, which is no evidence that the answer is whole.
     if reply.status == "completed" and reply.complete is None:
         badges.append(Badge("perhaps incomplete", "warn"))
     return badges
 
 
-def _cut_off(reply: Reply) -> str:
+def _incomplete_reason(reply: Reply) -> str:
     match reply.finish_reason:
         case "length":
             return "cut off at the token cap"
@@ -54,6 +55,7 @@ def _cut_off(reply: Reply) -> str:
 
 def failure(reply: Reply) -> str | None:
     """Return what went wrong, as the error or the service says it; None if nothing did."""
+    # The error of a cancelled reply says that it was stopped, which its badge says already.
     if reply.error is not None and reply.status in ("failed", "interrupted"):
         return f"{type(reply.error).__name__}: {reply.error}"
     if reply.fault is not None:
@@ -64,6 +66,7 @@ def failure(reply: Reply) -> str | None:
 def describe_thinking(timing: Timing, usage: Usage, *, closed: bool) -> str:
     """Return what the thinking took: "thought for 2.3 s, 412 tokens", "thought", or "thinking, not finished"."""
     seconds = timing.think_s
+    # Our own measurement comes first; a reply that did not stream has only the service's.
     if seconds is None and timing.thinking_latency_ms is not None:
         seconds = timing.thinking_latency_ms / 1000
     tokens = _tokens(usage, "reasoning_tokens")

@@ -13,10 +13,14 @@ from html import escape
 
 from pygments import lex
 from pygments.lexers import get_lexer_by_name
+
+# `_TokenType` is private to pygments (2.21), which has no public name for the type of a token. Used in annotations
+# only.
 from pygments.token import Comment, Keyword, Name, Number, String, _TokenType
 
+# At this length a lexer takes a few milliseconds, in which the kernel does nothing else.
 MAX_CHARS = 8_000
-"""Longer code stays plain: at this length a lexer takes a few milliseconds, in which the kernel does nothing else."""
+"""Code with more characters stays plain."""
 KINDS = ("keyword", "string", "number", "comment", "name")
 """The classes of the spans; `sanitize` colours them."""
 # A lexer's regular expression cannot be interrupted, and some take the square of a long line's or gap's length.

@@ -1,4 +1,4 @@
-"""JSON text indented while it grows: what is added only appends to what is shown, and no value is rewritten."""
+"""JSON text indented while it grows: a further piece only appends to what is shown, and no value is rewritten."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _INDENT = "  "
 
 
 class JsonLayout:
-    """Indents JSON text that comes in pieces; text that is not JSON is kept whole and indented by its brackets.
+    """Indents JSON text that comes in pieces. Text that is not JSON loses only white space.
 
     `json.dumps` would change numbers (1.0, 1e3) and needs the whole text; a tool call's arguments stream in fragments.
     """
@@ -19,35 +19,36 @@ class JsonLayout:
         self._in_string = False
         self._escaped = False
         self._just_opened = False
-        """Whether the last sign opened an object or a list, which may turn out to be empty."""
+        """Whether the last character opened an object or a list, which may turn out to be empty."""
 
     def add(self, piece: str) -> str:
         """Return what a further piece adds to the text that is shown."""
         return "".join(map(self._lay_out, piece))
 
-    def _lay_out(self, sign: str) -> str:
+    def _lay_out(self, char: str) -> str:
         """Return one character of the text with the line breaks and spaces around it."""
         if self._in_string:
-            self._in_string = sign != '"' or self._escaped
-            self._escaped = sign == "\\" and not self._escaped
-            return sign
-        if sign in _SPACE:
+            self._in_string = char != '"' or self._escaped
+            self._escaped = char == "\\" and not self._escaped
+            return char
+        if char in _SPACE:
             return ""
-        just_opened, self._just_opened = self._just_opened, sign in "{["
-        if sign in "}]":
+        just_opened, self._just_opened = self._just_opened, char in "{["
+        if char in "}]":
+            # Text that is not JSON may close more brackets than it has opened.
             self._depth = max(0, self._depth - 1)
-            return sign if just_opened else self._line_break() + sign
+            return char if just_opened else self._line_break() + char
         before = self._line_break() if just_opened else ""
-        self._in_string = sign == '"'
+        self._in_string = char == '"'
         if self._just_opened:
             self._depth += 1
-        match sign:
+        match char:
             case ",":
-                return before + sign + self._line_break()
+                return before + char + self._line_break()
             case ":":
-                return before + sign + " "
+                return before + char + " "
             case _:
-                return before + sign
+                return before + char
 
     def _line_break(self) -> str:
         return "\n" + _INDENT * self._depth

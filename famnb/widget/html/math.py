@@ -24,14 +24,17 @@ FORMULA = (
 )
 """A formula with its delimiters. "$5 or $6" is none: a closing dollar has no space before it and no digit after it."""
 _FORMULA = re.compile(FORMULA, re.DOTALL)
+# Without a limit, a text of opening delimiters alone would be searched to its end for each of them.
 MAX_LINES = 60
-"""Lines of one formula. Without a limit, a text of opening delimiters alone would be searched to its end for each."""
+"""Lines of one formula; a longer one stays Markdown."""
 _DISPLAY_DELIMITERS = {"$$": "$$", "\\[": "\\]"}
 """How a formula of several lines begins, and how it ends."""
 
 
 def add_formula_rules(markdown: MarkdownIt) -> None:
     """Add the rules that leave formulas as they were written to a Markdown parser."""
+    # Before the rules that would take a formula's backslashes for escapes, and its lines for other blocks. `alt` names
+    # the blocks that a formula may interrupt, since models write one right below a line of text.
     markdown.inline.ruler.before("escape", "formula", _parse_inline)
     markdown.block.ruler.before("fence", "formula", _parse_display, {"alt": ["paragraph", "blockquote", "list"]})
 
@@ -41,6 +44,7 @@ def open_formula_line(lines: Sequence[str]) -> int | None:
     first, close = None, ""
     for number in range(max(len(lines) - MAX_LINES, 0), len(lines)):
         line = lines[number].strip()
+        # An empty line ends the paragraph, and so a formula that is still open.
         if not line or (first is not None and line.endswith(close)):
             first = None
         elif first is None and line[:2] in _DISPLAY_DELIMITERS and not line[2:].endswith(_DISPLAY_DELIMITERS[line[:2]]):
@@ -49,7 +53,7 @@ def open_formula_line(lines: Sequence[str]) -> int | None:
 
 
 def _parse_inline(state: StateInline, silent: bool) -> bool:
-    """Inline rule: add a formula inside a paragraph as text, whatever its signs."""
+    """Inline rule: add a formula inside a paragraph as text, whatever characters it has."""
     match = _FORMULA.match(state.src, state.pos, state.posMax)
     # Bold words with a price on either side are likelier than a formula with two stars.
     if match is None or (not match[0].startswith(("$$", "\\")) and "**" in match[0]):

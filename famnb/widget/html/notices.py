@@ -1,11 +1,11 @@
-"""Short messages that stand under a widget's controls, as HTML: faults, failures, remarks and what was done."""
+"""Short messages under a widget's controls, as HTML: faults of the input, failures, remarks, and what was done."""
 
 from __future__ import annotations
 
 from famnb.errors import FamnbError
 from famnb.widget.html.sanitize import SafeHtml
 
-# role="alert" has a screen reader say a message at once, role="status" when it has finished its sentence.
+# role="alert" has a screen reader say a message at once, role="status" once it has finished its sentence.
 _FAULT = SafeHtml('<p class="famnb-fault" role="alert">{}</p>')
 _FAILURE = SafeHtml('<p class="famnb-failure" role="alert">{}</p>')
 _REMARK = SafeHtml('<p class="famnb-remark">{}</p>')
@@ -19,7 +19,8 @@ def fault(*messages: str) -> SafeHtml:
 
 
 def failure(error: Exception) -> SafeHtml:
-    """Return what went wrong in a callback; the message of an error of famnb needs no class name before it."""
+    """Return what went wrong in a callback."""
+    # A message of famnb says what was wrong and what to do; that of another library may be as short as a key.
     return _FAILURE.format(str(error) if isinstance(error, FamnbError) else f"{type(error).__name__}: {error}")
 
 

@@ -17,6 +17,7 @@ class MessageText(NamedTuple):
 
 def message_texts(request: Request | None) -> list[MessageText]:
     """Return the messages of a request, the system text first; an empty list without a request."""
+    # `Reply.request` is typed Any: it may hold whatever a caller put there.
     if not isinstance(request, Request):
         return []
     system = [request.system_turn] if request.system_turn else []
@@ -29,7 +30,7 @@ def wants_json(request: Request | None) -> bool:
 
 
 def _message_text(turn: PromptTurn) -> MessageText:
-    # 80 characters tell an address; an image that was uploaded is a data URL of megabytes.
+    # An image that was uploaded is a data URL of megabytes; 80 characters are enough to tell an address.
     lines = [turn.text, *(f"[image: {address[:80]}]" for address in turn.images)]
     lines += [f"[calls {call.name}({call.arguments})]" for call in turn.tool_calls]
     return MessageText(turn.role, "\n".join(line for line in lines if line))

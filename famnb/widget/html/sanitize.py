@@ -25,6 +25,8 @@ from markupsafe import Markup
 from famnb.widget.html import highlight
 from famnb.widget.html.math import FORMULA, add_formula_rules, open_formula_line
 
+# Marks give a direction to the characters beside them, which honest text needs too: they are dropped. Embeddings,
+# overrides and isolates can make a text read as another one: they are shown by their code.
 _BIDI_MARKS = (0x061C, 0x200E, 0x200F)
 _BIDI_CONTROLS = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
 _VISIBLE: Mapping[int, str | None] = {
@@ -38,7 +40,7 @@ _VISIBLE: Mapping[int, str | None] = {
 }
 """Characters that act on a terminal, reorder text or cannot be encoded, and what is shown in their place."""
 # Viewers typeset what stands between two dollars or after one of these backslashes, so that "$5 or $6" would lose its
-# spaces and its sense. A tag around the sign keeps them from it.
+# spaces and its sense. A tag around the dollar or backslash keeps them from it.
 _FORMULA_START = r"\$(?=[^$]*\$)|\\(?=[(\[]|begin\b)"
 
 
@@ -60,7 +62,7 @@ class SafeHtml(Markup):
     def escape(cls, value: Any, /) -> SafeHtml:
         """Return a value as HTML that shows exactly its text.
 
-        markupsafe's own `escape` would let control characters through, and prices become formulas.
+        Unlike markupsafe's own `escape`, it shows control characters and keeps prices from becoming formulas.
         """
         if isinstance(value, SafeHtml):
             return value
@@ -72,6 +74,8 @@ def escape(text: str) -> SafeHtml:
     return SafeHtml.escape(text)
 
 
+# What Markdown needs, and nothing that loads or acts: no img, style, form, iframe, svg or math. No h1 and h2, since
+# `render_markdown` moves headings two levels down.
 _TAGS = {"a", "blockquote", "br", "code", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre"}
 _TAGS |= {"s", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul"}
 _ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}, "span": {"class"}, "td": {"style"}, "th": {"style"}}
@@ -80,8 +84,8 @@ _CODE_START = (
     'background-color:rgba(128,128,128,0.1)"><code style="background-color:transparent">'
 )
 _CODE_BLOCK = SafeHtml(f"{_CODE_START}{{}}</code></pre>")
-# Mixed with the colour of the text around it, each is readable on a light page and on a dark one, live and saved;
-# viewers that do not know the mixture, and sanitisers that drop it, show plain code.
+# Mixed with the colour of the text around it, each is readable on a light page and on a dark one, live and saved.
+# Viewers that do not know color-mix, and sanitisers that drop it, show plain code.
 _KIND_COLOURS = {
     "keyword": "#8b2fc9",
     "string": "#0a8a3a",
@@ -89,8 +93,8 @@ _KIND_COLOURS = {
     "comment": "#808080",
     "name": "#0b5fd6",
 }
-# Viewers differ most in these. A heading inside a reply is smaller than the notebook's own; a wide table scrolls by
-# itself; each block runs in the direction of its own words, and code from left to right.
+# What clean tags become. Viewers differ most in these. A heading inside a reply is smaller than the notebook's own; a
+# wide table scrolls by itself; each block runs in the direction of its own words, and code from left to right.
 _STYLED_TAGS = {
     **{
         f"<{tag}>": f'<{tag} dir="auto" style="margin:0.9em 0 0.4em;font-weight:600;font-size:{size}em">'
@@ -108,7 +112,7 @@ _STYLED_TAGS = {
     "<th>": '<th style="text-align:left">',
     "<td>": '<td style="text-align:left">',
 }
-_BARE_TAG = re.compile("|".join(_STYLED_TAGS))
+_UNSTYLED_TAG = re.compile("|".join(_STYLED_TAGS))
 _FORMULA_OR_START = re.compile(f"(?P<formula>{FORMULA})|{_FORMULA_START}", re.DOTALL)
 # TeX commands that make links, set attributes, read files or load extensions. A formula with one of them stays text,
 # because viewers differ in which of them they allow.
@@ -120,7 +124,7 @@ _LINK_SCHEMES = ("http://", "https://", "mailto:")
 _CELL_ALIGNMENT = re.compile(r"text-align:(left|right|center)")
 
 
-def _image(
+def _render_image(
     _self: RendererHTML, tokens: Sequence[Token], index: int, _options: object, _env: Mapping[str, object]
 ) -> str:
     """Render an image as a link, because loading it would tell its host that the text was read."""
@@ -130,7 +134,7 @@ def _image(
     return f'<a href="{address}">{label}</a>'
 
 
-def _text(
+def _render_text(
     _self: RendererHTML, tokens: Sequence[Token], index: int, _options: object, _env: Mapping[str, object]
 ) -> str:
     """Render a text so that viewers typeset its formulas, but not its prices."""
@@ -138,7 +142,7 @@ def _text(
 
 
 def _guard_formula(match: re.Match[str]) -> str:
-    """Leave a formula as it is, and keep everything else that looks like the start of one from being typeset."""
+    """Return a formula as it is, and everything else that looks like the start of one so that it is not typeset."""
     if match["formula"] and not _ACTIVE_COMMAND.search(match[0]):
         return match[0]
     return re.sub(r"[$\\]", r"<span>\g<0></span>", match[0])
@@ -148,13 +152,14 @@ def _highlight(code: str, language: str, _attributes: str) -> str:
     return highlight.spans(code, language)
 
 
-# "breaks" keeps the model's line breaks, so that a text has the same lines while it streams and as Markdown.
+# html: False shows raw HTML as text. "breaks" keeps the model's line breaks, so that a text has the same lines while it
+# streams and as Markdown.
 _MARKDOWN = MarkdownIt("commonmark", {"html": False, "breaks": True, "highlight": _highlight})
 _MARKDOWN.enable(["table", "strikethrough"])
 add_formula_rules(_MARKDOWN)
-_MARKDOWN.add_render_rule("image", _image)
-_MARKDOWN.add_render_rule("text", _text)
-# Finds where blocks begin and end, for `stable_length`; without the inline rules it takes a tenth of the time.
+_MARKDOWN.add_render_rule("image", _render_image)
+_MARKDOWN.add_render_rule("text", _render_text)
+# Finds only where blocks begin and end; without the inline rules it takes a tenth of the time.
 _BLOCKS = MarkdownIt("commonmark", {"html": False}).enable("table").disable("inline")
 add_formula_rules(_BLOCKS)
 
@@ -183,6 +188,7 @@ def render_markdown(markdown: str) -> SafeHtml:
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(6, int(token.tag[1]) + 2)}"
+    # markdown-it has escaped all raw HTML already; nh3 keeps it harmless should a rule of ours or of a plugin be wrong.
     clean = nh3.clean(
         _MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}),
         tags=_TAGS,
@@ -192,7 +198,8 @@ def render_markdown(markdown: str) -> SafeHtml:
         link_rel="noopener noreferrer",
         set_tag_attribute_values={"a": {"target": "_blank"}},
     )
-    return SafeHtml(_BARE_TAG.sub(lambda tag: _STYLED_TAGS[tag[0]], clean))
+    # Styles are added to clean HTML, since cleaning allows none but the alignment of a table's cell.
+    return SafeHtml(_UNSTYLED_TAG.sub(lambda tag: _STYLED_TAGS[tag[0]], clean))
 
 
 def code_block(text: str) -> SafeHtml:
@@ -209,6 +216,7 @@ def render_docstring(text: str) -> SafeHtml:
 def stable_length(markdown: str) -> int:
     """Return how many characters at the start keep their meaning whatever text is appended: all but the last block."""
     lines = markdown.split("\n")
+    # Until such a formula is closed, its lines parse as blocks of their own.
     formula_line = open_formula_line(lines)
     starts = [token.map[0] for token in _BLOCKS.parse(markdown) if token.map and token.level == 0]
     starts = [start for start in starts if formula_line is None or start <= formula_line]
@@ -216,7 +224,8 @@ def stable_length(markdown: str) -> int:
 
 
 # What a viewer could take for HTML, or for a link that is not http(s) or mailto. Viewers disagree on what is code, so
-# text in code blocks is treated like all other text.
+# text in code blocks is treated like all other text. An address may spell the colon of its scheme as an entity or an
+# escape, hence & and \; no scheme is longer than 40 characters, and the limit keeps the search linear.
 _TAG_START = re.compile(r"<(?=[a-zA-Z/!?])")
 _UNSAFE_LINK = re.compile(r"\](?=[(:]\s*(?!https?://|mailto:)[^\s)]{0,40}[:&\\])", re.IGNORECASE)
 
@@ -234,21 +243,22 @@ def _missing_fence(text: str) -> str:
         return ""
     first, end = tokens[-1].map
     lines = text.split("\n")[first:end]
+    # markdown-it does not say whether a fence was closed or ended with the text.
     if len(lines) > 1 and lines[-1].strip().startswith(tokens[-1].markup):
         return ""
     return f"\n{tokens[-1].markup}"
 
 
-_MARKDOWN_SIGN = re.compile(r"([\\`*_{}\[\]>()#+!|~&$])")
+_MARKDOWN_CHARACTER = re.compile(r"([\\`*_{}\[\]>()#+!|~&$])")
 
 
 def escape_markdown(text: str) -> str:
     """Return Markdown that shows exactly this text."""
-    return _MARKDOWN_SIGN.sub(r"\\\1", visible(text)).replace("<", "&lt;")
+    return _MARKDOWN_CHARACTER.sub(r"\\\1", visible(text)).replace("<", "&lt;")
 
 
 def fence(text: str) -> str:
     """Return a Markdown code block with this text, which cannot end the block."""
-    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}\n{_TAG_START.sub('&lt;', visible(text))}\n{fence}"
+    longest_run = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    backticks = "`" * max(3, longest_run + 1)
+    return f"{backticks}\n{_TAG_START.sub('&lt;', visible(text))}\n{backticks}"

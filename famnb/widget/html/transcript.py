@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias, assert_never
 
 from famnb.client.ask import Result, Round
 from famnb.client.conversation import Turn
+from famnb.formatting import shorten
 from famnb.reply import Block, Reply
 from famnb.request import Request
 from famnb.widget.html import facts, sanitize
@@ -26,15 +27,18 @@ from famnb.widget.html.sanitize import SafeHtml
 Bundle: TypeAlias = dict[str, str]
 """MIME type to text, as `display(…, raw=True)` takes it."""
 
-# Plain values only: sanitisers of untrusted notebooks drop those they do not know, such as var().
-_LINE = "rgba(128,128,128,0.35)"
-_TONES = {"plain": "128,128,128", "warn": "217,130,0", "error": "211,47,47"}
-MUTED = "font-size:0.86em;opacity:0.75;margin:0.3em 0"
-_ASKED_STYLE = (
+# Styles have plain values only: sanitisers of untrusted notebooks drop those they do not know, such as var(). Half
+# transparent greys suit light pages and dark ones.
+_LINE_COLOUR = "rgba(128,128,128,0.35)"
+_BADGE_COLOURS: Mapping[facts.Tone, str] = {"plain": "128,128,128", "warn": "217,130,0", "error": "211,47,47"}
+"""Red, green and blue of a badge's border and background."""
+MUTED_STYLE = "font-size:0.86em;opacity:0.75;margin:0.3em 0"
+"""The style of remarks and figures, which stand back behind what was said."""
+_PROMPT_STYLE = (
     "margin:0.5em 0;padding:0.5em 0.8em;background-color:rgba(128,128,128,0.1);border-radius:6px;border-left:none;"
     "white-space:pre-wrap"
 )
-_THINKING_STYLE = f"margin:0.5em 0;padding:0.1em 0.8em;border-left:2px solid {_LINE};opacity:0.85"
+_THINKING_STYLE = f"margin:0.5em 0;padding:0.1em 0.8em;border-left:2px solid {_LINE_COLOUR};opacity:0.85"
 _SUMMARY_STYLE = "cursor:pointer;font-size:0.9em"
 _FAILURE_STYLE = (
     "margin:0.5em 0;padding:0.4em 0.8em;border-left:3px solid rgb(211,47,47);background-color:rgba(211,47,47,0.1)"
@@ -42,29 +46,30 @@ _FAILURE_STYLE = (
 _CARD = SafeHtml('<div style="max-width:780px;margin:0.4em 0 1em;line-height:1.5;overflow-wrap:break-word">{}</div>')
 _FOLD = SafeHtml(f'<details style="margin:0.3em 0"><summary style="{_SUMMARY_STYLE}">{{}}</summary>{{}}</details>')
 _LABEL = SafeHtml("<p><strong>{}</strong></p>")
-_HEAD = SafeHtml(f'<p style="{MUTED}"><strong>{{}}</strong>{{}}</p>')
+_HEAD = SafeHtml(f'<p style="{MUTED_STYLE}"><strong>{{}}</strong>{{}}</p>')
 _BADGE = SafeHtml(
     ' <span style="border:1px solid rgb({colour});background-color:rgba({colour},0.15);border-radius:9px;'
     'padding:0 0.6em;font-size:0.9em;white-space:nowrap">{text}</span>'
 )
 _ROLE = SafeHtml("<strong>{}</strong><br>")
-_ASKED = SafeHtml(f'<blockquote dir="auto" style="{_ASKED_STYLE}">{{}}{{}}</blockquote>')
+_PROMPT = SafeHtml(f'<blockquote dir="auto" style="{_PROMPT_STYLE}">{{}}{{}}</blockquote>')
 _THINKING = SafeHtml(
     f'<details><summary style="{_SUMMARY_STYLE}">{{}}</summary><div style="{_THINKING_STYLE}">{{}}</div></details>'
 )
 _TEXT = SafeHtml("{}<div>{}</div>")
 _FAILURE = SafeHtml(f'<p style="{_FAILURE_STYLE}">{{}}</p>')
-_NOTE = SafeHtml(f'<p style="{MUTED}">{{}}</p>')
+_NOTE = SafeHtml(f'<p style="{MUTED_STYLE}">{{}}</p>')
 
 
 class Section(NamedTuple):
     """One section of a transcript, whatever it will be rendered as."""
 
-    kind: Literal["head", "asked", "thinking", "text", "code", "failure", "note", "figures"]
+    kind: Literal["head", "prompt", "thinking", "text", "code", "failure", "note", "figures"]
     text: str
     label: str = ""
-    """A heading: the role of who asked, what the thinking took, the name of a tool."""
+    """A heading: the role of a prompt's message, how long the thinking took, or the name of a tool."""
     badges: Sequence[facts.Badge] = ()
+    """Remarks on the whole reply, in its head."""
 
 
 def reply_bundle(reply: Reply) -> Bundle:
@@ -81,33 +86,41 @@ def render(transcript: Sequence[Section]) -> Bundle:
     }
 
 
-def stack_bundles(titled: Sequence[tuple[str, Bundle]]) -> Bundle:
-    """Return several transcripts as one output: the latest first and open, the older ones folded under their titles."""
-    (_, latest), *older = reversed(titled)
+def stack_bundles(titled_bundles: Sequence[tuple[str, Bundle]]) -> Bundle:
+    """Return several transcripts, the oldest first, as one output.
+
+    The latest stands first and open; in HTML the older ones are folded under their titles below it.
+    """
+    (_, latest), *older = reversed(titled_bundles)
     folded = SafeHtml().join(_FOLD.format(title, SafeHtml(bundle["text/html"])) for title, bundle in older)
     return {
         "text/html": SafeHtml(latest["text/html"]) + folded,
-        "text/markdown": "\n\n---\n\n".join(bundle["text/markdown"] for _, bundle in reversed(titled)),
-        "text/plain": "\n\n――――\n\n".join(bundle["text/plain"] for _, bundle in reversed(titled)),
+        "text/markdown": "\n\n---\n\n".join(bundle["text/markdown"] for _, bundle in reversed(titled_bundles)),
+        "text/plain": "\n\n――――\n\n".join(bundle["text/plain"] for _, bundle in reversed(titled_bundles)),
     }
 
 
 def conversation_bundle(turns: Sequence[Turn]) -> Bundle:
-    """Return the current branch of a conversation as one output: each turn with its tool calls and its answer."""
+    """Return turns that follow one another as one output: each prompt with its tool calls and its answer."""
     empty = render([Section("note", "Nothing has been said yet.")])
     return join_bundles([turn_bundle(turn) for turn in turns] or [empty])
 
 
 def turn_bundle(turn: Turn) -> Bundle:
-    """Return one turn of a conversation as notebook output; the first turn has what was said before it too."""
-    replies = [*(tool_round.reply for tool_round in turn.reply.rounds), turn.reply]
-    request, reply = replies[0].request, replies[-1]
+    """Return one turn of a conversation as notebook output.
+
+    The first turn shows all messages of its request, a later one only the last, since those before are other turns.
+    """
+    # The last request of a turn also carries the tool calls and results, which are shown as rounds.
+    first_reply = turn.reply.rounds[0].reply if turn.reply.rounds else turn.reply
+    request = first_reply.request
     content = turn.said if isinstance(turn.said, str) else json.dumps(turn.said, ensure_ascii=False)
-    asked = prompt_sections(request, whole=turn.before is None) or [Section("asked", content, "user")]
-    head, *answer = [section for section in sections(reply) if section.kind != "asked"]
+    prompt = prompt_sections(request, whole=turn.before is None) or [Section("prompt", content, "user")]
+    head, *answer = [section for section in sections(turn.reply) if section.kind != "prompt"]
     rounds = [section for tool_round in turn.reply.rounds for section in _round_sections(tool_round)]
+    # A reply may be without its request, as one made by hand is.
     losses = [Section("note", loss) for loss in getattr(request, "losses", ())]
-    return render([head, *asked, *losses, *rounds, *answer])
+    return render([head, *prompt, *losses, *rounds, *answer])
 
 
 def join_bundles(bundles: Sequence[Bundle]) -> Bundle:
@@ -122,14 +135,13 @@ def join_bundles(bundles: Sequence[Bundle]) -> Bundle:
 def prompt_sections(request: Request | None, *, whole: bool) -> list[Section]:
     """Return the messages of a request: all of them if `whole`, else the last."""
     messages = message_texts(request)
-    return [Section("asked", message.text, message.role) for message in (messages if whole else messages[-1:])]
+    return [Section("prompt", message.text, message.role) for message in (messages if whole else messages[-1:])]
 
 
 def title(reply: Reply) -> str:
     """Return one line for a folded transcript: the endpoint, how the call ended, and the beginning of the prompt."""
     prompts = [message.text for message in message_texts(reply.request) if message.role == "user"]
-    prompt = " ".join(prompts[-1].split()) if prompts else ""
-    start = prompt if len(prompt) <= 60 else prompt[:59] + "…"
+    start = shorten(" ".join(prompts[-1].split())) if prompts else ""
     details = [
         reply.endpoint,
         *(badge.text for badge in facts.badges(reply) if badge.tone != "plain"),
@@ -161,8 +173,9 @@ def _round_sections(tool_round: Round) -> list[Section]:
     results, transcript = iter(tool_round.results), []
     for block in tool_round.reply.blocks:
         transcript.append(block_section(block, tool_round.reply))
-        # The results are in the order of the calls; a call that was not run, the last ones perhaps, has none.
-        transcript += [result_section(result) for result in itertools.islice(results, block.kind == "tool_call")]
+        if block.kind == "tool_call":
+            # The results are in the order of the calls. The last calls have none if the turn was stopped before them.
+            transcript += [result_section(result) for result in itertools.islice(results, 1)]
     return [*transcript, Section("figures", facts.figures(tool_round.reply))]
 
 
@@ -201,10 +214,10 @@ def _html(section: Section) -> SafeHtml:
     match section.kind:
         case "head":
             return _HEAD.format(text, SafeHtml().join(map(_badge, section.badges)))
-        case "asked":
+        case "prompt":
             role = SafeHtml() if label == "user" else _ROLE.format(label)
-            # <br> beside white-space:pre-wrap, for viewers that strip styles.
-            return _ASKED.format(role, sanitize.escape(text).replace("\n", SafeHtml("<br>")))
+            # <br> for viewers that strip styles: without white-space:pre-wrap they would join the lines.
+            return _PROMPT.format(role, sanitize.escape(text).replace("\n", SafeHtml("<br>")))
         case "thinking":
             return _THINKING.format(label, sanitize.render_markdown(text))
         case "text":
@@ -220,7 +233,7 @@ def _html(section: Section) -> SafeHtml:
 
 
 def _badge(badge: facts.Badge) -> SafeHtml:
-    return _BADGE.format(colour=_TONES[badge.tone], text=badge.text)
+    return _BADGE.format(colour=_BADGE_COLOURS[badge.tone], text=badge.text)
 
 
 def _markdown(section: Section) -> str:
@@ -229,7 +242,7 @@ def _markdown(section: Section) -> str:
     match section.kind:
         case "head":
             return " · ".join([f"**{_inline(text)}**", *(f"*{badge.text}*" for badge in section.badges)])
-        case "asked":
+        case "prompt":
             return _quote(f"**{label}**: {sanitize.defuse_markdown(text)}")
         case "thinking":
             return _quote(f"*{label}*\n\n{sanitize.defuse_markdown(text)}")
@@ -259,7 +272,7 @@ def _plain(section: Section) -> str:
     match section.kind:
         case "head":
             return " · ".join([text, *(badge.text for badge in section.badges)])
-        case "asked":
+        case "prompt":
             return _prefix_lines("> ", f"{section.label}: {text}".split("\n"))
         case "thinking":
             return _prefix_lines("| ", [section.label, *text.split("\n")])

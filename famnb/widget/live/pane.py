@@ -235,7 +235,7 @@ class Pane:
             "elapsed": self._clock() - self._began,
             "head": _text_of(transcript, "head"),
             "badges": [list(badge) for badge in transcript[0].badges],
-            "asked": [[part.label, sanitize.visible(part.text)] for part in transcript if part.kind == "asked"],
+            "asked": [[part.label, sanitize.visible(part.text)] for part in transcript if part.kind == "prompt"],
             "blocks": self.final_blocks(transcript) if ended else [block.snapshot() for block in self._blocks.values()],
             "failure": _text_of(transcript, "failure"),
             "notes": [sanitize.visible(part.text) for part in transcript if part.kind == "note"],

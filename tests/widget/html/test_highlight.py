@@ -14,11 +14,11 @@ from famnb.widget.html import highlight, sanitize
 
 def test_code_is_coloured_by_kind_in_its_language():
     """Each kind is mixed from the text's own colour, so that it reads in any theme; the words stay as they were."""
-    made = sanitize.render_markdown("```python\nreturn 'a < b'  # no\n```")
-    mixed = '<span style="color:color-mix(in srgb,currentcolor 40%,#8b2fc9)">return </span>'
-    assert mixed in made
-    assert "a &lt; b" in made
-    assert made.count("<span style=") == 3
+    html = sanitize.render_markdown("```python\nreturn 'a < b'  # no\n```")
+    span = '<span style="color:color-mix(in srgb,currentcolor 40%,#8b2fc9)">return </span>'
+    assert span in html
+    assert "a &lt; b" in html
+    assert html.count("<span style=") == 3
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Formulas keep every sign, and nothing else is taken for one."""
+"""Formulas keep every character, and nothing else is taken for one."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from famnb.widget.html import sanitize
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "html"),
     [
         ("It is $5, or $6.", "It is <span>$</span>5, or $6."),
         ("$5 for $x$", "<span>$</span>5 for $x$"),
         ("so $$a + b$$ and $c_1$ hold", "so $$a + b$$ and $c_1$ hold"),
     ],
 )
-def test_prices_are_not_typeset_and_formulas_may_be(text: str, shown: str):
+def test_prices_are_not_typeset_and_formulas_may_be(text: str, html: str):
     """A viewer typesets what is between two dollars in one piece of text; a tag between them keeps it from it."""
-    assert shown in sanitize.render_markdown(text)
+    assert html in sanitize.render_markdown(text)
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ def links(html: str) -> list[str]:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_html_of_hostile_markdown_is_inert(text: str):
     """No element that acts or loads, and no link but to http, https or mailto."""
-    made = sanitize.render_markdown(f"before {text} after")
-    assert acts(made) == []
-    assert all(href.startswith(("http://", "https://", "mailto:")) for href in links(made))
+    html = sanitize.render_markdown(f"before {text} after")
+    assert acts(html) == []
+    assert all(href.startswith(("http://", "https://", "mailto:")) for href in links(html))
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -30,9 +30,9 @@ def test_saved_markdown_is_inert_in_a_viewer_that_allows_html(text: str):
     """Rendered with HTML on, as some viewers do, there is no element, no image and no script link."""
     viewer = sanitize.MarkdownIt("commonmark", {"html": True})
     viewer.validateLink = lambda _url: True
-    made = viewer.render(sanitize.defuse_markdown(f"before {text} after\n\n{text}"))
-    assert acts(made) == []
-    assert not [href for href in links(made) if "script" in href.lower() or href.startswith("data:")]
+    html = viewer.render(sanitize.defuse_markdown(f"before {text} after\n\n{text}"))
+    assert acts(html) == []
+    assert not [href for href in links(html) if "script" in href.lower() or href.startswith("data:")]
 
 
 @given(st.text(alphabet="<>![]()`*_\\&;:#/ \njavscriptmghoe=1\"'", max_size=80))
@@ -44,10 +44,10 @@ def test_no_markdown_at_all_becomes_an_element_that_acts(text: str):
 
 def test_a_good_link_opens_elsewhere_and_tells_nothing():
     """A web link keeps its address, opens in a new tab, and passes no opener or referrer on."""
-    made = sanitize.render_markdown("[site](https://example.com 'title')")
-    assert 'href="https://example.com"' in made
-    assert 'rel="noopener noreferrer"' in made
-    assert 'target="_blank"' in made
+    html = sanitize.render_markdown("[site](https://example.com 'title')")
+    assert 'href="https://example.com"' in html
+    assert 'rel="noopener noreferrer"' in html
+    assert 'target="_blank"' in html
 
 
 def test_an_image_becomes_a_link_to_itself():
@@ -57,7 +57,7 @@ def test_an_image_becomes_a_link_to_itself():
 
 def test_markdown_is_still_markdown():
     """Headings two levels down, emphasis, lists, tables with their alignment, code and strikethrough survive."""
-    made = sanitize.render_markdown(
+    html = sanitize.render_markdown(
         "# Title\n\n**bold** ~~gone~~\n\n1. one\n\n|a|b|\n|--|--:|\n|1|2|\n\n```python\nx < y\n```"
     )
     for piece in (
@@ -68,7 +68,7 @@ def test_markdown_is_still_markdown():
         '<td style="text-align:right">2</td>',
         ">x &lt; y\n</code></pre>",
     ):
-        assert piece in made
+        assert piece in html
 
 
 def test_terminal_and_direction_controls_can_only_be_seen():
@@ -129,18 +129,18 @@ def test_settled_text_and_the_rest_render_as_the_whole(pieces: list[str]):
 
 def test_each_block_runs_in_the_direction_of_its_own_words():
     """Arabic beside English, and code from left to right."""
-    made = sanitize.render_markdown("مرحبا\n\nhello\n\n- שלום\n\n```\ncode\n```")
-    assert made.count('<p dir="auto" style="text-align:start">') == 2
-    assert '<ul dir="auto">' in made
-    assert '<pre dir="ltr"' in made
+    html = sanitize.render_markdown("مرحبا\n\nhello\n\n- שלום\n\n```\ncode\n```")
+    assert html.count('<p dir="auto" style="text-align:start">') == 2
+    assert '<ul dir="auto">' in html
+    assert '<pre dir="ltr"' in html
 
 
 def test_a_wide_table_scrolls_by_itself():
     """Its cells stand left unless the text says otherwise."""
-    made = sanitize.render_markdown("|a|b|\n|--|--:|\n|1|2|")
-    assert made.startswith('<div style="overflow-x:auto"><table')
-    assert '<td style="text-align:left">1</td>' in made
-    assert made.endswith("</table></div>\n")
+    html = sanitize.render_markdown("|a|b|\n|--|--:|\n|1|2|")
+    assert html.startswith('<div style="overflow-x:auto"><table')
+    assert '<td style="text-align:left">1</td>' in html
+    assert html.endswith("</table></div>\n")
 
 
 def test_a_literal_text_has_no_markup():

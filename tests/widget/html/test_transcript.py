@@ -101,7 +101,7 @@ def test_thinking_is_folded():
 
 
 def test_a_tool_call_shows_its_arguments():
-    """The call is named and its JSON laid out; JSON that is none is shown as it came."""
+    """The call is named and its JSON laid out; invalid JSON is shown as it came."""
     call = Block(at=(0, 0), kind="tool_call", name="look_up", text='{"city":"Ghent"}')
     broken = dataclasses.replace(REPLY, blocks=(call, Block(at=(1, 0), kind="tool_call", name="f", text='{"a":')))
     text = transcript.reply_bundle(broken)["text/plain"]
@@ -122,11 +122,11 @@ def test_hostile_text_is_inert_wherever_it_stands(place: str):
         "fault": {"status": "failed", "fault": Fault(bad, code=bad)},
         "warning": {"warnings": (bad,)},
     }[place]
-    made = transcript.reply_bundle(dataclasses.replace(REPLY, **hostile))
+    bundle = transcript.reply_bundle(dataclasses.replace(REPLY, **hostile))
     for form in ("text/html", "text/markdown"):
-        assert "alert(1)" in made[form].replace("\\", "")
-        assert "<script" not in made[form]
-        assert "<img" not in made[form]
+        assert "alert(1)" in bundle[form].replace("\\", "")
+        assert "<script" not in bundle[form]
+        assert "<img" not in bundle[form]
 
 
 @given(
@@ -136,17 +136,19 @@ def test_hostile_text_is_inert_wherever_it_stands(place: str):
 def test_any_text_makes_a_transcript_that_can_be_saved(text: str, kind: str):
     """Nothing a model says keeps its transcript from being made and encoded."""
     block = Block(at=(0, 0), kind=kind, text=text, name=text)
-    for made in transcript.reply_bundle(dataclasses.replace(REPLY, blocks=(block,), model=text)).values():
-        made.encode()
+    for output in transcript.reply_bundle(dataclasses.replace(REPLY, blocks=(block,), model=text)).values():
+        output.encode()
 
 
 def test_a_session_has_the_latest_open_and_the_older_folded():
     """The newest transcript comes first as it is; the others follow under their titles."""
     titled = [(name, dict.fromkeys(FORMS, f"body of {name}")) for name in ("first", "second", "third")]
-    made = transcript.stack_bundles(titled)
-    assert made["text/html"].startswith("body of third<details")
-    assert made["text/html"].index("<summary") < made["text/html"].index("second</summary>body of second")
-    assert made["text/plain"].index("third") < made["text/plain"].index("second") < made["text/plain"].index("first")
+    bundle = transcript.stack_bundles(titled)
+    assert bundle["text/html"].startswith("body of third<details")
+    assert bundle["text/html"].index("<summary") < bundle["text/html"].index("second</summary>body of second")
+    assert (
+        bundle["text/plain"].index("third") < bundle["text/plain"].index("second") < bundle["text/plain"].index("first")
+    )
 
 
 def test_the_title_of_a_folded_transcript_tells_it_from_the_others():
@@ -170,10 +172,10 @@ def test_a_reply_without_a_request_still_shows():
 def test_an_answer_in_json_keeps_its_indentation():
     """As Markdown it would lose it; in every form it is shown as it came."""
     text = '{\n  "name": "x"\n}'
-    made = transcript.reply_bundle(dataclasses.replace(REPLY, blocks=(Block(at=(0, 0), kind="text", text=text),)))
-    assert "{\n  &quot;name&quot;: &quot;x&quot;\n}</code></pre>" in made["text/html"]
-    assert f"```\n{text}\n```" in made["text/markdown"]
-    assert text in made["text/plain"]
+    bundle = transcript.reply_bundle(dataclasses.replace(REPLY, blocks=(Block(at=(0, 0), kind="text", text=text),)))
+    assert "{\n  &quot;name&quot;: &quot;x&quot;\n}</code></pre>" in bundle["text/html"]
+    assert f"```\n{text}\n```" in bundle["text/markdown"]
+    assert text in bundle["text/plain"]
 
 
 @pytest.mark.parametrize("blocks", [(), (Block(at=(0, 0), kind="text", text=""),)])
@@ -199,7 +201,7 @@ def answered(said: str, text: str, before: Turn | None = None, **fields: object)
     return Turn(said, Reply(endpoint="web", blocks=(block,), status="completed", **fields), before)
 
 
-def test_a_talk_shows_every_turn_in_order():
+def test_a_conversation_shows_every_turn_in_order():
     """Prompts, answers, and between them the calls with their arguments and results."""
     last = answered("And tomorrow?", "Colder.", answered("Weather?", "Cold.", rounds=(ROUND,)))
     plain = transcript.conversation_bundle(last.path)["text/plain"]
@@ -213,8 +215,8 @@ def test_a_talk_shows_every_turn_in_order():
         "tomorrow",
         "Colder.",
     ]
-    places = [plain.index(piece) for piece in pieces]
-    assert places == sorted(places)
+    positions = [plain.index(piece) for piece in pieces]
+    assert positions == sorted(positions)
 
 
 def test_what_a_tool_returned_is_inert():
@@ -226,6 +228,6 @@ def test_what_a_tool_returned_is_inert():
     assert "<script" not in html
 
 
-def test_a_talk_without_turns_says_so():
+def test_a_conversation_without_turns_says_so():
     """Nothing said is not nothing shown."""
     assert "Nothing has been said yet." in transcript.conversation_bundle([])["text/plain"]
