@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from famnb.endpoints import ENDPOINTS, Endpoint
 from famnb.errors import InvalidRequest
-from famnb.request.base import shorten
+from famnb.formatting import shorten
 from famnb.service.auth import RateLimiter, authenticate
 from famnb.service.endpoint import EndpointApp, ServiceContext
 from famnb.service.engines.base import Engine
