@@ -1,4 +1,4 @@
-"""The floors of the house: imports point down only."""
+"""The layers of imports: they point down only, and the lower ones need no heavy library."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
+HEAVY = ("httpx", "pandas", "matplotlib", "ipywidgets", "starlette")
+NETWORK = ("aiohttp", "httpx", "httpx_aiohttp", "tqdm", "starlette")
 
 
 def test_imports_point_down():
@@ -17,7 +21,7 @@ def test_imports_point_down():
 
 
 def test_top_level_holds_only_what_belongs_there():
-    """The tree explains the program: nothing but the six names and dotfiles stands at the top."""
+    """The tree explains the program: nothing but these six names and dotfiles is at the top."""
     if (ROOT / ".git").exists():
         listed = subprocess.run(
             ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -27,3 +31,24 @@ def test_top_level_holds_only_what_belongs_there():
         top = {path.name for path in ROOT.iterdir()} - {"PKG-INFO"}
     names = {name for name in top if not name.startswith(".")}
     assert names <= {"pyproject.toml", "README.md", "LICENSE", "famnb", "notebooks", "tests"}
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["errors", "events", "timing", "reply", "request", "wire.chat", "wire.responses", "wire.messages", "wire.errors"],
+)
+def test_a_lower_floor_imports_without_heavy_libraries(module: str):
+    """Reading a recorded stream takes no HTTP, no frames and no widgets."""
+    assert loaded_by(module, HEAVY) == "[]"
+
+
+@pytest.mark.parametrize("module", ["record", "frame", "plot", "scrub", "secret_patterns", "client.exchange"])
+def test_what_reads_recorded_calls_imports_without_the_network(module: str):
+    """Ledger, frames and figures need what a call is, not what carries it."""
+    assert loaded_by(module, NETWORK) == "[]"
+
+
+def loaded_by(module: str, libraries: tuple[str, ...]) -> str:
+    """Those of some libraries that a new interpreter has loaded once it has imported a module, as a list is printed."""
+    code = f"import sys, famnb.{module}; print([name for name in {libraries} if name in sys.modules])"
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,31 +17,32 @@ from nbclient import NotebookClient
 from traitlets.config import Config
 
 import famnb
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture
 def shell(server: famnb.service.Server) -> Iterator[InteractiveShell]:
     """A shell with the extension loaded and a client named `client`."""
     InteractiveShell.clear_instance()
-    made = InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
+    ipython = InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
     with famnb.Client(base_url=server.url, api_key=server.key) as client:
-        made.user_ns["client"] = client
-        made.run_line_magic("load_ext", "famnb")
-        yield made
+        ipython.user_ns["client"] = client
+        ipython.run_line_magic("load_ext", "famnb")
+        yield ipython
     InteractiveShell.clear_instance()
 
 
-def completed(shell: InteractiveShell, code: str) -> set[str]:
+def complete(shell: InteractiveShell, code: str) -> set[str]:
     """What the shell offers at the end of some code."""
     with provisionalcompleter():
-        return {each.text for each in shell.Completer.completions(code, len(code))}
+        return {completion.text for completion in shell.Completer.completions(code, len(code))}
 
 
-def failure(shell: InteractiveShell, capsys: pytest.CaptureFixture[str], code: str) -> str:
+def run_failing(shell: InteractiveShell, capsys: pytest.CaptureFixture[str], code: str) -> str:
     """What a cell that fails prints."""
     assert not shell.run_cell(code).success
-    said = capsys.readouterr()
-    return (said.err or said.out).strip()
+    printed = capsys.readouterr()
+    return (printed.err or printed.out).strip()
 
 
 def test_a_cell_is_a_prompt(shell: InteractiveShell):
@@ -93,9 +93,9 @@ def test_help_is_there_and_asks_nothing(shell: InteractiveShell, capsys: pytest.
     """By `--help` in a line and above a cell, with examples; IPython's own question mark still works."""
     for code in ("%fam --help", "%fam -h What is a tide?", "%%fam --help\nHi"):
         assert shell.run_cell(code).success
-        said = capsys.readouterr().out
-        assert "--max-tokens N" in said
-        assert "%%fam -e messages" in said
+        printed = capsys.readouterr().out
+        assert "--max-tokens N" in printed
+        assert "%%fam -e messages" in printed
     shell.run_cell("%fam?")
     assert "--max-tokens N" in capsys.readouterr().out
     assert shell.user_ns["client"].last is None
@@ -106,7 +106,7 @@ def test_an_interrupt_keeps_what_had_come(shell: InteractiveShell, capsys: pytes
     with famnb.serve(fault="stall=5", time_scale=0) as slow:
         ledger = shell.user_ns["client"].ledger
         shell.user_ns["other"] = other = famnb.Client(base_url=slow.url, api_key=slow.key, ledger=ledger)
-        other.viewer = interrupted
+        other.viewer = press_stop
         assert not shell.run_cell("%fam --using other --into r Hi").success
     assert "Stopped." in capsys.readouterr().out
     assert shell.user_ns["r"].status == "cancelled"
@@ -116,12 +116,11 @@ def test_an_interrupt_keeps_what_had_come(shell: InteractiveShell, capsys: pytes
 
 
 @contextlib.contextmanager
-def interrupted(stream: famnb.Stream) -> Iterator[None]:
-    """What a kernel does when its stop button is pressed, as soon as there is some text."""
+def press_stop(stream: famnb.Stream) -> Iterator[None]:
+    """Do what a kernel does when its stop button is pressed, as soon as there is some text."""
 
     def press() -> None:
-        while not stream.reply.text:
-            time.sleep(0.01)
+        wait_until(lambda: stream.reply.text)
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
     threading.Thread(target=press, daemon=True).start()
@@ -144,10 +143,10 @@ def test_options_without_a_prompt_become_defaults(shell: InteractiveShell, capsy
     assert shell.user_ns["r"].request.body()["temperature"] == 0.5
     capsys.readouterr()
     shell.run_cell("%fam")
-    said = capsys.readouterr().out
-    assert "--endpoint web --model fam-2-5-mini --set temperature=0.5" in said
-    assert "<Client http://127.0.0.1" in said
-    assert "--max-tokens" in said
+    printed = capsys.readouterr().out
+    assert "--endpoint web --model fam-2-5-mini --set temperature=0.5" in printed
+    assert "<Client http://127.0.0.1" in printed
+    assert "--max-tokens" in printed
     shell.run_cell("%fam --reset")
     shell.run_cell("%fam --into r Hi")
     assert shell.user_ns["r"].endpoint == "messages"
@@ -181,18 +180,18 @@ def test_a_mistake_is_one_clear_line(
     shell: InteractiveShell, capsys: pytest.CaptureFixture[str], code: str, words: str
 ):
     """No traceback: what was wrong and what was expected."""
-    said = failure(shell, capsys, code)
-    assert words in said
-    assert "Traceback" not in said
-    assert len(said.splitlines()) == 1
+    printed = run_failing(shell, capsys, code)
+    assert words in printed
+    assert "Traceback" not in printed
+    assert len(printed.splitlines()) == 1
 
 
 def test_a_failed_call_leaves_its_reply(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]):
     """One line says what happened, and the variable has what had come."""
     with famnb.serve(time_scale=0, fault="status=500") as broken:
         shell.user_ns["other"] = famnb.Client(base_url=broken.url, api_key=broken.key, retries=famnb.Retries(tries=1))
-        said = failure(shell, capsys, "%fam --using other --into r Hi")
-    assert said.startswith("UsageError: ServerError: 500")
+        printed = run_failing(shell, capsys, "%fam --using other --into r Hi")
+    assert printed.startswith("UsageError: ServerError: 500")
     assert shell.user_ns["r"].status == "failed"
 
 
@@ -210,14 +209,14 @@ def test_a_failed_call_leaves_its_reply(shell: InteractiveShell, capsys: pytest.
 )
 def test_options_are_completed(shell: InteractiveShell, code: str, offered: set[str]):
     """Endpoints, the models of the endpoint that is chosen, options, fields and clients: those and nothing else."""
-    assert completed(shell, code) == offered
+    assert complete(shell, code) == offered
 
 
 def test_other_code_is_completed_as_ever(shell: InteractiveShell):
     """The extension offers nothing outside its own lines, and loading it twice offers nothing twice."""
     shell.run_line_magic("reload_ext", "famnb")
     shell.user_ns["endpoint_list"] = []
-    assert "endpoint_list" in completed(shell, "endpoint_l")
+    assert "endpoint_list" in complete(shell, "endpoint_l")
     assert len(shell.Completer.custom_matchers) == 1
 
 
