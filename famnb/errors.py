@@ -1,4 +1,4 @@
-"""Every error famnb raises, one tree, so that one `except` can be as wide or as narrow as needed.
+"""The errors that famnb raises, as one tree, so that an `except` can be as wide or as narrow as needed.
 
 FamnbError
 ├── InvalidRequest              refused before sending: a field is wrong (also a ValueError)
@@ -21,7 +21,7 @@ FamnbError
 ├── StreamError                 the service reported a failure inside an open stream
 ├── StreamDecodeError           an event of the stream is not JSON
 ├── ResponseFormatError         a 200 whose body is not a reply
-├── ParseError                  the reply is no instance of the schema that was asked for
+├── ParseError                  the reply is not an instance of the schema that was asked for
 ├── Cancelled                   stopped by the caller
 ├── NotRecorded                 a call that may only be replayed was never recorded
 ├── LedgerError                 the ledger file cannot be used
@@ -41,11 +41,13 @@ if TYPE_CHECKING:
 
 
 class FamnbError(Exception):
-    """The root of the tree; `reply` is what had arrived, already recorded, or None when nothing was sent."""
+    """The base class of all errors of famnb."""
 
     reply: Reply | None = None
+    """What had arrived, already recorded; None when nothing was sent."""
 
 
+# The next two are ValueErrors as well, since the caller passed a wrong value, as any Python function would say it.
 class InvalidRequest(FamnbError, ValueError):
     """A request was refused before sending; the message names the field, what was expected and what to do."""
 
@@ -55,7 +57,7 @@ class CredentialError(FamnbError, ValueError):
 
 
 class APIStatusError(FamnbError):
-    """The service answered with an error status; the fields are the error body's own, None where it had none."""
+    """The service answered with an error status; the fields are those of the error body, None where it has none."""
 
     def __init__(
         self,
@@ -81,8 +83,8 @@ class APIStatusError(FamnbError):
         """The decoded error body, or its text when it is not JSON."""
 
     def __str__(self) -> str:
-        words = super().__str__()
-        return f"{self.status}: {words}" if self.status else words
+        message = super().__str__()
+        return f"{self.status}: {message}" if self.status else message
 
 
 class BadRequestError(APIStatusError):
@@ -106,7 +108,7 @@ class ServerError(APIStatusError):
 
 
 def status_error(status: int) -> type[APIStatusError]:
-    """The class for an HTTP status; APIStatusError itself for one that has none of its own."""
+    """Return the error class for an HTTP status: APIStatusError itself for a status without a class of its own."""
     match status:
         case 400:
             return BadRequestError
@@ -127,11 +129,12 @@ class ConnectError(FamnbError):
 
 
 class DeadlineError(FamnbError, TimeoutError):
-    """A deadline passed; `seconds` is the limit that did."""
+    """A deadline of the client passed."""
 
     def __init__(self, message: str, *, seconds: float | None = None) -> None:
         super().__init__(message)
         self.seconds = seconds
+        """The deadline that passed."""
 
 
 class PoolTimeout(DeadlineError):
@@ -159,7 +162,7 @@ class ProcessEnded(StreamInterrupted):
 
 
 class WorkerLost(StreamInterrupted):
-    """The worker of a cluster that carried the call is gone; the service may have answered, and may bill it."""
+    """The cluster worker that made the call is gone; the service may have answered, and may bill the call."""
 
 
 class StreamError(FamnbError):
@@ -176,25 +179,26 @@ class StreamDecodeError(FamnbError):
 
 
 class ResponseFormatError(FamnbError):
-    """A success status whose body is not a reply; the message holds at most 200 characters of it."""
+    """A response with a success status whose body is not a reply; the message shows at most 200 characters of it."""
 
 
 class ParseError(FamnbError):
-    """A complete call whose answer is no instance of the schema; `reply` is the reply, recorded as it came."""
+    """A complete call whose answer is not an instance of the schema; `reply` is the recorded reply."""
 
     def __init__(self, fault: str, *, reason: Literal["incomplete", "refused", "invalid"], partial: Any) -> None:
         super().__init__(f"{fault} (`error.partial` and `error.reply` have what came)")
         self.fault = fault
         """What is wrong with the answer."""
         self.reason = reason
-        """`incomplete`: cut short; `refused`: the model would not; `invalid`: no JSON, or not by the schema."""
+        """`incomplete`: cut short; `refused`: the model declined; `invalid`: not JSON, or not valid by the schema."""
         self.partial = partial
-        """The JSON value as far as it came, unchecked; None where there is none."""
+        """The JSON value as far as it came, unchecked; None if there is none."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What another process needs to make it again; by default that would be the message alone."""
-        made = functools.partial(type(self), self.fault, reason=self.reason, partial=self.partial)
-        return made, (), self.__dict__
+        # By default an exception is rebuilt from its message alone, which fails for the required keyword arguments; a
+        # pool of processes hangs on an error that it cannot unpickle.
+        rebuild = functools.partial(type(self), self.fault, reason=self.reason, partial=self.partial)
+        return rebuild, (), self.__dict__
 
 
 class Cancelled(FamnbError):
@@ -202,7 +206,7 @@ class Cancelled(FamnbError):
 
 
 class NotRecorded(FamnbError):
-    """The client answers from its ledger alone, which has no complete call of this request: nothing was sent."""
+    """The client answers from its ledger only, which has no complete call with this request; nothing was sent."""
 
 
 class LedgerError(FamnbError):
@@ -213,11 +217,12 @@ class BudgetExceeded(FamnbError):
     """The next call could pass the spending limit, so it was not sent."""
 
 
+# Not a FamnbError: `except Exception` in a loop over calls must not swallow the interrupt.
 class Interrupted(KeyboardInterrupt):
     """The kernel was interrupted during a call: the stream is stopped, `reply` and the ledger keep what had arrived."""
 
     reply: Reply | None = None
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython shows instead of a traceback."""
+        """Return the lines that IPython shows instead of a traceback."""
         return [f"Stopped. {self}"]

@@ -1,11 +1,13 @@
-"""What a stream says, whatever the dialect: small values that `wire` reads and writes and `reply.fold` adds up.
-
-They are msgspec structs rather than dataclasses because one is made for every event of every stream, and a
-struct costs a seventh of a frozen dataclass.
+"""The typed events of a stream, the same for every dialect: `wire` reads and writes them, `reply.fold` adds them up.
 
     Started ── Opened ── Delta … ── Closed ── (next block) ── Ended ── Usage ── Done
                └ any of these may be missing; a Delta alone opens its block
+
+`Usage` and `Fault` are also the token counts and the error of a whole reply.
 """
+
+# The events are msgspec structs rather than dataclasses because every event of every stream makes at least one, and a
+# struct costs a seventh of a frozen dataclass.
 
 from __future__ import annotations
 
@@ -16,13 +18,13 @@ import msgspec
 FinishReason: TypeAlias = Literal[
     "stop", "length", "content_filter", "tool_calls", "stop_sequence", "error", "cancelled"
 ]
-"""Why generation ended, normalised; a reason not listed here is passed through as the wire's own word."""
+"""Why generation ended, normalised; a reason that is not listed here is passed through as the server wrote it."""
 
 Status: TypeAlias = Literal["running", "completed", "incomplete", "cancelled", "failed", "interrupted"]
 """The state of a call."""
 
 Address: TypeAlias = tuple[int, int]
-"""A block's place in the reply: (output index, content index)."""
+"""A block's position in the reply: (output index, content index). Blocks are shown in the order of their addresses."""
 
 Count: TypeAlias = Literal[
     "input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens", "cache_write_tokens", "total_tokens"
@@ -35,30 +37,34 @@ COUNTS: tuple[Count, ...] = (
     "cache_write_tokens",
     "total_tokens",
 )
+"""The token counts of a call."""
 Source: TypeAlias = Literal["reported", "derived", "estimated", "absent"]
+"""Where a token count comes from."""
 
 
 class Started(msgspec.Struct, frozen=True):
-    """The reply has an identity; a field is empty where the wire does not say."""
+    """The reply's identity; a field is empty if the server does not send it."""
 
     id: str = ""
     model: str = ""
     created: int | None = None
-    """Unix time in seconds, the service's clock."""
+    """Unix time in seconds, by the service's clock."""
 
 
 class Opened(msgspec.Struct, frozen=True):
-    """A block begins, or tells more of its identity (a tool call's id and name may come apart)."""
+    """A block begins, or more of its identity is known: some servers send a tool call's id and name separately."""
 
     at: Address
     kind: str
-    """`thinking`, `text`, `tool_call`, `refusal`; a kind of the wire not known here is passed through."""
+    """`thinking`, `text`, `tool_call` or `refusal`; any other kind is passed through as the server wrote it."""
     id: str = ""
     """A tool call's id."""
     name: str = ""
     """A tool call's function name."""
 
 
+# By far the most frequent event. `gc=False`: it holds only text and integers, so it cannot be part of a cycle, and the
+# garbage collector need not visit the deltas that a long stream keeps alive.
 class Delta(msgspec.Struct, frozen=True, gc=False):
     """A piece of a block; the text of a `tool_call` is its JSON arguments."""
 
@@ -73,9 +79,9 @@ class Closed(msgspec.Struct, frozen=True):
 
     at: Address
     text: str | None = None
-    """The whole text, where the wire repeats it; it wins over the deltas."""
+    """The whole text, if the server repeats it; it replaces the text of the deltas."""
     latency_ms: int | None = None
-    """The service's own measure of a thinking block."""
+    """How long a thinking block took, in milliseconds, as the service measured it."""
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -101,28 +107,30 @@ class Usage(msgspec.Struct, frozen=True):
         return "derived" if count in self.derived else "reported"
 
     def merge(self, later: Usage) -> Usage:
-        """This usage updated by a later report: the last value that is not None wins; nothing is ever summed."""
+        """Return this usage updated by a later report: of each count the last value that is not None."""
+        # Servers send running totals, or the same report twice, so a sum would count tokens more than once.
         newer = {count for count in COUNTS if getattr(later, count) is not None}
         values = {count: getattr(later if count in newer else self, count) for count in COUNTS}
         return Usage(
             **values,
-            derived=_merge_marks(self.derived, later.derived, newer),
-            estimated=_merge_marks(self.estimated, later.estimated, newer),
+            derived=_merge_sources(self.derived, later.derived, newer),
+            estimated=_merge_sources(self.estimated, later.estimated, newer),
         )
 
     def with_total(self) -> Usage:
-        """The same with `total_tokens` derived from input and output where the wire gives none."""
+        """Return this usage with `total_tokens` derived from input and output if the server sent no total."""
         if self.total_tokens is not None or self.input_tokens is None or self.output_tokens is None:
             return self
         return self.merge(Usage(total_tokens=self.input_tokens + self.output_tokens, derived=("total_tokens",)))
 
 
-def _merge_marks(old: tuple[Count, ...], new: tuple[Count, ...], newer: set[Count]) -> tuple[Count, ...]:
+def _merge_sources(old: tuple[Count, ...], new: tuple[Count, ...], newer: set[Count]) -> tuple[Count, ...]:
+    """The counts with a certain source, where those in `newer` take it from the later report."""
     return tuple(count for count in COUNTS if (count in new if count in newer else count in old))
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """An error in the service's words; the same for an error body and for a failure inside a stream."""
+    """An error as the service worded it, from an error body or from inside a stream."""
 
     message: str
     type: str | None = None
@@ -135,13 +143,13 @@ class Ended(msgspec.Struct, frozen=True):
     """Evidence that generation ended: a finish reason, a stop reason, a terminal event or a failure."""
 
     finish_reason: str | None = None
-    """Normalised, see FinishReason; None where the wire names no reason."""
+    """Normalised, see FinishReason; None if the server gives no reason."""
     stop_reason: str | None = None
-    """The wire's own word."""
+    """The reason as the server wrote it."""
     stop_sequence: str | None = None
-    """The stop sequence that was met."""
+    """The stop sequence that ended the text."""
     status: Status | None = None
-    """The wire's own status where it has one; otherwise it follows from the reason."""
+    """The server's own status, if the dialect has one; otherwise the status follows from the reason."""
     fault: Fault | None = None
 
 
@@ -150,7 +158,7 @@ class Done(msgspec.Struct, frozen=True):
 
 
 class Other(msgspec.Struct, frozen=True):
-    """Something of the wire that has no meaning here; its bytes stay in the raw record."""
+    """An event without meaning for the reply, such as a ping; its bytes stay in the record of the call."""
 
     type: str = ""
 

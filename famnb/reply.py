@@ -1,4 +1,4 @@
-"""Replies: blocks, the reason for the end, usage; and `ReplyBuilder`, which builds a reply from a stream's events."""
+"""`Reply`, with its blocks, the reason for its end and its usage; `ReplyBuilder` makes one from a stream's events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from famnb.events import Address, Closed, Delta, Done, Ended, Event, Fault, Open
 from famnb.timing import Read, Timing
 
 _DECODE_ERRORS = (msgspec.DecodeError, UnicodeError, RecursionError)
-"""What a decoder raises for what is no JSON, or is nested too deeply to be read."""
+"""What the decoder raises for bytes that are not JSON, or are nested too deeply."""
 
 
 class Block(msgspec.Struct, frozen=True):
@@ -22,13 +22,13 @@ class Block(msgspec.Struct, frozen=True):
     at: Address
     kind: str
     text: str = ""
-    """The text; for a tool call its JSON arguments as they came."""
+    """The text; for a tool call its JSON arguments, unparsed."""
     id: str = ""
     name: str = ""
     signature: str = ""
     latency_ms: int | None = None
     closed: bool = False
-    """Whether the wire said that the block is finished."""
+    """Whether the server said that the block is finished."""
 
     @property
     def arguments(self) -> Any:
@@ -50,6 +50,7 @@ class Block(msgspec.Struct, frozen=True):
         return True
 
 
+# A dataclass rather than a struct: there is one a call, and a struct cannot leave single fields out of a comparison.
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Reply:
     """One reply, whole or as far as it came; replies with equal content are equal, however and whenever they came."""
@@ -57,13 +58,13 @@ class Reply:
     id: str = ""
     """The service's id of the reply."""
     model: str = ""
-    """The model that answered, in the service's words."""
+    """The model that answered, as the service names it."""
     created: int | None = None
     blocks: tuple[Block, ...] = ()
     finish_reason: str | None = None
-    """Why generation ended, normalised (see events.FinishReason); None when the wire did not say."""
+    """Why generation ended, normalised (see events.FinishReason); None if the server did not say."""
     stop_reason: str | None = None
-    """The wire's own word for `finish_reason`."""
+    """`finish_reason` as the server wrote it."""
     stop_sequence: str | None = None
     status: Status = "running"
     complete: bool | None = False
@@ -92,7 +93,7 @@ class Reply:
     """The instance of the `schema` that `ask` was given; None without one, and of a reply that was stopped."""
     streamed: bool = dataclasses.field(default=False, compare=False)
     reads: tuple[Read, ...] = dataclasses.field(default=(), compare=False)
-    """What came from the socket, and when."""
+    """The bytes that came from the socket, with their times."""
     events: tuple[Event, ...] = dataclasses.field(default=(), compare=False)
     """The typed events, in order."""
 
@@ -103,7 +104,7 @@ class Reply:
 
     @property
     def thinking(self) -> str:
-        """The thinking that was shown."""
+        """The thinking that the service sent as text."""
         return "".join(block.text for block in self.blocks if block.kind == "thinking")
 
     @property
@@ -113,7 +114,7 @@ class Reply:
 
     @property
     def raw(self) -> Any:
-        """The decoded JSON as it came, unknown fields included: a whole reply's body, or a stream's events."""
+        """The decoded JSON, unknown fields included: the body of a whole reply, or the list of a stream's events."""
         bodies = [_decode_body(data) for read in self.reads for data in read.data]
         return bodies if self.streamed else (bodies[0] if bodies else None)
 
@@ -140,7 +141,10 @@ def _decode_body(data: bytes) -> Any:
 
 
 class _BlockBuilder:
-    """A block while it grows: pieces are kept apart and joined once."""
+    """A block that is still growing."""
+
+    # The pieces are kept apart and joined once: appending to a text for each delta would copy it each time, and make
+    # the cost of a reply grow with the square of its length.
 
     __slots__ = ("closed", "final", "id", "kind", "latency_ms", "name", "pieces", "signature")
 
@@ -156,7 +160,7 @@ class _BlockBuilder:
 
 
 class ReplyBuilder:
-    """A reply while it grows; adding an event costs the same however long the reply is."""
+    """Builds a reply from events; adding an event costs the same however long the reply is."""
 
     def __init__(self) -> None:
         self.content_deltas = 0
@@ -172,12 +176,14 @@ class ReplyBuilder:
         self._blocks: dict[Address, _BlockBuilder] = {}
 
     def add(self, event: Event) -> None:
-        """Take one event into account."""
+        """Add one event to the reply."""
+        # Nearly all events are deltas; `match` would test the other classes first.
         if type(event) is Delta:
             self._add_delta(event)
             return
         match event:
             case Started():
+                # Some servers send id and model in different events, or an event without them first.
                 self._started = Started(
                     event.id or self._started.id,
                     event.model or self._started.model,
@@ -188,6 +194,7 @@ class ReplyBuilder:
                 block.id = event.id or block.id
                 block.name = event.name or block.name
             case Closed():
+                # A block without a start or a delta can only be closed with a text of its own.
                 block = self._get_block(event.at, "text")
                 block.closed = True
                 block.final = block.final if event.text is None else event.text
@@ -205,6 +212,7 @@ class ReplyBuilder:
 
     def _add_delta(self, event: Delta) -> None:
         block = self._blocks.get(event.at) or self._get_block(event.at, event.kind)
+        # A signature proves a block to the service that is sent it back; nobody reads it, so it is no content.
         if event.kind == "signature":
             block.signature.append(event.text)
             return
@@ -223,17 +231,18 @@ class ReplyBuilder:
         return block
 
     def texts(self) -> Iterator[str]:
-        """What the deltas of each block, and those of its signature, add up to."""
+        """Yield the text of each block, and its signature, as far as the deltas go."""
         for block in self._blocks.values():
             yield "".join(block.pieces)
             yield "".join(block.signature)
 
     def reply(self) -> Reply:
-        """The reply so far; its status is `running` until there is evidence of an end."""
+        """Return the reply so far; its status is `running` until there is evidence of an end."""
         warnings: list[str] = []
         blocks = tuple(_build_block(at, block, warnings) for at, block in sorted(self._blocks.items()))
         ended = self.ended
         if ended is None and self.done:
+            # `[DONE]` proves that the transport ended in order, not that generation did.
             warnings.append("the stream said [DONE] without a finish reason: nothing proves that the reply is complete")
         return Reply(
             id=self._started.id,
@@ -252,7 +261,7 @@ class ReplyBuilder:
 
 
 def fold(events: Iterable[Event]) -> Reply:
-    """The reply that a stream's events add up to."""
+    """Return the reply that a stream's events add up to."""
     builder = ReplyBuilder()
     for event in events:
         builder.add(event)
@@ -260,7 +269,8 @@ def fold(events: Iterable[Event]) -> Reply:
 
 
 def _merge_ends(first: Ended, second: Ended) -> Ended:
-    """Two pieces of evidence as one: what the second leaves open, the first decides; a failure stays a failure."""
+    """Return two ends as one: the second counts, the first fills what it leaves open; a failure stays a failure."""
+    # A server may split the end between a finish reason and a terminal event, or write a normal end after an error.
     if first.fault is not None and second.fault is None:
         return first
     return Ended(
@@ -279,6 +289,7 @@ def _status(ended: Ended | None, done: bool) -> Status:
         return "failed"
     if ended.status is not None:
         return ended.status
+    # Only the responses dialect sends a status; in the others it follows from the reason.
     match ended.finish_reason:
         case "length" | "content_filter":
             return "incomplete"
@@ -299,6 +310,7 @@ def _is_complete(ended: Ended | None, done: bool) -> bool | None:
 def _build_block(at: Address, block: _BlockBuilder, warnings: list[str]) -> Block:
     text = _join_pieces(block.pieces)
     final = None if block.final is None else _join_pieces([block.final])
+    # The final text comes in one event, the deltas in thousands: where they disagree, the final text is trusted.
     if final is not None and final != text:
         if text:
             warnings.append(f"the deltas of block {at} disagree with its final text; the final text is kept")
@@ -316,8 +328,13 @@ def _build_block(at: Address, block: _BlockBuilder, warnings: list[str]) -> Bloc
 
 
 def _join_pieces(pieces: list[str]) -> str:
-    """The pieces as one text; a character cut into two surrogates by two events is made whole again."""
+    """Return the pieces as one text without lone surrogates.
+
+    Servers that escape JSON write a character outside the basic plane as two surrogates, and may put them into two
+    events. Together they become the character again; a surrogate without the other becomes U+FFFD.
+    """
     text = "".join(pieces)
+    # UTF-8 cannot encode surrogates, so this is a quick test for the rare case.
     try:
         text.encode()
     except UnicodeEncodeError:

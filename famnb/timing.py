@@ -1,4 +1,4 @@
-"""When the bytes came, and the latencies that follow from it. Taken by the code that reads the socket.
+"""Reads from the socket with their times of arrival, and the latencies that follow from them.
 
 sent ──── headers ──── first content ──── first answer ──── last content ── end
   └ ttfb_s ┘
@@ -6,6 +6,9 @@ sent ──── headers ──── first content ──── first answer �
   └──────────────── ttfa_s ──────────────────┘
                             └─── think_s ────┘
   └──────────────────────────────── e2e_s ──────────────────────────────────┘
+
+Times are integer nanoseconds of the monotonic clock: a wall clock is stepped by NTP, and the difference of two floats
+loses digits with the machine's uptime. Only the results are seconds.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from itertools import pairwise
 import msgspec
 
 
+# `array_like`: there is one for nearly every event, so field names are not repeated where reads are stored.
 class Read(msgspec.Struct, frozen=True, array_like=True):
     """One read from the socket that completed at least one event; its index among the reads is the batch number."""
 
@@ -39,9 +43,9 @@ class Timing(msgspec.Struct, frozen=True):
     thinking_latency_ms: int | None = None
     """The service's own measure of thinking, in milliseconds."""
     e2e_s: float | None = None
-    """To the terminal event, or to the end of what was observed."""
+    """To the terminal event; if none came, to the moment at which reading stopped."""
     icl_p50_s: float | None = None
-    """Inter-chunk latency: the gap between reads that brought content; median. Not per token."""
+    """Median inter-chunk latency: the gap between reads that brought content. A chunk may hold several tokens."""
     icl_p95_s: float | None = None
     """95th percentile of the same gaps; None below 20 gaps."""
     icl_max_s: float | None = None
@@ -53,7 +57,11 @@ class Timing(msgspec.Struct, frozen=True):
 
 
 class Stopwatch:
-    """Notes, once a read, whether content came in it; turns the notes into a Timing when the call ends."""
+    """Notes for each read which kinds of content it brought, and computes a Timing from these notes.
+
+    Once a read rather than once an event: events of one read share its time, and the zero gaps between them would only
+    say how the network cut the stream.
+    """
 
     def __init__(self) -> None:
         self.headers_ns: int | None = None
@@ -66,6 +74,7 @@ class Stopwatch:
     def note_content(self, t_ns: int, *, answer: bool, thinking: bool) -> None:
         """A read at `t_ns` brought content; `answer` and `thinking` say which kinds."""
         if not self._content_ns:
+            # `think_s` is a wait for the answer; thinking that follows an answer is none.
             self.thinking_first = thinking
         self.has_thinking = self.has_thinking or thinking
         if answer and self.answer_ns is None:
@@ -80,9 +89,10 @@ class Stopwatch:
         reasoning_tokens: int | None = None,
         thinking_latency_ms: int | None = None,
     ) -> Timing:
-        """The latencies so far; `output_tokens` includes `reasoning_tokens`, `tpot_s` only if thinking was streamed."""
+        """Return the latencies so far; `output_tokens` includes `reasoning_tokens`, `tpot_s` if thinking came too."""
         content, answer = self._content_ns, self.answer_ns
         first = content[0] if content else None
+        # A whole reply comes in one read, so nothing can be said about gaps or thinking.
         gaps = [later - earlier for earlier, later in pairwise(content)] if streamed else []
         think_s = None
         if streamed and self.thinking_first and first is not None and answer is not None:
@@ -102,11 +112,14 @@ class Stopwatch:
         )
 
     def _tpot_s(self, gaps: Sequence[int], output_tokens: int | None, reasoning_tokens: int | None) -> float | None:
-        """The window from first to last content over the tokens that it covers; None where either is not known."""
+        """The time from first to last content, divided by the tokens in it; None if either is not known."""
         if output_tokens is None:
             return None
+        # Reasoning that was not streamed took its time before the first content, so its tokens are left out too:
+        # dividing by them would report a fraction of the true time per token.
         covered = output_tokens if self.has_thinking else output_tokens - (reasoning_tokens or 0)
         window = sum(gaps)
+        # The first token opens the window, so its generation is not in it.
         return window / (covered - 1) / 1e9 if covered > 1 and window > 0 else None
 
 
@@ -115,7 +128,8 @@ def _seconds(t_ns: int | None) -> float | None:
 
 
 def _quantile_s(gaps: Sequence[int], p: float) -> float | None:
-    """The p-quantile of gaps, linear between order statistics, in seconds; None when n < 1/(1-p)."""
+    """The p-quantile of gaps, interpolated linearly, in seconds; None when n < 1/(1-p)."""
+    # Fewer values than that, and the quantile is the maximum under another name. 1/(1-p) is inexact in floats.
     if len(gaps) < 1 / (1 - p) - 1e-9:
         return None
     ranked = sorted(gaps)

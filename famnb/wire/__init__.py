@@ -1,1 +1,1 @@
-"""What travels, as pure functions without I/O: bytes to events and back, one file per dialect."""
+"""Replies on the wire: bytes to events and events to bytes, one module a dialect. No input or output here."""

@@ -1,4 +1,4 @@
-"""The interface of a dialect: the functions, reader and writer that each dialect's module has, and its conventions."""
+"""The interface of a dialect: the functions that its module has, its reader and writer of streams, its conventions."""
 
 from __future__ import annotations
 
@@ -13,27 +13,30 @@ from famnb.wire import lenient_json, sse
 
 
 class EventReader(Protocol):
-    """Reads one stream; keeps what must be remembered between its events."""
+    """Reads the events of one stream, in order."""
 
     def read(self, data: bytes, /) -> list[Event]:
-        """Return the events that one SSE `data` says; raises StreamDecodeError if it is neither `[DONE]` nor JSON."""
+        """Return the events in one SSE `data`. Raises StreamDecodeError if it is neither `[DONE]` nor JSON."""
 
     def end(self) -> list[Event]:
         """Return the events held back until the end of the stream was known."""
 
 
 class EventWriter(Protocol):
-    """Writes one stream; what the dialect cannot carry is left out."""
+    """Writes one stream; leaves out what the dialect cannot carry."""
 
     def write(self, event: Event, /) -> list[bytes]:
-        """Return the SSE blocks (each `data: …` with its blank line) that say this event; one block is one write."""
+        """Return the SSE blocks (`data: …` and a blank line) for this event; each is sent by a write of its own."""
 
 
 class Dialect(Protocol):
-    """How one family of endpoints writes replies; each dialect is a module with these functions."""
+    """How one family of endpoints writes replies; each dialect is a module with these functions.
+
+    A protocol that modules satisfy rather than a base class, since a dialect has no state outside its streams.
+    """
 
     def read(self, body: Any, /) -> list[Event]:
-        """Return the events of a whole reply; raises ResponseFormatError if the body is not one."""
+        """Return the events of a whole reply. Raises ResponseFormatError if the body is not one."""
 
     def reader(self) -> EventReader:
         """A reader for one stream."""
@@ -50,60 +53,60 @@ class Dialect(Protocol):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Sdk:
-    """How the vendor's Python SDK sends a request of a dialect, for the code that repeats a call."""
+    """How the vendor's Python SDK sends a request of a dialect; used to generate code that repeats a call."""
 
     package: str
-    """The package, and the kind of code cell that uses it."""
+    """The package to import; also the name of the kind of code cell that uses it."""
     client: str
     """The class of its client."""
     path: str
-    """What the SDK itself adds to `base_url`: the end of the endpoint's path."""
+    """The end of the endpoint's path, which the SDK itself appends to `base_url`."""
     method: str
-    """Where the client has its `create`."""
+    """The attribute of the client that has the method `create`."""
     extra_fields: tuple[str, ...] = ()
-    """Fields of a request that the method does not know; they go along as `extra_body`."""
+    """Request fields that the method has no parameter for; they are passed as `extra_body`."""
     wants_cap: bool = False
-    """Whether the method insists on a token cap."""
+    """Whether the method requires a token cap."""
     answer: str
     """The expression that shows the answer of a whole `reply`."""
     print_event: str
-    """The lines that print what an `event` of a stream adds to the answer's text."""
+    """The lines that print the text that an `event` of a stream adds to the answer."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Conventions:
-    """What goes with a dialect beside the shape of its replies."""
+    """What belongs to a dialect besides the shape of its replies."""
 
     new_id: Callable[[], str]
-    """Makes the id of a reply."""
+    """Returns a new id for a reply."""
     error_types: Mapping[int, str]
-    """The `type` of an error of these statuses; of any other below 500 it is `invalid_request_error`."""
+    """The `type` of errors with these statuses; any other status below 500 has `invalid_request_error`."""
     server_error: str
-    """The `type` of an error of a status from 500."""
+    """The `type` of errors with a status of 500 or more."""
     key_header: str | None
-    """The header that may hold the key where there is no `Authorization`."""
+    """The header that may hold the key instead of `Authorization`."""
     names_events: str | None
-    """The header whose presence asks for `event:` lines, as that vendor's SDK wants them."""
+    """The header whose presence asks for `event:` lines: the vendor's SDK sends it, and needs them to read a stream."""
     sdk: Sdk
 
     def error_type(self, status: int) -> str:
-        """The `type` of an error of this status."""
+        """Return the `type` of an error with this status."""
         return self.error_types.get(status, self.server_error if status >= 500 else "invalid_request_error")
 
 
 class StreamReader(ABC):
-    """Reads one stream up to its end; subclasses read its JSON objects."""
+    """Reads one stream up to its end; a subclass reads the JSON objects in it."""
 
     __slots__ = ("_done",)
 
     def __init__(self) -> None:
         self._done = False
-        """Whether the stream said that it is over; what follows is ignored."""
+        """Whether the terminator came; anything after it is ignored."""
 
     def read(self, data: bytes, /) -> list[Event]:
         if self._done:
             return []
-        # A glance at the first byte spares nearly every event the comparison.
+        # The first byte tells nearly every event from the terminator, without a comparison.
         if data[:1] != b"{" and data.strip() == sse.DONE:
             self._done = True
             return [*self.end(), Done()]
@@ -115,4 +118,4 @@ class StreamReader(ABC):
 
     @abstractmethod
     def _read(self, event: dict[str, Any]) -> list[Event]:
-        """The events that one JSON object of the stream says."""
+        """Return the events in one JSON object of the stream."""

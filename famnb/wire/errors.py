@@ -1,4 +1,4 @@
-"""Error bodies and retry hints of any shape, read into famnb's errors. `client.retry` decides what is tried again."""
+"""Reads error bodies and retry hints of any shape into famnb's errors. `client.retry` decides what is retried."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from famnb.wire import lenient_json
 
 _TAGS = re.compile(r"<(script|style)\b.*?</\1\s*>|<[^>]*>", re.DOTALL | re.IGNORECASE)
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.DOTALL | re.IGNORECASE)
+# A body may be a whole page of HTML, and its message is shown in a traceback.
 _MAX_MESSAGE = 500
-"""The longest message, in characters: a body may be a whole page of HTML, and the message stands in a traceback."""
+"""The longest message, in characters."""
+# The patterns above would take long for megabytes, and a page says what it has to say at its beginning.
 _MAX_TEXT = 100_000
-"""As much of a body that is not JSON is looked at, in bytes: the patterns below would take long for megabytes."""
+"""How much of a body that is not JSON is read, in bytes."""
 
 
 def read(status: int, headers: Mapping[str, str], body: bytes) -> APIStatusError:
-    """Return the error that a response of an error status means, with the best message its body offers."""
+    """Return the error for a response with an error status, with the best message that its body offers."""
     try:
         decoded: Any = lenient_json.decode(body)
     except ValueError:
@@ -36,6 +38,7 @@ def read(status: int, headers: Mapping[str, str], body: bytes) -> APIStatusError
         type=fault.type,
         code=fault.code,
         param=fault.param,
+        # Vendors use the one name or the other.
         request_id=fields.get("x-request-id") or fields.get("request-id"),
         retry_after=parse_retry_after(fields),
         body=decoded,
@@ -43,12 +46,13 @@ def read(status: int, headers: Mapping[str, str], body: bytes) -> APIStatusError
 
 
 def parse_fault(value: Any) -> Fault:
-    """Return the fault in a decoded error body of any shape; its message is empty where the body says nothing.
+    """Return the fault in a decoded error body of any shape; its message is empty if the body has none.
 
-    Read: `{error: {…}}`, `{error: {type: "error", error: {…}}}`, `{type: "error", error: {…}}`, `{error: "…"}`,
+    Reads `{error: {…}}`, `{error: {type: "error", error: {…}}}`, `{type: "error", error: {…}}`, `{error: "…"}`,
     `{detail: …}`, `{message: …}`, a list of errors, plain text and HTML.
     """
     match value:
+        # The inner object is the error, the outer one only wraps it.
         case {"error": {} | [_, *_] as inner}:
             return parse_fault(inner)
         case {"error": str(message)} if message:
@@ -66,12 +70,12 @@ def parse_fault(value: Any) -> Fault:
 
 
 def is_failure(value: dict[str, Any]) -> bool:
-    """Whether a JSON object of a stream or a whole body reports a failure."""
+    """Whether a JSON object of a stream, or a whole body, reports a failure in spite of its success status."""
     return bool(value.get("error")) or value.get("type") == "error" or value.get("object") == "error"
 
 
 def read_failure(value: Any) -> Ended:
-    """The end of a reply that an object of which `is_failure` is true reports."""
+    """Return the end of a reply that failed, from an object of which `is_failure` is true."""
     fault = parse_fault(value)
     if not fault.message:
         fault = Fault(
@@ -81,11 +85,13 @@ def read_failure(value: Any) -> Ended:
 
 
 def _read_fault(value: dict[str, Any]) -> Fault:
+    # `detail` and `msg` are FastAPI's, `title` is that of problem details (RFC 9457).
     names = ("message", "detail", "msg", "title")
     message = next((text for name in names if (text := _message_text(value.get(name)))), "")
     type_ = lenient_json.scalar_text(value.get("type"))
     return Fault(
         _shorten(message),
+        # `error` only marks the object as an error; it is not a type of error.
         type_ if type_ and type_ != "error" else None,
         lenient_json.scalar_text(value.get("code")) or None,
         lenient_json.scalar_text(value.get("param")) or None,
@@ -93,7 +99,7 @@ def _read_fault(value: dict[str, Any]) -> Fault:
 
 
 def _message_text(value: Any) -> str:
-    """What a message or a validation report says."""
+    """Return the text of a message, or of a report of validation errors."""
     match value:
         case str():
             return value.strip()
@@ -108,6 +114,7 @@ def _message_text(value: Any) -> str:
 
 
 def _without_tags(text: str) -> str:
+    # The title of an HTML page holds what went wrong ("502 Bad Gateway"), the rest of it mostly the server's name.
     title = _TITLE.search(text)
     return " ".join((title.group(1) if title else _TAGS.sub(" ", text)).split())
 
@@ -124,11 +131,11 @@ def _phrase(status: int) -> str:
 
 
 def parse_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait: `retry-after-ms`, then `Retry-After` in seconds, then as a date against the response's `Date`.
+    """Return the seconds to wait before a retry; None if no hint is finite and positive.
 
-    Returns None where no value is finite and positive. The date is compared with the response's own, since the clock
-    here may be wrong.
+    Reads `retry-after-ms`, then `Retry-After` in seconds, then `Retry-After` as a date.
     """
+    # Milliseconds first: where both are sent, they are the finer hint.
     fields = {name.lower(): value for name, value in headers.items()}
     hint = fields.get("retry-after", "")
     for seconds in (
@@ -142,7 +149,8 @@ def parse_retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _positive_number(value: str, divisor: int) -> float | None:
-    """A positive number; a header sent twice arrives as `2, 5`, and the longer wait satisfies both."""
+    """Return a positive number of seconds, or None."""
+    # A header that is sent twice arrives as `2, 5`; the longer wait satisfies both.
     try:
         seconds = max(float(number) for number in value.split(",")) / divisor
     except ValueError:
@@ -151,6 +159,7 @@ def _positive_number(value: str, divisor: int) -> float | None:
 
 
 def _seconds_until(value: str, date: str | None) -> float | None:
+    # Against the response's own date, since the clock of this machine may be wrong.
     try:
         seconds = (_parse_date(value) - _parse_date(date or "")).total_seconds()
     except (TypeError, ValueError, OverflowError):
@@ -159,6 +168,6 @@ def _seconds_until(value: str, date: str | None) -> float | None:
 
 
 def _parse_date(value: str) -> datetime:
-    """A date of HTTP, the forms of old included, which name no zone and are UTC all the same."""
+    """Parse an HTTP date; those without a zone, as `asctime` writes them, are in UTC too (RFC 9110, 5.6.7)."""
     moment = parsedate_to_datetime(value)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""JSON both ways, lenient where servers are sloppy, and questions to JSON of unknown shape that never fail."""
+"""JSON of sloppy servers: lenient decoding, encoding, and reads of fields of any shape that never fail."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ _encode = msgspec.json.Encoder().encode
 
 
 def decode(data: bytes) -> Any:
-    """The JSON value in `data`; invalid UTF-8, lone surrogates, NaN and raw control characters are tolerated.
+    """Return the JSON value in `data`; tolerates invalid UTF-8, lone surrogates, NaN, control characters and a BOM.
 
-    Raises ValueError when it is not JSON.
+    Raises ValueError if it is not JSON.
     """
     try:
         return _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass  # the strict decoder is the fast one; the lenient one decides
+    # Engines that decode token by token send halves of characters: invalid UTF-8, or escapes of single surrogates.
     try:
         return json.loads(data.decode("utf-8-sig", "replace"), strict=False)
     except RecursionError:
@@ -30,8 +31,8 @@ def decode(data: bytes) -> Any:
 
 
 def decode_event(data: bytes) -> Any:
-    """The JSON value of one stream event; raises StreamDecodeError when it is not JSON."""
-    try:  # the fast path of `decode`, repeated to spare every event a call
+    """Return the JSON value of one stream event. Raises StreamDecodeError if it is not JSON."""
+    try:  # the fast path of `decode`, repeated to save a function call for every event
         return _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
@@ -44,7 +45,7 @@ def decode_event(data: bytes) -> Any:
 
 
 def encode(value: Any) -> bytes:
-    """`value` as compact JSON; lone surrogates are written as escapes."""
+    """Return `value` as compact JSON; lone surrogates are written as escapes."""
     try:
         return _encode(value)
     except UnicodeEncodeError:
@@ -52,29 +53,33 @@ def encode(value: Any) -> bytes:
 
 
 def excerpt(value: Any, limit: int = 200) -> str:
-    """A body, decoded or not, as one line of at most `limit` characters for an error message."""
+    """Return a body, decoded or not, as one line of at most `limit` characters for an error message."""
     data = value if isinstance(value, bytes) else encode(value)
+    # Cut before it is decoded, as a body may have megabytes; 8 bytes a character leave room for UTF-8 and white space.
     text = " ".join(data[: 8 * limit].decode(errors="replace").split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def not_a_reply_error(body: Any, expected: str) -> ResponseFormatError:
-    """The error for a success status whose body is not a reply."""
+    """Return the error for a response with a success status whose body is not a reply."""
     return ResponseFormatError(f"the body is not a reply: expected {expected}; got {excerpt(body)}")
 
 
 def as_object(value: Any) -> dict[str, Any]:
-    """The value if it is an object, else an empty one."""
+    """Return the value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def as_list(value: Any) -> list[Any]:
-    """The value if it is a list, else an empty one."""
+    """Return the value if it is a list, else an empty one."""
     return value if isinstance(value, list) else []
 
 
 def scalar_text(value: Any) -> str:
-    """A scalar as text: text as it is, a number as its digits, anything else empty."""
+    """Return a text as it is, a number as its digits, and an empty text for anything else.
+
+    Servers send ids and error codes as numbers as well as texts.
+    """
     match value:
         case str():
             return value
@@ -87,8 +92,9 @@ def scalar_text(value: Any) -> str:
 
 
 def integer(value: Any) -> int | None:
-    """A count, index or Unix time, also when it comes as text or as a float; None for anything else."""
+    """Return a count, index or Unix time, also if it is sent as text or as a float; None for anything else."""
     match value:
+        # Before `int`, of which `bool` is a subclass.
         case bool():
             return None
         case int():
@@ -96,6 +102,7 @@ def integer(value: Any) -> int | None:
         case float():
             return int(value) if math.isfinite(value) and value >= 0 else None
         case str():
+            # Digits are not read as a float, which is exact only up to 2^53.
             try:
                 return integer(float(value)) if not value.isdecimal() else int(value)
             except ValueError:
@@ -105,7 +112,7 @@ def integer(value: Any) -> int | None:
 
 
 def find_text(value: Any) -> str:
-    """The text in a value of any shape: a text, a part, or a list of parts."""
+    """Return the text in a value of any shape: a text, a part, or a list of parts."""
     match value:
         case str():
             return value
@@ -121,5 +128,5 @@ def find_text(value: Any) -> str:
 
 
 def arguments_json(value: Any) -> str:
-    """A tool call's arguments as JSON text, also when they come as an object."""
+    """Return a tool call's arguments as JSON text, also if they are sent as an object."""
     return value if isinstance(value, str) else "" if value is None else encode(value).decode()

@@ -1,35 +1,44 @@
-"""Server-sent events: bytes cut anywhere to the `data` of events, and `data` to bytes. Does not decode the JSON inside.
+"""Server-sent events: splits bytes, cut anywhere, into the `data` of events, and writes events as bytes.
 
 chunk ── lines ── (blank line) ── data
           ├ data: …   one line of the event's data
-          ├ : …       a comment: a sign of life, nothing more
-          └ others    `event:`, `id:`, `retry:` carry nothing this API means
+          ├ : …       a comment, which servers send to keep the connection open
+          └ others    `event:`, `id:`, `retry:` and unknown fields are ignored
+
+The JSON in `data` is decoded by the dialects. `event:` is ignored because servers leave it out, or write a name that
+contradicts the `type` in the JSON, which is what counts.
 """
 
 from __future__ import annotations
 
 from famnb.wire import lenient_json
 
+# Lines are split on CR, LF and CRLF in the bytes, never with `str.splitlines`: that would also split at U+2028, U+2029
+# and U+0085, which may stand unescaped in JSON.
+
 DONE = b"[DONE]"
-"""The terminator some dialects end their streams with."""
+"""The `data` of the last event of a stream, in the dialects that have a terminator."""
 _BOM = b"\xef\xbb\xbf"
 
 
 class Decoder:
-    """Splits one stream; the cost of a chunk is linear in the chunk, however the stream is cut."""
+    """Splits one stream into events; the cost of a chunk is linear in the chunk, however the stream is cut."""
 
     __slots__ = ("_after_cr", "_at_start", "_data", "_line", "signs_of_life")
 
     def __init__(self) -> None:
         self.signs_of_life = 0
-        """Signs of life so far: events, comments and any other field."""
+        """Events, comments and other fields so far; a stream in which this number stands still is silent."""
+        # In pieces, which are joined at its end: appending to one bytes object would copy a long line for each chunk.
         self._line: list[bytes] = []
+        """The line that is not finished yet."""
         self._data: list[bytes] = []
+        """The `data` lines of the event that is not finished yet."""
         self._after_cr = False
         self._at_start = True
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The `data` of each event that this chunk completes."""
+        """Return the `data` of each event that this chunk completes."""
         # Most streams have no CR at all, and then the bytes are not copied.
         if self._after_cr or b"\r" in chunk:
             chunk = self._unify_line_ends(chunk)
@@ -46,7 +55,9 @@ class Decoder:
         return []
 
     def end(self) -> list[bytes]:
-        """The event left over at the end of the stream, if it is whole: `[DONE]`, or JSON."""
+        """Return the event left over at the end of the stream, if it is complete: `[DONE]`, or JSON."""
+        # The standard drops an event without its blank line, but many servers end a stream so, and the event that is
+        # dropped then is the one with the finish reason. An event that was cut off is not JSON.
         events = self._read_lines([b"".join(self._line)]) if self._line else []
         self._line.clear()
         data = b"\n".join(self._data)
@@ -54,15 +65,18 @@ class Decoder:
         return [*events, data] if _is_complete_event(data) else events
 
     def _unify_line_ends(self, chunk: bytes) -> bytes:
-        """The chunk with LF line ends; a CR ends its line at once, so an LF right after it is dropped."""
+        """Return the chunk with LF line ends."""
         if not chunk:
             return chunk
+        # A CR at the end of the chunk before has ended its line already: waiting to see whether an LF follows would
+        # hold the event back until the next one comes. If an LF does follow, it belongs to that CR.
         if self._after_cr:
             chunk = chunk.removeprefix(b"\n")
         self._after_cr = chunk.endswith(b"\r")
         return chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
     def _read_lines(self, lines: list[bytes]) -> list[bytes]:
+        # As the standard says, one byte order mark is dropped, at the start of the stream only.
         if self._at_start:
             self._at_start = False
             lines[0] = lines[0].removeprefix(_BOM)
@@ -71,11 +85,13 @@ class Decoder:
         for line in lines:
             if not line:
                 if data:
-                    whole = data[0] if len(data) == 1 else b"\n".join(data)
+                    payload = data[0] if len(data) == 1 else b"\n".join(data)
                     data.clear()
                     self.signs_of_life += 1
-                    if whole:
-                        events.append(whole)
+                    # As the standard says, an event with empty data is none.
+                    if payload:
+                        events.append(payload)
+            # One space after the colon is dropped, further ones are data. This case first: nearly every line is one.
             elif line.startswith(b"data: "):
                 data.append(line[6:])
             elif line.startswith(b"data:"):
@@ -88,7 +104,7 @@ class Decoder:
 
 
 def _is_complete_event(data: bytes) -> bool:
-    """Whether a left-over block is an event all the same: many servers end without the blank line."""
+    """Whether the data of a block without its blank line is a complete event."""
     if data.strip() == DONE:
         return True
     try:
@@ -99,8 +115,9 @@ def _is_complete_event(data: bytes) -> bool:
 
 
 def encode(data: bytes, event: str | None = None) -> bytes:
-    """One event as bytes, its blank line included."""
+    """Return one event as bytes, its blank line included."""
     name = f"event: {event}\n".encode() if event else b""
+    # A line end inside the data would end its field. `bytes.splitlines`, unlike that of `str`, knows CR and LF only.
     if b"\n" in data or b"\r" in data:
         data = b"\ndata: ".join(data.splitlines())
     return b"%bdata: %b\n\n" % (name, data)

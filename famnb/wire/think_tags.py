@@ -1,19 +1,26 @@
-"""Thinking that a server writes into the answer as `<think>…</think>`, split from the text."""
+"""Splits thinking that a server writes into the answer as `<think>…</think>` from the text.
+
+Servers of open models that are not told the model's thinking format pass its tags through as content.
+"""
 
 from __future__ import annotations
 
 _OPEN = "<think>"
 _CLOSE = "</think>"
+# More white space than a server puts before a tag, and few enough that the first text of a reply is not held back long.
 _MAX_HELD_CHARS = 64
-"""Leading characters held back while a tag may still follow: more white space than a server puts before one."""
+"""The most leading characters that are held back while a tag may still follow."""
 
 
 class ThinkTags:
-    """Splits the content of one reply, cut anywhere, into thinking and text; only a tag at its very start counts.
+    """Splits the content of one reply, cut anywhere, into thinking and text.
 
     start ── "<think>" ── inside ── "</think>" ── after ── (anything but white space) ── settled
       └────────────────────────── anything else ─────────────────────────────────────────┘
     """
+
+    # Only a tag at the very start of the content counts: later it is more likely a word of an answer about tags.
+    # White space around the tags is dropped, since servers put line ends there that belong to neither text.
 
     __slots__ = ("_at_start", "_held", "_is_inside", "is_settled")
 
@@ -21,11 +28,14 @@ class ThinkTags:
         self.is_settled = False
         """Whether all further content is plain text."""
         self._is_inside = False
+        """Whether the opening tag was seen, and the closing one not yet."""
         self._at_start = False
+        """Whether nothing but white space followed the last tag so far."""
         self._held = ""
+        """The end of the content so far, as long as it may belong to a tag."""
 
     def split(self, piece: str) -> list[tuple[str, str]]:
-        """The pieces, each with its kind, that are certain now."""
+        """Return the pieces whose kind is certain now, as pairs of kind (`thinking` or `text`) and text."""
         if self.is_settled:
             return [("text", piece)] if piece else []
         piece, self._held = self._held + piece, ""
@@ -36,7 +46,7 @@ class ThinkTags:
         return self._split_start(piece)
 
     def end(self) -> list[tuple[str, str]]:
-        """The piece that was held back, now that nothing follows."""
+        """Return the piece that was held back; no more content follows."""
         held, self._held = self._held, ""
         kind = "thinking" if self._is_inside else "text"
         self.is_settled, self._is_inside = True, False
