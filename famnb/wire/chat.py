@@ -1,8 +1,9 @@
-"""The chat-completions dialect of both chat endpoints: how it is read and written, whole and streamed.
+"""Reads and writes the chat-completions dialect of both chat endpoints, whole and streamed.
 
 {choices: [{message}], usage}, or chunks {choices: [{delta}]} … {choices: [], usage} and [DONE]
-Thinking, text and refusals stand at (0, n) in the order of their appearance, tool calls at (1, index). Thinking is read
-from the fields that servers have for it, and never written: the API's document shows none in this dialect.
+Thinking, text and refusals have the addresses (0, n) in the order of their appearance, tool calls (1, index): calls
+come last in a reply, whenever they appear. Thinking is read from the fields in which servers send it, and never
+written: the API's document shows none in this dialect.
 """
 
 from __future__ import annotations
@@ -39,14 +40,19 @@ CONVENTIONS = Conventions(
 # Reading
 
 _FINISH_REASONS = {"function_call": "tool_calls", "max_tokens": "length", "end_turn": "stop"}
-"""Finish reasons of servers that use other words than this dialect's."""
+"""Finish reasons that servers use instead of this dialect's own."""
 
+# A server that sets several of them sends the same text in each, so only the first that is set is read.
 _THINKING_FIELDS = ("reasoning_content", "reasoning", "thinking")
-"""The fields in which servers send thinking; where several are set, they say the same."""
+"""The fields in which servers send thinking."""
+
+
+# Nearly all chunks of a stream hold one piece of text. A decoder for just these is several times faster than one that
+# makes dictionaries, and unknown fields make it fail, so that nothing that means something is passed over.
 
 
 class _TextDelta(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """A delta that says text and nothing else, though it may name more."""
+    """A delta with text and nothing else; other fields may be there, but are null."""
 
     content: str
     role: str | None = None
@@ -68,7 +74,7 @@ class _TextChoice(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=T
 
 
 class _TextChunk(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """A chunk that says one piece of text: nearly all of them, and read several times faster than any other."""
+    """A chunk with one piece of text and nothing else that has a meaning."""
 
     choices: tuple[_TextChoice]
     id: str = ""
@@ -85,7 +91,7 @@ _decode_text_chunk = msgspec.json.Decoder(_TextChunk).decode
 
 
 def read(body: Any) -> list[Event]:
-    """The events of a whole chat completion."""
+    """Return the events of a whole chat completion. Raises ResponseFormatError if the body is not one."""
     fields = lenient_json.as_object(body)
     if errors.is_failure(fields):
         return [*_read_identity(fields), errors.read_failure(body)]
@@ -105,12 +111,12 @@ def read(body: Any) -> list[Event]:
 
 
 def reader() -> ChatReader:
-    """A reader for one stream of chunks."""
+    """Return a reader for one stream of chunks."""
     return ChatReader()
 
 
 class ChatReader(StreamReader):
-    """Reads the chunks of one completion; of several choices it follows the one that comes first."""
+    """Reads the chunks of one completion; of several choices only the one that comes first."""
 
     __slots__ = ("_choice", "_chunks_are_plain", "_content", "_has_identity", "_started")
 
@@ -118,15 +124,19 @@ class ChatReader(StreamReader):
         super().__init__()
         self._content = _MessageReader()
         self._chunks_are_plain = True
-        """Whether the chunks of text have been plain ones so far."""
+        """Whether every chunk of text so far could be decoded as a `_TextChunk`.
+
+        A server that adds a field of its own adds it to every chunk, so after one failure no more are tried.
+        """
         self._started = Started()
         self._has_identity = False
         """Whether the reply's id and model are known, which later chunks only repeat."""
         self._choice: int | None = -1
+        """The index of the choice that is read; -1 before the first, None if the server numbers none."""
 
     def read(self, data: bytes, /) -> list[Event]:
         content = self._content
-        # Once text flows, so that nothing else that a chunk tells could be news.
+        # Only in the middle of a text: before it a chunk may bring the identity, a tag or the start of a block.
         if (
             self._chunks_are_plain
             and content.kind == "text"
@@ -175,6 +185,7 @@ class ChatReader(StreamReader):
         delta = choice.get("delta")
         if type(delta) is dict:
             events += self._content.add(delta)
+        # Some servers send a whole message instead of deltas; others repeat the message after them.
         elif self._content.is_empty:
             events += self._content.add(lenient_json.as_object(choice.get("message")), whole=True)
         if reason := choice.get("finish_reason"):
@@ -183,16 +194,16 @@ class ChatReader(StreamReader):
 
 
 class _MessageReader:
-    """The blocks of one message: the same rules for a whole message as for its deltas."""
+    """Builds the blocks of one message, by the same rules from a whole message as from its deltas."""
 
     __slots__ = ("_by_id", "_by_index", "_calls", "_last_call", "at", "kind", "tags")
 
     def __init__(self) -> None:
         self.tags = ThinkTags()
         self.at: Address = (0, -1)
-        """Where the block stands that grows."""
+        """The address of the block that is open, or was last."""
         self.kind = ""
-        """Its kind; empty while none is open."""
+        """The kind of the open block; empty if none is open."""
         self._calls: dict[Address, tuple[str, str]] = {}
         self._by_id: dict[str, Address] = {}
         self._by_index: dict[int, Address] = {}
@@ -200,16 +211,17 @@ class _MessageReader:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was said yet."""
+        """Whether no block was opened yet."""
         return self.at[1] < 0 and not self._calls
 
     def add(self, message: dict[str, Any], *, whole: bool = False) -> list[Event]:
-        """The events that a message says, or a delta of one."""
+        """Return the events of a message, or of one delta of it."""
         content = message.get("content")
         events: list[Event] = []
         if thinking := next(
             (text for name in _THINKING_FIELDS if (text := lenient_json.find_text(message.get(name)))), ""
         ):
+            # A server with a field for thinking writes no tags into the content.
             events += self.flush()
             self._add_piece(events, "thinking", thinking)
         for kind, piece in self._split_content(content):
@@ -217,6 +229,7 @@ class _MessageReader:
         if refusal := lenient_json.find_text(message.get("refusal")):
             self._add_piece(events, "refusal", refusal)
         calls = message.get("tool_calls")
+        # The form before `tool_calls`, with one call a message and without ids.
         if not calls and isinstance(message.get("function_call"), dict):
             calls = [{"index": 0, "function": message["function_call"]}]
         for position, call in enumerate(calls if isinstance(calls, list) else [calls]):
@@ -225,14 +238,14 @@ class _MessageReader:
         return events
 
     def flush(self) -> list[Event]:
-        """What was held back because a tag might have followed; none is looked for any more."""
+        """Return the text that was held back because a tag might have followed; looks for no more tags."""
         events: list[Event] = []
         for kind, piece in self.tags.end():
             self._add_piece(events, kind, piece)
         return events
 
     def close(self) -> list[Event]:
-        """The events that end the message: every block is finished."""
+        """Return the events that end the message, with every block closed."""
         events = self.flush()
         if self.kind:
             events.append(Closed(self.at))
@@ -240,7 +253,7 @@ class _MessageReader:
         return [*events, *(Closed(at) for at in self._calls)]
 
     def _split_content(self, content: Any) -> list[tuple[str, str]]:
-        """The pieces of a content of any shape, each with its kind."""
+        """Return the pieces of a content of any shape, as pairs of kind and text."""
         if isinstance(content, str):
             return self.tags.split(content) if content else []
         pieces: list[tuple[str, str]] = []
@@ -268,27 +281,25 @@ class _MessageReader:
         if id_:
             self._by_id[id_] = at
         known = self._calls.get(at)
-        named = (id_ or known[0], name or known[1]) if known else (id_, name)
-        if named != known:
-            self._calls[at] = named
-            events.append(Opened(at, "tool_call", *named))
+        identity = (id_ or known[0], name or known[1]) if known else (id_, name)
+        if identity != known:
+            self._calls[at] = identity
+            events.append(Opened(at, "tool_call", *identity))
         if arguments := lenient_json.arguments_json(function.get("arguments")):
             events.append(Delta(at, "tool_call", arguments))
 
     def _call_address(self, index: int | None, id_: str, name: str) -> Address:
-        """Where a call's delta belongs: by its index, else by its id, else with the call before it.
-
-        A name begins another call where the id is another, as some servers give every call the index 0,
-        and where neither index nor id is sent at all.
-        """
+        """Return the address of the call that a delta belongs to: by its index, else by its id, else the last call."""
         at = self._by_index.get(index) if index is not None else self._by_id.get(id_) if id_ else self._last_call
         if at is not None:
             known_id, known_name = self._calls[at]
-            other = known_id not in ("", id_) if id_ else bool(index is None and not known_id and known_name)
-            if not (name and other):
+            # Some servers give every call the index 0, and some send neither index nor id: there a name with another
+            # id, or a second name, begins a new call.
+            is_new_id = known_id not in ("", id_) if id_ else bool(index is None and not known_id and known_name)
+            if not (name and is_new_id):
                 return at
-        wanted = (1, index or 0)
-        return (1, max(place for _, place in self._calls) + 1) if wanted in self._calls else wanted
+        address = (1, index or 0)
+        return (1, max(number for _, number in self._calls) + 1) if address in self._calls else address
 
 
 def _read_identity(body: dict[str, Any]) -> list[Started]:
@@ -306,7 +317,7 @@ def _read_end(reason: Any) -> Ended:
 
 
 def _read_usage(value: Any) -> list[Event]:
-    """The usage, normalised; where the total counts reasoning beside the completion, output is derived from both."""
+    """Return the usage with reasoning counted as output."""
     fields = lenient_json.as_object(value)
     prompt = lenient_json.integer(fields.get("prompt_tokens"))
     completion = lenient_json.integer(fields.get("completion_tokens"))
@@ -323,6 +334,7 @@ def _read_usage(value: Any) -> list[Event]:
         ),
         total_tokens=total,
     )
+    # Some servers count reasoning beside the completion instead of within it; their total gives it away.
     if prompt is not None and completion is not None and reasoning and total == prompt + completion + reasoning:
         usage = usage.merge(Usage(output_tokens=completion + reasoning, derived=("output_tokens",)))
     return [] if usage == Usage() else [usage]
@@ -331,11 +343,11 @@ def _read_usage(value: Any) -> list[Event]:
 # Writing
 
 _FINISH_WORDS = {"stop_sequence": "stop", "cancelled": "stop"}
-"""Finish reasons that this dialect has another word for."""
+"""Finish reasons that this dialect has no word of its own for."""
 
 
 def write(reply: Reply) -> dict[str, Any]:
-    """The chat completion that says this reply."""
+    """Return a reply as the body of a chat completion."""
     message: dict[str, Any] = {"role": "assistant", "content": reply.text}
     if refusal := "".join(block.text for block in reply.blocks if block.kind == "refusal"):
         message["refusal"] = refusal
@@ -355,7 +367,7 @@ def write(reply: Reply) -> dict[str, Any]:
 
 
 def writer(*, include_usage: bool = False, named: bool = False) -> ChatWriter:  # noqa: ARG001 - as in Dialect
-    """A writer for one stream; this dialect names no events, so `named` changes nothing."""
+    """Return a writer for one stream; this dialect names no events, so `named` changes nothing."""
     return ChatWriter(include_usage=include_usage)
 
 
@@ -388,6 +400,7 @@ class ChatWriter:
         match event:
             case Delta():
                 self._with_deltas.add(event.at)
+                # The frequent case first: of its chunk only the text is encoded.
                 if event.kind == "text" and not self._needs_role:
                     return [b'%b%b},"finish_reason":null}]}\n\n' % (self._text_head, lenient_json.encode(event.text))]
                 return self._write_delta(event.at, event.kind, event.text)
@@ -400,6 +413,7 @@ class ChatWriter:
                 self._render_heads(event)
             case Usage():
                 self._usage = self._usage.merge(event)
+            # An upstream may end twice; a failure after an end is written all the same.
             case Ended() if not self._ended or event.fault is not None:
                 self._ended = True
                 return [
@@ -408,14 +422,14 @@ class ChatWriter:
                     else self._render_chunk({}, _finish_word(event.finish_reason))
                 ]
             case Done():
-                known = self._include_usage and self._usage != Usage()
-                return [*([self._render_usage_chunk()] if known else []), sse.encode(sse.DONE)]
+                has_usage = self._include_usage and self._usage != Usage()
+                return [*([self._render_usage_chunk()] if has_usage else []), sse.encode(sse.DONE)]
             case _:
                 pass
         return []
 
     def _render_heads(self, started: Started) -> None:
-        """Render once what every chunk begins with."""
+        """Encode what every chunk begins with, once."""
         fields = {
             "id": started.id,
             "object": "chat.completion.chunk",
@@ -426,6 +440,7 @@ class ChatWriter:
         self._text_head = self._head + b'[{"index":0,"delta":{"content":'
 
     def _render_chunk(self, delta: dict[str, Any], finish: str | None = None) -> bytes:
+        # The role comes with the first content: a chunk of its own would be one event more than the document shows.
         if delta and self._needs_role:
             delta = {"role": "assistant", **delta}
             self._needs_role = False
@@ -450,18 +465,18 @@ class ChatWriter:
                 return []
 
     def _write_call(self, at: Address, id_: str, name: str, arguments: str) -> list[bytes]:
-        new = at not in self._calls
+        is_new = at not in self._calls
         call: dict[str, Any] = {"index": self._calls.setdefault(at, len(self._calls))}
         if id_:
             call["id"] = id_
-        if new:
+        if is_new:
             call["type"] = "function"
         call["function"] = {**({"name": name} if name else {}), "arguments": arguments}
         return [self._render_chunk({"tool_calls": [call]})]
 
 
 def fault(fault: Fault) -> dict[str, Any]:
-    """The error body of the chat endpoints."""
+    """Return the error body of the chat endpoints."""
     fields = {"message": fault.message, "type": fault.type, "code": fault.code}
     return {"error": {**fields, "param": fault.param} if fault.param else fields}
 
@@ -471,7 +486,7 @@ def _finish_word(reason: str | None) -> str:
 
 
 def _usage_fields(usage: Usage) -> dict[str, Any] | None:
-    """The usage; null where nothing of it is known."""
+    """Return the usage object, or None if no count is known."""
     if usage == Usage():
         return None
     fields: dict[str, Any] = {

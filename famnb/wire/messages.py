@@ -1,4 +1,4 @@
-"""The messages dialect: content blocks, thinking among them; how it is read and written, whole and streamed.
+"""Reads and writes the messages dialect, whole and streamed: replies are lists of content blocks, with thinking.
 
 {content: [block …], stop_reason, usage}, or
 message_start ── (block_start ── block_delta … ── block_stop) … ── message_delta ── message_stop and/or [DONE]
@@ -35,7 +35,7 @@ CONVENTIONS = Conventions(
 )
 
 COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-"""The names of the usage's counts."""
+"""The fields of the usage, in the order of the document."""
 
 
 # Reading
@@ -48,7 +48,7 @@ _FINISH_REASONS = {
 }
 
 _TOOL_BLOCKS = {"tool_use": "tool_call", "server_tool_use": "tool_call"}
-"""Block types whose kind has another name; all others keep theirs."""
+"""Block types that have another name as a kind; all others keep theirs."""
 
 _DELTA_TYPES = {
     "text_delta": ("text", "text"),
@@ -56,11 +56,11 @@ _DELTA_TYPES = {
     "signature_delta": ("signature", "signature"),
     "input_json_delta": ("tool_call", "partial_json"),
 }
-"""For each delta type its kind and the field of its piece."""
+"""For each type of delta, the kind of block and the field that holds the piece."""
 
 
 def read(body: Any) -> list[Event]:
-    """The events of a whole message."""
+    """Return the events of a whole message. Raises ResponseFormatError if the body is not one."""
     fields = lenient_json.as_object(body)
     if errors.is_failure(fields):
         return [*_read_identity(fields), errors.read_failure(body)]
@@ -74,14 +74,14 @@ def read(body: Any) -> list[Event]:
         at: Address = (0, index)
         block = {"type": "text", "text": item} if isinstance(item, str) else lenient_json.as_object(item)
         events += _read_block(at, block)
-        if call := _read_input(block):
-            events.append(Delta(at, "tool_call", call))
+        if arguments := _read_input(block):
+            events.append(Delta(at, "tool_call", arguments))
         events.append(Closed(at, latency_ms=lenient_json.integer(block.get("thinking_latency_ms"))))
     return [*events, _read_end(fields), *_read_usage(lenient_json.as_object(fields.get("usage")))]
 
 
 def reader() -> MessagesReader:
-    """A reader for one stream."""
+    """Return a reader for one stream."""
     return MessagesReader()
 
 
@@ -93,8 +93,10 @@ class MessagesReader(StreamReader):
     def __init__(self) -> None:
         super().__init__()
         self._at: Address = (0, 0)
+        """The block of the last event, to which an event without an index belongs."""
         self._counts: dict[str, int] = {}
         self._inputs: dict[Address, str] = {}
+        """Inputs of tool calls that came whole with the start of their block; deltas replace them."""
         self._latencies: dict[Address, int | None] = {}
 
     def _read(self, event: dict[str, Any]) -> list[Event]:
@@ -117,13 +119,14 @@ class MessagesReader(StreamReader):
                 ended = [_read_end(delta)] if delta.get("stop_reason") else []
                 return [*ended, *self._read_counts(event.get("usage"), opening=False)]
             case "message_stop":
+                # The terminator of the vendor's API; a `[DONE]` after it says nothing new.
                 self._done = True
                 return [Done()]
             case _:
                 return [errors.read_failure(event)] if errors.is_failure(event) else []
 
     def _block_address(self, event: dict[str, Any]) -> Address:
-        """The block an event is about: by its index, else the one before."""
+        """Return the address of an event's block: by its index, else that of the event before."""
         index = event.get("index")
         if type(index) is not int:
             index = lenient_json.integer(index)
@@ -132,8 +135,8 @@ class MessagesReader(StreamReader):
         return self._at
 
     def _read_start(self, at: Address, block: dict[str, Any]) -> list[Event]:
-        if call := _read_input(block):
-            self._inputs[at] = call
+        if arguments := _read_input(block):
+            self._inputs[at] = arguments
         self._latencies[at] = lenient_json.integer(block.get("thinking_latency_ms"))
         return _read_block(at, block)
 
@@ -152,20 +155,22 @@ class MessagesReader(StreamReader):
     def _read_stop(self, at: Address, event: dict[str, Any]) -> list[Event]:
         latency = lenient_json.integer(event.get("thinking_latency_ms"))
         closed = Closed(at, latency_ms=self._latencies.get(at) if latency is None else latency)
-        call = self._inputs.pop(at, "")
-        return [Delta(at, "tool_call", call), closed] if call else [closed]
+        arguments = self._inputs.pop(at, "")
+        return [Delta(at, "tool_call", arguments), closed] if arguments else [closed]
 
     def _read_counts(self, usage: Any, *, opening: bool) -> list[Event]:
-        """The usage so far; a zero of a stream says nothing, nor does a count of output before there is any.
-
-        Only the cache counts may be zero, beside an input that is not.
-        """
+        """Return the usage so far, without the counts that the stream does not know yet."""
         fields = lenient_json.as_object(usage)
         counts = {name: count for name in COUNTS if (count := lenient_json.integer(fields.get(name))) is not None}
+        # Before any output, a count of it is a placeholder.
         if opening:
             counts.pop("output_tokens", None)
-        fed = any(count for name, count in counts.items() if name != "output_tokens")
-        self._counts |= {name: count for name, count in counts.items() if count or (fed and name.startswith("cache_"))}
+        # This API opens its streams with zeros and ends them with `output_tokens` only: a zero means "not known".
+        # A cache count may truly be zero, but is believed only beside an input count that is known.
+        has_input = any(count for name, count in counts.items() if name != "output_tokens")
+        self._counts |= {
+            name: count for name, count in counts.items() if count or (has_input and name.startswith("cache_"))
+        }
         return _read_usage(self._counts)
 
 
@@ -175,7 +180,7 @@ def _read_identity(message: dict[str, Any]) -> list[Started]:
 
 
 def _read_block(at: Address, block: dict[str, Any]) -> list[Event]:
-    """What a content block says of itself, whole or as it starts."""
+    """Return the events of a content block, whole or as it starts."""
     type_ = lenient_json.scalar_text(block.get("type")) or "text"
     kind = _TOOL_BLOCKS.get(type_, type_)
     events: list[Event] = [
@@ -184,15 +189,16 @@ def _read_block(at: Address, block: dict[str, Any]) -> list[Event]:
     text = "" if kind == "tool_call" else lenient_json.find_text(block.get(kind, block))
     if text:
         events.append(Delta(at, kind, text))
+    # `data` is the content of redacted thinking: unreadable, and wanted back like a signature.
     if signature := lenient_json.scalar_text(block.get("signature")) or lenient_json.scalar_text(block.get("data")):
         events.append(Delta(at, "signature", signature))
     return events
 
 
 def _read_input(block: dict[str, Any]) -> str:
-    """A tool call's whole input as JSON text; empty while it is to come in deltas."""
-    called = lenient_json.scalar_text(block.get("type")) in _TOOL_BLOCKS and block.get("input")
-    return lenient_json.arguments_json(block["input"]) if called else ""
+    """Return a tool call's input as JSON text; empty if it is still to come in deltas."""
+    has_input = lenient_json.scalar_text(block.get("type")) in _TOOL_BLOCKS and block.get("input")
+    return lenient_json.arguments_json(block["input"]) if has_input else ""
 
 
 def _read_end(fields: dict[str, Any]) -> Ended:
@@ -205,12 +211,13 @@ def _read_end(fields: dict[str, Any]) -> Ended:
 
 
 def _read_usage(fields: dict[str, Any]) -> list[Event]:
-    """The usage, normalised: this dialect counts cached input beside `input_tokens`, famnb inside."""
-    fresh, output, written, cached = (lenient_json.integer(fields.get(name)) for name in COUNTS)
-    usage = Usage(input_tokens=fresh, output_tokens=output, cached_tokens=cached, cache_write_tokens=written)
-    if fresh is not None and (cached or written):
-        whole = fresh + (cached or 0) + (written or 0)
-        usage = usage.merge(Usage(input_tokens=whole, derived=("input_tokens",)))
+    """Return the usage with cached input counted as input."""
+    uncached, output, written, cached = (lenient_json.integer(fields.get(name)) for name in COUNTS)
+    usage = Usage(input_tokens=uncached, output_tokens=output, cached_tokens=cached, cache_write_tokens=written)
+    # This dialect counts cached input beside `input_tokens`, the others count it within.
+    if uncached is not None and (cached or written):
+        input_tokens = uncached + (cached or 0) + (written or 0)
+        usage = usage.merge(Usage(input_tokens=input_tokens, derived=("input_tokens",)))
     return [] if usage == Usage() else [usage]
 
 
@@ -225,7 +232,7 @@ _STOP_REASONS = {
 }
 
 _WRITTEN_KINDS = ("thinking", "text", "refusal", "tool_call")
-"""The kinds of block that this dialect can say; a refusal is said as text."""
+"""The kinds of block that this dialect can carry; it carries a refusal as text."""
 
 _WRITTEN_DELTAS = {
     "thinking": ("thinking_delta", "thinking"),
@@ -234,11 +241,11 @@ _WRITTEN_DELTAS = {
     "signature": ("signature_delta", "signature"),
     "tool_call": ("input_json_delta", "partial_json"),
 }
-"""For each kind of delta its type and the field of its piece."""
+"""For each kind of delta, its type and the field that holds the piece."""
 
 
 def write(reply: Reply) -> dict[str, Any]:
-    """The message that says this reply."""
+    """Return a reply as the body of a message."""
     return {
         "id": reply.id,
         "type": "message",
@@ -252,12 +259,12 @@ def write(reply: Reply) -> dict[str, Any]:
 
 
 def writer(*, include_usage: bool = False, named: bool = False) -> MessagesWriter:  # noqa: ARG001 - as in Dialect
-    """A writer for one stream; it always ends with usage, so `include_usage` changes nothing."""
+    """Return a writer for one stream; its streams always end with usage, so `include_usage` changes nothing."""
     return MessagesWriter(named=named)
 
 
 class MessagesWriter:
-    """Writes the events of one message; `named` adds `event:` lines and `message_stop`."""
+    """Writes the events of one message; `named` adds `event:` lines and `message_stop`, for the vendor's SDK."""
 
     __slots__ = (
         "_closed",
@@ -321,6 +328,7 @@ class MessagesWriter:
             "model": started.model,
             "stop_reason": None,
             "stop_sequence": None,
+            # Nothing is known yet; zeros are what the document shows.
             "usage": dict.fromkeys(COUNTS, 0),
         }
         return self._render("message_start", {"message": message})
@@ -335,7 +343,7 @@ class MessagesWriter:
         return [self._render("content_block_start", {"index": index, "content_block": block})]
 
     def _write_first_delta(self, event: Delta) -> list[bytes]:
-        """The first delta of its kind in a block: what all of them begin with is rendered once."""
+        """Write the first delta of its kind in a block, and keep what all later ones begin with."""
         at, kind = event.at, event.kind
         # Here and not for every delta: where a head is known, the block had a delta before.
         self._with_deltas.add(at)
@@ -356,7 +364,7 @@ class MessagesWriter:
         return frames
 
     def _write_end(self) -> list[bytes]:
-        """What stands between the last block and the terminator: after a failure, nothing."""
+        """Return what comes between the last block and the terminator; nothing after a failure."""
         ended = self._ended
         if ended is None or ended.fault is not None:
             return []
@@ -370,7 +378,7 @@ class MessagesWriter:
 
 
 def fault(fault: Fault) -> dict[str, Any]:
-    """The error body of the messages endpoint."""
+    """Return the error body of the messages endpoint."""
     return {"error": {"type": "error", "error": _error_fields(fault)}}
 
 
@@ -389,6 +397,7 @@ def _block_fields(block: Block) -> dict[str, Any]:
                 fields["thinking_latency_ms"] = block.latency_ms
             return fields
         case "tool_call":
+            # An object in this dialect; arguments that are not valid JSON are kept as text rather than lost.
             arguments = block.arguments if block.valid else block.text
             return {"type": "tool_use", "id": block.id, "name": block.name, "input": arguments}
         case _:
@@ -400,7 +409,7 @@ def _stop_reason(reason: str | None) -> str:
 
 
 def _usage_fields(usage: Usage) -> dict[str, Any]:
-    """The four counts, cached input apart from the rest; a count that is absent is null."""
+    """Return the four counts, cached input not counted as input; a count that is absent is null."""
     written, cached = usage.cache_write_tokens, usage.cached_tokens
-    fresh = None if usage.input_tokens is None else max(usage.input_tokens - (written or 0) - (cached or 0), 0)
-    return dict(zip(COUNTS, (fresh, usage.output_tokens, written, cached), strict=True))
+    uncached = None if usage.input_tokens is None else max(usage.input_tokens - (written or 0) - (cached or 0), 0)
+    return dict(zip(COUNTS, (uncached, usage.output_tokens, written, cached), strict=True))

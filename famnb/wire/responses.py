@@ -1,8 +1,8 @@
-"""The responses dialect: output items and their parts; how it is read and written, whole and streamed.
+"""Reads and writes the responses dialect, whole and streamed: replies are lists of output items with parts.
 
 {status, output: [item {content: [part …]} …], usage} or
 created ── in_progress ── (item.added ── (part.added ── delta … ── done) … ── item.done) … ── completed
-A block stands at (output index, content index); a reasoning summary's parts follow the item's own content.
+A block's address is (output index, content index); the parts of a reasoning summary follow the item's own content.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ CONVENTIONS = Conventions(
 
 # Reading
 
+# An item numbers its content and its summary from 0 each; no item has as many parts as this.
 _SUMMARY_INDEX = 1000
-"""Where the content indices of a reasoning summary begin, out of the way of the item's own content."""
+"""The content index of the first part of a reasoning summary."""
 
 _PART_TYPES = {
     "output_text": ("text", "text"),
@@ -46,7 +47,7 @@ _PART_TYPES = {
     "reasoning_text": ("thinking", "text"),
     "summary_text": ("thinking", "text"),
 }
-"""For each part type its kind and the field of its text."""
+"""For each type of part, its kind of block and the field that holds its text."""
 
 _EVENT_FAMILIES = {
     "response.output_text": ("text", "text"),
@@ -57,8 +58,9 @@ _EVENT_FAMILIES = {
     "response.reasoning_summary": ("thinking", "text"),
     "response.function_call_arguments": ("tool_call", "arguments"),
 }
-"""For each family of `.delta` and `.done` events its kind and the field of the whole text."""
+"""For each family of `.delta` and `.done` events, the kind of block and the field of the whole text in `.done`."""
 
+# Looked up by the whole name, since taking a name apart would cost every event.
 _DELTA_EVENTS = {f"{family}.delta": kind for family, (kind, _) in _EVENT_FAMILIES.items()}
 
 _DONE_EVENTS = {f"{family}.done": fields for family, fields in _EVENT_FAMILIES.items()}
@@ -88,10 +90,11 @@ class _OutputBlock(NamedTuple):
 
 
 def read(body: Any) -> list[Event]:
-    """The events of a whole response."""
+    """Return the events of a whole response. Raises ResponseFormatError if the body is not one."""
     fields = lenient_json.as_object(body)
     failed = errors.is_failure(fields)
     output = fields.get("output")
+    # A convenience property of the vendor's SDK, which some servers send instead of items.
     if not isinstance(output, list) and isinstance(fields.get("output_text"), str):
         output = [{"content": fields["output_text"]}]
     if not isinstance(output, list) and not failed:
@@ -106,13 +109,14 @@ def read(body: Any) -> list[Event]:
                 events.append(Delta(part.at, part.kind, part.text))
             events.append(Closed(part.at))
     status = lenient_json.scalar_text(fields.get("status")) or ("failed" if failed else "")
+    # A background response that is still generated has no end yet.
     if status not in _RUNNING_STATUSES:
         events.append(_read_end(fields, status, has_calls=has_calls))
     return [*events, *_read_usage(fields.get("usage"))]
 
 
 def reader() -> ResponsesReader:
-    """A reader for one stream."""
+    """Return a reader for one stream."""
     return ResponsesReader()
 
 
@@ -125,10 +129,14 @@ class ResponsesReader(StreamReader):
         super().__init__()
         self._started = Started()
         self._indices: dict[str, int] = {}
+        """The output index of each item id."""
         self._item = 0
+        """The output index of the last event, to which an event without index and id belongs."""
         self._kinds: dict[Address, str] = {}
         self._moved_addresses: dict[tuple[Address, str], Address] = {}
+        """Where a block stands whose address was taken by a block of another kind."""
         self._names: dict[Address, tuple[str, str]] = {}
+        """The id and name of each tool call; both empty for other blocks."""
         self._final_texts: dict[Address, str] = {}
 
     def _read(self, event: dict[str, Any]) -> list[Event]:
@@ -155,6 +163,7 @@ class ResponsesReader(StreamReader):
                     self._add_part(events, _OutputBlock(self._block_address(event), kind, whole), whole=True)
             case _ if type_ in _TERMINAL_EVENTS:
                 self._read_terminal(events, event, type_.removeprefix("response."))
+            # A field named `error` in an event with another type is not a failure of the response.
             case _ if type_ == "error" or (not type_ and errors.is_failure(event)):
                 events.append(errors.read_failure(event))
             case _:
@@ -169,7 +178,7 @@ class ResponsesReader(StreamReader):
         return []
 
     def _output_index(self, event: dict[str, Any], item_id: str) -> int:
-        """The item an event is about: by its index, else by its id, else the one before."""
+        """Return the output index of an event's item: its own, else that of its id, else that of the event before."""
         index = event.get("output_index")
         if type(index) is not int:
             number = lenient_json.integer(index)
@@ -180,10 +189,11 @@ class ResponsesReader(StreamReader):
         return index
 
     def _block_address(self, event: dict[str, Any]) -> Address:
-        index, place = event.get("output_index"), event.get("content_index")
-        if type(index) is int and type(place) is int:
+        index, content_index = event.get("output_index"), event.get("content_index")
+        # The short way, which nearly every delta takes.
+        if type(index) is int and type(content_index) is int:
             self._item = index
-            return index, place
+            return index, content_index
         index = self._output_index(event, lenient_json.scalar_text(event.get("item_id")))
         if "summary_index" in event:
             return index, _SUMMARY_INDEX + (lenient_json.integer(event["summary_index"]) or 0)
@@ -195,30 +205,30 @@ class ResponsesReader(StreamReader):
         text = piece if type(piece) is str else lenient_json.find_text(piece)
         if self._kinds.get(at) == kind:
             return [Delta(at, kind, text)]
-        at, new = self._claim_address(at, kind)
-        return [*([Opened(at, kind)] if new else []), Delta(at, kind, text)]
+        at, is_new = self._claim_address(at, kind)
+        return [*([Opened(at, kind)] if is_new else []), Delta(at, kind, text)]
 
     def _claim_address(self, at: Address, kind: str) -> tuple[Address, bool]:
-        """Where a block of this kind stands, and whether it is new.
-
-        Where indices are missing, blocks of two kinds may claim one place: the later one then stands behind all others.
-        """
+        """Return the address of the block of this kind that claims `at`, and whether the block is new."""
+        # Without indices, thinking, text and calls all claim the first address: the later one moves behind all others.
         if self._kinds.get(at, kind) != kind:
             free = (max(index for index, _ in self._kinds) + 1, 0)
             at = self._moved_addresses.setdefault((at, kind), free)
-        new = at not in self._kinds
+        is_new = at not in self._kinds
         self._kinds[at] = kind
-        return at, new
+        return at, is_new
 
     def _add_part(self, events: list[Event], part: _OutputBlock, *, whole: bool) -> None:
-        """What a part says that is new: that it exists, a tool call's id and name, its final text where it is told."""
-        at, new = self._claim_address(part.at, part.kind)
-        named = (part.id, part.name)
-        if new or (any(named) and self._names.get(at) != named):
-            self._names[at] = named
+        """Add the events for what is new in a part; `whole` says that its text is the final one."""
+        # Up to four events repeat a part, and some servers send only one of the four.
+        at, is_new = self._claim_address(part.at, part.kind)
+        identity = (part.id, part.name)
+        if is_new or (any(identity) and self._names.get(at) != identity):
+            self._names[at] = identity
             events.append(Opened(at, part.kind, part.id, part.name))
         if whole and self._final_texts.get(at) != part.text:
             self._final_texts[at] = part.text
+            # An empty final text is one that the server left out; it must not replace the deltas.
             events.append(Closed(at, part.text or None))
 
     def _read_terminal(self, events: list[Event], event: dict[str, Any], event_status: str) -> None:
@@ -226,19 +236,22 @@ class ResponsesReader(StreamReader):
         events += self._read_new_identity(response)
         for position, item in enumerate(lenient_json.as_list(response.get("output"))):
             fields = lenient_json.as_object(item)
+            # By its id, since the final list may leave out items that were streamed.
             index = self._indices.get(lenient_json.scalar_text(fields.get("id")), position)
             for part in _read_item(index, fields):
                 self._add_part(events, part, whole=True)
         status = lenient_json.scalar_text(response.get("status"))
+        # Some servers end with the response object as it was at the start; then the name of the event counts.
         status = event_status if status in ("", *_RUNNING_STATUSES) else status
         events.append(_read_end(response, status, has_calls="tool_call" in self._kinds.values()))
         events += _read_usage(response.get("usage"))
+        # This dialect has no other terminator.
         events.append(Done())
         self._done = True
 
 
 def _read_item(index: int, item: dict[str, Any]) -> Iterator[_OutputBlock]:
-    """The blocks of an output item."""
+    """Yield the blocks of an output item."""
     type_ = lenient_json.scalar_text(item.get("type")) or "message"
     if type_ == "function_call":
         id_ = lenient_json.scalar_text(item.get("call_id")) or lenient_json.scalar_text(item.get("id"))
@@ -246,12 +259,13 @@ def _read_item(index: int, item: dict[str, Any]) -> Iterator[_OutputBlock]:
         yield _OutputBlock((index, 0), "tool_call", lenient_json.arguments_json(item.get("arguments")), id_, name)
         return
     content = item.get("content")
-    for place, part in enumerate([content] if isinstance(content, str | dict) else lenient_json.as_list(content)):
+    for number, part in enumerate([content] if isinstance(content, str | dict) else lenient_json.as_list(content)):
         fields = {"type": "output_text", "text": part} if isinstance(part, str) else lenient_json.as_object(part)
-        if block := _read_part((index, place), fields):
+        if block := _read_part((index, number), fields):
             yield block
-    for place, part in enumerate(lenient_json.as_list(item.get("summary"))):
-        yield _OutputBlock((index, _SUMMARY_INDEX + place), "thinking", lenient_json.find_text(part))
+    for number, part in enumerate(lenient_json.as_list(item.get("summary"))):
+        yield _OutputBlock((index, _SUMMARY_INDEX + number), "thinking", lenient_json.find_text(part))
+    # An item of an unknown type is passed through as a block of that kind.
     if type_ not in ("message", "reasoning") and not content:
         yield _OutputBlock((index, 0), type_, lenient_json.find_text(item))
 
@@ -272,7 +286,7 @@ def _read_identity(response: dict[str, Any]) -> list[Started]:
 
 
 def _read_end(response: dict[str, Any], status: str, *, has_calls: bool) -> Ended:
-    """The end that a response object with this status reports."""
+    """Return the end of a response object with this status."""
     if status == "failed" or response.get("error"):
         failure = errors.parse_fault({"error": response.get("error")} if response.get("error") else {})
         code = f" ({failure.code})" if failure.code else ""
@@ -281,6 +295,7 @@ def _read_end(response: dict[str, Any], status: str, *, has_calls: bool) -> Ende
     reason = (
         lenient_json.scalar_text(lenient_json.as_object(response.get("incomplete_details")).get("reason")) or status
     )
+    # This dialect has no reason of its own for tool calls: the response is `completed`.
     finish = "tool_calls" if has_calls and reason == "completed" else _FINISH_REASONS.get(reason, reason)
     return Ended(finish or None, reason or None, None, _STATUSES.get(status))
 
@@ -304,30 +319,30 @@ def _read_usage(value: Any) -> list[Event]:
 # Writing
 
 _WRITTEN_PARTS = {"text": ("output_text", "text"), "refusal": ("refusal", "refusal")}
-"""For each kind of a message item its part type and the field of its text."""
+"""For each kind of block in a message item, its type of part and the field that holds its text."""
 
 _INCOMPLETE_REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
 @dataclasses.dataclass(slots=True)
 class _OpenBlock:
-    """A part of a message item, or the call of a function item, while it is written."""
+    """A part of a message item, or the call of a function item, that is being written."""
 
     kind: str
     family: str
-    """What its events are called before `.delta` and `.done`."""
+    """The name of its events, without `.delta` and `.done`."""
     address_fields: dict[str, Any]
-    """The fields that say in its events where it stands."""
+    """The fields of its events that identify it."""
     head: bytes
-    """What each of its deltas begins with, rendered once."""
+    """The bytes that each of its deltas begins with."""
     pieces: list[str] = dataclasses.field(default_factory=list)
     final_text: str | None = None
-    """The final text once it was written."""
+    """The final text; None until it is written."""
 
 
 @dataclasses.dataclass(slots=True)
 class _OpenItem:
-    """An output item while it is written."""
+    """An output item that is being written."""
 
     id: str
     index: int
@@ -338,7 +353,7 @@ class _OpenItem:
     status: str = "in_progress"
 
     def body(self, *, logprobs: bool) -> dict[str, Any]:
-        """The item as it stands on the wire."""
+        """Return the item's JSON object, as far as it is written."""
         if self.kind == "function_call":
             arguments = (self.blocks[0].final_text or "") if self.blocks else ""
             return _call_item(self.id, self.call_id, self.name, arguments, self.status)
@@ -347,7 +362,7 @@ class _OpenItem:
 
 
 def write(reply: Reply, *, logprobs: bool = False) -> dict[str, Any]:
-    """The response object that says this reply; with `logprobs` its texts have an empty list of them."""
+    """Return a reply as the body of a response; with `logprobs`, each text has an empty list of them."""
     ended = Ended(reply.finish_reason, status=reply.status, fault=reply.fault)
     status = _status(ended)
     item_status = "completed" if status == "completed" else "incomplete"
@@ -368,22 +383,22 @@ def write(reply: Reply, *, logprobs: bool = False) -> dict[str, Any]:
 
 
 def writer(*, include_usage: bool = False, named: bool = False) -> ResponsesWriter:  # noqa: ARG001 - as in Dialect
-    """A writer for one stream; it always ends with usage, so `include_usage` changes nothing."""
+    """Return a writer for one stream; its streams always end with usage, so `include_usage` changes nothing."""
     return ResponsesWriter(named=named)
 
 
 class ResponseExtension(Protocol):
-    """What a specification wants of a response object beyond the document, where the service follows one."""
+    """Adds the fields of a response object that a specification requires beyond the API's document."""
 
     def extend_response(self, response: dict[str, Any], usage: Usage, /) -> dict[str, Any]:
-        """Return the response object with all the fields that it wants."""
+        """Return the response object with all the required fields."""
 
 
 class ResponsesWriter:
     """Writes the events of one response; `named` adds `event:` lines.
 
-    With an `extension` its events are numbered, texts have `logprobs`, a part has an end of its own, and the stream
-    ends with `[DONE]`, as the Open Responses specification has it.
+    With an `extension`, events are numbered, texts have `logprobs`, parts have a `content_part.done` event, and the
+    stream ends with `[DONE]`, as the Open Responses specification requires.
     """
 
     __slots__ = (
@@ -404,10 +419,11 @@ class ResponsesWriter:
         self._named = named
         self._extension = extension
         self._number = 0
-        """The `sequence_number` of the next event, where there is an extension."""
+        """The `sequence_number` of the next event; only counted with an extension."""
         self._has_started = False
         self._started = Started()
         self._unwritable: set[Address] = set()
+        """Blocks of a kind that this dialect cannot carry."""
         self._items: list[_OpenItem] = []
         self._messages: dict[int, _OpenItem] = {}
         self._blocks: dict[Address, tuple[_OpenItem, _OpenBlock]] = {}
@@ -427,7 +443,7 @@ class ResponsesWriter:
                 block = entry[1]
                 block.pieces.append(event.text)
                 if self._extension is None:
-                    # The only event that comes by the thousand: its fields are rendered once, not for each delta.
+                    # The only frequent event: its fields are encoded once a block, only the text for each delta.
                     frames.append(b"%b%b}\n\n" % (block.head, lenient_json.encode(event.text)))
                 else:
                     frames.append(self._render_block(block, "delta", {"delta": event.text}))
@@ -484,23 +500,24 @@ class ResponsesWriter:
             return []
         if kind == "tool_call":
             frames, item = self._add_item("function_call", id_, name)
-            place = {"item_id": item.id, "output_index": item.index}
+            address_fields = {"item_id": item.id, "output_index": item.index}
             family = "response.function_call_arguments"
         elif kind in _WRITTEN_PARTS:
             frames, item = self._open_message(at[0])
-            place = {"item_id": item.id, "output_index": item.index, "content_index": len(item.blocks)}
-            frames.append(self._render("response.content_part.added", {**place, "part": self._part_fields(kind, "")}))
+            address_fields = {"item_id": item.id, "output_index": item.index, "content_index": len(item.blocks)}
+            part = self._part_fields(kind, "")
+            frames.append(self._render("response.content_part.added", {**address_fields, "part": part}))
             family = f"response.{_WRITTEN_PARTS[kind][0]}"
         else:
             self._unwritable.add(at)
             return []
-        block = _OpenBlock(kind, family, place, self._render_head(f"{family}.delta", place))
+        block = _OpenBlock(kind, family, address_fields, self._render_head(f"{family}.delta", address_fields))
         item.blocks.append(block)
         self._blocks[at] = (item, block)
         return frames
 
     def _open_message(self, index: int) -> tuple[list[bytes], _OpenItem]:
-        """The message item for the blocks at an output index, added where it is not open."""
+        """Return the open message item for the blocks at an output index, with the frames that add it if it is new."""
         item = self._messages.get(index)
         if item is not None and item.status == "in_progress":
             return [], item
@@ -509,7 +526,8 @@ class ResponsesWriter:
         return frames, item
 
     def _add_item(self, kind: str, call_id: str = "", name: str = "") -> tuple[list[bytes], _OpenItem]:
-        """A new item; the message items before it that are finished are done."""
+        """Add an item; return it with the frames that close the finished messages before it and open it."""
+        # A message may get further parts until another item begins, so only then is it known to be done.
         frames = [
             frame
             for item in self._items
@@ -524,17 +542,18 @@ class ResponsesWriter:
         self._items.append(item)
         return frames, item
 
-    def _render_head(self, type_: str, place: dict[str, Any]) -> bytes:
+    def _render_head(self, type_: str, address_fields: dict[str, Any]) -> bytes:
         name = f"event: {type_}\n".encode() if self._named else b""
-        return b'%bdata: %b,"delta":' % (name, lenient_json.encode({"type": type_, **place})[:-1])
+        return b'%bdata: %b,"delta":' % (name, lenient_json.encode({"type": type_, **address_fields})[:-1])
 
     def _write_close(self, at: Address, text: str | None) -> list[bytes]:
-        found = self._blocks.get(at)
-        if found is None:
+        entry = self._blocks.get(at)
+        if entry is None:
             if not text or at in self._unwritable:
                 return []
+            # An engine may send a text only when its block closes.
             return [*self._write_open(at, "text"), *self._write_close(at, text)]
-        item, block = found
+        item, block = entry
         if block.final_text is not None:
             return []
         block.final_text = "".join(block.pieces) if text is None else text
@@ -554,7 +573,7 @@ class ResponsesWriter:
         return [self._render("response.output_item.done", {"output_index": item.index, "item": self._item_body(item)})]
 
     def _write_end(self, ended: Ended) -> list[bytes]:
-        """Finish every block and item, except at a failure: what it cuts off is not finished."""
+        """Close every block and item, except after a failure, which leaves them unfinished."""
         if self._ended is not None and (self._ended.fault is not None or ended.fault is None):
             return []
         self._ended = ended
@@ -576,12 +595,13 @@ class ResponsesWriter:
 
 
 def fault(fault: Fault) -> dict[str, Any]:
-    """The error body of the responses endpoint."""
+    """Return the error body of the responses endpoint."""
     fields = {"message": fault.message, "type": fault.type, "code": fault.code}
     return {"error": {**fields, "param": fault.param} if fault.param else fields}
 
 
 def _item_id(kind: str, response_id: str, index: int) -> str:
+    # Derived from the response's id, so that a stream and the response stored from it have the same ids.
     prefix = "fc" if kind == "function_call" else "msg"
     return f"{prefix}_{response_id.removeprefix('resp_')}_{index}"
 
@@ -620,7 +640,7 @@ def _response(
 
 
 def _status(ended: Ended) -> str:
-    """The response's status: the reply's own where this dialect has it, else as the reason says."""
+    """Return the response's status: the reply's own if this dialect has it, else what follows from the reason."""
     if ended.fault is not None or ended.finish_reason == "error":
         return "failed"
     if ended.finish_reason in _INCOMPLETE_REASONS:
@@ -629,7 +649,7 @@ def _status(ended: Ended) -> str:
 
 
 def _add_outcome(response: dict[str, Any], finish_reason: str | None, fault: Fault | None) -> None:
-    """Add what only an unfinished response has: its error, or why it is incomplete."""
+    """Add the error of a failed response, or the reason of an incomplete one."""
     if fault is not None:
         response["error"] = {"code": fault.code, "message": fault.message}
     elif response["status"] == "incomplete":
@@ -637,6 +657,7 @@ def _add_outcome(response: dict[str, Any], finish_reason: str | None, fault: Fau
 
 
 def _totals(usage: Usage) -> dict[str, Any] | None:
+    # The usage at the end of a stream has just these three, as the document shows.
     totals = {name: getattr(usage, name) for name in ("input_tokens", "output_tokens", "total_tokens")}
     return None if all(count is None for count in totals.values()) else totals
 
