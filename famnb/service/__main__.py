@@ -14,6 +14,7 @@ from famnb.service.server import run
 
 def main() -> int:
     """Run until standard input ends; an error is one line on standard error."""
+    # Removed, so that nothing this process starts inherits them.
     keys = os.environ.pop(KEY_VARIABLE, "").split() or None
     try:
         return run(until_eof=True, key=keys, **msgspec.json.decode(sys.argv[1]))

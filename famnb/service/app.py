@@ -122,6 +122,7 @@ def _create_address(context: ServiceContext, endpoints: tuple[Endpoint, ...]) ->
 class _WithHeaders:
     """Adds `x-request-id` and `x-famnb-engine` to every response, errors included."""
 
+    # Around Starlette, not one of its middlewares: those do not see the answer of its handler for crashes.
     def __init__(self, app: ASGIApp, engine_name: str) -> None:
         self._app = app
         self._engine_header = (b"x-famnb-engine", engine_name.encode())
@@ -164,6 +165,7 @@ def _handle_service_error(request: Request, error: Exception) -> Response:
 def _handle_routing_error(endpoints: tuple[Endpoint, ...], request: Request, error: Exception) -> Response:
     """Return the response for a path or a method that this address does not have (404, 405)."""
     assert isinstance(error, HTTPException)
+    # The path is the caller's own, up to HEAD_LIMIT bytes long.
     path = shorten(request.url.path, 200)
     if error.status_code == 405:
         allowed = (error.headers or {}).get("Allow", "")

@@ -12,8 +12,9 @@ from starlette.datastructures import Headers
 
 from famnb.service.errors import ServiceError
 
+# A minute's wait in 10,000 steps adds up to a little less than one: each sum of floats is rounded.
 _ROUNDING = 1e-6
-"""How far below 1, in requests, an allowance still counts as one: sums of seconds are rounded."""
+"""How far below 1, in requests, an allowance still counts as one."""
 
 
 def authenticate(headers: Headers, keys: Sequence[str], *, key_header: str | None = None) -> str:
@@ -60,9 +61,11 @@ class RateLimiter:
         self._burst = burst or max(1, int(requests_per_minute or 1))
         self._concurrency = concurrency
         self._clock = clock
+        # Neither of these grows without end: only the keys of the service get here, never a caller's invention.
         self._buckets: dict[str, tuple[float, float]] = {}
-        """For each key the requests it has left, and when that was computed."""
+        """For each API key the requests it has left, and when that was computed."""
         self._running: dict[str, int] = {}
+        """For each API key the number of its requests that are being answered."""
 
     @contextlib.contextmanager
     def admit(self, key: str) -> Iterator[None]:

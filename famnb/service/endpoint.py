@@ -69,6 +69,7 @@ class EndpointApp:
         # The key comes first: whoever has none learns nothing, and has no body read.
         key = authenticate(http.headers, context.keys, key_header=conventions.key_header)
         check_head(http)
+        # A caller who leaves during the upload is no failure of the service, and nobody is left to answer.
         with context.limiter.admit(key), contextlib.suppress(ClientDisconnect):
             body = await context.shutdown.wait_for(
                 lambda: read_body(http, limit=options.body_limit, timeout=options.upload_timeout)

@@ -95,6 +95,7 @@ def parse_faults(text: str) -> InjectedFaults:
             match _FIELD_TYPES.get(name.strip()):
                 case "bool" if not value:
                     fields[name] = True
+                # 600 s is the client's own deadline for a whole call: a longer delay would show nothing more.
                 case "float" if 0 <= float(value) <= 600:
                     fields[name] = float(value)
                 case "int | None" if name != "status" and int(value) >= 0:

@@ -23,10 +23,13 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from famnb.service.errors import ServiceError, encode_error, new_request_id
 from famnb.service.request_body import HEAD_LIMIT, HEAD_TOO_LARGE, head_too_large_error
 
+# More than HEAD_LIMIT, so that a request with an oversize key is read to its end and answered as a wrong key (401).
 _MAX_HEAD = 2**20
-"""How many bytes of a head are read. More than HEAD_LIMIT, so that a key that is too long is a wrong key (401)."""
+"""How many bytes of a head are read."""
+# Enough to tell the endpoint, whose error format is used, and to be shown in a message.
 _KEPT_OF_LARGE_FIELD = 1000
-"""How many bytes are kept of an address or a header that is too large: enough for an error message to show it."""
+"""How many bytes are kept of an address or a header that is too large."""
+# Balances a slow caller, who should get the error, and one who goes on sending, who holds a connection meanwhile.
 _LINGER_S = 1.0
 """How long a caller has to read an error before the connection is closed."""
 _UPGRADE_HEADERS = (b"upgrade", b"http2-settings")

@@ -26,6 +26,9 @@ SERVICE_URL = "FAMNB_SERVICE_URL"
 """The environment variable with the address of the service, set by `famnb lab` for its kernels and their children."""
 KEY_VARIABLE = "FAMNB_SERVICE_KEY"
 """The environment variable with the keys. Never an argument of the child: every user of the machine can list those."""
+# The service allows a second for callers to read the end of their streams, and another to store what came of them.
+_STOP_TIMEOUT_S = 3.0
+"""How many seconds a service may take to end by itself before it is killed."""
 
 
 class Server:
@@ -82,6 +85,7 @@ def serve(*, start_timeout: float = 30.0, **options: Any) -> Server:
     }
     log = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the child; a pipe nobody reads would fill up
     process = spawn(
+        # `enc_hook`: `store` may be a Path, which JSON does not have.
         [sys.executable, "-m", "famnb.service", msgspec.json.encode(arguments, enc_hook=str).decode()],
         {KEY_VARIABLE: " ".join(settings.keys())},
         stdin=subprocess.PIPE,
@@ -130,13 +134,13 @@ def spawn(command: Sequence[str], variables: Mapping[str, str], **options: Any) 
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End a child: it stops at the end of its input, or is killed after three seconds."""
+    """End a child: it stops at the end of its input, or is killed after `_STOP_TIMEOUT_S`."""
     assert process.stdin is not None
     assert process.stdout is not None
     with contextlib.suppress(OSError):
         process.stdin.close()
     try:
-        process.wait(timeout=3)
+        process.wait(timeout=_STOP_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
@@ -147,6 +151,7 @@ def _start_error(process: subprocess.Popen[bytes], log: IO[bytes], start_timeout
     """Return the error for a child that did not write its first line, with the end of its standard error."""
     _stop(process)
     log.seek(0)
+    # The end: a traceback says there what is wrong.
     output = log.read().decode(errors="replace").strip()[-2000:]
     log.close()
     reason = output or f"it ended with status {process.returncode} (or took longer than {start_timeout:g} s) in silence"

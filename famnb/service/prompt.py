@@ -41,6 +41,7 @@ class GenerationPrompt(GenerationSettings):
 
 def read_turns(request: Request) -> tuple[PromptTurn, ...]:
     """Return the turns that a request itself carries, system turns included; a developer's text is system text."""
+    # Many servers behind the upstream engine refuse the role `developer`.
     return tuple(
         turn if turn.role != "developer" else msgspec.structs.replace(turn, role="system") for turn in request.turns()
     )

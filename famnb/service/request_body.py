@@ -26,14 +26,18 @@ from famnb.request import Request
 from famnb.request.base import describe_fault, format_location
 from famnb.service.errors import ServiceError
 
+# A choice: far above the few hundred bytes that clients send, yet little to hold for each of a thousand connections.
 HEAD_LIMIT = 65_536
 """How many bytes of a request's address and headers are kept."""
 HEAD_TOO_LARGE = "head_too_large"
 """The name in `request.state` under which the HTTP protocol says that part of the head was dropped."""
+# Far below Python's recursion limit of 1,000: schemas in a body are walked recursively, some calls a level.
 MAX_DEPTH = 100
 """How many levels of lists and objects a body may have."""
+# A smaller request takes a few milliseconds at most, during which other callers can wait.
 LARGE = 256_000
-"""The bytes, or characters, from which a request counts as large; a smaller one takes a few milliseconds at most."""
+"""The bytes, or characters, from which a request counts as large."""
+# With 700, 10, 10 (Python 3.11) a growing request is looked through again and again; higher ones free cycles later.
 _GC_THRESHOLDS = (50_000, 50, 20)
 """The thresholds of `gc.set_threshold` while the service runs."""
 

@@ -26,8 +26,10 @@ from famnb.service.stores.base import Store
 if sys.platform != "win32":
     import resource
 
+# A caller who reads at all needs milliseconds; whoever closes the service, a notebook's end among them, waits for it.
 _GRACE_S = 1
 """How many seconds callers have to read the end of their streams, once the shutdown begins."""
+# macOS reports an unlimited maximum, which it refuses to set; 10,240 is its OPEN_MAX.
 _FILE_LIMITS = (65_536, 10_240)
 """The numbers of open files to ask for, one after the other, where the system refuses its own maximum."""
 
@@ -129,7 +131,8 @@ def _uvicorn_config(app: ASGIApp, *, head_timeout: float) -> uvicorn.Config:
         proxy_headers=False,  # nothing uses the caller's address
         server_header=False,
         headers=[("server", "famnb")],
-        # Longer than clients keep idle connections, so that it is they who close them.
+        # Longer than clients keep idle connections (ours 30 s), so that it is they who close them: a request that
+        # crosses a server's close on its way is lost.
         timeout_keep_alive=75,
         timeout_graceful_shutdown=_GRACE_S,
     )
@@ -153,7 +156,6 @@ def _raise_file_limit() -> None:
     if sys.platform == "win32":
         return  # there is no such limit
     hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    # Some systems report an unlimited maximum and refuse to set it.
     for limit in (hard_limit, *_FILE_LIMITS):
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard_limit))

@@ -52,7 +52,7 @@ class Options:
     concurrency: int | None = None
     """How many requests of a key may run at the same time; None does not limit."""
     body_limit: int = 20_000_000
-    """The largest body that is read, in bytes."""
+    """The largest body that is read, in bytes; a larger one is answered with 413."""
     upload_timeout: float = 30.0
     """Seconds within which the head of a request must have arrived, and then its body."""
 

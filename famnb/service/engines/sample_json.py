@@ -11,12 +11,15 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+# Far beyond usual schemas: one that demands more is taken for recursive without end.
 MAX_DEPTH = 40
-"""How many levels a value may have; a schema that demands more is recursive without end."""
+"""How many levels a value may have."""
+# Nine `allOf` parts with ten alternatives each are a billion combinations: no schema may keep the service busy.
 _MAX_STEPS = 20_000
-"""How many parts of a schema are looked at for one value, so that no schema keeps the service busy."""
+"""How many parts of a schema are looked at for one value."""
+# Recursive schemas with optional properties end soon that way; deep enough for the properties of usual ones.
 _REQUIRED_ONLY_DEPTH = 4
-"""From this level on only required properties are made, so that recursive schemas end soon."""
+"""From this level on only required properties are made."""
 _TYPE_KEYWORDS = {
     "object": ("properties", "required", "additionalProperties", "minProperties", "maxProperties"),
     "array": ("items", "prefixItems", "minItems", "maxItems", "uniqueItems"),
@@ -165,6 +168,7 @@ class _SampleBuilder:
         usual_count = 0 if depth >= _REQUIRED_ONLY_DEPTH or item_schema is False else 2
         count = min(max(min_count, len(prefix), usual_count), max_count)
         result: list[Any] = []
+        # Not as many as a schema may name: a `minItems` of a billion is refused below instead.
         for index in range(min(int(count), 1000)):
             schema_at_index = prefix[index] if index < len(prefix) else item_schema
             result.append(self.value(schema_at_index, f"{path}[{index}]", depth + 1, index))
@@ -182,6 +186,7 @@ class _SampleBuilder:
             label = path.rpartition(".")[2].partition("[")[0].replace("_", " ")
             text = next(self._words, "") or f"sample {label if label != 'the schema' else 'text'}"
             text = f"{text} {serial + 1}" if serial else text
+            # Padded up to a limit: a `minLength` of a billion is refused below instead.
             text = text + "." * max(0, min(min_length, 100_000) - len(text))
             text = text[: int(min(max_length, len(text)))]
         if not min_length <= len(text) <= max_length:

@@ -17,8 +17,9 @@ from famnb.service.prompt import GenerationPrompt
 
 MAX_AMOUNT = 100_000
 """The maximum of words, lines or numbers that are written on demand."""
+# Longer questions quote a document, before or after the demand; the patterns need not look through megabytes.
 _SEARCHED = 4_000
-"""The characters at each end of a question in which a demand is searched: longer questions quote a document."""
+"""The characters at each end of a question in which a demand is searched."""
 
 _COUNT_DEMAND = re.compile(r"\bcount\b[^.?!\n]{0,30}?\bto\s+(\d[\d,]*)", re.IGNORECASE)
 _LENGTH_DEMAND = re.compile(
@@ -118,6 +119,7 @@ def thoughts(prompt: GenerationPrompt, *, rng: random.Random) -> Iterator[str]:
 
 def shorten(text: str, limit: int) -> str:
     """Return a text as one line of at most `limit` characters."""
+    # Cut before it is split, since it may hold megabytes; eight times the limit leaves room for white space.
     line = " ".join(text[: 8 * limit].split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 

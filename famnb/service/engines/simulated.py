@@ -30,6 +30,7 @@ from famnb.service.errors import ServiceError
 from famnb.service.prompt import GenerationPrompt
 from famnb.service.request_body import LARGE, run_without_blocking
 
+# About what the chat templates of real models put around a message: its role and the marks of its start and end.
 TURN_TOKENS = 4
 """The tokens that each message counts beside its text."""
 IMAGE_TOKENS = 256
@@ -38,6 +39,7 @@ _MAX_THINKING = 20_000
 """The maximum of thinking tokens, however large the budget."""
 _TURN_SIZE = 30
 """What a turn adds to the size of a prompt beside its text, in characters that take as long to count."""
+# Some two megabytes: one digest and one number a request.
 _MAX_REMEMBERED = 10_000
 """The number of different requests whose repetitions are counted."""
 _GENERIC_WORDS = {
@@ -149,7 +151,7 @@ class SimulatedEngine:
 def _estimate_size(prompt: GenerationPrompt) -> int:
     """Return about how many characters a prompt has, a turn counting as some."""
     size = len(prompt.turns) * _TURN_SIZE
-    # Where the turns alone are many, their texts are not looked at: that would take long in itself.
+    # Where there are many turns, their texts are not looked at: that would take long in itself.
     return size if size > LARGE else size + len(prompt.system) + sum(len(turn.text) for turn in prompt.turns)
 
 

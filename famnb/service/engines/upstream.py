@@ -47,20 +47,26 @@ from famnb.wire import errors, lenient_json
 
 _CONTEXT = re.compile(r"context.?(length|window|size)|maximum context|(prompt|input) is too long|too many tokens", re.I)
 """How servers report that a prompt does not fit."""
+# Some servers put one into the message of an error, with the paths of their files: nothing for the caller.
 _TRACEBACK = re.compile(r"\n\s*\n|\s*Traceback|\s*File \"")
-"""Where a traceback begins in an error message: the inside of a server is nothing for the caller."""
+"""Where a traceback begins in an error message."""
 _ERROR_CODE = re.compile(r"[a-z][a-z_]*")
 """What an error code looks like; some servers send numbers or sentences instead."""
+# A large model may think for minutes before its first token, and the caller has deadlines of its own.
 SILENCE_S = 600.0
-"""How many seconds an upstream may send nothing before it counts as gone: a large model may think for minutes."""
+"""How many seconds an upstream may send nothing before it counts as gone."""
+# A kept connection that the upstream was closing already breaks at once, which says nothing about the upstream.
 _STALE_S = 1.0
-"""A connection that breaks within so many seconds was closing already, which says nothing about the upstream."""
+"""Within how many seconds a connection must break for the request to be sent once more."""
+# The answer itself is complete by then: usage is worth a short wait, a server that never closes is not.
 _TAIL_TIMEOUT_S = 2.0
 """How many seconds usage and the end of the body may take once the answer has ended."""
+# A call whose model's name is not known yet waits for it, and so does `/health`.
 _PROBE_TIMEOUT_S = 2.0
 """How many seconds the upstream may take to list its models."""
+# Anyone may call `/health`, as often as they like, without a key.
 _STATE_VALID_S = 1.0
-"""For how many seconds its state is not asked for again: anyone may call `/health`, as often as they like."""
+"""For how many seconds the state of the upstream is not asked for again."""
 _MODELS = tuple(dict.fromkeys(model for endpoint in ENDPOINTS.values() for model in endpoint.models))
 
 
@@ -124,7 +130,7 @@ class UpstreamEngine:
                     yield answer, request
                     return
                 error = errors.read(answer.status, answer.headers, await read_error_body(answer))
-            if error.status == 404:
+            if error.status == 404:  # the model may have been exchanged for another: its name is asked for again
                 self._listed_models = None
             first_error = first_error or error
             more = set() if is_prompt_too_long(error) else request.find_refused_fields(error)

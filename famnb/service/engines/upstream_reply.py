@@ -11,9 +11,11 @@ from famnb.events import Address, Closed, Delta, Done, Ended, Event, Opened, Sta
 from famnb.reply import ReplyBuilder
 from famnb.service.prompt import GenerationPrompt
 
-_PASSED = frozenset({"text", "refusal", "tool_call"})
+_COMMON_KINDS = frozenset({"text", "refusal", "tool_call"})
 """The kinds of block that every endpoint can write."""
+# Servers have many more words for an ordinary end (`eos_token`, `function_call`); callers know these.
 _FINISH_REASONS = {"length", "content_filter", "tool_calls", "stop_sequence"}
+"""Finish reasons that are passed on; any other that is no failure becomes `stop`."""
 _FAILURE_REASONS = {"abort", "error", "cancelled"}
 """Finish reasons with which some servers report a failure."""
 
@@ -26,7 +28,7 @@ class ReplyTranslator:
     """
 
     def __init__(self, prompt: GenerationPrompt, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._kinds = _PASSED if prompt.thinking is None else _PASSED | {"thinking"}
+        self._kinds = _COMMON_KINDS if prompt.thinking is None else _COMMON_KINDS | {"thinking"}
         self._clock = clock
         self._has_started = False
         self._withheld: set[Address] = set()

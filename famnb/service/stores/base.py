@@ -20,6 +20,7 @@ from famnb.service.prompt import PriorConversation
 from famnb.wire import lenient_json
 from famnb.wire.dialect import Dialect
 
+# Bounds the memory, or the file, of a service that runs for weeks; a conversation goes on without its oldest responses.
 MAX_RESPONSES = 10_000
 """How many responses a key may have stored; beyond that the oldest is deleted."""
 

@@ -17,7 +17,7 @@ class MemoryStore:
     async def add(self, key: str, response: StoredResponse, /) -> None:
         responses = self._by_key.setdefault(key, {})
         responses[response.id] = response
-        if len(responses) > self._max_responses:
+        if len(responses) > self._max_responses:  # a dict keeps its order: the first is the oldest
             del responses[next(iter(responses))]
 
     async def finish(self, key: str, response: StoredResponse, /) -> None:

@@ -34,8 +34,9 @@ from famnb.service.prompt import PriorConversation
 from famnb.service.stores.base import MAX_RESPONSES, StoredResponse, not_continuable_error, not_found_error
 from famnb.wire import lenient_json
 
+# Long enough for a service that is shutting down, which takes up to two seconds for its callers.
 _LOCK_TIMEOUT_S = 2.0
-"""How long to wait for another service to release the file: long enough for one that is shutting down."""
+"""How many seconds to wait for another service to release the file."""
 _APPLICATION_ID = 0x46414D53
 """The `application_id` in SQLite's file header: FAMS."""
 _INTERRUPTED_ERROR = {"code": "server_error", "message": "the service ended before the response did"}
@@ -64,6 +65,7 @@ class SqliteStore:
         self._running: set[tuple[bytes, str]] = set()
         """Owner and id of what runs now; any other row that says `in_progress` failed without its end being written."""
         self._queue: queue.SimpleQueue[_FileJob | None] = queue.SimpleQueue()
+        # A daemon: a store that nobody closed must not keep a process from ending.
         self._thread: threading.Thread | None = threading.Thread(target=self._run, name="famnb-store", daemon=True)
         self._thread.start()
 
@@ -114,6 +116,7 @@ class SqliteStore:
 
     def _owner(self, key: str) -> bytes:
         """Return the hash that stands for an API key in the file."""
+        # With the file's own salt, so that neither the keys nor which files share one can be found out by comparing.
         return hashlib.blake2b(key.encode(), key=self._salt, digest_size=16).digest()
 
     def _actual_status(self, owner: bytes, id_: str, status: str) -> str:
@@ -191,6 +194,7 @@ Step = Callable[[sqlite3.Connection], object]
 
 
 def _create_tables(connection: sqlite3.Connection) -> None:
+    # The names are a file format by now: files in use have them.
     connection.execute("""
         CREATE TABLE responses (
             seq INTEGER PRIMARY KEY, owner BLOB NOT NULL, id BLOB NOT NULL, parent INTEGER,
