@@ -27,7 +27,39 @@ _embedded: service.Server | None = None
 _embedding = threading.Lock()
 
 
-class Client(BlockingClient):
+class _RecordingClient(BaseClient):
+    """The constructor that Client and AsyncClient share: a client with a ledger, its replays and the live view."""
+
+    def __init__(
+        self,
+        *,
+        base_url: str | None = None,
+        alt_base_url: str | None = None,
+        api_key: str | Credential | None = None,
+        ledger: Ledger | Path | str | None = None,
+        retries: Retries | None = None,
+        deadlines: Deadlines | None = None,
+        connections: int = MAX_CONNECTIONS,
+        replay: Replay | None = None,
+        replay_speed: float | None = None,
+    ) -> None:
+        # First of all: the frames of an error, which a traceback may show, must not hold the key as text.
+        api_key = Credential.from_argument(api_key)
+        self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+        super().__init__(
+            base_url=base_url,
+            alt_base_url=alt_base_url,
+            api_key=api_key,
+            recorder=self.ledger,
+            retries=retries,
+            deadlines=deadlines,
+            connections=connections,
+            replays=None if replay is None else Replays(self.ledger, mode=replay, speed=replay_speed),
+            viewer=notebook_viewer(),
+        )
+
+
+class Client(_RecordingClient, BlockingClient):
     """A client whose every call is recorded, and whose `ask` streams inline in a notebook cell.
 
     Parameters left out are read from the environment: FAM_API_KEY, FAM_BASE_URL, FAM_ALT_BASE_URL (which falls back to
@@ -39,65 +71,9 @@ class Client(BlockingClient):
     Raises CredentialError for a key that is unset or malformed.
     """
 
-    def __init__(
-        self,
-        *,
-        base_url: str | None = None,
-        alt_base_url: str | None = None,
-        api_key: str | Credential | None = None,
-        ledger: Ledger | Path | str | None = None,
-        retries: Retries | None = None,
-        deadlines: Deadlines | None = None,
-        connections: int = MAX_CONNECTIONS,
-        replay: Replay | None = None,
-        replay_speed: float | None = None,
-    ) -> None:
-        # First of all: the frames of an error, which a traceback may show, must not hold the key as text.
-        api_key = Credential.from_argument(api_key)
-        self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
-        super().__init__(
-            base_url=base_url,
-            alt_base_url=alt_base_url,
-            api_key=api_key,
-            recorder=self.ledger,
-            retries=retries,
-            deadlines=deadlines,
-            connections=connections,
-            replays=None if replay is None else Replays(self.ledger, mode=replay, speed=replay_speed),
-            viewer=notebook_viewer(),
-        )
 
-
-class AsyncClient(BaseClient):
+class AsyncClient(_RecordingClient):
     """The same as Client with coroutines for methods, for programs that run on an event loop, any one or several."""
-
-    def __init__(
-        self,
-        *,
-        base_url: str | None = None,
-        alt_base_url: str | None = None,
-        api_key: str | Credential | None = None,
-        ledger: Ledger | Path | str | None = None,
-        retries: Retries | None = None,
-        deadlines: Deadlines | None = None,
-        connections: int = MAX_CONNECTIONS,
-        replay: Replay | None = None,
-        replay_speed: float | None = None,
-    ) -> None:
-        # First of all: the frames of an error, which a traceback may show, must not hold the key as text.
-        api_key = Credential.from_argument(api_key)
-        self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
-        super().__init__(
-            base_url=base_url,
-            alt_base_url=alt_base_url,
-            api_key=api_key,
-            recorder=self.ledger,
-            retries=retries,
-            deadlines=deadlines,
-            connections=connections,
-            replays=None if replay is None else Replays(self.ledger, mode=replay, speed=replay_speed),
-            viewer=notebook_viewer(),
-        )
 
     send = BaseClient.asend
     ask = BaseClient.aask
