@@ -9,6 +9,7 @@ from pydantic import (
     Discriminator,
     FailFast,
     Field,
+    SerializeAsAny,
     Tag,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
@@ -77,15 +78,18 @@ def _shape(content: Any) -> str | None:
             return None
 
 
-Content: TypeAlias = Annotated[
-    Annotated[Text, Tag("<text>")]
-    | Annotated[ContentPart, Tag("<part>")]
-    | Annotated[list[ContentPart], NON_EMPTY, Tag("<parts>")],
-    Discriminator(
-        _shape,
-        custom_error_type="content_type",
-        custom_error_message="Input should be a text, a part or a list of parts",
-    ),
+# Written by its class: else the discriminator, a function in Python, would run again for every message of a body.
+Content: TypeAlias = SerializeAsAny[
+    Annotated[
+        Annotated[Text, Tag("<text>")]
+        | Annotated[ContentPart, Tag("<part>")]
+        | Annotated[list[ContentPart], NON_EMPTY, Tag("<parts>")],
+        Discriminator(
+            _shape,
+            custom_error_type="content_type",
+            custom_error_message="Input should be a text, a part or a list of parts",
+        ),
+    ]
 ]
 """A message's content: a text, one part, or a list of parts."""
 

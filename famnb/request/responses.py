@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, get_args
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, SerializeAsAny, Tag, model_validator
 
 from famnb.reply import Reply
 from famnb.request.base import SHARED_GROUPS, Request, RequestTraits, StrictModel, any_shape
@@ -29,11 +29,14 @@ def _shape(value: Any) -> str | None:
     return "<text>" if isinstance(value, str) else "<items>" if isinstance(value, list | tuple) else None
 
 
-Input: TypeAlias = Annotated[
-    Annotated[Text, Tag("<text>")] | Annotated[list[InputItem], NON_EMPTY, Tag("<items>")],
-    Discriminator(
-        _shape, custom_error_type="input_type", custom_error_message="Input should be a text or a list of items"
-    ),
+# As `Content` in message_parts.py: written by its class, without the discriminator.
+Input: TypeAlias = SerializeAsAny[
+    Annotated[
+        Annotated[Text, Tag("<text>")] | Annotated[list[InputItem], NON_EMPTY, Tag("<items>")],
+        Discriminator(
+            _shape, custom_error_type="input_type", custom_error_message="Input should be a text or a list of items"
+        ),
+    ]
 ]
 
 
