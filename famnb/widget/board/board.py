@@ -65,7 +65,7 @@ class BoardView(PromptBox):
 
     def redraw(self) -> None:
         """Draw everything anew."""
-        with self._guard:
+        with self._lock:
             self._send_snapshot()
 
     def _on_message(self, widget: object, message: dict[str, Any], buffers: object) -> None:

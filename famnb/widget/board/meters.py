@@ -19,7 +19,7 @@ from famnb.record.price import Cost
 from famnb.record.token_estimates import PRIOR
 from famnb.reply import Reply
 from famnb.widget.html import sanitize
-from famnb.widget.live.pane import Change, Pane, Streaming, reply_so_far
+from famnb.widget.live.pane import Change, Pane, StreamLike, reply_so_far
 
 PERIOD_S = 1.0
 """Between two readings of the meters: nobody reads figures that change faster."""
@@ -82,7 +82,7 @@ class BoardPane(Pane):
 
     def __init__(
         self,
-        stream: Streaming,
+        stream: StreamLike,
         *,
         id: str,
         label: str,
@@ -110,7 +110,7 @@ class BoardPane(Pane):
         # What a running stream reports of its output is where it begins, not a count: a cost of it would be too low.
         usage = msgspec.structs.replace(reply.usage, output_tokens=None, total_tokens=None)
         cost = self._cost_of(self.stream.exchange, dataclasses.replace(reply, usage=usage))
-        return read_meters(reply, cost=cost, elapsed_s=self._clock() - self._began)
+        return read_meters(reply, cost=cost, elapsed_s=self._clock() - self._start)
 
     def changes(self) -> list[Change]:
         """What came since the last call, with the meters if they have changed and PERIOD_S has passed."""

@@ -63,7 +63,7 @@ class TurnPane(Pane):
     """A pane of the composer: one call of a turn. The first one has the prompt, the others follow tool calls."""
 
     def __init__(self, call: TurnCall, *, id: str, prompt: Sequence[Section], has_stop: bool) -> None:
-        super().__init__(call.stream, id=id, stop=has_stop)
+        super().__init__(call.stream, id=id, has_stop=has_stop)
         self.position: TurnPosition | None = None
         """Where its turn is; None for all but the first call of a turn."""
         self.turn_reply: Reply | None = None
@@ -156,11 +156,11 @@ class ConversationBox(PromptBox):
 
     def show(self, panes: Sequence[TurnPane]) -> None:
         """Draw these panes, all of which have ended."""
-        self.follow([], after=panes)
+        self.follow([], earlier=panes)
 
     def redraw(self, pane: TurnPane) -> None:
         """Draw one pane anew, if it is in view."""
-        with self._guard:
+        with self._lock:
             if pane.id in self._panes and not self.is_hidden:
                 self._send_numbered({"kind": "changes", "panes": {}, "anew": [pane.snapshot()]})
 
@@ -393,7 +393,7 @@ class ConversationView:
         )
         view.panes.append(pane)
         self._box.turns = len(self.tree.path)
-        self._box.follow([pane], after=[other for other in self.panes if other is not pane], on_end=on_shown)
+        self._box.follow([pane], earlier=[other for other in self.panes if other is not pane], on_end=on_shown)
 
     def on_tool_change(self) -> None:
         """Draw that a tool call waits for approval, was decided, or has returned."""

@@ -1,4 +1,4 @@
-"""What the widgets share: their front-end files, a base class, the keys of their controls, and guarded callbacks."""
+"""What all widgets share: front-end files, a base class, a guard of shortcuts, and callbacks that show their errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def join_front(*names: str) -> str:
 
 
 class BaseWidget(anywidget.AnyWidget):
-    """A widget whose page is heard while a cell runs, and after the page was reloaded."""
+    """A widget that receives the messages of its page while a cell runs, and after the page was reloaded."""
 
     def _send(self, msg: Any, buffers: Any = None) -> None:
         # `_send` is private to ipywidgets (8.1): all messages and trait updates go through it, and
@@ -33,8 +33,8 @@ class BaseWidget(anywidget.AnyWidget):
         super()._send(msg, buffers)
         # `_reply_subshell_id` is private to ipykernel (7.4, comm/comm.py): each message that is sent sets it to
         # the subshell whose request is being handled, and the next message from the page is then handled by that one
-        # instead of the one that the page asks for. A reload of the page deletes that subshell, and nothing would be
-        # heard any more; a running cell keeps it busy. Other versions and kernels have no such attribute.
+        # instead of the one that the page asks for. A running cell keeps that subshell busy, and a reload of the page
+        # deletes it: no message of the page would arrive any more. Other versions and kernels have no such attribute.
         if self.comm is not None:
             self.comm.__dict__.pop("_reply_subshell_id", None)
 
@@ -58,16 +58,14 @@ CallbackGuard: TypeAlias = Callable[[Callable[[], object]], Callable[[], None]]
 
 
 def guard_callbacks(lock: threading.RLock, trouble: widgets.HTML) -> CallbackGuard:
-    """Return what makes a callback hold the lock and show its errors in `trouble`.
-
-    ipywidgets would only log an error of a callback, where nobody sees it.
-    """
+    """Return a decorator that makes a callback hold the lock and show its errors in `trouble`."""
 
     def guard(callback: Callable[[], object]) -> Callable[[], None]:
         def call() -> None:
             with lock:
                 try:
                     callback()
+                # ipywidgets would only log it, where nobody looks.
                 except Exception as error:
                     trouble.value = notices.failure(error)
 

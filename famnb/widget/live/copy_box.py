@@ -13,7 +13,7 @@ import traitlets
 from famnb.widget.live.base import FRONT, join_front
 
 COPY_TABS_CLASS = "famnb-inspector"
-"""The CSS class of tabs in which such boxes stand."""
+"""The CSS class of tabs that hold copy boxes; copy_box.css makes their names easier to read."""
 
 
 class CopyBox(anywidget.AnyWidget):
@@ -23,10 +23,10 @@ class CopyBox(anywidget.AnyWidget):
     _css = FRONT / "copy_box.css"
 
     label = traitlets.Unicode("").tag(sync=True)
-    """What the text is, for the button and for screen readers."""
+    """The name of the text, for the button and for screen readers."""
 
     bare = traitlets.Bool(False).tag(sync=True)
-    """Whether there is only the button, for a text that is shown elsewhere."""
+    """Whether only the button is drawn, because the text is shown elsewhere."""
 
     def __init__(self, label: str, *, bare: bool = False) -> None:
         super().__init__(label=label, bare=bare)
@@ -34,7 +34,7 @@ class CopyBox(anywidget.AnyWidget):
         self.on_msg(self._on_message)
 
     def show(self, text: str, *, preview: str | None = None) -> None:
-        """Show a text; `preview` is what the box shows of one that is too long to read, of which all is copied."""
+        """Show a text, or only a `preview` of one that is too long to read; the whole text is copied."""
         self._text, self._preview = text, text if preview is None else preview
         self._send_text()
 

@@ -1,11 +1,12 @@
 """Live views of streams in a notebook: one flusher thread sends to all of them what changed.
 
-    stream.events ── Pane.changes ── Flusher, 20 times a second ── LiveView.flush ── one custom message ── front end
+    stream.events ── Pane.changes ── Flusher, 18 times a second ── LiveView.flush ── one custom message ── front end
                                                                    └ ready, stop ◄───────────────────────┘
 
-A message sent before the page has drawn the view is lost, and one may be dropped on the way. So every message has a
-number; a view that is new or misses a number says `ready` and gets a snapshot; and a view that cannot be heard, because
-the kernel runs a cell, gets a snapshot once a second anyway. The last message of a stream is always a snapshot.
+A message that is sent before the page has drawn the view is lost, and one may be dropped on the way. So every message
+has a number; a page that is new or misses a number says `ready` and gets a snapshot; and a page whose `ready` has not
+arrived, because the kernel runs a cell, gets a snapshot once a second anyway. The last message of a stream is always a
+snapshot.
 """
 
 from __future__ import annotations
@@ -26,19 +27,25 @@ from famnb.client.live_call import Stream
 from famnb.widget.html import transcript
 from famnb.widget.live import output as outputs
 from famnb.widget.live.base import FRONT, BaseWidget, join_front
-from famnb.widget.live.pane import Pane, Streaming, reply_so_far
+from famnb.widget.live.pane import Pane, StreamLike, reply_so_far
 
+# Text appears to flow. jupyter_server 2.21 drops messages above 1,000 a second, over all widgets and cells: in
+# bursts, one message a delta lost most of the text, and 20 a second lost none.
 PERIOD_S = 0.055
-"""Seconds between two flushes: text appears to flow, and the server is far from its limit of messages (NOTEBOOK.md)."""
+"""Seconds from the end of one flush to the next."""
+# Rare, since a snapshot has all of the text, where a message of changes has only what is new.
 UNHEARD_FLUSHES = 20
-"""Flushes between two snapshots to a view that never said `ready`: about a second."""
+"""Flushes between two snapshots to a page that never said `ready`: about a second."""
+# Long enough for a stopped call to be recorded; whoever has pressed Stop waits no longer than that.
 GRACE_S = 2.0
 """Seconds for which a cell that is cancelled waits for its stopped call to end."""
+# A reloaded page still has the view in place of the transcript, and asks it for a snapshot. Each open view keeps its
+# reply in memory.
 MAX_OPEN_VIEWS = 8
 """Finished live views that stay open, for a page that was reloaded while they streamed."""
 
 UNFINISHED = "A reply was streaming here when this was saved: famnb.calls() has what came of it."
-"""What a file says that was saved while a reply streamed."""
+"""The text of a live view in a file that was saved while its reply streamed."""
 _RELOADED = (
     "This page was reloaded, and a reloaded page cannot change outputs it already has: to save this reply with the "
     "notebook, show it in a new cell (client.last, or the variable that holds it)."
@@ -62,41 +69,47 @@ class LiveView(BaseWidget):
     sends_final_snapshot = True
     """Whether a snapshot is sent when the last stream has ended; if not, `on_end` must send it."""
     reloaded = traitlets.Bool(False)
-    """Whether the page was reloaded since: it then no longer follows changes to the outputs that it had before."""
+    """Whether the page was reloaded since the view was shown; such a page does not follow changes of older outputs."""
 
     def __init__(self, *, flusher: Flusher | None = None, remark: str = "", **traits: Any) -> None:
-        """`remark` is shown below a reply that has ended, on a page that was reloaded."""
+        """Show nothing yet. `remark` is shown below a reply that has ended, on a page that was reloaded."""
         super().__init__(**traits)
         self.set_trait("kernel_id", _kernel_id())
         self._flusher = flusher or FLUSHER
         self._remark = remark
         # Callbacks run on the main thread or on a subshell's, flushes on the flusher's.
-        self._guard = threading.RLock()
+        self._lock = threading.RLock()
         self._panes: dict[str, Pane] = {}
         self._running: list[str] = []
-        """The panes whose end was not sent yet."""
-        self._on_end: Callable[[], object] = bool
-        """Called when the last of them has ended; `bool` does nothing."""
+        """The ids of the panes whose end was not sent yet."""
+        self._on_end: Callable[[], object] | None = None
         self._sequence = 0
+        """The number of the last message."""
         self._flushes = 0
+        """Flushes since `follow`."""
         self._is_heard = False
+        """Whether a page has said `ready`."""
         self._page = ""
+        """The id of the page that last said `ready`, which a reload changes."""
         self.is_hidden = False
         """Whether it shows nothing, although it has panes."""
         self._is_broken = False
+        """Whether drawing has failed, which is logged once."""
         self.on_msg(self._on_message)
 
-    def watch(self, stream: Streaming, *, stop: bool = True, on_end: Callable[[], object] = bool) -> None:
+    def watch(self, stream: StreamLike, *, on_end: Callable[[], object] | None = None) -> None:
         """Show one stream until it ends; `on_end` is called on the flusher's thread after its last message."""
-        self.follow([Pane(stream, id=f"pane{self._sequence}", stop=stop)], on_end=on_end)
+        self.follow([Pane(stream, id=f"pane{self._sequence}")], on_end=on_end)
 
-    def follow(self, panes: Sequence[Pane], *, after: Sequence[Pane] = (), on_end: Callable[[], object] = bool) -> None:
+    def follow(
+        self, panes: Sequence[Pane], *, earlier: Sequence[Pane] = (), on_end: Callable[[], object] | None = None
+    ) -> None:
         """Show these panes until their streams have ended; `on_end` is called after the last message of all.
 
-        The panes of `after`, whose streams ended before, stand above them.
+        The `earlier` panes, whose streams have ended, stand above them.
         """
-        with self._guard:
-            self._panes = {pane.id: pane for pane in (*after, *panes)}
+        with self._lock:
+            self._panes = {pane.id: pane for pane in (*earlier, *panes)}
             self._running = [pane.id for pane in panes]
             self._on_end = on_end
             self.is_hidden = False
@@ -106,7 +119,7 @@ class LiveView(BaseWidget):
 
     def hide(self) -> None:
         """Show nothing until the next stream or a reload of the page."""
-        with self._guard:
+        with self._lock:
             self.is_hidden = True
             self._send_snapshot()
 
@@ -117,7 +130,7 @@ class LiveView(BaseWidget):
 
     def flush(self) -> None:
         """Send what changed, and call `on_end` when the last stream has ended."""
-        with self._guard:
+        with self._lock:
             ended = [id for id in self._running if not self._panes[id].stream.running]
             try:
                 self._send_changes(ended)
@@ -128,17 +141,19 @@ class LiveView(BaseWidget):
                 self._is_broken = True
             self._running = [id for id in self._running if id not in ended]
             on_end = self._on_end if ended and not self._running else None
-        # Without the lock, since it may show the next stream.
+        # Without the lock: `on_end` may wait for a lock of the view's owner, and a callback that holds that lock may
+        # wait for this one.
         if on_end is not None:
             on_end()
 
     def _send_changes(self, ended: Sequence[str]) -> None:
-        """Send what streams have added, then the rest of those that have ended, which takes longer to make."""
+        """Send what streams have added, then the summaries of those that have ended, which take longer to make."""
         redrawn = [id for id in self._running if id in ended or self._panes[id].service_changed]
         added = {id: changes for id in self._running if (changes := self._panes[id].changes())}
-        is_turn = self._flushes < UNHEARD_FLUSHES or self._flushes % UNHEARD_FLUSHES == 0
+        # Each flush of the first second too: the page draws the view in that time, and what it got before is lost.
+        is_snapshot_due = self._flushes < UNHEARD_FLUSHES or self._flushes % UNHEARD_FLUSHES == 0
         self._flushes += 1
-        if not self._is_heard and is_turn and (added or redrawn):
+        if not self._is_heard and is_snapshot_due and (added or redrawn):
             self._send_snapshot()
             return
         if added:
@@ -162,11 +177,12 @@ class LiveView(BaseWidget):
         self.send({**message, "seq": self._sequence})
 
     def _on_message(self, _widget: object, message: dict[str, Any], _buffers: object) -> None:
-        with self._guard:
+        with self._lock:
             match message:
                 case {"kind": "ready", "page": str(page)}:
                     self._is_heard = True
                     if self._page not in ("", page):
+                        # The output that took the place of a hidden view is not on the new page.
                         self.is_hidden = False
                         self.reloaded = True
                     self._page = page
@@ -205,7 +221,7 @@ class Flusher:
             for view in views:
                 view.flush()
             with self._views_changed:
-                # Under the lock, for which `add` waits: a view may have been given another stream since its flush.
+                # Under the lock, for which `add` waits: a view may have got another stream since its flush.
                 self._views = [view for view in self._views if view.running]
             time.sleep(self._period_s)
 
@@ -226,7 +242,7 @@ def viewer(stream: Stream) -> Iterator[None]:
         yield
     finally:
         view.blocking = False
-        # A cell that awaits and is cancelled does not wait for the call to end.
+        # The body of an interrupted or cancelled cell ends before its call does.
         if stream.running:
             stream.stop()
             stream.wait(GRACE_S)

@@ -1,4 +1,4 @@
-"""The notebook's outputs: showing and replacing them, and showing a Reply as a transcript, once in a cell."""
+"""Outputs of the notebook: showing and replacing them, and how a cell shows a Reply or a conversation."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from famnb.reply import Reply
 from famnb.widget.html import transcript
 
 _display: Any = _untyped_display
-_cell: object = None
-"""The execution count of the cell that `_replies` belong to."""
-_replies: list[Reply] = []
-"""The replies that this cell has shown."""
+# A call shows its reply live and returns it, so a cell whose last line is `client.ask(…)` would show it twice.
+_shown_replies: list[Reply] = []
+"""The replies that a cell has shown already."""
+_shown_in: object = None
+"""The execution count of that cell."""
 
 
 class Output:
@@ -29,12 +30,12 @@ class Output:
     def __init__(self) -> None:
         self.id = uuid.uuid4().hex
         self.captured = False
-        """Whether an Output widget holds it: such an output cannot be replaced (ipywidgets 8.1)."""
+        """Whether an Output widget holds it. Such an output cannot be replaced (ipywidgets 8.1)."""
 
     def show(self, value: object, *, placeholder: str = "") -> None:
         """Show a widget or a bundle of MIME types under the cell that runs now.
 
-        `placeholder` is the text that a file holds of a widget that was not replaced before the file was saved.
+        `placeholder` is what a file holds in a widget's place if it is saved before the widget is replaced.
         """
         # `_instances` is private to ipywidgets (8.1), whose public `Widget.widgets` is deprecated. An Output
         # widget has a `msg_id` while it captures. Copied, since other threads make widgets meanwhile.
@@ -53,7 +54,7 @@ class Output:
 
 def install(shell: Any) -> None:
     """Make an IPython shell show replies and conversations as transcripts; calling it again changes nothing."""
-    # This formatter, unlike those of MIME types, may show nothing, as for a reply that the cell has shown already.
+    # Of IPython's formatters only this one can show nothing, which a reply needs that the cell has shown already.
     formatter = shell.display_formatter.ipython_display_formatter
     formatter.for_type(Reply, _show)
     formatter.for_type(Conversation, _show_conversation)
@@ -62,16 +63,16 @@ def install(shell: Any) -> None:
 
 def mark_as_shown(reply: Reply) -> None:
     """Remember that the cell that runs now shows a reply already, so that its last line does not show it again."""
-    global _cell
+    global _shown_in
     cell = _running_cell()
-    if cell != _cell:
-        _cell = cell
-        _replies.clear()
-    _replies.append(reply)
+    if cell != _shown_in:
+        _shown_in = cell
+        _shown_replies.clear()
+    _shown_replies.append(reply)
 
 
 def _show(reply: Reply) -> None:
-    if _running_cell() == _cell and any(_is_same_call(reply, other) for other in _replies):
+    if _running_cell() == _shown_in and any(_is_same_call(reply, other) for other in _shown_replies):
         return
     _display(transcript.reply_bundle(reply), raw=True)
 

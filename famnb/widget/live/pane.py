@@ -1,8 +1,8 @@
-"""A pane: one stream as a view shows it, as changes since the last look and as a snapshot of everything.
+"""A pane: one stream as a view shows it, as changes since the last flush and as a snapshot of everything.
 
 Text that is still growing goes out as text. A piece of Markdown that can no longer change, a finished paragraph or
-list, goes out once as clean HTML and is frozen; so a long reply costs the same per look as a short one. A pane reads
-its stream and sends nothing; `live_view` does.
+list, goes out once as clean HTML and is frozen; so a flush of a long reply costs the same as one of a short reply. A
+pane reads its stream and sends nothing; `live_view` does.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from famnb.widget.html.request_text import wants_json
 from famnb.widget.html.transcript import Section, sections
 
 Change: TypeAlias = list[Any]
-"""[what, block number, …], applied in order by the front end; the front end's `changes` has a function for each.
+"""[change, block number, …], applied in order by the front end, whose `changes` has a function for each.
 
 open: kind, label · text: text to append · settle: HTML to append, rest of the text · close: HTML, text, both in place
 of what was shown · fold: label
 """
-_MARKDOWN = ("text", "thinking")
+_MARKDOWN_KINDS = ("text", "thinking")
 
 
-class Streaming(Protocol):
+class StreamLike(Protocol):
     """What a pane needs of a `client.Stream`."""
 
     @property
@@ -57,23 +57,25 @@ class _GrowingBlock:
 
     def __init__(self, number: int, kind: str, label: str, layout: JsonLayout | None) -> None:
         self.number = number
-        self.kind = "code" if layout or kind not in _MARKDOWN else kind
+        self.kind = "code" if layout or kind not in _MARKDOWN_KINDS else kind
         self.label = label
         self._layout = layout
         """Indents JSON as it grows; None for any other text."""
         self.text: list[str] = []
-        """All of the text, piece by section."""
-        self.unseen: list[str] = []
-        """The pieces since the last look."""
+        """All of the text, as it came in deltas."""
+        self.unsent: list[str] = []
+        """The deltas since the last flush."""
         self.html: list[str] = []
+        """The frozen HTML, in pieces."""
         self.tail = ""
+        """The text after it."""
         self.searched_length = 0
         """The length of the tail when it was last searched for finished Markdown."""
         self.is_closing = False
-        """Whether the wire has closed it and it was not rendered as a whole yet."""
+        """Whether the stream has closed it and it was not rendered as a whole yet."""
         self.is_folded = False
         self.is_fold_due = False
-        """Whether the answer had begun at the last look, but how long the thinking took was not known."""
+        """Whether the answer had begun at the last flush, but how long the thinking took was not known."""
 
     def snapshot(self) -> dict[str, Any]:
         return {
@@ -84,17 +86,18 @@ class _GrowingBlock:
             "tail": self.tail,
         }
 
-    def take_unseen(self) -> list[Change]:
-        """Return the changes that show what was added since the last look."""
-        if not self.unseen:
+    def take_unsent(self) -> list[Change]:
+        """Return the changes that show what was added since the last flush."""
+        if not self.unsent:
             return []
-        added = sanitize.visible("".join(self.unseen))
-        self.unseen.clear()
+        added = sanitize.visible("".join(self.unsent))
+        self.unsent.clear()
         if self._layout:
             added = self._layout.add(added)
         if not added:
             return []
         self.tail += added
+        # Only a line break can end a block of Markdown.
         finished = self._stable_length() if self.kind != "code" and "\n" in added else 0
         if not finished:
             return [["text", self.number, added]]
@@ -114,7 +117,7 @@ class _GrowingBlock:
     def close(self) -> list[Change]:
         """Return the changes that show the block as finished, rendered as a whole."""
         self.is_closing = False
-        changes = self.take_unseen()
+        changes = self.take_unsent()
         text = sanitize.visible("".join(self.text))
         if self.kind == "code":
             self.tail = indent_json(text) if self._layout else text
@@ -129,66 +132,71 @@ class _GrowingBlock:
 
 
 class Pane:
-    """One stream, and what was shown of it so far."""
+    """One stream, and what was sent of it so far."""
 
-    def __init__(self, stream: Streaming, *, id: str, stop: bool = True, clock: Callable[[], float] = time.monotonic):
+    def __init__(
+        self, stream: StreamLike, *, id: str, has_stop: bool = True, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`has_stop`: whether the pane has a Stop button of its own."""
         self.id = id
         self.stream = stream
-        self._stop = stop
-        """Whether the pane has a Stop button of its own."""
+        self._has_stop = has_stop
         self._clock = clock
-        self._began = clock()
-        self._read_events = 0
-        self._service: str | None = None
+        self._start = clock()
+        self._event_count = 0
+        """How many events of the stream the blocks have taken in."""
+        self._shown_service: str | None = None
         self._blocks: dict[Address, _GrowingBlock] = {}
 
     @property
     def service_changed(self) -> bool:
         """Whether it became known since the last snapshot which service answers."""
-        return self.stream.exchange.service != self._service
+        return self.stream.exchange.service != self._shown_service
 
     def changes(self) -> list[Change]:
-        """Return what came since the last look.
+        """Return what came since the last flush.
 
-        A closed block is rendered as a whole one look later, which takes longer: its last words come first.
+        A closed block is rendered as a whole one flush later, since that takes longer: its last words come first.
         """
         events = self.stream.events
         end = len(events)
         changes = [change for block in self._blocks.values() if block.is_closing for change in block.close()]
-        for event in events[self._read_events : end]:
+        for event in events[self._event_count : end]:
             match event:
-                case Opened(at=at, kind=kind, name=name):
-                    self._block(at, kind, changes, name)
-                case Delta(at=at, kind=kind, text=text) if kind != "signature" and text:
-                    block = self._block(at, kind, changes)
+                case Opened(at=address, kind=kind, name=name):
+                    self._block(address, kind, changes, name)
+                case Delta(at=address, kind=kind, text=text) if kind != "signature" and text:
+                    block = self._block(address, kind, changes)
                     block.text.append(text)
-                    block.unseen.append(text)
-                case Closed(at=at, text=text):
-                    block = self._block(at, "text", changes)
+                    block.unsent.append(text)
+                case Closed(at=address, text=text):
+                    block = self._block(address, "text", changes)
+                    # Where the final text differs from the deltas, it is right.
                     if text is not None:
                         block.text = [text]
                     block.is_closing = True
                 case _:
                     pass
-        self._read_events = end
+        self._event_count = end
         for block in self._blocks.values():
-            changes += block.take_unseen()
-        return [*changes, *self._folds()]
+            changes += block.take_unsent()
+        return [*changes, *self._fold_changes()]
 
-    def _block(self, at: Address, kind: str, changes: list[Change], name: str = "") -> _GrowingBlock:
+    def _block(self, address: Address, kind: str, changes: list[Change], name: str = "") -> _GrowingBlock:
         """Return the block at an address; a new one is opened, which is added to `changes`."""
-        block = self._blocks.get(at)
+        block = self._blocks.get(address)
         if block is None:
             label = f"calls {name}" if kind == "tool_call" else {"text": "", "thinking": "thinking"}.get(kind, kind)
-            json = kind == "tool_call" or (kind == "text" and wants_json(self.stream.exchange.request))
-            block = self._blocks[at] = _GrowingBlock(len(self._blocks), kind, label, JsonLayout() if json else None)
+            is_json = kind == "tool_call" or (kind == "text" and wants_json(self.stream.exchange.request))
+            layout = JsonLayout() if is_json else None
+            block = self._blocks[address] = _GrowingBlock(len(self._blocks), kind, label, layout)
             changes.append(["open", block.number, block.kind, sanitize.visible(label)])
         return block
 
-    def _folds(self) -> list[Change]:
+    def _fold_changes(self) -> list[Change]:
         """Return the changes that fold thinking which an answer follows.
 
-        How long it took may be known a moment after the answer has begun, so the fold waits for one more look.
+        How long it took may be known a moment after the answer has begun, so the fold waits for one more flush.
         """
         blocks = list(self._blocks.values())
         last = max((block.number for block in blocks if block.kind != "thinking" and block.text), default=-1)
@@ -215,35 +223,40 @@ class Pane:
 
     def summary(self) -> dict[str, Any]:
         """Return the snapshot, without its blocks (None) if the changes have shown them already."""
-        shown = [block.snapshot() for block in self._blocks.values()]
+        blocks = [block.snapshot() for block in self._blocks.values()]
         snapshot = self.snapshot()
-        is_shown = [*map(_as_seen, snapshot["blocks"])] == [*map(_as_seen, shown)]
+        is_shown = [*map(_as_seen, snapshot["blocks"])] == [*map(_as_seen, blocks)]
         return {**snapshot, "blocks": None} if is_shown else snapshot
 
     def snapshot(self) -> dict[str, Any]:
         """Return all there is to show, in the front end's shape; once the stream has ended, from its reply alone."""
-        ended = not self.stream.running
-        if not ended:
+        has_ended = not self.stream.running
+        if not has_ended:
+            # A snapshot and the changes after it must not have the same text twice.
             self.changes()
-        self._service = self.stream.exchange.service
+        self._shown_service = self.stream.exchange.service
         transcript = sections(self.reply)
         return {
             "id": self.id,
-            "running": not ended,
-            "stop": self._stop,
+            "running": not has_ended,
+            "stop": self._has_stop,
             "waiting": "first token" if self.stream.exchange.request.streams else "reply",
-            "elapsed": self._clock() - self._began,
+            "elapsed": self._clock() - self._start,
             "head": _text_of(transcript, "head"),
             "badges": [list(badge) for badge in transcript[0].badges],
-            "asked": [[part.label, sanitize.visible(part.text)] for part in transcript if part.kind == "prompt"],
-            "blocks": self.final_blocks(transcript) if ended else [block.snapshot() for block in self._blocks.values()],
+            "asked": [
+                [section.label, sanitize.visible(section.text)] for section in transcript if section.kind == "prompt"
+            ],
+            "blocks": (
+                self.final_blocks(transcript) if has_ended else [block.snapshot() for block in self._blocks.values()]
+            ),
             "failure": _text_of(transcript, "failure"),
-            "notes": [sanitize.visible(part.text) for part in transcript if part.kind == "note"],
-            "figures": _text_of(transcript, "figures") if ended else "",
+            "notes": [sanitize.visible(section.text) for section in transcript if section.kind == "note"],
+            "figures": _text_of(transcript, "figures") if has_ended else "",
         }
 
 
-def reply_so_far(stream: Streaming) -> Reply:
+def reply_so_far(stream: StreamLike) -> Reply:
     """Return the reply so far with its request, endpoint and service, which only the call knows while it runs."""
     exchange = stream.exchange
     return dataclasses.replace(

@@ -1,4 +1,4 @@
-"""The prompt box: where a prompt is written, sent and stopped, above the live view of its reply."""
+"""The prompt box: a text area for the prompt with Send and Stop, above the live view of the reply."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from famnb.widget.live.live_view import LiveView
 
 
 class PromptBox(LiveView):
-    """The prompt with its two buttons; the keys Ctrl+Enter and Esc do the same."""
+    """The prompt and the buttons Send and Stop; the keys Ctrl+Enter and Esc do the same."""
 
     prompt = traitlets.Unicode("").tag(sync=True)
-    """What is asked."""
+    """The text of the prompt."""
     busy = traitlets.Bool(False).tag(sync=True)
     """Whether a reply is streaming."""
     fault = traitlets.Unicode("").tag(sync=True)
@@ -23,6 +23,7 @@ class PromptBox(LiveView):
     """Whether the form holds a whole conversation, which is sent instead of the prompt."""
 
     def __init__(self, *, on_send: Callable[[], object], **traits: Any) -> None:
+        """`on_send` is called when the page sends the prompt, which is in `prompt` by then."""
         super().__init__(**traits)
         self._on_send = on_send
 
@@ -34,6 +35,7 @@ class PromptBox(LiveView):
                 if prompt != "\n".join(self.prompt.replace("\r\n", "\n").split("\r")):
                     self.prompt = prompt
                 self._on_send()
+                # The page keeps its Send button locked until this arrives, so that two clicks send one request.
                 self.send({"kind": "taken"})
             case _:
                 super()._on_message(widget, message, buffers)
