@@ -84,8 +84,8 @@ class Composer:
             endpoint=endpoint or able.name,
             system=system,
             tool_picker=picker,
-            guarded=guarded,
-            changed=self._on_edit,
+            guard=guarded,
+            on_change=self._on_edit,
         )
         self._conversation = ConversationView(
             client, self._prompt_box, self._editor, picker, tools=given, on_turn_end=guarded(self._on_turn_end)

@@ -1,4 +1,4 @@
-"""A row of buttons, each of which opens a box of controls below it and folds it away."""
+"""A row of buttons, each of which opens a box of controls below it and closes it again."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _HEADING = SafeHtml('<div class="famnb-composer-title" role="heading" aria-level
 
 
 class Accordion:
-    """A row of buttons, each of which opens and folds a box below, under a heading of the same name."""
+    """A row of buttons; each opens and closes a box below, which has a heading of the button's name."""
 
-    def __init__(self, *, draw: Callable[[str], Sequence[widgets.Widget]], all: str = "") -> None:
-        """`draw` returns the controls of a box when it is opened; `all` names a button that opens every box."""
+    def __init__(self, *, draw: Callable[[str], Sequence[widgets.Widget]], all_name: str = "") -> None:
+        """`draw` returns the controls of a box when it is opened; `all_name` names a button that opens every box."""
         self._draw = draw
         self._names: tuple[str, ...] = ()
         self._buttons: dict[str, widgets.ToggleButton] = {}
         self._boxes: dict[str, widgets.VBox] = {}
-        self._all = self._button(all, f"Show every field, under {all.lower()}") if all else None
+        self._all = self._button(all_name, f"Show every field, under {all_name.lower()}") if all_name else None
         self.bar = widgets.HBox()
         """The row of buttons."""
         self.box = widgets.VBox()
@@ -29,7 +29,7 @@ class Accordion:
         self.box.add_class("famnb-composer-folds")
 
     def arrange(self, names: Sequence[str], hints: Sequence[str]) -> None:
-        """Offer these boxes, each with a hint at what is in it; one that is open stays open."""
+        """Offer these boxes, each with a hint at its contents; a box that is open stays open."""
         self._names = tuple(names)
         for name, hint in zip(names, hints, strict=True):
             if name not in self._buttons:
@@ -54,7 +54,7 @@ class Accordion:
     def _show(self) -> None:
         open_names = [name for name in self._names if self.is_open(name)]
         for name in set(self._boxes) - set(open_names):
-            # Only the heading stays: the owner of the controls may close them while the box is folded.
+            # Only the heading stays: the owner of the controls may destroy them while the box is closed.
             self._boxes[name].children = self._boxes[name].children[:1]
         for name in open_names:
             if name not in self._boxes:

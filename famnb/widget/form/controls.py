@@ -1,4 +1,4 @@
-"""The controls of one endpoint's request, made from its fields; `fields` says what their texts mean."""
+"""The controls of one endpoint's request, made from its fields; `fields` reads and writes their texts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, assert_never
 import ipywidgets as widgets
 
 from famnb.endpoints import Endpoint
+from famnb.request.neutral import FieldPath
 from famnb.widget.form.draft import form_fields
-from famnb.widget.form.fields import FIRST, GROUPS, FieldPath, FieldTexts, FormField
+from famnb.widget.form.fields import FIRST, GROUPS, MODEL, FieldTexts, FormField
 from famnb.widget.html import notices, sanitize
 from famnb.widget.html.sanitize import SafeHtml
 
-MODEL: FieldPath = ("model",)
 _FAULT = SafeHtml('<span class="famnb-fault" role="alert">{}</span>')
 
 
@@ -24,8 +24,8 @@ class RequestForm:
     A control is made when its group is first shown; `raw` holds the texts of all fields, shown or not.
     """
 
-    def __init__(self, endpoint: Endpoint, *, raw: FieldTexts, changed: Callable[[], object]) -> None:
-        """`raw` are the texts to begin with, of which those are used that fit; `changed` is called after each edit."""
+    def __init__(self, endpoint: Endpoint, *, raw: FieldTexts, on_change: Callable[[], object]) -> None:
+        """`raw` are the first texts, of which those that fit are used; `on_change` is called after each edit."""
         self.endpoint = endpoint
         self.fields = form_fields(endpoint)
         self.raw: dict[FieldPath, str] = {
@@ -33,11 +33,11 @@ class RequestForm:
         }
         if not self.raw.get(MODEL):
             self.raw[MODEL] = endpoint.models[0]
-        self._changed = changed
+        self._on_change = on_change
         # One layout for all controls: ipywidgets would make, and send, a model for each.
         self._layout = widgets.Layout()
         self._notes: dict[FieldPath, tuple[widgets.HTML, str]] = {}
-        """What stands under each control, and its help."""
+        """The text under each control, and the help it shows while there is no fault."""
         self._inputs: dict[FieldPath, Any] = {}
         self._inferred: set[FieldPath] = set()
         """Fields that were set because another field implies them, and are unset with it."""
@@ -53,6 +53,7 @@ class RequestForm:
 
     def group_controls(self, group: str) -> list[widgets.Widget]:
         """Return the controls under a heading; they are made on the first call."""
+        # Most headings are never opened, and each control is several widget models to send to the page.
         if group not in self._cells:
             members = [field for field in self.fields if field.group == group]
             self._cells[group] = [self._control(field) for field in members]
@@ -110,27 +111,27 @@ class RequestForm:
         return make_cell(control, note, kind=field.kind, layout=self._layout)
 
     def _input(self, field: FormField) -> Any:
-        unset = field.hint or "not set"
+        unset_label = field.hint or "not set"
         make = partial(
             make_control, title=field.name, help=field.help, value=self.raw.get(field.path, ""), layout=self._layout
         )
         match field.kind:
             case "choice":
                 options = [(choice, choice) for choice in field.choices]
-                # A request without a model is none, so the model cannot be unset.
-                return make(widgets.Dropdown, options=options if field.path == MODEL else [(unset, ""), *options])
+                # No request is valid without a model, so the model cannot be unset.
+                return make(widgets.Dropdown, options=options if field.path == MODEL else [(unset_label, ""), *options])
             # A check box has no state for "not set", which leaves the choice to the service.
             case "switch":
-                return make(widgets.Dropdown, options=[(unset, ""), ("yes", "true"), ("no", "false")])
+                return make(widgets.Dropdown, options=[(unset_label, ""), ("yes", "true"), ("no", "false")])
             # Suggestions only: a service may have models that the document does not name.
             case "text" if field.path == MODEL:
                 return make(widgets.Combobox, options=self.endpoint.models)
             case "integer" | "number" | "text":
-                return make(widgets.Text, placeholder=unset)
+                return make(widgets.Text, placeholder=unset_label)
             case "json" if field.bare and field.choices:
-                return make(widgets.Combobox, options=field.choices, placeholder=unset)
+                return make(widgets.Combobox, options=field.choices, placeholder=unset_label)
             case "json":
-                return make(widgets.Textarea, placeholder=unset, rows=2)
+                return make(widgets.Textarea, placeholder=unset_label, rows=2)
             case _:
                 assert_never(field.kind)
 
@@ -139,7 +140,7 @@ class RequestForm:
         self._inferred.discard(path)
         if path in self.endpoint.traits.implied:
             self._infer(*self.endpoint.traits.implied[path], wanted=bool(value.strip()))
-        self._changed()
+        self._on_change()
 
     def _infer(self, path: FieldPath, value: str, *, wanted: bool) -> None:
         """Set what another field implies, or unset it with that field; a value that was chosen stays as it is."""
@@ -158,7 +159,7 @@ def make_control(kind: Callable[..., Any], *, title: str, help: str, **traits: A
 
 
 def make_cell(control: widgets.Widget, *below: widgets.Widget, kind: str, **traits: Any) -> widgets.Widget:
-    """Return a control with what stands below it, as one cell of the form."""
+    """Return a control and the widgets below it as one cell of the form; `kind` chooses its style."""
     box = widgets.VBox([control, *below], **traits)
     box.add_class("famnb-control")
     box.add_class(f"famnb-{kind}")

@@ -18,11 +18,11 @@ from famnb.endpoints import endpoint as endpoint_of
 from famnb.errors import InvalidRequest
 from famnb.request import Request
 from famnb.request.message_parts import TEXT_TYPES
+from famnb.request.neutral import FieldPath
 from famnb.widget.form import images
 from famnb.widget.form.fields import (
     EXACT,
     OTHER,
-    FieldPath,
     FieldTexts,
     FormField,
     faults_of,
@@ -49,7 +49,7 @@ class Draft:
     endpoint: str
     """The endpoint's name."""
     prompt: str = ""
-    """What is asked."""
+    """The text of the prompt box."""
     system: str = ""
     """How the model shall behave."""
     pictures: tuple[PromptImage, ...] = ()
@@ -119,6 +119,7 @@ def draft_of(request: Request) -> Draft:
     written = {field: field.write(value) for field in fields for value in _values_at(rest, field.path)}
     texts = {field.path: text for field, text in written.items() if field.fits(text)}
     values, _ = read_texts(fields, texts)
+    # A field that its texts would not read back to exactly goes into the JSON, with all that is nested in it.
     exact = {name: value for name, value in rest.items() if _canonical(values.get(name, ...)) != _canonical(value)}
     raw = {path: text for path, text in texts.items() if path[0] not in exact}
     if exact:
@@ -228,5 +229,8 @@ def _values_at(values: Any, path: FieldPath) -> list[Any]:
 
 
 def _canonical(value: Any) -> str:
-    """Return a JSON value as a text that tells 1 from 1.0 and from true, which are equal in Python."""
+    """Return a JSON value as a text that tells 1 from 1.0 and from true, which are equal in Python.
+
+    `...` stands for a missing field, since None is a value: its text is no JSON.
+    """
     return "missing" if value is ... else json.dumps(value, sort_keys=True)

@@ -1,7 +1,7 @@
-"""The composer's form: endpoint, first fields and system text at hand, all other fields folded under their headings.
+"""The composer's form: endpoint, first fields and system text on top, all other fields in an accordion.
 
 It turns controls into a `Draft` and a draft into controls, carries texts over from endpoint to endpoint, and shows what
-was lost on the way and what may surprise. It sends nothing; the composer does.
+the new endpoint cannot take and what may surprise. It sends nothing; the composer does.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ import ipywidgets as widgets
 from famnb.endpoints import ENDPOINTS, endpoint
 from famnb.errors import InvalidRequest
 from famnb.request import Request
+from famnb.request.neutral import FieldPath
 from famnb.widget.form import hints
 from famnb.widget.form.accordion import Accordion
-from famnb.widget.form.controls import MODEL, RequestForm, make_cell, make_control
+from famnb.widget.form.controls import RequestForm, make_cell, make_control
 from famnb.widget.form.draft import Draft, Reading, read_draft, replace_prompt
-from famnb.widget.form.fields import FIRST, FORM, GROUPS, IMAGES, TOOLS, FieldPath
+from famnb.widget.form.fields import FIRST, FORM, GROUPS, IMAGES, MODEL, TOOLS
 from famnb.widget.form.image_picker import ImagePicker
 from famnb.widget.form.images import PromptImage
 from famnb.widget.form.tool_picker import ToolPicker
@@ -40,19 +41,19 @@ class Editor:
         endpoint: str,
         system: str,
         tool_picker: ToolPicker,
-        guarded: CallbackGuard,
-        changed: Callable[[], object],
+        guard: CallbackGuard,
+        on_change: Callable[[], object],
     ) -> None:
-        """`changed` is called after each edit; `guarded` makes callbacks whose errors are shown."""
+        """`on_change` is called after each edit; `guard` makes callbacks whose errors are shown."""
         self._prompt_box, self._tool_picker = prompt_box, tool_picker
-        self._guarded, self._changed = guarded, changed
+        self._guard, self._on_change = guard, on_change
         self._earlier_texts: dict[str, dict[FieldPath, str]] = {}
-        """The texts at the endpoints that were left, by endpoint."""
+        """By endpoint, the texts that its form held when another endpoint was chosen."""
         self._losses: tuple[str, ...] = ()
         self._is_listening = False
-        """Whether changes of the controls are the user's, rather than made by filling the form."""
+        """Whether changes of the controls come from the user, rather than from filling the form."""
         self._make_controls(endpoint, system)
-        # The APIs' default is to answer whole, but a reader at the page wants to see the answer grow.
+        # The APIs do not stream by default, but whoever sits before the page wants to see the answer grow.
         self._arrange(self._make_form(endpoint, {_STREAM: "true"}))
         tool_picker.tick(self.form)
 
@@ -109,6 +110,7 @@ class Editor:
             self._prompt_box.prompt, self._system.value = draft.prompt, draft.system
             self._images.replace(draft.pictures)
             self._arrange(self._make_form(draft.endpoint, draft.raw))
+            # Only now, since the page must not show controls that are closed.
             old_form.close()
         finally:
             self.listen()
@@ -122,21 +124,21 @@ class Editor:
         self._tool_picker.read()
         self._prompt_box.replaced = reading.replaced
         self._prompt_box.fault = next(map(fault_text, reading.faults.items()), "")
-        remarks = [*self._losses, *hints.unsent(self.draft, reading), *hints.hazards(self.draft, reading)]
+        remarks = [*self._losses, *hints.ignored_texts(self.draft, reading), *hints.hazards(self.draft, reading)]
         self.notes.value = notices.remark(*map(sanitize.render_docstring, remarks))
         faulty_groups = {field.group for field in self.form.fields if field.path in reading.faults}
         for group in self._groups:
             count = len(self._images.pictures) if group == IMAGES else self.form.count_set(group)
             self._settings.mark(group, "to mend" if group in faulty_groups else f"{count} set" if count else "")
-        self._changed()
+        self._on_change()
 
     def _on_endpoint_change(self) -> None:
-        """Carry over to the endpoint that was chosen what it can take, and show what it cannot."""
+        """Carry over what the new endpoint can take, and show what it cannot."""
         if not self._is_listening:
             return
         source, target = self.form.endpoint, endpoint(self._endpoint.value)
         kept, self._losses = hints.carry_over(self.form.raw, source, target)
-        # What both endpoints have was carried over; of the rest, the target has what was written there before.
+        # Fields of both endpoints were carried over; the other fields of the target get back what they held before.
         shared = {field.path for field in self.form.fields} - {MODEL}
         earlier = {path: text for path, text in self._earlier_texts.get(target.name, {}).items() if path not in shared}
         old_form, self._earlier_texts[source.name] = self.form, dict(self.form.raw)
@@ -165,11 +167,11 @@ class Editor:
             placeholder="not set",
             rows=1,
         )
-        self._images = ImagePicker(changed=self._guarded(self._on_edit))
+        self._images = ImagePicker(on_change=self._guard(self._on_edit))
         self._checkboxes = {TOOLS: widgets.HBox(self._tool_picker.tools), FORM: widgets.HBox(self._tool_picker.schemas)}
         for box in self._checkboxes.values():
             box.add_class("famnb-composer-given")
-        self._settings = Accordion(draw=self._section, all="All fields")
+        self._settings = Accordion(draw=self._section, all_name="All fields")
         self._first_row = widgets.HBox()
         self._first_row.add_class("famnb-row")
         self.notes = widgets.HTML()
@@ -182,11 +184,11 @@ class Editor:
         ]
         """The form from top to bottom."""
         for control, callback in ((self._endpoint, self._on_endpoint_change), (self._system, self._on_edit)):
-            control.observe(_as_observer(self._guarded(callback)), "value")
-        self._prompt_box.observe(_as_observer(self._guarded(self._on_edit)), "prompt")
+            control.observe(_as_observer(self._guard(callback)), "value")
+        self._prompt_box.observe(_as_observer(self._guard(self._on_edit)), "prompt")
 
     def _make_form(self, name: str, raw: Mapping[FieldPath, str]) -> RequestForm:
-        return RequestForm(endpoint(name), raw=raw, changed=self._guarded(self._on_edit))
+        return RequestForm(endpoint(name), raw=raw, on_change=self._guard(self._on_edit))
 
     def _arrange(self, form: RequestForm) -> None:
         """Put a form's controls in their places."""

@@ -17,9 +17,11 @@ import pydantic
 from famnb.endpoints import endpoint
 from famnb.request import Request
 from famnb.request.base import describe_fault, format_location
+from famnb.request.neutral import FieldPath
 
 FIRST: Final = ""
 """The fields that stand above all headings, which every request needs."""
+# Named, since the editor adds controls of its own under these headings.
 IMAGES: Final = "Images"
 TOOLS: Final = "Tools"
 FORM: Final = "Output form"
@@ -29,6 +31,7 @@ GROUPS = ("Sampling", "Reasoning", FORM, TOOLS, IMAGES, "Conversation", "Stream"
 """The headings in the order of the form."""
 EXACT = ("fields as JSON",)
 """The path of the control for fields that are sent as they stand, whatever the other controls say."""
+MODEL: FieldPath = ("model",)
 
 
 def group_of(model: type[Request], name: str) -> str:
@@ -40,13 +43,12 @@ def group_of(model: type[Request], name: str) -> str:
     return endpoint(model.endpoint).traits.groups.get(name, OTHER)
 
 
-FieldPath: TypeAlias = tuple[str, ...]
-"""Where a field is in the body: ("thinking", "budget_tokens")."""
 FieldKind: TypeAlias = Literal["choice", "switch", "integer", "number", "text", "json"]
 FieldTexts: TypeAlias = Mapping[FieldPath, str]
 """The text in each control; an empty text is an unset field."""
 _SWITCH = {"true": True, "false": False}
-# Not `int` and `float` alone, which also take "1_000", "nan" and "infinity", and raise for thousands of digits.
+# Not `int` and `float` alone, which also take "1_000", "nan" and "infinity", and raise for thousands of digits. Numbers
+# of 18 digits fit into 64 bits.
 _INTEGER = re.compile(r"[+-]?\d{1,18}")
 _NUMBER = re.compile(r"[+-]?(\d{1,18}\.?\d*|\.\d+)([eE][+-]?\d{1,2})?")
 
@@ -61,9 +63,9 @@ class FormField:
     choices: tuple[str, ...] = ()
     """All values of a choice; suggestions for any other kind."""
     hint: str = ""
-    """Default and limits in words; what an empty control shows."""
+    """Default and limits as text, which an empty control shows."""
     bare: bool = False
-    """Whether a `json` field also takes a text as it stands."""
+    """Whether a `json` field also takes a plain text without quotes, such as `required` for a tool choice."""
     group: str = OTHER
     """The heading under which it stands."""
 
@@ -131,9 +133,9 @@ def request_fields(model: type[Request]) -> tuple[FormField, ...]:
     )
 
 
-def _walk(schema: Mapping[str, Any], above: FieldPath, definitions: Mapping[str, Any]) -> Iterator[FormField]:
+def _walk(schema: Mapping[str, Any], parent: FieldPath, definitions: Mapping[str, Any]) -> Iterator[FormField]:
     for name, node in schema["properties"].items():
-        path = (*above, name)
+        path = (*parent, name)
         variants = list(_variants(node, definitions))
         if len(variants) == 1 and "properties" in variants[0]:
             yield from _walk(variants[0], path, definitions)
@@ -143,9 +145,9 @@ def _walk(schema: Mapping[str, Any], above: FieldPath, definitions: Mapping[str,
 
 def _variants(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield the schemas that a node may have, references followed, without null."""
-    for several in ("anyOf", "oneOf"):
-        if several in node:
-            for variant in node[several]:
+    for keyword in ("anyOf", "oneOf"):
+        if keyword in node:
+            for variant in node[keyword]:
                 yield from _variants(variant, definitions)
             return
     if "$ref" in node:
@@ -155,7 +157,7 @@ def _variants(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Iterat
 
 
 def _field(path: FieldPath, node: Mapping[str, Any], variants: Sequence[Mapping[str, Any]]) -> FormField:
-    choices = tuple(str(value) for variant in variants for value in _values(variant))
+    choices = tuple(str(value) for variant in variants for value in _enum_values(variant))
     kind = _kind(variants)
     return FormField(
         path=path,
@@ -167,7 +169,7 @@ def _field(path: FieldPath, node: Mapping[str, Any], variants: Sequence[Mapping[
     )
 
 
-def _values(node: Mapping[str, Any]) -> Sequence[Any]:
+def _enum_values(node: Mapping[str, Any]) -> Sequence[Any]:
     return [node["const"]] if "const" in node else node.get("enum", ())
 
 
@@ -177,7 +179,7 @@ def _kind(variants: Sequence[Mapping[str, Any]]) -> FieldKind:
     (node,) = variants
     match node.get("type"):
         case "string":
-            return "choice" if _values(node) else "text"
+            return "choice" if _enum_values(node) else "text"
         case "boolean":
             return "switch"
         case "integer":
@@ -190,19 +192,19 @@ def _kind(variants: Sequence[Mapping[str, Any]]) -> FieldKind:
 
 def _hint(node: Mapping[str, Any], variants: Sequence[Mapping[str, Any]]) -> str:
     default = node.get("default")
-    parts = [] if default is None else [f"default {_plain(default)}"]
+    parts = [] if default is None else [f"default {_format_limit(default)}"]
     for variant in variants:
         low, high = variant.get("minimum"), variant.get("maximum")
         if low is not None and high is not None:
-            parts.append(f"{_plain(low)} – {_plain(high)}")
+            parts.append(f"{_format_limit(low)} – {_format_limit(high)}")
         elif low is not None:
-            parts.append(f"≥ {_plain(low)}")
+            parts.append(f"≥ {_format_limit(low)}")
     if _kind(variants) == "json":
-        parts.append(" · ".join([*(str(value) for variant in variants for value in _values(variant)), "JSON"]))
+        parts.append(" · ".join([*(str(value) for variant in variants for value in _enum_values(variant)), "JSON"]))
     return " · ".join(parts)
 
 
-def _plain(value: Any) -> str:
+def _format_limit(value: Any) -> str:
     """Return a default or limit as text: no, 0.1, 2, 16,384."""
     match value:
         case bool():
@@ -234,7 +236,7 @@ def read_texts(fields: Sequence[FormField], raw: FieldTexts) -> tuple[dict[str, 
 
 
 def faults_of(fields: Sequence[FormField], error: pydantic.ValidationError) -> dict[FieldPath, str]:
-    """Return the faults that validation found, by the field that each belongs to; () if it belongs to none."""
+    """Return the faults of a validation by the path of the field that each belongs to; () if it belongs to none."""
     paths = {field.path for field in fields}
     faults: dict[FieldPath, str] = {}
     for fault in error.errors(include_url=False):
@@ -244,6 +246,6 @@ def faults_of(fields: Sequence[FormField], error: pydantic.ValidationError) -> d
         # A fault of a group, say a schema that is missing, stands at the group's first field.
         path = path or next((other.path for other in fields if steps and other.path[: len(steps)] == steps), ())
         location = format_location(fault["loc"])
-        inside = f"{location}: " if location != ".".join(path) else ""
-        faults.setdefault(path, inside + describe_fault(fault).removeprefix("input "))
+        prefix = f"{location}: " if location != ".".join(path) else ""
+        faults.setdefault(path, prefix + describe_fault(fault).removeprefix("input "))
     return faults

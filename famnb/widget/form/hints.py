@@ -7,48 +7,50 @@ from collections import Counter, defaultdict
 
 from famnb.endpoints import ENDPOINTS, Endpoint, compose, endpoint
 from famnb.request.message_parts import Reasoning
+from famnb.request.neutral import FieldPath
 from famnb.widget.form.draft import Draft, Reading
-from famnb.widget.form.fields import EXACT, FieldPath, FieldTexts, request_fields
-
-_MODEL: FieldPath = ("model",)
+from famnb.widget.form.fields import EXACT, MODEL, FieldTexts, request_fields
 
 
 def carry_over(raw: FieldTexts, source: Endpoint, target: Endpoint) -> tuple[dict[FieldPath, str], tuple[str, ...]]:
-    """Return the form's texts at another endpoint, and a sentence for each that it cannot take.
+    """Return the form's texts for another endpoint, and a sentence for each text that it cannot take.
 
     A field of the same name or meaning keeps its text, right or wrong; so does the model if it is served there.
     """
     target_paths = {field.path for field in request_fields(target.request)}
-    alike: dict[FieldPath, FieldPath] = {
+    counterparts: dict[FieldPath, FieldPath] = {
         (source.request.cap,): (target.request.cap,),
         (source.request.prompt_field,): (target.request.prompt_field,),
     }
     if source.traits.format and target.traits.format:
-        alike |= source.traits.format.counterparts(target.traits.format)
+        counterparts |= source.traits.format.counterparts(target.traits.format)
     kept, lost = _carry_json(raw.get(EXACT, ""), target)
     message_losses: list[str] = []
     for path, text in raw.items():
         if path == EXACT:
             continue
-        target_path = path if path in target_paths else alike.get(path, path)
+        target_path = path if path in target_paths else counterparts.get(path, path)
         # A default model is no choice of the user's: that of the target takes its place without a remark.
-        if not text or (path == _MODEL and text == source.models[0] and text not in target.models):
+        if not text or (path == MODEL and text == source.models[0] and text not in target.models):
             continue
-        if target_path not in target_paths or (path == _MODEL and text not in target.models):
+        if target_path not in target_paths or (path == MODEL and text not in target.models):
             lost[path[0]].append(path)
         elif target_path == (target.request.prompt_field,):
             kept[target_path], message_losses = _carry_messages(text, target)
         else:
             kept[target_path] = text
+    # A thinking budget has a near equivalent where effort is named, so `compose` says what becomes of it.
     budget = raw.get(("thinking", "budget_tokens"), "")
     thinking = int(budget) if "thinking" in lost and budget.isdecimal() and int(budget) > 0 else None
     if thinking is not None:
         del lost["thinking"]
         if target.traits.thinking == "effort":
             kept["reasoning", "effort"] = Reasoning.for_budget(thinking).effort or ""
-    model = [f"`{raw[_MODEL]}` is left out: {target.name} does not serve it"] if lost.pop("model", None) else []
+    model = [f"`{raw[MODEL]}` is left out: {target.name} does not serve it"] if lost.pop("model", None) else []
+    # Composed only for its losses, so that a loss reads here as it does in `famnb.compose`; the prompt is any text.
     losses = [*model, *compose(target.name, "-", thinking=thinking, **dict.fromkeys(lost)).losses]
     for name, paths in lost.items():
+        # `compose` knows only the outermost name of a field.
         if len(paths) == 1:
             losses = [loss.replace(f"`{name}`", f"`{'.'.join(paths[0])}`", 1) for loss in losses]
     return kept, (*losses, *message_losses)
@@ -64,7 +66,7 @@ def _carry_json(text: str, target: Endpoint) -> tuple[dict[FieldPath, str], defa
     if not isinstance(values, dict):
         return {EXACT: text}, lost
     for name in set(values) - set(target.request.model_fields):
-        # A field that no endpoint has is one of some other service, which may take it at any endpoint.
+        # A field that no endpoint has belongs to some other service, which may take it at any endpoint.
         if any(name in other.request.model_fields for other in ENDPOINTS.values()):
             lost[name].append((name,))
     kept = {name: value for name, value in values.items() if name not in lost}
@@ -79,7 +81,11 @@ def _carry_messages(text: str, target: Endpoint) -> tuple[str, list[str]]:
         messages = json.loads(text)
     except ValueError:
         messages = None
-    if all_roles <= {*roles} or not isinstance(messages, list) or not all(isinstance(m, dict) for m in messages):
+    if (
+        all_roles <= {*roles}
+        or not isinstance(messages, list)
+        or not all(isinstance(message, dict) for message in messages)
+    ):
         return text, []
     kept = [message for message in messages if message.get("role") in roles]
     dropped = Counter(str(message.get("role")) for message in messages if message not in kept)
@@ -90,7 +96,7 @@ def _carry_messages(text: str, target: Endpoint) -> tuple[str, list[str]]:
     return (json.dumps(kept, indent=2, ensure_ascii=False) if losses else text), losses
 
 
-def unsent(draft: Draft, reading: Reading) -> list[str]:
+def ignored_texts(draft: Draft, reading: Reading) -> list[str]:
     """Return a sentence for each text that is not sent because a whole conversation is sent instead."""
     if not reading.replaced:
         return []
@@ -109,9 +115,9 @@ def hazards(draft: Draft, reading: Reading) -> list[str]:
     if reading.request is None:
         return []
     if draft.pictures and not endpoint(draft.endpoint).traits.documents_images:
-        able = " and ".join(other.name for other in ENDPOINTS.values() if other.traits.documents_images)
+        endpoints = " and ".join(other.name for other in ENDPOINTS.values() if other.traits.documents_images)
         return [
-            f"The API's document names images at {able} only: {draft.endpoint} may refuse them.",
+            f"The API's document names images at {endpoints} only: {draft.endpoint} may refuse them.",
             *reading.request.hints(),
         ]
     return reading.request.hints()

@@ -23,10 +23,11 @@ _ROW = SafeHtml("<span>{}</span>")
 
 
 class ImagePicker:
-    """A button to upload images, a box for the address of one, and the list of those that go along with the prompt."""
+    """A button to upload images, a text box for the address of an image, and the list of the prompt's images."""
 
-    def __init__(self, *, changed: Callable[[], object]) -> None:
-        self._changed = changed
+    def __init__(self, *, on_change: Callable[[], object]) -> None:
+        """`on_change` is called after each change of the list."""
+        self._on_change = on_change
         self._pictures: tuple[PromptImage, ...] = ()
         self._upload = widgets.FileUpload(
             accept=".png,.jpg,.jpeg,.gif,.webp", multiple=True, description="Upload images", tooltip=_HELP
@@ -60,10 +61,10 @@ class ImagePicker:
                 widget.close()
             row.close()
         self._list.children = [self._row(index, picture) for index, picture in enumerate(pictures)]
-        self._changed()
+        self._on_change()
 
     def _row(self, index: int, picture: PromptImage) -> widgets.Widget:
-        # An address may be as long as its data; the row stays on one line, and the button as wide as a button.
+        # A row stays on one line, however long an address or the name of a file is.
         description = shorten(picture.description, 80)
         name = (picture.name or "image")[:30]
         remove = widgets.Button(description=f"Remove {name}", tooltip=f"Do not send {name}")

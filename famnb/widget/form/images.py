@@ -17,15 +17,16 @@ from urllib.parse import urlsplit
 from famnb.errors import InvalidRequest
 from famnb.formatting import format_size
 
+# JupyterLab's own connection carries little more than twice that in one message.
 LIMIT_BYTES = 5 * 1024 * 1024
-"""The largest image accepted, in bytes; JupyterLab's own connection carries little more than twice that at once."""
+"""The size of the largest image that is accepted."""
 KINDS = ("PNG", "JPEG", "GIF", "WebP")
 # Fewer characters hold no image; they may be part of a text about one.
 _DATA = re.compile(r"data:image/[\w.+-]+;base64,[A-Za-z0-9+/=]{64,}")
 _PLACEHOLDER = re.compile(r"famnb-image:[0-9a-f]{32}")
 _LONG_DATA = re.compile(r"(data:image/[\w.+-]+;base64,[A-Za-z0-9+/=]{16})([A-Za-z0-9+/=]{64,})")
 _data_urls: dict[str, str] = {}
-"""Every data URL that was hidden, by its placeholder; it is never emptied, since any widget may still hold one."""
+"""Every data URL that was hidden, by its placeholder. It is never emptied, since any widget may still hold one."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class PromptImage:
     url: str
     """An http(s) or data URL."""
     name: str = ""
-    """What the file was called; empty for a link."""
+    """The name of the uploaded file; empty for a link."""
 
     @property
     def is_upload(self) -> bool:

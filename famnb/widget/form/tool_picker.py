@@ -11,10 +11,10 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from famnb.request.neutral import FieldPath
 from famnb.request.structured_output import json_format
 from famnb.request.tools import FunctionTool
 from famnb.widget.form.controls import RequestForm
-from famnb.widget.form.fields import FieldPath
 
 _TOOLS: FieldPath = ("tools",)
 
@@ -80,7 +80,7 @@ class ToolPicker:
         return box
 
     def _summary(self, name: str) -> str:
-        """Return the first line of what a function says of itself, or its name."""
+        """Return the first line of a function's description, or its name."""
         return str(self._declarations[name]["function"].get("description", name)).partition("\n")[0]
 
     def _on_function(self, name: str, ticked: bool) -> None:
@@ -119,7 +119,7 @@ class ToolPicker:
 
 
 def _parse_list(text: str) -> list[Any] | None:
-    """Return the JSON list in a text; None if it is no list."""
+    """Return the JSON list in a text, or None if the text is not one."""
     try:
         tools = json.loads(text or "[]")
     except ValueError:

@@ -19,25 +19,25 @@ PNG = "data:image/png;base64," + "iVBORw0KGgo" * 40
 @given(requests | wide_requests)
 def test_every_request_opens_as_exactly_itself(request: Request):
     """Whatever it sets, nulls and empty objects included: the form's request is the old one, to the byte and type."""
-    again = read_draft(draft_of(request)).request
-    assert again == request
-    assert again is not None
-    assert again.key() == request.key()
+    reopened = read_draft(draft_of(request)).request
+    assert reopened == request
+    assert reopened is not None
+    assert reopened.key() == request.key()
 
 
 @pytest.mark.parametrize("name", ENDPOINTS)
 def test_a_plain_prompt_opens_in_the_plain_controls(name: str):
     """Nothing of a composed request needs JSON: prompt, system text and pictures are where they were written."""
-    shown = (PromptImage("https://example.org/cat.png"), PromptImage(PNG))
+    pictures = (PromptImage("https://example.org/cat.png"), PromptImage(PNG))
     draft = Draft(
-        endpoint=name, prompt="What is it?\n", system="Be brief.", pictures=shown, raw={("model",): MODEL[name]}
+        endpoint=name, prompt="What is it?\n", system="Be brief.", pictures=pictures, raw={("model",): MODEL[name]}
     )
     request = read_draft(draft).request
     assert request is not None
     assert draft_of(request) == draft
 
 
-MODEL = {name: at.models[0] for name, at in ENDPOINTS.items()}
+MODEL = {name: endpoint.models[0] for name, endpoint in ENDPOINTS.items()}
 
 
 def test_what_no_control_can_hold_is_kept_as_json():
@@ -50,22 +50,22 @@ def test_what_no_control_can_hold_is_kept_as_json():
 
 def test_several_turns_open_as_a_whole_conversation():
     """More than a prompt is the conversation's own field; the system text beside it stays where it was."""
-    talk = [{"role": role, "content": role} for role in ("user", "assistant", "user")]
+    messages = [{"role": role, "content": role} for role in ("user", "assistant", "user")]
     draft = draft_of(
-        MessagesRequest(model="fam-2-5-pro", messages=talk, system=[{"type": "text", "text": "Be brief."}])
+        MessagesRequest(model="fam-2-5-pro", messages=messages, system=[{"type": "text", "text": "Be brief."}])
     )
     assert (draft.prompt, draft.system) == ("", "Be brief.")
     assert read_draft(draft).replaced
-    spoken = [{"role": "system", "content": "Be brief."}, *talk]
-    assert draft_of(ChatRequest(model="fam-mini", messages=spoken)).system == ""
-    assert draft_of(MessagesRequest(model="fam-2-5-pro", messages=talk, system="Be brief.")).system == ""
+    with_system = [{"role": "system", "content": "Be brief."}, *messages]
+    assert draft_of(ChatRequest(model="fam-mini", messages=with_system)).system == ""
+    assert draft_of(MessagesRequest(model="fam-2-5-pro", messages=messages, system="Be brief.")).system == ""
 
 
 def test_no_text_for_a_control_holds_the_data_of_an_image():
     """What a control holds is saved with the notebook; the request has the data all the same."""
     part = {"type": "image_url", "image_url": {"url": PNG}}
-    talk = [{"role": "user", "content": [part]}, {"role": "assistant", "content": "A cat."}]
-    request = ChatRequest(model="fam-mini", messages=talk)
+    messages = [{"role": "user", "content": [part]}, {"role": "assistant", "content": "A cat."}]
+    request = ChatRequest(model="fam-mini", messages=messages)
     draft = draft_of(request)
     assert PNG not in str(draft.raw)
     assert read_draft(draft).request == request
@@ -82,9 +82,9 @@ def test_faults_name_their_field():
 
 def test_every_field_has_a_heading():
     """A field that the document gains without one would stand under the last."""
-    known = [field for at in ENDPOINTS.values() for field in form_fields(at)]
-    assert {field.group for field in known} <= {FIRST, *GROUPS}
-    assert {field.path for field in known if field.group == OTHER} == {EXACT}
+    fields = [field for endpoint in ENDPOINTS.values() for field in form_fields(endpoint)]
+    assert {field.group for field in fields} <= {FIRST, *GROUPS}
+    assert {field.path for field in fields if field.group == OTHER} == {EXACT}
 
 
 def test_an_unwritten_prompt_is_no_fault():

@@ -12,25 +12,25 @@ from famnb.widget.form.fields import FormField, faults_of, read_texts, request_f
 MODELS = [ChatRequest, ResponsesRequest, WebChatRequest, MessagesRequest]
 
 
-def named(model: type[Request]) -> dict[str, FormField]:
+def fields_by_name(model: type[Request]) -> dict[str, FormField]:
     return {field.name: field for field in request_fields(model)}
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_every_field_of_every_endpoint_has_a_control_and_a_help(model: type[Request]):
     """No field of the model is missing, and each carries its docstring."""
-    drawn = request_fields(model)
-    assert {field.path[0] for field in drawn} == set(model.model_fields)
-    assert all(field.help for field in drawn)
+    fields = request_fields(model)
+    assert {field.path[0] for field in fields} == set(model.model_fields)
+    assert all(field.help for field in fields)
 
 
 def test_nested_fields_have_a_control_of_their_own():
     """Thinking, reasoning, text, stream options and response formats are not JSON to be typed."""
-    assert {"thinking.type", "thinking.budget_tokens"} <= set(named(MessagesRequest))
+    assert {"thinking.type", "thinking.budget_tokens"} <= set(fields_by_name(MessagesRequest))
     assert {"reasoning.effort", "reasoning.summary", "text.verbosity", "text.format.type"} <= set(
-        named(ResponsesRequest)
+        fields_by_name(ResponsesRequest)
     )
-    assert {"stream_options.include_usage", "response_format.json_schema.schema"} <= set(named(WebChatRequest))
+    assert {"stream_options.include_usage", "response_format.json_schema.schema"} <= set(fields_by_name(WebChatRequest))
 
 
 @pytest.mark.parametrize(
@@ -47,14 +47,14 @@ def test_nested_fields_have_a_control_of_their_own():
 )
 def test_defaults_and_limits_are_the_documents(model: type[Request], name: str, kind: str, hint: str):
     """What an empty control shows is read from the model, so it cannot disagree with validation."""
-    assert (named(model)[name].kind, named(model)[name].hint) == (kind, hint)
+    assert (fields_by_name(model)[name].kind, fields_by_name(model)[name].hint) == (kind, hint)
 
 
 def test_only_what_was_filled_in_is_sent():
     """An empty control puts nothing into the body."""
     raw = {("model",): "fam-2-5-pro", ("temperature",): "", ("thinking", "type"): "enabled", ("max_tokens",): " 64 "}
-    made, faults = read_texts(request_fields(MessagesRequest), raw)
-    assert made == {"model": "fam-2-5-pro", "max_tokens": 64, "thinking": {"type": "enabled"}}
+    body, faults = read_texts(request_fields(MessagesRequest), raw)
+    assert body == {"model": "fam-2-5-pro", "max_tokens": 64, "thinking": {"type": "enabled"}}
     assert not faults
 
 
@@ -77,7 +77,7 @@ def test_only_what_was_filled_in_is_sent():
 )
 def test_texts_are_read_as_their_field_means_them(name: str, text: str, value: object):
     """Numbers, switches, words and JSON."""
-    read = named(WebChatRequest)[name].read(text)
+    read = fields_by_name(WebChatRequest)[name].read(text)
     assert (read, type(read)) == (value, type(value))
 
 
@@ -93,8 +93,8 @@ def test_texts_are_read_as_their_field_means_them(name: str, text: str, value: o
 def test_a_text_that_cannot_be_read_is_a_fault_of_its_field(name: str, text: str, words: str):
     """The fault says what was expected; the body is made without the field."""
     path = tuple(name.split("."))
-    made, faults = read_texts(request_fields(WebChatRequest), {path: text})
-    assert made == {}
+    body, faults = read_texts(request_fields(WebChatRequest), {path: text})
+    assert body == {}
     assert words in faults[path]
 
 
@@ -110,16 +110,16 @@ def test_each_fault_of_validation_stands_at_its_field():
                 "response_format": {"type": "json_schema"},
             }
         )
-    found = faults_of(request_fields(WebChatRequest), caught.value)
-    assert found["temperature",] == "should be less than or equal to 2, got 3"
-    assert found["tools",].startswith("tools[0].function.name: ")
-    assert "needs a `json_schema`" in found["response_format", "type"]
+    faults = faults_of(request_fields(WebChatRequest), caught.value)
+    assert faults["temperature",] == "should be less than or equal to 2, got 3"
+    assert faults["tools",].startswith("tools[0].function.name: ")
+    assert "needs a `json_schema`" in faults["response_format", "type"]
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS.values(), ids=lambda endpoint: endpoint.name)
 def test_the_cap_and_the_conversation_are_fields(endpoint):
     """What the composer treats apart is named by the model and exists."""
-    assert {endpoint.request.cap, endpoint.request.prompt_field} <= set(named(endpoint.request))
+    assert {endpoint.request.cap, endpoint.request.prompt_field} <= set(fields_by_name(endpoint.request))
 
 
 def test_a_fault_inside_a_list_says_where():

@@ -9,7 +9,7 @@ import pytest
 from famnb.endpoints import ENDPOINTS, compose
 from famnb.widget.form.draft import Draft, read_draft
 from famnb.widget.form.fields import EXACT
-from famnb.widget.form.hints import carry_over, hazards, unsent
+from famnb.widget.form.hints import carry_over, hazards, ignored_texts
 from famnb.widget.form.images import PromptImage
 
 
@@ -25,7 +25,7 @@ def test_shared_fields_and_the_cap_move_along():
 
 
 def test_a_text_that_is_wrong_moves_along_too():
-    """It is the form's business to say what is wrong with it, there as here."""
+    """The form shows the fault at the other endpoint too."""
     kept, _ = carry_over({("temperature",): "warm"}, ENDPOINTS["messages"], ENDPOINTS["chat"])
     assert kept == {("temperature",): "warm"}
 
@@ -66,15 +66,15 @@ def test_a_chosen_model_that_is_not_served_there_is_named():
 
 def test_a_system_text_beside_a_whole_conversation_is_said_to_stay_behind():
     """Where it is a message of the conversation, there is no place for it; elsewhere it is sent."""
-    talk = {("messages",): '[{"role": "user", "content": "hi"}]'}
+    messages = {("messages",): '[{"role": "user", "content": "hi"}]'}
 
-    def said(endpoint: str, raw: dict[tuple[str, ...], str]) -> list[str]:
+    def remarks(endpoint: str, raw: dict[tuple[str, ...], str]) -> list[str]:
         draft = Draft(endpoint=endpoint, system="Be kind.", raw={("model",): ENDPOINTS[endpoint].models[0], **raw})
-        return unsent(draft, read_draft(draft))
+        return ignored_texts(draft, read_draft(draft))
 
-    assert said("web", talk) != []
-    assert said("web", {}) == []
-    assert said("messages", talk) == []
+    assert remarks("web", messages) != []
+    assert remarks("web", {}) == []
+    assert remarks("messages", messages) == []
 
 
 @pytest.mark.parametrize(
@@ -94,9 +94,9 @@ def test_a_system_text_beside_a_whole_conversation_is_said_to_stay_behind():
 )
 def test_what_is_allowed_but_seldom_meant_is_said(endpoint: str, fields: dict[str, object], words: str):
     """The known traps of each endpoint."""
-    asked = compose(endpoint, "hi").body()
+    body = compose(endpoint, "hi").body()
     request = compose(endpoint, "hi", **fields) if fields.get("thinking") == 1024 else None
-    assert words in (request or ENDPOINTS[endpoint].request(**{**asked, **fields})).hints()[0]
+    assert words in (request or ENDPOINTS[endpoint].request(**{**body, **fields})).hints()[0]
 
 
 @pytest.mark.parametrize(
@@ -115,10 +115,10 @@ def test_a_request_without_a_trap_has_no_remark(endpoint: str, fields: dict[str,
 
 def test_a_conversation_moves_along_without_the_roles_that_are_none_there():
     """Written at one endpoint, it has its place at every other; a system message has none on messages."""
-    talk = '[{"role": "system", "content": "Be kind."}, {"role": "user", "content": "hi"}]'
-    kept, losses = carry_over({("messages",): talk}, ENDPOINTS["chat"], ENDPOINTS["responses"])
-    assert (kept, losses) == ({("input",): talk}, ())
-    kept, losses = carry_over({("input",): talk}, ENDPOINTS["responses"], ENDPOINTS["messages"])
+    messages = '[{"role": "system", "content": "Be kind."}, {"role": "user", "content": "hi"}]'
+    kept, losses = carry_over({("messages",): messages}, ENDPOINTS["chat"], ENDPOINTS["responses"])
+    assert (kept, losses) == ({("input",): messages}, ())
+    kept, losses = carry_over({("input",): messages}, ENDPOINTS["responses"], ENDPOINTS["messages"])
     assert json.loads(kept["messages",]) == [{"role": "user", "content": "hi"}]
     assert losses == ("1 message of role system left out: messages has no such role",)
 
@@ -155,9 +155,9 @@ def test_what_only_one_endpoint_has_is_said_wherever_one_goes(
 
 def test_images_where_the_document_names_none_are_remarked_on():
     """They are sent, since many services take them; that one may not is said before it does."""
-    shown = (PromptImage("https://example.org/cat.png"),)
-    said = {}
-    for name, at in ENDPOINTS.items():
-        draft = Draft(endpoint=name, prompt="hi", pictures=shown, raw={("model",): at.models[0]})
-        said[name] = [remark for remark in hazards(draft, read_draft(draft)) if "images" in remark]
-    assert {name for name, remarks in said.items() if remarks} == {"web", "messages"}
+    pictures = (PromptImage("https://example.org/cat.png"),)
+    remarks_by_endpoint = {}
+    for name, endpoint in ENDPOINTS.items():
+        draft = Draft(endpoint=name, prompt="hi", pictures=pictures, raw={("model",): endpoint.models[0]})
+        remarks_by_endpoint[name] = [remark for remark in hazards(draft, read_draft(draft)) if "images" in remark]
+    assert {name for name, remarks in remarks_by_endpoint.items() if remarks} == {"web", "messages"}

@@ -14,9 +14,9 @@ from famnb.widget.form.image_picker import ImagePicker
 DATA = b"\x89PNG\r\n\x1a\n" + b"\x00" * 3000
 
 
-def upload(box: ImagePicker, *files: tuple[str, bytes]) -> None:
+def upload(picker: ImagePicker, *files: tuple[str, bytes]) -> None:
     """What the page does when files are chosen."""
-    box._upload.value = tuple(
+    picker._upload.value = tuple(
         {
             "name": name,
             "type": "image/png",
@@ -30,40 +30,40 @@ def upload(box: ImagePicker, *files: tuple[str, bytes]) -> None:
 
 @pytest.fixture
 def edits() -> list[int]:
-    """One item for each time the box said that it changed."""
+    """One item for each change of the list."""
     return []
 
 
 @pytest.fixture
-def box(edits: list[int]) -> ImagePicker:
-    """A box without images."""
-    return ImagePicker(changed=lambda: edits.append(1))
+def picker(edits: list[int]) -> ImagePicker:
+    """A picker without images."""
+    return ImagePicker(on_change=lambda: edits.append(1))
 
 
-def test_uploads_are_listed_removed_and_forgotten_by_the_widget(box: ImagePicker, edits: list[int]):
+def test_uploads_are_listed_removed_and_forgotten_by_the_widget(picker: ImagePicker, edits: list[int]):
     """The bytes stay on the Python side: no widget's state has them."""
-    upload(box, ("<b>a.png", DATA), ("notes.txt", b"text"))
-    (picture,) = box.pictures
+    upload(picker, ("<b>a.png", DATA), ("notes.txt", b"text"))
+    (picture,) = picker.pictures
     assert picture.description == "<b>a.png, png, 3 kB"
-    assert box._upload.value == ()
-    assert "notes.txt" in box._trouble.value
+    assert picker._upload.value == ()
+    assert "notes.txt" in picker._trouble.value
     state: Any = widgets.Widget.get_manager_state()
     assert base64.b64encode(DATA).decode()[:200] not in str(state)
     assert "AAAAAAAAAAAAAAAA" not in str(state)
-    (row,) = box._list.children
+    (row,) = picker._list.children
     assert "&lt;b&gt;a.png" in row.children[0].value
     row.children[1].click()
-    assert box.pictures == ()
+    assert picker.pictures == ()
     assert edits == [1, 1]
 
 
-def test_addresses_are_added_beside_uploads(box: ImagePicker):
-    """In the order given; what is no address stays in its box with the reason."""
-    upload(box, ("a.png", DATA))
-    box._link.value = "https://example.org/cat.png"
-    box._add.click()
-    box._link.value = "cat"
-    box._add.click()
-    assert [picture.description for picture in box.pictures] == ["a.png, png, 3 kB", "https://example.org/cat.png"]
-    assert box._link.value == "cat"
-    assert "expected an address" in box._trouble.value
+def test_addresses_are_added_beside_uploads(picker: ImagePicker):
+    """In the order given; what is no address stays in its text box with the reason."""
+    upload(picker, ("a.png", DATA))
+    picker._link.value = "https://example.org/cat.png"
+    picker._add.click()
+    picker._link.value = "cat"
+    picker._add.click()
+    assert [picture.description for picture in picker.pictures] == ["a.png, png, 3 kB", "https://example.org/cat.png"]
+    assert picker._link.value == "cat"
+    assert "expected an address" in picker._trouble.value
