@@ -1,4 +1,4 @@
-"""Fills in, column by column, the token counts that a service did not report, by the formula of `token_estimates`."""
+"""Fills in, column by column, the token counts that a service did not report, by the formulas of `token_estimates`."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ import numpy.typing as npt
 from famnb.events import COUNTS
 from famnb.frame.columnar_reader import ABSENT, CodedWords, ColumnArrays, SelectedColumn
 from famnb.record import Ledger, token_estimates
-from famnb.record.elementwise import ARRAYS
 from famnb.record.parquet import Parquet
-from famnb.record.token_estimates import Lengths, TokenFit, TokenRatio
+from famnb.record.token_estimates import MathFunctions, TokenFit, TokenRatio
 
 FloatColumn: TypeAlias = npt.NDArray[np.float64]
 Rows: TypeAlias = npt.NDArray[np.intp]
 """Positions of some of the calls."""
 CountBounds: TypeAlias = dict[str, tuple[FloatColumn, FloatColumn]]
-"""The low and the high end of input and output tokens, by name, a call a place; NaN where the count is missing."""
+"""The low and the high end of input and output tokens, by name, one element per call; NaN where missing."""
+
+ARRAYS = MathFunctions(round=np.rint, floor=np.floor, ceil=np.ceil, minimum=np.minimum, maximum=np.maximum)
+"""For the formulas of `token_estimates`; a NaN stays one."""
 
 NEEDED_COLUMNS: tuple[SelectedColumn, ...] = (
     *(SelectedColumn(count, "integer") for count in COUNTS),
@@ -69,32 +71,48 @@ def _lacks_counts(columns: ColumnArrays) -> npt.NDArray[np.bool_]:
 
 def _fill_rows(columns: ColumnArrays, rows: Rows, source: Ledger | Parquet) -> CountBounds:
     """Fill in the counts of these rows; return the bounds of each row's input and output."""
-    input_tokens, output_tokens, total_tokens = (
-        as_floats(columns[name][rows]) for name in ("input_tokens", "output_tokens", "total_tokens")
-    )
+
+    def floats(name: str) -> FloatColumn:
+        return as_floats(columns[name][rows])
+
+    input_tokens, output_tokens, total_tokens = floats("input_tokens"), floats("output_tokens"), floats("total_tokens")
+    # What is missing is NaN, which is not >= anything: so the total and the other count are there.
+    input_derived = np.isnan(input_tokens) & (total_tokens >= output_tokens)
+    output_derived = np.isnan(output_tokens) & (total_tokens >= input_tokens)
+    input_tokens[input_derived] = (total_tokens - output_tokens)[input_derived]
+    output_tokens[output_derived] = (total_tokens - input_tokens)[output_derived]
+    _store(columns, "input_tokens", rows, input_tokens, input_derived, "derived")
+    _store(columns, "output_tokens", rows, output_tokens, output_derived, "derived")
+
+    fit, input_chars, output_chars = _fit_of_rows(columns, rows, source), floats("input_chars"), floats("output_chars")
     # Thinking that is shown is part of the text's length, so nothing is hidden.
-    hidden_cap = np.where(columns["thinking_chars"][rows] > 0, np.nan, as_floats(columns["hidden_cap"][rows]))
-    lengths = Lengths(as_floats(columns["input_chars"][rows]), as_floats(columns["output_chars"][rows]), hidden_cap)
-    filled = token_estimates.fill_missing(
-        input_tokens, output_tokens, total_tokens, lengths=lengths, fit=_fit_of_rows(columns, rows, source), of=ARRAYS
-    )
-    total = filled.input[0] + filled.output[0]
-    total_estimated = np.isnan(total_tokens) & ~np.isnan(total) & (filled.input_estimated | filled.output_estimated)
-    _store(columns, "input_tokens", rows[filled.input_derived], filled.input[0][filled.input_derived], "derived")
-    _store(columns, "output_tokens", rows[filled.output_derived], filled.output[0][filled.output_derived], "derived")
-    _store(columns, "input_tokens", rows[filled.input_estimated], filled.input[0][filled.input_estimated], "estimated")
-    _store(
-        columns, "output_tokens", rows[filled.output_estimated], filled.output[0][filled.output_estimated], "estimated"
-    )
-    _store(columns, "total_tokens", rows[total_estimated], total[total_estimated], "estimated")
-    return {"input_tokens": filled.input[1:], "output_tokens": filled.output[1:]}
+    hidden_cap = np.where(columns["thinking_chars"][rows] > 0, np.nan, floats("hidden_cap"))
+    input_estimated = np.isnan(input_tokens) & (input_chars > 0)
+    output_estimated = np.isnan(output_tokens) & (output_chars > 0)
+    hides_reasoning = output_estimated & ~np.isnan(hidden_cap)
+    shown = token_estimates.tokens_of_text(output_chars, fit.output, ARRAYS)
+    hidden = token_estimates.tokens_with_hidden_reasoning(output_chars, fit, hidden_cap, ARRAYS)
+    sent = token_estimates.tokens_of_text(input_chars, fit.input, ARRAYS)
+    inputs = [np.where(input_estimated, end, input_tokens) for end in sent]
+    outputs = [
+        np.where(hides_reasoning, hidden_end, np.where(output_estimated, shown_end, output_tokens))
+        for hidden_end, shown_end in zip(hidden, shown, strict=True)
+    ]
+    total = inputs[0] + outputs[0]
+    total_estimated = np.isnan(total_tokens) & ~np.isnan(total) & (input_estimated | output_estimated)
+    _store(columns, "input_tokens", rows, inputs[0], input_estimated, "estimated")
+    _store(columns, "output_tokens", rows, outputs[0], output_estimated, "estimated")
+    _store(columns, "total_tokens", rows, total, total_estimated, "estimated")
+    return {"input_tokens": (inputs[1], inputs[2]), "output_tokens": (outputs[1], outputs[2])}
 
 
-def _store(columns: ColumnArrays, count: str, rows: Rows, values: FloatColumn, source: str) -> None:
-    """Write counts that were filled in, and where they come from."""
+def _store(
+    columns: ColumnArrays, count: str, rows: Rows, values: FloatColumn, mask: npt.NDArray[np.bool_], source: str
+) -> None:
+    """Write those values of a count that `mask` marks to these rows, and where they come from."""
     sources = columns[f"{count}_source"]
-    columns[count][rows] = values.astype(np.int64)
-    sources.codes[rows] = sources.code_of(source)
+    columns[count][rows[mask]] = values[mask].astype(np.int64)
+    sources.codes[rows[mask]] = sources.code_of(source)
 
 
 def _fit_of_rows(columns: ColumnArrays, rows: Rows, source: Ledger | Parquet) -> TokenFit:

@@ -11,14 +11,13 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from famnb.record.elementwise import ARRAYS
 from famnb.record.price import MILLION, Price, TokenCounts, TokenRates, cost_bounds
 from famnb.record.price_book import PriceBook
 from famnb.record.serialize import EPOCH
 
 FloatColumn: TypeAlias = npt.NDArray[np.float64]
 CountColumns: TypeAlias = Mapping[str, FloatColumn]
-"""Token counts by name, a call a place, NaN where missing."""
+"""Token counts by name, arrays with one element per call, NaN where missing."""
 
 
 def cost_columns(
@@ -66,11 +65,21 @@ def _cost_of_counts(
     """Best, low and high cost of each call by the price that holds for it, in USD."""
     best, low, high = (np.full(len(started_us), np.nan) for _ in range(3))
     for price, mask in _prices_in_use(book, model, started_us, counts.input):
-        mask &= ~np.isnan(counts.output)
         rates, unit = _whole_rates(price)
-        chosen = TokenCounts(*(column[mask] for column in counts))
-        for column, bound in zip((best, low, high), cost_bounds(rates, chosen, of=ARRAYS), strict=True):
-            column[mask] = bound / unit
+        # Calls that lack the same cache counts are priced together, since those decide which rates bound the cost.
+        for has_cached, has_cache_write in itertools.product((True, False), repeat=2):
+            rows = np.flatnonzero(
+                mask
+                & ~np.isnan(counts.output)
+                & (np.isnan(counts.cached) != has_cached)
+                & (np.isnan(counts.cache_write) != has_cache_write)
+            )
+            if not len(rows):
+                continue
+            selected = TokenCounts(*(np.nan_to_num(column[rows]) for column in counts))
+            bounds = cost_bounds(rates, selected, has_cached=has_cached, has_cache_write=has_cache_write)
+            for column, bound in zip((best, low, high), bounds, strict=True):
+                column[rows] = bound / unit
     return best, low, high
 
 

@@ -20,7 +20,6 @@ from famnb.errors import InvalidRequest
 from famnb.events import Count, Usage
 from famnb.formatting import format_table
 from famnb.record import price_file
-from famnb.record.elementwise import NUMBERS
 from famnb.record.price import MILLION, Amount, Cost, Price, TokenCounts, cost_bounds, parse_price
 from famnb.record.token_estimates import SPREAD
 from famnb.request.types import MINI_CONTEXT_TOKENS
@@ -168,13 +167,23 @@ class PriceBook:
         bounds = []
         for bound in usages:
             counts = TokenCounts(
-                bound.input_tokens or 0, bound.output_tokens or 0, usage.cached_tokens, usage.cache_write_tokens
+                bound.input_tokens or 0,
+                bound.output_tokens or 0,
+                usage.cached_tokens or 0,
+                usage.cache_write_tokens or 0,
             )
             # Each end is priced by its own tier; one without a price leaves the cost without a bound, so unknown.
             price = self.price(model, at=at, context=counts.input)
             if price is None:
                 return None
-            bounds.append(cost_bounds(price.rates, counts, of=NUMBERS))
+            bounds.append(
+                cost_bounds(
+                    price.rates,
+                    counts,
+                    has_cached=usage.cached_tokens is not None,
+                    has_cache_write=usage.cache_write_tokens is not None,
+                )
+            )
         best = bounds[0][0]
         low, high = min(bound_low for _, bound_low, _ in bounds), max(bound_high for _, _, bound_high in bounds)
         return Cost(best / MILLION, low / MILLION, high / MILLION)

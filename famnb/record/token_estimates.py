@@ -1,7 +1,7 @@
 """Token counts that the service did not report, estimated from text lengths, each with its bounds and marked as such.
 
-The ratios of tokens to characters are fitted on recorded replies whose counts were reported. One formula fills in what
-is missing, for one call when it ends (`estimate_usage`) and for the columns of a frame (`frame.fill_estimates`).
+The ratios of tokens to characters are fitted on recorded replies whose counts were reported. `estimate_usage` fills in
+one call when it ends, `frame.fill_estimates` the columns of a frame, both by the formulas here.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from famnb.events import Count, Usage
-from famnb.record.elementwise import NUMBERS, Elementwise
+from famnb.events import Usage
 
 SPREAD = 2.0
 """How far off, as a factor either way, an estimate may be if nothing better is known."""
@@ -23,7 +22,7 @@ SPREAD = 2.0
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TokenRatio:
-    """Tokens per character: the middle and the interval; numbers, or arrays with a call a place."""
+    """Tokens per character: the middle and the interval; numbers, or arrays with one element per call."""
 
     mid: Any
     low: Any
@@ -57,26 +56,22 @@ class UsageEstimate:
     high: Usage
 
 
-class Lengths(NamedTuple):
-    """What a call's tokens are estimated from; numbers or arrays, 0 and None or NaN alike where nothing is known."""
+class MathFunctions(NamedTuple):
+    """The functions that a formula needs for its kind of numbers, so that it is written once for both kinds.
 
-    input_chars: Any
-    output_chars: Any
-    hidden_cap: Any
-    """The most tokens that may have come, where the text does not show all; missing where it does."""
+    Not NumPy's for a single call as well: each takes about 1 µs there, and a call that ends would wait for a dozen.
+    """
+
+    round: Callable[[Any], Any]
+    """To the nearest integer, halves to the even one."""
+    floor: Callable[[Any], Any]
+    ceil: Callable[[Any], Any]
+    minimum: Callable[[Any, Any], Any]
+    maximum: Callable[[Any, Any], Any]
 
 
-class CountEstimate(NamedTuple):
-    """Input and output tokens, filled in where they were missing."""
-
-    input: tuple[Any, Any, Any]
-    """Middle, low and high count; equal unless the count is estimated."""
-    output: tuple[Any, Any, Any]
-    input_derived: Any
-    """Whether the count follows from two reported ones."""
-    output_derived: Any
-    input_estimated: Any
-    output_estimated: Any
+NUMBERS = MathFunctions(round=round, floor=math.floor, ceil=math.ceil, minimum=min, maximum=max)
+"""For single numbers."""
 
 
 def has_answer(http_status: int | None) -> bool:
@@ -84,101 +79,71 @@ def has_answer(http_status: int | None) -> bool:
     return http_status is not None and 200 <= http_status < 300
 
 
-def fill_missing(
-    input_tokens: Any, output_tokens: Any, total_tokens: Any, *, lengths: Lengths, fit: TokenFit, of: Elementwise
-) -> CountEstimate:
-    """Return input and output counts, derived from the total if that is possible, else estimated from text lengths.
-
-    A count stays missing where neither is possible: nothing is known then, which is not 0. All arguments are single
-    numbers or arrays, and `of` the operations for them.
-    """
-    no_input, no_output = of.is_missing(input_tokens), of.is_missing(output_tokens)
-    has_total = of.logical_not(of.is_missing(total_tokens))
-    known_input, known_output, total = of.or_zero(input_tokens), of.or_zero(output_tokens), of.or_zero(total_tokens)
-    # A total smaller than one of its parts is a service's mistake and derives nothing.
-    input_derived = no_input & of.logical_not(no_output) & has_total & (total >= known_output)
-    output_derived = no_output & of.logical_not(no_input) & has_total & (total >= known_input)
-    derived_input = of.where(input_derived, total - known_output, input_tokens)
-    derived_output = of.where(output_derived, total - known_input, output_tokens)
-
-    input_chars, output_chars = of.or_zero(lengths.input_chars), of.or_zero(lengths.output_chars)
-    input_estimated = of.is_missing(derived_input) & (input_chars > 0)
-    output_estimated = of.is_missing(derived_output) & (output_chars > 0)
-    input_bounds = _tokens_of_text(input_chars, fit.input, of)
-
-    is_hidden, cap = of.logical_not(of.is_missing(lengths.hidden_cap)), of.or_zero(lengths.hidden_cap)
-    shown = _tokens_of_text(output_chars, fit.output, of)
-    reasoned_mid, _, _ = _tokens_of_text(output_chars, fit.reasoned, of)
-    # Hidden reasoning may be all that the cap allows, or nothing: then the text is as dense as in other replies.
-    lowest_ratio = of.minimum(fit.output.low, fit.reasoned.low)
-    hidden = (
-        of.maximum(of.minimum(reasoned_mid, cap), 1),
-        of.maximum(of.floor(output_chars * lowest_ratio), 1),
-        of.maximum(cap, 1),
-    )
-    output_bounds = [of.where(is_hidden, *pair) for pair in zip(hidden, shown, strict=True)]
-    return CountEstimate(
-        input=_fill(derived_input, input_estimated, input_bounds, of),
-        output=_fill(derived_output, output_estimated, output_bounds, of),
-        input_derived=input_derived,
-        output_derived=output_derived,
-        input_estimated=input_estimated,
-        output_estimated=output_estimated,
-    )
-
-
-def _tokens_of_text(chars: Any, ratio: TokenRatio, of: Elementwise) -> tuple[Any, Any, Any]:
-    """Middle, low and high count of a text's tokens; at least 1, since text that is there has a token."""
+def tokens_of_text(chars: Any, ratio: TokenRatio, functions: MathFunctions) -> tuple[Any, Any, Any]:
+    """Return the middle, low and high count of a text's tokens; at least 1, since text that is there has a token."""
     return (
-        of.maximum(of.round(chars * ratio.mid), 1),
-        of.maximum(of.floor(chars * ratio.low), 1),
-        of.maximum(of.ceil(chars * ratio.high), 1),
+        functions.maximum(functions.round(chars * ratio.mid), 1),
+        functions.maximum(functions.floor(chars * ratio.low), 1),
+        functions.maximum(functions.ceil(chars * ratio.high), 1),
     )
 
 
-def _fill(count: Any, is_estimated: Any, bounds: Iterable[Any], of: Elementwise) -> tuple[Any, Any, Any]:
-    """The count at the middle, the low and the high end."""
-    mid, low, high = (of.where(is_estimated, bound, count) for bound in bounds)
-    return mid, low, high
+def tokens_with_hidden_reasoning(chars: Any, fit: TokenFit, cap: Any, functions: MathFunctions) -> tuple[Any, Any, Any]:
+    """Return the middle, low and high count of a reply of at most `cap` tokens that does not show its reasoning."""
+    # The reasoning may be all that the cap allows, or nothing: then the text is as dense as that of other replies.
+    lowest_ratio = functions.minimum(fit.output.low, fit.reasoned.low)
+    return (
+        functions.maximum(functions.minimum(functions.round(chars * fit.reasoned.mid), cap), 1),
+        functions.maximum(functions.floor(chars * lowest_ratio), 1),
+        functions.maximum(cap, 1),
+    )
 
 
 def estimate_usage(
     usage: Usage, *, input_chars: int | None, output_chars: int | None, fit: TokenFit, hidden_cap: int | None = None
 ) -> UsageEstimate:
-    """Return `usage` with absent input and output counts filled in, as `fill_missing` does, and its bounds.
+    """Return `usage` with absent input and output counts derived from the total, else estimated, and its bounds.
 
-    Lengths are in characters. `hidden_cap` is the most tokens that may have come, if reasoning that is not shown can
-    be most of them; None if the text shows all.
+    A length, in characters, that is None or 0 leaves its count absent: nothing is known then, which is not 0.
+    `hidden_cap` is the most tokens that may have come, if reasoning that is not shown can be most of them; None if the
+    text shows all.
     """
     if usage.input_tokens is not None and usage.output_tokens is not None:
         return UsageEstimate(usage, usage, usage)
-    lengths = Lengths(input_chars, output_chars, hidden_cap)
-    filled = fill_missing(
-        usage.input_tokens, usage.output_tokens, usage.total_tokens, lengths=lengths, fit=fit, of=NUMBERS
-    )
-    if filled.input_derived:
-        usage = usage.merge(Usage(input_tokens=filled.input[0], derived=("input_tokens",)))
-    if filled.output_derived:
-        usage = usage.merge(Usage(output_tokens=filled.output[0], derived=("output_tokens",)))
-    if not (filled.input_estimated or filled.output_estimated):
+    usage = _derive_from_total(usage)
+    estimates: dict[str, Sequence[Any]] = {}
+    if usage.input_tokens is None and input_chars:
+        estimates["input_tokens"] = tokens_of_text(input_chars, fit.input, NUMBERS)
+    if usage.output_tokens is None and output_chars:
+        estimates["output_tokens"] = (
+            tokens_of_text(output_chars, fit.output, NUMBERS)
+            if hidden_cap is None
+            else tokens_with_hidden_reasoning(output_chars, fit, hidden_cap, NUMBERS)
+        )
+    if not estimates:
         return UsageEstimate(usage, usage, usage)
-    ends = []
-    for input_tokens, output_tokens in zip(filled.input, filled.output, strict=True):
-        end = usage
-        if filled.input_estimated:
-            end = _with_estimate(end, "input_tokens", input_tokens)
-        if filled.output_estimated:
-            end = _with_estimate(end, "output_tokens", output_tokens)
-        if end.total_tokens is None and end.input_tokens is not None and end.output_tokens is not None:
-            end = _with_estimate(end, "total_tokens", end.input_tokens + end.output_tokens)
-        ends.append(end)
-    return UsageEstimate(*ends)
+    inputs = estimates.get("input_tokens", [usage.input_tokens] * 3)
+    outputs = estimates.get("output_tokens", [usage.output_tokens] * 3)
+    if usage.total_tokens is None and inputs[0] is not None and outputs[0] is not None:
+        estimates["total_tokens"] = [sum(pair) for pair in zip(inputs, outputs, strict=True)]
+    marks = (*usage.estimated, *(count for count in estimates if count not in usage.estimated))
+    mid, low, high = (
+        msgspec.structs.replace(usage, estimated=marks, **dict(zip(estimates, values, strict=True)))
+        for values in zip(*estimates.values(), strict=True)
+    )
+    return UsageEstimate(mid, low, high)
 
 
-def _with_estimate(usage: Usage, count: Count, value: int) -> Usage:
-    """The usage with a count that is marked as estimated."""
-    marks = usage.estimated if count in usage.estimated else (*usage.estimated, count)
-    return msgspec.structs.replace(usage, estimated=marks, **{count: value})
+def _derive_from_total(usage: Usage) -> Usage:
+    """The usage with input or output, if one of them is missing, as what the other leaves of the total."""
+    # A total smaller than one of its parts is a service's mistake and derives nothing.
+    match usage:
+        case Usage(input_tokens=None, output_tokens=int(known), total_tokens=int(total)) if total >= known:
+            return usage.merge(Usage(input_tokens=total - known, derived=("input_tokens",)))
+        case Usage(input_tokens=int(known), output_tokens=None, total_tokens=int(total)) if total >= known:
+            return usage.merge(Usage(output_tokens=total - known, derived=("output_tokens",)))
+        case _:
+            return usage
 
 
 def fit_ratio(ratios: Sequence[float]) -> TokenRatio:
