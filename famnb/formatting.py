@@ -51,7 +51,7 @@ def format_level(level: float) -> str:
 
 
 def format_duration(seconds: float, *, brief: bool = False, ms_below: float = 0.1) -> str:
-    """A duration with three significant digits or, if `brief`, as a time is said of one reply.
+    """A duration with three significant digits or, if `brief`, as a sentence about one reply has it.
 
     |              | brief          | else             |
     |--------------|----------------|------------------|

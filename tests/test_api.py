@@ -13,11 +13,11 @@ from famnb.service.process import KEY_VARIABLE, SERVICE_URL
 def test_without_a_key_the_embedded_service_answers(capsys: pytest.CaptureFixture[str]):
     """No key, no network: `connect` starts the local service, says so, and its calls are marked simulated."""
     with famnb.connect() as client:
-        said = capsys.readouterr().out
+        printed = capsys.readouterr().out
         reply = client.ask("Say hello.", endpoint="messages", max_tokens=20)
-    assert "embedded service" in said
-    assert "simulated" in said
-    assert str(client.ledger.path) in said
+    assert "embedded service" in printed
+    assert "simulated" in printed
+    assert str(client.ledger.path) in printed
     assert reply.text
     row = famnb.calls().iloc[-1]
     assert row["call_id"] == reply.call_id
@@ -49,9 +49,9 @@ def test_a_key_in_the_environment_goes_to_the_named_service(
     monkeypatch.setenv("FAM_BASE_URL", server.url)
     with famnb.connect() as client:
         assert client.ask("Hi", endpoint="chat", max_tokens=5).text
-    said = capsys.readouterr().out
-    assert server.url in said
-    assert server.key not in said
+    printed = capsys.readouterr().out
+    assert server.url in printed
+    assert server.key not in printed
 
 
 def test_a_key_without_an_address_is_refused(monkeypatch: pytest.MonkeyPatch):

@@ -36,10 +36,10 @@ PARTS = [{"type": "text", "text": "hi"}]
 )
 def test_each_endpoint_is_the_document_s(name: str, path: str, alt: bool, default: str):
     """Its path, its address and the models listed for it."""
-    found = endpoint(name)
-    assert (found.path, found.alt, found.models[0], found.request.endpoint) == (path, alt, default, name)
-    assert found.request.cap in found.request.model_fields
-    assert found.request.prompt_field in found.request.model_fields
+    value = endpoint(name)
+    assert (value.path, value.alt, value.models[0], value.request.endpoint) == (path, alt, default, name)
+    assert value.request.cap in value.request.model_fields
+    assert value.request.prompt_field in value.request.model_fields
 
 
 def test_an_unknown_endpoint_is_answered_with_those_there_are():
@@ -130,7 +130,7 @@ def test_a_field_given_as_none_is_unset():
 
 
 @pytest.mark.parametrize(
-    ("name", "fields", "said"),
+    ("name", "fields", "message"),
     [
         (
             "chat",
@@ -146,11 +146,11 @@ def test_a_field_given_as_none_is_unset():
         ("chat", {"thinking": True}, "thinking: expected a number of tokens of at least 1, or None, got True"),
     ],
 )
-def test_what_no_endpoint_can_do_is_refused(name: str, fields: dict[str, Any], said: str):
+def test_what_no_endpoint_can_do_is_refused(name: str, fields: dict[str, Any], message: str):
     """With what was wrong and what to do."""
     with pytest.raises(InvalidRequest) as caught:
         compose(name, "hi", **fields)
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(message)
 
 
 @pytest.mark.parametrize("name", ENDPOINTS)
@@ -170,10 +170,10 @@ def test_what_differs_between_endpoints_hangs_on_the_endpoint():
     """No module but those that declare endpoints names a request class or compares an endpoint's name."""
     modules = [path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if path.name != "__init__.py"]
     others = [path for path in modules if path.parts[0] not in DECLARED_IN]
-    matching = {path.as_posix(): [*matches((PACKAGE / path).read_text())] for path in others}
-    found = {path: lines for path, lines in matching.items() if lines}
-    assert {path: lines for path, lines in found.items() if path not in EXCEPTIONS} == {}
-    assert found.keys() == EXCEPTIONS.keys(), "an exception that is not needed any more must go"
+    lines_by_path = {path.as_posix(): [*matches((PACKAGE / path).read_text())] for path in others}
+    matching = {path: lines for path, lines in lines_by_path.items() if lines}
+    assert {path: lines for path, lines in matching.items() if path not in EXCEPTIONS} == {}
+    assert matching.keys() == EXCEPTIONS.keys(), "an exception that is not needed any more must go"
 
 
 @pytest.mark.parametrize(

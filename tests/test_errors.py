@@ -14,7 +14,7 @@ from tests.support.exchanges import exchange, spoken
 
 def tree(root: type[BaseException]) -> list[type[BaseException]]:
     """A class and all that are derived from it."""
-    return [root, *(each for child in root.__subclasses__() for each in tree(child))]
+    return [root, *(error for child in root.__subclasses__() for error in tree(child))]
 
 
 def test_the_tree_is_the_one_that_is_drawn() -> None:

@@ -153,7 +153,7 @@ def test_options_without_a_prompt_become_defaults(shell: InteractiveShell, capsy
 
 
 @pytest.mark.parametrize(
-    ("code", "words"),
+    ("code", "message"),
     [
         ("%fam --endpoint mesages Hi", "invalid choice: 'mesages'"),
         ("%fam --endpoint web --model gpt Hi", "UsageError: InvalidRequest: WebChatRequest: model"),
@@ -177,11 +177,11 @@ def test_options_without_a_prompt_become_defaults(shell: InteractiveShell, capsy
     ],
 )
 def test_a_mistake_is_one_clear_line(
-    shell: InteractiveShell, capsys: pytest.CaptureFixture[str], code: str, words: str
+    shell: InteractiveShell, capsys: pytest.CaptureFixture[str], code: str, message: str
 ):
     """No traceback: what was wrong and what was expected."""
     printed = run_failing(shell, capsys, code)
-    assert words in printed
+    assert message in printed
     assert "Traceback" not in printed
     assert len(printed.splitlines()) == 1
 

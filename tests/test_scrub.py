@@ -153,7 +153,7 @@ def test_the_value_of_a_password_field_is_a_key_whatever_it_looks_like(written):
     path = written(book(widgets={STATE: {"state": {"1": password, "2": text}, "version_major": 2}}))
     assert [str(finding) for finding in scrub(path)] == ["widget state: value of a password field, 7 characters"]
     state = json.loads(path.read_text())["metadata"]["widgets"][STATE]["state"]
-    assert [state[each]["state"]["value"] for each in "12"] == ["[key]", "hunter2"]
+    assert [state[number]["state"]["value"] for number in "12"] == ["[key]", "hunter2"]
     assert scrub(path) == []
 
 
@@ -193,8 +193,8 @@ def test_any_text_around_a_key_survives(tmp_path_factory, texts, places):
     path = tmp_path_factory.mktemp("book") / "note.ipynb"
     path.write_text(json.dumps(book(cell(lines))))
     assert len(scrub(path)) == len(places)
-    found = json.loads(path.read_text())["cells"][0]["source"]
-    assert found == [line.replace(KEY, "[key]") for line in lines]
+    lines_after = json.loads(path.read_text())["cells"][0]["source"]
+    assert lines_after == [line.replace(KEY, "[key]") for line in lines]
 
 
 @pytest.mark.parametrize(
@@ -220,8 +220,8 @@ def test_check_finds_and_changes_nothing(written, capsys):
     assert path.read_bytes() == before
     assert cli.main(["scrub", str(path)]) == 0
     assert cli.main(["scrub", "--check", str(path)]) == 0
-    said = capsys.readouterr().out
-    assert said.splitlines() == [
+    printed = capsys.readouterr().out
+    assert printed.splitlines() == [
         *[f"{path}: cell 1, source: FAM_API_KEY, 23 characters", f"{path}: cell 1, source: sk-…, 28 characters"],
         f"{path}: 2 keys found",
         *[f"{path}: cell 1, source: FAM_API_KEY, 23 characters", f"{path}: cell 1, source: sk-…, 28 characters"],

@@ -16,8 +16,8 @@ from famnb.cli.arguments import integer_from
 from famnb.formatting import format_count, format_number
 from famnb.frame.calls import calls
 
-_DROPPED_FIRST = ("e2e_s", "output_tokens", "cost_usd", "model", "ttft_s", "endpoint", "started_at")
-"""The columns that are left out where the terminal is too narrow, in this order."""
+_DROP_ORDER = ("e2e_s", "output_tokens", "cost_usd", "model", "ttft_s", "endpoint", "started_at")
+"""The columns that give way where the terminal is too narrow, the first one first. `status` always stays."""
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -76,7 +76,7 @@ def _format_frame(frame: pd.DataFrame, width: int | None) -> tuple[str, list[str
         text = shown.to_string(index=False, na_rep="–", float_format=format_number)
         if width is None or len(text.partition("\n")[0]) <= width or len(shown.columns) == 1:
             return text, left_out
-        left_out.append(next(name for name in _DROPPED_FIRST if name in shown))
+        left_out.append(next(name for name in _DROP_ORDER if name in shown))
         shown = shown.drop(columns=left_out[-1])
 
 

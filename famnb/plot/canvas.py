@@ -19,8 +19,10 @@ from famnb.plot.figure import Figure
 from famnb.plot.labels import shorten
 from famnb.plot.palette import PLAIN_TEXT, Palette, palette_of_style, palette_on
 
+# As wide as a notebook's output with room to spare, so that the page does not scale it.
 FIGURE_WIDTH_IN = 8.0
-"""As wide as a notebook's output with room to spare: 800 pixels."""
+"""Width of our own figures; at `figure.DPI`, 800 pixels of the page."""
+# Counted in characters, as in `Canvas.text_width`: measuring text would need a renderer and a settled layout.
 LEGEND_CHARS = 98
 """Characters that fit into a line of the legend, the names beside the axes included."""
 NOTE_CHARS = 118
@@ -39,7 +41,7 @@ class Canvas:
     axes: Axes
     palette: Palette
     is_own: bool
-    """Whether the figure is ours; in the caller's, the legend stays inside and notes are part of the label."""
+    """Whether the figure is ours; in the caller's, the legend is inside the axes and notes are part of the label."""
     width_in: float = FIGURE_WIDTH_IN * 0.88
     """About how wide our own axes are, in inches."""
     is_panel: bool = False
@@ -80,7 +82,7 @@ class Canvas:
         self.axes.set_ylabel(y, **label)
         subtitle = subtitle if self.is_own else ""
         if not self.is_own:
-            # The caller's axes may be narrow and have others beside them: nothing wraps a title but we.
+            # The caller's axes may be narrow and have others beside them, and matplotlib does not wrap titles.
             title = "\n".join(textwrap.wrap(title, max(int(0.6 / self.text_width("a")), 12)))
         pad = 8 + above_pt + (15 if subtitle else 0)
         font: dict[str, Any] = {"fontsize": 11.5, "fontweight": "bold", "color": palette.strong, **PLAIN_TEXT}
@@ -97,7 +99,7 @@ class Canvas:
         of: Artist | None = None,
         **style: Any,
     ) -> Artist:
-        """Add soft text at a place (0 to 1) of the axes, or `of` another artist, moved by some points."""
+        """Add soft text at a position (0 to 1) in the axes, or in the artist `of`, moved by `offset_pt` points."""
         options = {"fontsize": 8.5, "color": self.palette.soft, "annotation_clip": False, **PLAIN_TEXT, **style}
         coordinates: Any = of or "axes fraction"
         return self.axes.annotate(
@@ -171,7 +173,7 @@ class Canvas:
         self.annotate(text, at=(0.5, 0.5), offset_pt=(0, 0), ha="center", va="center", fontsize=10, linespacing=1.5)
 
     def text_width(self, text: str) -> float:
-        """About which part of the axes' width a small text takes."""
+        """Return about which share of the axes' width a small text takes."""
         # 4.7 pt is about the mean width of a character of 8.5 pt. Measuring would need a renderer and a settled layout.
         width_in = self.width_in if self.is_own else self.axes.get_window_extent().width / self.figure.dpi
         return len(text) * 4.7 / 72 / max(width_in, 0.1)
@@ -191,9 +193,11 @@ def _fit_rows(rows: Sequence[Sequence[str]], line_chars: int) -> tuple[list[list
     """The rows of a legend and their font size in points: long names cut, then a smaller font, so that all fits."""
     columns = range(max(map(len, rows)))
     widths = [max((len(row[column]) for row in rows if column < len(row)), default=0) for column in columns]
-    facts = sum(width + 4 for width in widths[1:])
-    name_chars = max(line_chars - facts, 36)
-    font_size = 9 * min(line_chars / (min(widths[0], name_chars) + facts), 1)
+    facts_chars = sum(width + 4 for width in widths[1:])
+    # Names give way first, but keep 36 characters: those of models differ at their ends. Then the font shrinks, down to
+    # 6.5 pt, the least that can be read.
+    name_chars = max(line_chars - facts_chars, 36)
+    font_size = 9 * min(line_chars / (min(widths[0], name_chars) + facts_chars), 1)
     return [[shorten(row[0], name_chars), *row[1:]] for row in rows], max(font_size, 6.5)
 
 

@@ -26,10 +26,12 @@ from famnb.plot.labels import (
     simulation_note,
 )
 
+# More lines would hide the dots and the means.
 MAX_JOINED_PAIRS = 60
-"""Up to so many pairs are joined by lines; of more, lines would hide everything."""
+"""Up to this many pairs are joined by lines."""
+# Dots this many overlap anyway, and each is drawn and stored.
 MAX_DOTS = 400
-"""Dots a group at most, evenly taken in order of size."""
+"""The most dots of a group, taken evenly in order of size."""
 
 
 def compare(

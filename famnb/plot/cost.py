@@ -25,9 +25,10 @@ from famnb.plot.time_axis import set_date_ticks, time_positions, to_naive_utc
 COST_COLUMNS = ("cost_usd", "cost_low_usd", "cost_high_usd")
 COUNT_COLUMNS = ("input_tokens", "output_tokens")
 MAX_DOTS = 12
-"""Up to so many calls, each is shown as a dot."""
+"""Up to this many calls, each is shown as a dot."""
+# About one a pixel of the image, which has two for one of the page.
 MAX_MOMENTS = 1_500
-"""More calls than this are drawn as sums at so many moments: about one a pixel."""
+"""More calls than this are drawn as sums at this many moments."""
 Per = Literal["hour", "day", "week", "month"]
 PERIODS: dict[Per, str] = {"hour": "h", "day": "D", "week": "W", "month": "M"}
 HOLD_SHARE = 0.02

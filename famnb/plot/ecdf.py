@@ -11,16 +11,20 @@ from matplotlib.ticker import FuncFormatter, LogLocator, PercentFormatter
 
 from famnb.plot.canvas import Canvas
 
+# So that a reader sees how few they are; the steps alone would look like a distribution.
 MAX_DOTS = 12
-"""Up to so many values, each is shown as a dot."""
+"""Up to this many values, each is shown as a dot."""
+# On a linear axis this wide, the small values would lie on each other.
 LOG_RATIO = 30.0
 """From this ratio of largest to smallest value on, the axis is logarithmic."""
 TICK_IN = 0.5
 """Room for a tick of a logarithmic axis, in inches."""
+# More than the figure has pixels, so that the thinning is never seen.
 MAX_STEPS = 2_000
-"""More values than this are drawn as so many steps evenly spaced in rank: more than the figure has pixels."""
+"""More values than this are drawn as this many steps, evenly spaced in rank."""
+# At the ends single values matter: the slowest calls are what a reader looks for.
 EXACT_ENDS = 50
-"""The smallest and the largest values, all drawn: there single values matter."""
+"""How many of the smallest and of the largest values are all drawn."""
 
 
 def ecdf_steps(values: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

@@ -26,8 +26,9 @@ from famnb.plot.palette import PLAIN_TEXT, Palette, palette_of_style
 
 PANEL_HEIGHT_IN = 1.9
 """The least height of a panel."""
+# Four panels are a square rather than three and one.
 COLUMNS = {1: 1, 2: 2, 4: 2}
-"""Panels beside each other for a number of panels; 3 for all others."""
+"""Panels side by side, by the number of panels; 3 for any other number."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -76,6 +77,7 @@ class Chart:
             part = rows[codes == index]
             limits = canvas.axes.get_xlim(), canvas.axes.get_ylim()
             yield canvas, part
+            # The first panel has no earlier limits to keep: matplotlib's default of 0 to 1 must not count.
             if index:
                 _widen_limits(canvas.axes, *limits)
             title = f"{shorten(self._names[index], 74 // self._columns)} (n={len(part):,})"
@@ -110,11 +112,11 @@ class Chart:
 
     @property
     def _columns(self) -> int:
-        """Panels beside each other."""
+        """The number of panels side by side."""
         return COLUMNS.get(len(self._names), 3)
 
     def _create_panels(self, count: int) -> list[Canvas]:
-        """Create a figure with so many canvases that share their axes."""
+        """Create a figure with this many canvases, which share their scales."""
         rows, palette = math.ceil(count / self._columns), palette_of_style()
         height_in = max(PANEL_HEIGHT_IN, self._height_in * 0.55)
         figure = Figure(palette=palette, figsize=(FIGURE_WIDTH_IN, height_in * rows + 0.9))
@@ -151,6 +153,7 @@ class Chart:
         label: dict[str, Any] = {"fontsize": 9, "color": palette.soft, **PLAIN_TEXT}
         figure.supylabel(self.y, **label)
         longest = max((len(shorten(entry.name)) for entry in entries), default=1)
+        # 112 characters of 8.5 pt fit across the figure; 8 of them are the handle and the space of an entry.
         columns = int(np.clip(112 // (longest + 8), 1, 4))
         rows = math.ceil(len(entries) / columns)
         width, height = figure.get_size_inches()

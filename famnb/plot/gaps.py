@@ -19,7 +19,7 @@ from famnb.plot.grouping import group_rows, numeric_column, require_columns
 from famnb.plot.labels import simulation_note
 
 PERCENTILE_MARKS = ((0.5, "o", "○ median"), (0.95, "D", "◇ p95"), (0.99, "s", "□ p99"))
-"""The percentiles marked, each where n values carry it."""
+"""The percentiles marked, each where n is large enough: n >= 1 / (1 - p)."""
 
 
 def gaps(

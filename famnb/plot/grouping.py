@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+# Beyond this a legend has more rows than one compares by eye; the palette has styles for more (28 lines, 21 areas).
 MAX_GROUPS = 12
-"""Groups that are told apart; of more, the smallest become one."""
+"""Groups that are shown one by one; of more, the smallest become one group."""
 NO_VALUE = "(none)"
 """The name of the group of rows without a value."""
 
 
 def require_columns(frame: pd.DataFrame, *columns: str | None) -> None:
-    """Raise KeyError naming the first of the columns that the frame does not have; None is none."""
+    """Raise KeyError naming the first of the columns that the frame does not have; None is ignored."""
     for column in columns:
         if column is not None and column not in frame.columns:
             raise KeyError(f"the frame has no column {column!r}; it has {', '.join(map(str, frame.columns))}")
@@ -59,6 +60,7 @@ def group_rows(values: pd.Series[Any]) -> tuple[np.ndarray[Any, Any], list[str]]
     if len(present) > MAX_GROUPS:
         by_size = sorted(present, key=lambda code: -int(sizes[code]))
         shown, others = by_size[: MAX_GROUPS - 1], by_size[MAX_GROUPS - 1 :]
+    # In order of name, not of size: the same groups have the same colours in every figure.
     shown = sorted(shown, key=lambda code: names[code])
     index = np.full(len(names), len(shown))
     index[shown] = np.arange(len(shown))

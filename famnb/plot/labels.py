@@ -30,7 +30,7 @@ UNITS = {column.name: column.unit for column in CALLS} | {"itl_s": "s"}
 
 
 def column_name(column: str) -> str:
-    """The name of a column in words: "time to first token" for `ttft_s`; a column without one is called as it is."""
+    """The name of a column in words, such as "time to first token" for `ttft_s`; the column itself if it has none."""
     return COLUMN_NAMES.get(column) or (f"score {column[6:]}" if column.startswith("score_") else column)
 
 

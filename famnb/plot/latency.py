@@ -1,4 +1,4 @@
-"""`famnb.plot.latency`: how a latency is distributed, one rising line a group, or hour by hour."""
+"""`famnb.plot.latency`: the distribution of a latency, one rising line a group, or its median hour by hour."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from famnb.plot.labels import (
 )
 
 PERCENTILE_MARKS = ((0.5, "o", "○ median"), (0.95, "D", "◇ p95"))
-"""The percentiles marked, each where n values carry it: n >= 1 / (1 - p)."""
+"""The percentiles marked, each where n is large enough: n >= 1 / (1 - p)."""
 
 
 def latency(

@@ -21,7 +21,7 @@ PLAIN_TEXT: dict[str, Any] = {"parse_math": False}
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Palette:
-    """The colours of text and lines on a light or a dark ground."""
+    """The colours of text, lines and areas on a light or a dark ground."""
 
     strong: str
     soft: str
@@ -45,7 +45,8 @@ class Palette:
         }
 
     def text_colour(self, colour: str) -> str:
-        """A colour dark enough (on dark ground: light enough) for text."""
+        """Return the colour, darkened (on dark ground: lightened) until it can be read as text."""
+        # Mixed with the colour of text, more than half kept, so that it is still known as the colour of its line.
         channels = zip(to_rgb(colour), to_rgb(self.strong), strict=True)
         red, green, blue = (0.58 * part + 0.42 * strong for part, strong in channels)
         return to_hex((red, green, blue))

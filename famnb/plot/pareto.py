@@ -28,7 +28,7 @@ from famnb.plot.labels import (
 from famnb.plot.palette import COLOURS
 
 MARKERS = "oDs^"
-"""The first seven groups have the first, the next seven the second, as colours repeat."""
+"""The first seven groups have the first marker, the next seven the second: after seven, colours repeat."""
 SHARE_COLUMNS = ("score_votes",)
 """Columns of shares: a mean of them is between 0 and 1, so its interval is too."""
 
@@ -55,6 +55,7 @@ def pareto(
     points: dict[int, list[stats.Interval]] = {}
     for index in range(len(groups)):
         known = [np.sort(values[name][(codes == index) & ~np.isnan(values[name])]) for name in columns]
+        # Left out of the front as well: NaN compares as False with everything, so no other group would beat it.
         if all(map(len, known)):
             points[index] = [
                 stats.median(numbers) if name == latency else _mean(name, numbers, is_score=name == score)

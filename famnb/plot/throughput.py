@@ -19,10 +19,12 @@ from famnb.plot.grouping import group_rows, numeric_column, require_columns, tim
 from famnb.plot.labels import no_rows_reason, simulation_note
 from famnb.plot.time_axis import UNITS_OF_TIME, to_naive_utc
 
+# One step for two calls balances detail and noise; fewer than 16 would show no course, more than 120 only noise.
 BINS = (16, 120)
-"""The fewest and the most steps that the time is divided into: one for two calls, within these."""
+"""The fewest and the most steps that the time is divided into."""
+# More lines cross each other too often to be followed; stacked, their sum can be read as well.
 MAX_LINES = 3
-"""Up to so many groups each have a line; more lie on top of each other, since their sum has a meaning too."""
+"""Up to this many groups each have a line; more are stacked."""
 
 
 def throughput(

@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 
 UNITS_OF_TIME = ((180.0, 1.0, "seconds"), (3 * 3600.0, 60.0, "minutes"), (48 * 3600.0, 3600.0, "hours"))
-"""Up to so many seconds, time is counted from the first call in this unit; beyond, dates are shown."""
+"""Limit and unit in seconds, and the unit's name: calls that span up to the limit are placed by the time since the
+first one, in that unit; beyond the last limit, by date."""
 
 
 def time_positions(started: pd.Series[pd.Timestamp]) -> tuple[np.ndarray[Any, Any], str, bool]:

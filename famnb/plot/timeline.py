@@ -22,10 +22,12 @@ from famnb.timing import Timing
 GREY = "#8c959f"
 BLOCK_COLOURS = {"thinking": PURPLE, "text": BLUE, "tool_call": GREEN, "refusal": ORANGE}
 BLOCK_NAMES = {"thinking": "thinking", "text": "answer", "tool_call": "tool call", "refusal": "refusal"}
+# "completed" and "incomplete" are missing: these are ends of the reply's own.
 END_NAMES = {"cancelled": "stopped", "interrupted": "cut off", "failed": "failed", "running": "so far"}
-"""How the end is marked when it was not the reply's own."""
+"""The mark of an end by the status of the reply."""
+# So that the mark of the end is not on the edge of the axes.
 X_MARGIN = 1.02
-"""The length of the axis, the reply's whole time being 1: the mark of the end is not on the edge."""
+"""The length of the axis, in durations of the reply."""
 
 
 def timeline(reply: Reply | RecordedCall | str, *, ax: Axes | None = None) -> matplotlib.figure.Figure:

@@ -1,4 +1,4 @@
-"""`famnb.plot.tokens`: what was asked, what of it was cached, what was thought, and what could be read."""
+"""`famnb.plot.tokens`: input tokens, cached or not, and output tokens, of reasoning or visible."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TOKEN_KINDS = {
     "visible output": ORANGE,
     "output, reasoning unknown": VERMILLION,
 }
-"""The parts of a bar and their colours. What is not told apart is a kind of its own: unknown is not none."""
+"""The parts of a bar and their colours. Tokens that a service does not tell apart are a kind of their own."""
 COUNT_COLUMNS = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens")
 ESTIMATED_HATCH = "xxxx"
 

@@ -1,4 +1,4 @@
-"""Runs benchmarks: `famnb bench` starts this folder as a program; what is measured stands in `bench_*.py`."""
+"""Runs benchmarks: `famnb bench` starts this folder as a program; the benchmarks are the modules `bench_*.py`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import harness
 
 
 def main() -> int:
-    """Run the benchmarks named, or all; the exit status is 0 when all of them ran, whatever they found."""
+    """Run the benchmarks named, or all; the exit status is 0 if all of them ran, goals met or not."""
     known = harness.benchmarks()
     parser = argparse.ArgumentParser(prog="famnb bench", description="Benchmarks, side by side with their peers.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which (default: all): {', '.join(known)}")

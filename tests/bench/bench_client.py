@@ -28,9 +28,9 @@ def run(quick: bool) -> Result:
     """Measure, every peer in a fresh process each time, in rounds that begin with another peer."""
     repeats = 1 if quick else 3
     levels = (2,) if quick else (1, 32, 256)
-    with harness.serving([sys.executable, str(harness.HERE / "canned.py")]) as (url, _):
-        bulk = _measured(f"{url}/bulk/{{}}", 1, 200 if quick else 20_000, repeats)
-        live = {n: _measured(f"{url}/live/{{}}/{PER_SECOND}", n, 10 if quick else 200, repeats) for n in levels}
+    with harness.run_server([sys.executable, str(harness.HERE / "canned.py")]) as (url, _):
+        bulk = _measure(f"{url}/bulk/{{}}", 1, 200 if quick else 20_000, repeats)
+        live = {n: _measure(f"{url}/live/{{}}/{PER_SECOND}", n, 10 if quick else 200, repeats) for n in levels}
     imports = _imports(0 if quick else 7)
     return Result(
         tables=[_bulk_table(bulk), _lag_table(live), _import_table(imports)],
@@ -49,28 +49,28 @@ def run(quick: bool) -> Result:
 Figures = dict[str, dict[str, float | None]]
 
 
-def _measured(url: str, streams: int, events: int, repeats: int) -> Figures:
-    """For each peer the median of each figure."""
-    found: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
-    for peer in harness.rotated(PEERS, repeats):
+def _measure(url: str, streams: int, events: int, repeats: int) -> Figures:
+    """Run every peer, and return for each the median of each figure."""
+    runs: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
+    for peer in harness.rotate(PEERS, repeats):
         command = [sys.executable, str(harness.HERE / "peers.py"), peer, url.format(events), str(streams), str(events)]
-        found[peer].append(harness.ran(command).json)
+        runs[peer].append(harness.run_child(command).json)
     figures = {}
     for peer in PEERS:
-        figures[peer] = {name: median([each[name] for each in found[peer]]) for name in found[peer][0]}
+        figures[peer] = {name: median([run[name] for run in runs[peer]]) for name in runs[peer][0]}
         cpu_s, count = figures[peer]["cpu_s"], figures[peer]["events"]
         figures[peer]["cpu_us_per_event"] = None if cpu_s is None or not count else cpu_s / count * 1e6
     return figures
 
 
 def _imports(repeats: int) -> dict[str, float | None]:
-    """Seconds that a fresh interpreter needs for each statement."""
-    found: dict[str, list[float]] = collections.defaultdict(list)
-    for name in harness.rotated(list(IMPORTS), repeats + 1):
+    """Time what a fresh interpreter needs for each statement, in seconds."""
+    seconds: dict[str, list[float]] = collections.defaultdict(list)
+    for name in harness.rotate(list(IMPORTS), repeats + 1):
         code = f"import time; t = time.perf_counter(); {IMPORTS[name]}; print(time.perf_counter() - t)"
-        found[name].append(harness.ran([sys.executable, "-c", code]).json)
+        seconds[name].append(harness.run_child([sys.executable, "-c", code]).json)
     # The first round compiles and warms the file cache.
-    return {name: median(found[name][1:] or found[name]) for name in IMPORTS}
+    return {name: median(seconds[name][1:] or seconds[name]) for name in IMPORTS}
 
 
 def _bulk_table(bulk: Figures) -> Table:
@@ -106,8 +106,8 @@ def _lag_table(live: dict[int, Figures]) -> Table:
 def _import_table(imports: dict[str, float | None]) -> Table:
     base = imports["import famnb"]
     rows = [
-        {"statement": name, "ms": None if found is None else found * 1000, "× famnb": ratio(found, base)}
-        for name, found in imports.items()
+        {"statement": name, "ms": None if seconds is None else seconds * 1000, "× famnb": ratio(seconds, base)}
+        for name, seconds in imports.items()
     ]
     return Table(title="Import in a fresh interpreter", rows=rows)
 

@@ -37,11 +37,11 @@ def run(quick: bool) -> Result:
     calls, concurrency = (200, 16) if quick else (10_000, 256)
     rows = []
     command = [sys.executable, "-m", "famnb", "serve", "--time-scale", "0"]
-    with harness.serving(command) as (served, _):
+    with harness.run_server(command) as (served, _):
         for name, way in WAYS.items():
             arguments = [way, served["url"], served["key"], str(calls), str(concurrency)]
-            found = harness.ran([sys.executable, str(harness.HERE / "runs.py"), *arguments], timeout_s=900).json
-            rows.append(_row(name, found, calls))
+            figures = harness.run_child([sys.executable, str(harness.HERE / "runs.py"), *arguments], timeout_s=900).json
+            rows.append(_row(name, figures, calls))
     return Result(
         tables=[
             Table(title=f"{calls:,} streamed calls, {concurrency} at once", rows=rows),
@@ -71,19 +71,19 @@ def _goals(rows: list[dict[str, Any]], calls: int, concurrency: int) -> list[Goa
     ]
 
 
-def _row(name: str, found: dict[str, Any], calls: int) -> dict[str, Any]:
-    marks = [mark - found["before_mb"] for mark in found["marks_mb"]]
+def _row(name: str, figures: dict[str, Any], calls: int) -> dict[str, Any]:
+    marks = [mark - figures["before_mb"] for mark in figures["marks_mb"]]
     return {
         "way": name,
-        "calls/s": calls / found["wall_s"],
-        "CPU ms/call": found["cpu_s"] / calls * 1000,
-        "workers' CPU ms/call": found["workers_cpu_s"] / calls * 1000 if "workers_cpu_s" in found else None,
+        "calls/s": calls / figures["wall_s"],
+        "CPU ms/call": figures["cpu_s"] / calls * 1000,
+        "workers' CPU ms/call": figures["workers_cpu_s"] / calls * 1000 if "workers_cpu_s" in figures else None,
         "MB at 10 %": marks[0],
         "MB at 50 %": marks[1],
         "MB at the end": marks[2],
-        "answered": found["answered"],
-        "cells once": found.get("once"),
-        "rows": found.get("recorded"),
+        "answered": figures["answered"],
+        "cells once": figures.get("once"),
+        "rows": figures.get("recorded"),
     }
 
 

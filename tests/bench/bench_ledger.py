@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from harness import Goal, Ran, Result, Table, environment, ran, ratio
+from harness import ChildRun, Goal, Result, Table, environment, ratio, run_child
 
 from famnb.record import schema
 
@@ -23,11 +23,11 @@ sys.path.insert(0, sys.argv[4])
 from tests.support.exchanges import exchange
 from famnb.record import Ledger
 ledger, count, batch = Ledger(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-made = [exchange(prompt="x" * 5000) for _ in range(count)]
+exchanges = [exchange(prompt="x" * 5000) for _ in range(count)]
 ledger.on_close(exchange()).result()
 began = time.time()
 for start in range(0, count, batch):
-    futures = [ledger.on_close(one) for one in made[start:start + batch]]
+    futures = [ledger.on_close(exchange) for exchange in exchanges[start:start + batch]]
     for future in futures:
         future.result()
 print([began, time.time()])
@@ -39,16 +39,16 @@ connection.execute("PRAGMA journal_mode = WAL")
 connection.execute("PRAGMA synchronous = NORMAL")
 connection.execute("CREATE TABLE IF NOT EXISTS calls (id TEXT, body TEXT)")
 began = time.time()
-for place in range(int(sys.argv[2])):
-    connection.execute("INSERT INTO calls VALUES (?, ?)", (str(place), "x" * 7000))
+for number in range(int(sys.argv[2])):
+    connection.execute("INSERT INTO calls VALUES (?, ?)", (str(number), "x" * 7000))
 print([began, time.time()])
 """
 JSONL = """
 import os, sys, time
 count, file = int(sys.argv[2]), open(sys.argv[1], "a")
 began = time.time()
-for place in range(count):
-    file.write('{"id": "%d", "body": "%s"}\\n' % (place, "x" * 7000))
+for number in range(count):
+    file.write('{"id": "%d", "body": "%s"}\\n' % (number, "x" * 7000))
     file.flush()
     os.fsync(file.fileno())
 print([began, time.time()])
@@ -67,7 +67,7 @@ READ = {
 def run(quick: bool) -> Result:
     """Append rates first, then frames of 100,000 and 1,000,000 calls."""
     with tempfile.TemporaryDirectory() as folder:
-        appended = _appended(Path(folder), 200 if quick else 5000)
+        appends = _measure_appends(Path(folder), 200 if quick else 5000)
         sizes = (1000,) if quick else (100_000, 1_000_000)
         frames = {size: _frames(Path(folder), size) for size in sizes}
     goals = [
@@ -75,14 +75,14 @@ def run(quick: bool) -> Result:
         for size, limit in {100_000: 1.5, 1_000_000: 12.0}.items()
         if size in frames
     ]
-    tables = [Table(title="Records of 7 kB written, all of them acknowledged", rows=appended)]
+    tables = [Table(title="Records of 7 kB written, all of them acknowledged", rows=appends)]
     tables += [Table(title=f"A frame of {size:,} calls", rows=rows) for size, rows in frames.items()]
     note = "Peak memory is the process's less that of its imports; famnb also estimates missing counts and costs."
     return Result(tables=tables, goals=goals, notes=[note])
 
 
-def _appended(folder: Path, count: int) -> list[dict[str, Any]]:
-    """Rows a second, by who writes and how."""
+def _measure_appends(folder: Path, count: int) -> list[dict[str, Any]]:
+    """Measure the rows a second of each way to write them."""
     root = str(Path(__file__).parents[2])
     ways = {
         "famnb, 1 process, one at a time": (APPEND, 1, ["1", root]),
@@ -93,8 +93,8 @@ def _appended(folder: Path, count: int) -> list[dict[str, Any]]:
         "JSONL with fsync, 1 process": (JSONL, 1, []),
     }
     rates = {}
-    for place, (way, (code, processes, more)) in enumerate(ways.items()):
-        rates[way] = _rate(code, processes, [str(folder / f"append-{place}"), str(count), *more])
+    for index, (way, (code, processes, more)) in enumerate(ways.items()):
+        rates[way] = _rate(code, processes, [str(folder / f"append-{index}"), str(count), *more])
     base = rates["JSONL with fsync, 1 process"]
     return [{"way": way, "rows/s": rate, "× JSONL": ratio(rate, base)} for way, rate in rates.items()]
 
@@ -115,11 +115,11 @@ def _frames(folder: Path, size: int) -> list[dict[str, Any]]:
     """Time and peak memory of each way to a frame of the same calls."""
     stem = folder / f"calls-{size}"
     _fill(stem, size)
-    found = [(way, _read(code, stem)) for way, code in READ.items()]
+    reads = [(way, _read(code, stem)) for way, code in READ.items()]
     for file in folder.glob(f"{stem.name}*"):
         file.unlink()
-    base = found[0][1]["time (s)"]
-    return [{"way": way, **figures, "× famnb": ratio(figures["time (s)"], base)} for way, figures in found]
+    base = reads[0][1]["time (s)"]
+    return [{"way": way, **figures, "× famnb": ratio(figures["time (s)"], base)} for way, figures in reads]
 
 
 def _read(code: str, stem: Path) -> dict[str, float]:
@@ -133,12 +133,12 @@ began = time.perf_counter()
 {action}
 print(json.dumps([time.perf_counter() - began, before, int(frame.memory_usage(deep=True).sum())]))
 """
-    child: Ran = ran([sys.executable, "-c", script, str(stem)], timeout_s=600)
-    taken, before, kept = child.json
+    child: ChildRun = run_child([sys.executable, "-c", script, str(stem)], timeout_s=600)
+    seconds, before, frame_bytes = child.json
     return {
-        "time (s)": taken,
+        "time (s)": seconds,
         "peak (MB)": child.peak_rss_mb - before / (1 << 20),
-        "frame (MB)": kept / 1e6,
+        "frame (MB)": frame_bytes / 1e6,
     }
 
 
@@ -150,34 +150,34 @@ def _fill(stem: Path, size: int) -> None:
     sql = f"INSERT INTO calls ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
     connection.execute("BEGIN")
     with stem.with_suffix(".jsonl").open("w") as lines:
-        for place in range(size):
-            row = _row(place, chance)
+        for number in range(size):
+            row = _row(number, chance)
             connection.execute(sql, tuple(row.values()))
             lines.write(json.dumps(row) + "\n")
     connection.execute("COMMIT")
     connection.close()
 
 
-def _row(place: int, chance: random.Random) -> dict[str, Any]:
-    endpoint = ("chat", "responses", "web", "messages")[place % 4]
+def _row(number: int, chance: random.Random) -> dict[str, Any]:
+    endpoint = ("chat", "responses", "web", "messages")[number % 4]
     first, sent, came = chance.lognormvariate(-1, 0.5), chance.randrange(10, 4000), chance.randrange(2, 900)
     end = first + chance.expovariate(0.5)
     known = endpoint != "web"
     source = "reported" if known else "absent"
     counts = {"input_tokens": sent, "output_tokens": came, "total_tokens": sent + came}
     cost = f"{(sent * 0.25 + came) / 1e6:f}"
-    labels = {"experiment": f"e-{place // 20_000}", "variant": f"v{place % 12}", "cell": f"{place:016x}"}
+    labels = {"experiment": f"e-{number // 20_000}", "variant": f"v{number % 12}", "cell": f"{number:016x}"}
     return {
-        "id": f"call_{place:024x}",
-        "started_us": 1_767_225_600_000_000 + place * 1_000_000,
-        **{"status": "completed", "endpoint": endpoint, "model": "fam-2-5-pro" if place % 3 else "fam-mini"},
-        **{"url": "http://127.0.0.1:8000/v1/chat/completions", "request_key": f"{place % 5000:032x}"},
-        "prompt": f"Question {place} about the sky: " + "why " * 30,
+        "id": f"call_{number:024x}",
+        "started_us": 1_767_225_600_000_000 + number * 1_000_000,
+        **{"status": "completed", "endpoint": endpoint, "model": "fam-2-5-pro" if number % 3 else "fam-mini"},
+        **{"url": "http://127.0.0.1:8000/v1/chat/completions", "request_key": f"{number % 5000:032x}"},
+        "prompt": f"Question {number} about the sky: " + "why " * 30,
         **labels,
         "labels": json.dumps(labels),
-        **{"attempts": 1, "http_status": 200, "request_id": f"req_{place:020x}", "service": "sim", "streamed": 1},
-        "response_headers": json.dumps([["content-type", "text/event-stream"], ["x-request-id", f"req_{place:020x}"]]),
-        **{"headers_ns": round(first * 5e8), "end_ns": round(end * 1e9), "reply_id": f"r{place}"},
+        **{"attempts": 1, "http_status": 200, "request_id": f"req_{number:020x}", "service": "sim", "streamed": 1},
+        "response_headers": json.dumps([["content-type", "text/event-stream"], ["x-request-id", f"req_{number:020x}"]]),
+        **{"headers_ns": round(first * 5e8), "end_ns": round(end * 1e9), "reply_id": f"r{number}"},
         **{"finish_reason": "stop", "stop_reason": "stop", "complete": 1, "warnings": "[]"},
         **{"input_chars": sent * 4, "text_chars": came * 4, "thinking_chars": 0, "output_chars": came * 4},
         **{"ttfb_s": first / 2, "ttft_s": first, "ttfa_s": first, "e2e_s": end, "tpot_s": (end - first) / (came - 1)},

@@ -22,12 +22,17 @@ def frame(n: int) -> pd.DataFrame:
     model = random.integers(0, 4, n)
     ttft = random.lognormal(-1, 0.4, n)
     e2e = ttft + random.lognormal(0.5, 0.5, n)
-    given, made = random.integers(10, 2_000, n), random.integers(10, 900, n)
-    cost = given * 0.25e-6 + made * 1e-6
+    input_tokens, output_tokens = random.integers(10, 2_000, n), random.integers(10, 900, n)
+    cost = input_tokens * 0.25e-6 + output_tokens * 1e-6
     start_us = 1_790_000_000_000_000 + np.sort(random.integers(0, 30 * 86_400_000_000, n))
     names = {"model": [f"model-{i}" for i in range(4)], "endpoint": ["chat", "responses", "web", "messages"]}
     category = {name: pd.Categorical.from_codes(model, values) for name, values in names.items()}
-    counts = {"input_tokens": given, "cached_tokens": given // 3, "output_tokens": made, "reasoning_tokens": made // 4}
+    counts = {
+        "input_tokens": input_tokens,
+        "cached_tokens": input_tokens // 3,
+        "output_tokens": output_tokens,
+        "reasoning_tokens": output_tokens // 4,
+    }
     numbers = {"ttft_s": ttft, "e2e_s": e2e, "cost_usd": cost, "cost_low_usd": cost * 0.9, "cost_high_usd": cost * 1.1}
     return pd.DataFrame(
         {
@@ -44,10 +49,10 @@ def frame(n: int) -> pd.DataFrame:
 
 def gap_events(n: int) -> pd.DataFrame:
     """A frame of `n` stream events, a hundred a stream."""
-    place = np.arange(n)
+    number = np.arange(n)
     gap = np.random.default_rng(2).lognormal(-4, 0.4, n)
-    kind = pd.Categorical.from_codes((place % 100 >= 30).astype(int), ["thinking", "text"])
-    columns = {"call_id": place // 100, "batch": place % 100, "t_s": gap.cumsum(), "chars": 12}
+    kind = pd.Categorical.from_codes((number % 100 >= 30).astype(int), ["thinking", "text"])
+    columns = {"call_id": number // 100, "batch": number % 100, "t_s": gap.cumsum(), "chars": 12}
     return pd.DataFrame(columns | {"kind": kind})
 
 

@@ -39,9 +39,9 @@ def run(quick: bool) -> Result:
     with tempfile.TemporaryDirectory() as folder:
         prompts = [f"Question {n}: what is so special about the number {n}?" for n in range(4 if quick else 16)]
         texts, blocks = _answers(prompts)
-        house = _House(Path(folder), texts, blocks)
-        flat = _measured(house.servers(0, 0), streams, repeats)
-        paced = _measured(house.servers(scale, gap_s), streams, 1 if quick else 2)
+        servers = _Servers(Path(folder), texts, blocks)
+        flat = _measure(servers.ways_to_start(0, 0), streams, repeats)
+        paced = _measure(servers.ways_to_start(scale, gap_s), streams, 1 if quick else 2)
     wrong = sum(figures["famnb serve"]["wrong"] for figures in (flat, paced))
     notes = [
         f"{streams} streams of one answer each ({len(blocks)} events or so); a request, its validation and its "
@@ -86,7 +86,7 @@ Running = tuple[str, int, dict[str, str]]
 Start = Callable[[], contextlib.AbstractContextManager[Running]]
 
 
-class _House:
+class _Servers:
     """The ways to start each server, given what all of them shall say."""
 
     def __init__(self, folder: Path, texts: dict[str, str], blocks: list[str]) -> None:
@@ -96,19 +96,19 @@ class _House:
         self._blocks.write_text(json.dumps(blocks))
         self._responses = folder / "responses.yml"
 
-    def servers(self, scale: float, gap_s: float) -> dict[str, Start]:
+    def ways_to_start(self, scale: float, gap_s: float) -> dict[str, Start]:
         """A server for each name; those that say the same to everyone are asked the first prompt alone."""
-        found: dict[str, Start] = {
+        ways: dict[str, Start] = {
             "famnb serve": lambda: _famnb(scale, self._texts),
             "bare Starlette": lambda: self._bare(gap_s),
         }
         if MOCK in os.environ:
-            found["mockllm"] = lambda: self._mock(gap_s)
-        return found
+            ways["mockllm"] = lambda: self._mock(gap_s)
+        return ways
 
     @contextlib.contextmanager
     def _bare(self, gap_s: float) -> Iterator[Running]:
-        with harness.serving(_pinned(sys.executable, str(harness.HERE / "bare.py"), str(self._blocks), str(gap_s))) as (
+        with harness.run_server(_pin(sys.executable, str(harness.HERE / "bare.py"), str(self._blocks), str(gap_s))) as (
             line,
             pid,
         ):
@@ -118,26 +118,26 @@ class _House:
     def _mock(self, gap_s: float) -> Iterator[Running]:
         prompt, text = self._first
         settings = {"lag_enabled": bool(gap_s), "lag_factor": 0.1 / gap_s if gap_s else 10}
-        said = {"responses": {}, "defaults": {"unknown_response": text[:200]}, "settings": settings}
-        self._responses.write_text(json.dumps(said))  # JSON is YAML
+        responses = {"responses": {}, "defaults": {"unknown_response": text[:200]}, "settings": settings}
+        self._responses.write_text(json.dumps(responses))  # JSON is YAML
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         # What it logs must not fill a pipe that nobody reads any more.
         tell = f"print('{{\"port\": {port}}}', flush=True)\nos.dup2(2, 1)\n"
         start = ["-m", "uvicorn", "mockllm.server:app", "--no-access-log", "--port", str(port)]
         env = {"MOCKLLM_RESPONSES_FILE": str(self._responses)}
-        with harness.serving(_pinned(os.environ[MOCK], *start, tell=tell), env=env) as (_, pid):
+        with harness.run_server(_pin(os.environ[MOCK], *start, tell=tell), env=env) as (_, pid):
             yield f"http://127.0.0.1:{port}", pid, {prompt: text[:200]}
 
 
 @contextlib.contextmanager
 def _famnb(scale: float, texts: dict[str, str] | None = None) -> Iterator[Running]:
     command = [sys.executable, "-m", "famnb", "serve", "--time-scale", str(scale)]
-    with harness.serving(_pinned(*command), env={"FAMNB_SERVICE_KEY": KEY}) as (line, pid):
+    with harness.run_server(_pin(*command), env={"FAMNB_SERVICE_KEY": KEY}) as (line, pid):
         yield line["url"], pid, texts or {}
 
 
-def _pinned(*command: str, tell: str = "") -> list[str]:
+def _pin(*command: str, tell: str = "") -> list[str]:
     """A command that runs on one core, the last of those there are, where the system can do that."""
     core = max(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
     return [sys.executable, "-c", PIN + tell + EXEC, str(core), *command]
@@ -146,37 +146,37 @@ def _pinned(*command: str, tell: str = "") -> list[str]:
 Figures = dict[str, dict[str, Any]]
 
 
-def _measured(servers: dict[str, Start], streams: int, repeats: int) -> Figures:
-    found: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
-    for name in harness.rotated(list(servers), repeats):
+def _measure(servers: dict[str, Start], streams: int, repeats: int) -> Figures:
+    loads: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
+    for name in harness.rotate(list(servers), repeats):
         with servers[name]() as (url, pid, texts):
             job = {"url": url, "path": PATH, "key": KEY, "model": MODEL, "texts": texts}
-            _loaded({**job, "streams": 4})  # also waits until it accepts connections
-            found[name].append(_costed(pid, {**job, "streams": streams}))
+            _run_load({**job, "streams": 4})  # also waits until it accepts connections
+            loads[name].append(_measure_load(pid, {**job, "streams": streams}))
     return {
-        name: {figure: median([each[figure] for each in runs]) for figure in ("cpu_us", "per_s", "rss_mb")}
-        | {"wrong": sum(each["wrong"] for each in runs)}
-        for name, runs in found.items()
+        name: {figure: median([run[figure] for run in runs]) for figure in ("cpu_us", "per_s", "rss_mb")}
+        | {"wrong": sum(run["wrong"] for run in runs)}
+        for name, runs in loads.items()
     }
 
 
-def _loaded(job: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = harness.ran([sys.executable, str(harness.HERE / "load.py"), json.dumps(job)]).json
-    return found
+def _run_load(job: dict[str, Any]) -> dict[str, Any]:
+    load: dict[str, Any] = harness.run_child([sys.executable, str(harness.HERE / "load.py"), json.dumps(job)]).json
+    return load
 
 
-def _costed(pid: int, job: dict[str, Any]) -> dict[str, Any]:
+def _measure_load(pid: int, job: dict[str, Any]) -> dict[str, Any]:
     """One load with what it cost the server."""
     server = psutil.Process(pid)
     before = server.cpu_times()
-    found = _loaded(job)
+    load = _run_load(job)
     after = server.cpu_times()
     cpu_s = after.user + after.system - before.user - before.system
     return {
-        "cpu_us": cpu_s / found["events"] * 1e6,
-        "per_s": found["events"] / found["wall_s"],
+        "cpu_us": cpu_s / load["events"] * 1e6,
+        "per_s": load["events"] / load["wall_s"],
         "rss_mb": server.memory_info().rss / 1e6,
-        "wrong": found["wrong"],
+        "wrong": load["wrong"],
     }
 
 
@@ -185,13 +185,13 @@ def _table(title: str, figures: Figures) -> Table:
     rows = [
         {
             "server": name,
-            "events/s": each["per_s"],
-            "× famnb": ratio(each["per_s"], base["per_s"]),
-            "CPU µs/event": each["cpu_us"],
-            "× famnb's": ratio(each["cpu_us"], base["cpu_us"]),
-            "RSS MB": each["rss_mb"],
-            "wrong streams": each["wrong"],
+            "events/s": figure["per_s"],
+            "× famnb": ratio(figure["per_s"], base["per_s"]),
+            "CPU µs/event": figure["cpu_us"],
+            "× famnb's": ratio(figure["cpu_us"], base["cpu_us"]),
+            "RSS MB": figure["rss_mb"],
+            "wrong streams": figure["wrong"],
         }
-        for name, each in figures.items()
+        for name, figure in figures.items()
     ]
     return Table(title=title, rows=rows)

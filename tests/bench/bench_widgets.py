@@ -62,6 +62,7 @@ WAYS: Mapping[str, tuple[str, str]] = {
         "def show(n):\n  def add(text):\n    texts[n] += text\n    boxes[n].update(Markdown(texts[n]))\n  return add\n"
         "follow(show)",
     ),
+    # The base line: what reading and recording cost without any widget.
     "nothing shown": ("None", "streams = [client.stream(request) for request in requests]"),
 }
 """What shows the streams, and what starts them, each a cell."""
@@ -121,15 +122,15 @@ def run(quick: bool) -> Result:
         f"one stream of {100 * seconds:,} deltas, 100 a second": (1, 100 * seconds, 100, () if quick else ways),
         "a burst: 8 panes, 16,000 deltas in 2 s": (8, 2_000, 1_000, () if quick else some),
     }
-    served = harness.serving([sys.executable, str(harness.HERE / "canned.py")])
+    served = harness.run_server([sys.executable, str(harness.HERE / "canned.py")])
     with _browser(chromium) as browser, _lab() as lab, served as (url, _):
-        found = {
-            title: {way: _measured(browser, lab, url, way, panes, events, pace) for way in ways}
+        figures_by_load = {
+            title: {way: _measure(browser, lab, url, way, panes, events, pace) for way in ways}
             for title, (panes, events, pace, ways) in loads.items()
         }
-    board, single, burst = found.values()
+    board, single, burst = figures_by_load.values()
     return Result(
-        tables=[Table(title=title, rows=_rows(figures)) for title, figures in found.items() if figures],
+        tables=[Table(title=title, rows=_rows(figures)) for title, figures in figures_by_load.items() if figures],
         goals=_goals(board, single, burst, seconds),
         notes=[
             "MB and messages: what the page gets on the kernel's websocket from the moment the streams start until the "
@@ -144,7 +145,7 @@ def run(quick: bool) -> Result:
 Figures = dict[str, float | None]
 
 
-def _measured(browser: Any, lab: tuple[str, Path], url: str, way: str, panes: int, events: int, pace: int) -> Figures:
+def _measure(browser: Any, lab: tuple[str, Path], url: str, way: str, panes: int, events: int, pace: int) -> Figures:
     """One way, once."""
     address, home = lab
     files = {name: home / f"{name}-{time.monotonic_ns()}" for name in ("ledger", "pid")}
@@ -170,7 +171,7 @@ def _measured(browser: Any, lab: tuple[str, Path], url: str, way: str, panes: in
         meter = context.new_cdp_session(page)
         meter.send("Performance.enable")
         process = psutil.Process(int(files["pid"].read_text()))
-        began = _spent(process), _main_s(meter), len(frames)
+        began = _cpu_s(process), _main_s(meter), len(frames)
         page.evaluate(PROBE, [1000 * (time.time() + max(events / pace - 1, 0))])
         page.evaluate(_RUN, 2)
         time_limit = 1000 * (events / pace + PATIENCE_S)
@@ -182,12 +183,12 @@ def _measured(browser: Any, lab: tuple[str, Path], url: str, way: str, panes: in
         page.wait_for_timeout(1000 * SETTLE_S)
         seen = page.evaluate(FOUND)
         shown = max(seen["shown"]) / 1000 if seen["shown"] else time.time()
-        counted = [(at, size) for at, size in frames[began[2] :] if at <= shown]
+        counted = [size for time_s, size in frames[began[2] :] if time_s <= shown]
         figures: Figures = {
-            "MB": sum(size for _, size in counted) / 1e6,
+            "MB": sum(counted) / 1e6,
             "messages": len(counted),
             "MB at the end": sum(size for _, size in frames[began[2] :]) / 1e6,
-            "kernel CPU s": _spent(process) - began[0],
+            "kernel CPU s": _cpu_s(process) - began[0],
             "page main s": _main_s(meter) - began[1],
             "late by ms": max(seen["lags"]) if len(seen["lags"]) == panes else None,
             "longest frame ms": seen["longest"],
@@ -200,23 +201,23 @@ def _measured(browser: Any, lab: tuple[str, Path], url: str, way: str, panes: in
         context.close()
 
 
-def _spent(process: psutil.Process) -> float:
+def _cpu_s(process: psutil.Process) -> float:
     times = process.cpu_times()
     return float(times.user + times.system)
 
 
 def _main_s(meter: Any) -> float:
     """Seconds that the page's main thread was busy so far."""
-    found = {each["name"]: each["value"] for each in meter.send("Performance.getMetrics")["metrics"]}
-    return float(found["TaskDuration"])
+    metrics = {metric["name"]: metric["value"] for metric in meter.send("Performance.getMetrics")["metrics"]}
+    return float(metrics["TaskDuration"])
 
 
 def _rows(figures: Mapping[str, Figures]) -> list[dict[str, Any]]:
     ours = figures["famnb.Board"]
     compared = ("MB", "MB at the end", "messages", "kernel CPU s", "page main s")
     return [
-        {"way": way, **each, **{f"{name} / famnb": ratio(each[name], ours[name]) for name in compared}}
-        for way, each in figures.items()
+        {"way": way, **figure, **{f"{name} / famnb": ratio(figure[name], ours[name]) for name in compared}}
+        for way, figure in figures.items()
     ]
 
 
@@ -258,12 +259,12 @@ def _lab() -> Iterator[tuple[str, Path]]:
     """A JupyterLab whose every folder is its own: its address, and where they are."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         home = Path(folder)
-        places = {"CONFIG_DIR": "config", "DATA_DIR": "data", "RUNTIME_DIR": "runtime"}
-        places |= {"LAB_SETTINGS_DIR": "settings", "LAB_WORKSPACES_DIR": "workspaces"}
-        places = {name if name.startswith("JUPYTER") else f"JUPYTER_{name}": place for name, place in places.items()}
-        extra = {name.replace("JUPYTER_LAB", "JUPYTERLAB"): str(home / place) for name, place in places.items()}
-        for place in (*places.values(), "root", "ipython"):
-            (home / place).mkdir()
+        folders = {"CONFIG_DIR": "config", "DATA_DIR": "data", "RUNTIME_DIR": "runtime"}
+        folders |= {"LAB_SETTINGS_DIR": "settings", "LAB_WORKSPACES_DIR": "workspaces"}
+        folders = {name if name.startswith("JUPYTER") else f"JUPYTER_{name}": path for name, path in folders.items()}
+        extra = {name.replace("JUPYTER_LAB", "JUPYTERLAB"): str(home / path) for name, path in folders.items()}
+        for path in (*folders.values(), "root", "ipython"):
+            (home / path).mkdir()
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
@@ -286,8 +287,8 @@ def _lab() -> Iterator[tuple[str, Path]]:
 
 
 def _wait_until_up(url: str, process: subprocess.Popen[bytes]) -> None:
-    due = time.monotonic() + 60
-    while process.poll() is None and time.monotonic() < due:
+    deadline = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < deadline:
         with contextlib.suppress(OSError):
             urllib.request.urlopen(f"{url}/api", timeout=2).close()
             return

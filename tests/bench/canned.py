@@ -70,7 +70,7 @@ def messages() -> tuple[list[bytes], bytes, list[bytes]]:
         {"type": "message_stop"},
     ]
     opening = [_event({"type": "message_start", "message": message}), _event(start)]
-    return [_chunk(each) for each in opening], _chunk(_event(delta)), [_chunk(_event(each)) for each in closing]
+    return [_chunk(block) for block in opening], _chunk(_event(delta)), [_chunk(_event(event)) for event in closing]
 
 
 DIALECTS = {"chat": chat(), "messages": messages()}
@@ -135,25 +135,32 @@ class Connection(asyncio.Protocol):
         self._transport.write(b"".join([HEAD, *opening]))
         loop = asyncio.get_running_loop()
         gap = 1 / float(rest[0])
-        # Streams that start together would else write together for ever.
+        # Spread by the object's address (a prime, so that its alignment does not matter): streams that start together
+        # would else write together for ever.
         due = loop.time() + gap + (hash(self) // 16 % 997) / 997 * gap
-        said = word if kind == "words" else moment
-        self._timer = loop.call_at(due, self._tick, (before, after), said, dialect, int(events), due, gap)
+        new_text = word if kind == "words" else moment
+        self._timer = loop.call_at(due, self._tick, (before, after), new_text, dialect, int(events), due, gap)
 
     def _tick(
-        self, around: tuple[bytes, bytes], said: Callable[[int], bytes], dialect: str, left: int, due: float, gap: float
+        self,
+        around: tuple[bytes, bytes],
+        new_text: Callable[[int], bytes],
+        dialect: str,
+        left: int,
+        due: float,
+        gap: float,
     ) -> None:
         if self._transport is None:
             return
         if left == 0:
             self._transport.write(b"".join([*DIALECTS[dialect][2], END]))
             return
-        data = said(left).join(around)
+        data = new_text(left).join(around)
         # A text of another length than MARK makes another chunk.
-        self._transport.write(data if said is moment else _chunk(data.partition(b"\r\n")[2].removesuffix(b"\r\n")))
+        self._transport.write(data if new_text is moment else _chunk(data.partition(b"\r\n")[2].removesuffix(b"\r\n")))
         due += gap
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_at(due, self._tick, around, said, dialect, left - 1, due, gap)
+        self._timer = loop.call_at(due, self._tick, around, new_text, dialect, left - 1, due, gap)
 
 
 async def main() -> None:

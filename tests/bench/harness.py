@@ -58,7 +58,7 @@ class Goal:
     """Whether the limit is a lower one."""
 
     @property
-    def met(self) -> bool | None:
+    def is_met(self) -> bool | None:
         """Whether the measurement keeps the limit."""
         if self.value is None:
             return None
@@ -86,7 +86,7 @@ class Benchmark(Protocol):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Ran:
+class ChildRun:
     """A child process that has ended."""
 
     output: str
@@ -132,32 +132,34 @@ def _version(name: str) -> str | None:
         return None
 
 
-def ran(command: Sequence[str], *, env: Mapping[str, str] | None = None, timeout_s: float = 300) -> Ran:
-    """Run a child to its end and measure it; raises RuntimeError, with the end of what it said, when it fails."""
+def run_child(command: Sequence[str], *, env: Mapping[str, str] | None = None, timeout_s: float = 300) -> ChildRun:
+    """Run a child to its end and measure it; raises RuntimeError, with the end of its output, if it fails."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         began = time.monotonic()
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment(env))
-        status, peak_mb, usage = _waited(child, timeout_s)
+        status, peak_mb, usage = _wait(child, timeout_s)
         wall_s = time.monotonic() - began
         out.seek(0)
         err.seek(0)
         if status:
             raise RuntimeError(f"{list(command)} ended with {status}: {err.read().decode(errors='replace')[-2000:]}")
-        return Ran(out.read().decode(), usage.ru_utime + usage.ru_stime, peak_mb, wall_s)
+        return ChildRun(out.read().decode(), usage.ru_utime + usage.ru_stime, peak_mb, wall_s)
 
 
-def _waited(child: subprocess.Popen[bytes], timeout_s: float) -> tuple[int, float, resource.struct_rusage]:
-    """The exit status, the peak memory in MB and the times of a child."""
+def _wait(child: subprocess.Popen[bytes], timeout_s: float) -> tuple[int, float, resource.struct_rusage]:
+    """Wait for a child, and return its exit status, its peak memory in MB and its times."""
     deadline = time.monotonic() + timeout_s
     peak_mb = 0.0
     while True:
         peak_mb = max(peak_mb, peak_rss_mb(child.pid))
+        # Not `child.wait`: only wait4 tells the times of this child, and not of all children so far.
         pid, status, usage = os.wait4(child.pid, os.WNOHANG)
         if pid:
             child.returncode = os.waitstatus_to_exitcode(status)
             return child.returncode, peak_mb or _megabytes(usage.ru_maxrss), usage
         if time.monotonic() > deadline:
             child.kill()
+            # Once is enough: the next rounds only wait for the kernel to report its end.
             deadline += 10
         time.sleep(0.01)
 
@@ -184,7 +186,7 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 @contextmanager
-def serving(command: Sequence[str], *, env: Mapping[str, str] | None = None) -> Iterator[tuple[Any, int]]:
+def run_server(command: Sequence[str], *, env: Mapping[str, str] | None = None) -> Iterator[tuple[Any, int]]:
     """A server in its own process while the block runs: its first line, one JSON value, and its process id."""
     with tempfile.TemporaryFile() as err:
         child = subprocess.Popen(
@@ -202,8 +204,8 @@ def serving(command: Sequence[str], *, env: Mapping[str, str] | None = None) -> 
             child.communicate()
 
 
-def rotated(items: Sequence[Any], repeats: int) -> Iterator[Any]:
-    """Every item once a round, each round beginning with another, so that no item always has the same neighbours."""
+def rotate(items: Sequence[Any], repeats: int) -> Iterator[Any]:
+    """Yield every item once a round, each round beginning with another one, so that no item is always first."""
     for turn in range(repeats):
         shift = turn % len(items)
         yield from [*items[shift:], *items[:shift]]
@@ -228,7 +230,7 @@ def ratio(figure: float | None, base: float | None) -> float | None:
 
 def as_json(result: Result, *, name: str, title: str) -> dict[str, Any]:
     """A result as JSON: `name`, `title`, `tables` with their rows, `goals` with what was met, `notes`."""
-    goals = [{**dataclasses.asdict(goal), "met": goal.met} for goal in result.goals]
+    goals = [{**dataclasses.asdict(goal), "met": goal.is_met} for goal in result.goals]
     tables = [{"title": table.title, "rows": [dict(row) for row in table.rows]} for table in result.tables]
     return {"name": name, "title": title, "tables": tables, "goals": goals, "notes": list(result.notes)}
 
@@ -239,7 +241,7 @@ def show(result: Result, *, title: str, write: Callable[[str], object] = print) 
     for table in result.tables:
         write(f"\n{table.title}\n" + _lines(table.rows))
     for goal in result.goals:
-        verdict = {True: "met", False: "MISSED", None: "not measured"}[goal.met]
+        verdict = {True: "met", False: "MISSED", None: "not measured"}[goal.is_met]
         bound = "at least" if goal.at_least else "at most"
         write(f"goal: {goal.claim}: {bound} {goal.limit:g}; measured {_text(goal.value)}: {verdict}")
     for note in result.notes:
@@ -253,9 +255,9 @@ def _lines(rows: Sequence[Mapping[str, Any]]) -> str:
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return "\n".join(
         "  ".join(
-            cell.ljust(width) if at == 0 else cell.rjust(width) for at, (cell, width) in enumerate(zipped)
+            cell.ljust(width) if column == 0 else cell.rjust(width) for column, (cell, width) in enumerate(line)
         ).rstrip()
-        for zipped in (list(zip(line, widths, strict=True)) for line in cells)
+        for line in (zip(row, widths, strict=True) for row in cells)
     )
 
 

@@ -39,7 +39,6 @@ class Stream(asyncio.Protocol):
         self._request = request
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.WriteTransport) or hasattr(transport, "write")
         self.transport: Any = transport
         transport.write(self._request)
 
@@ -53,8 +52,8 @@ class Stream(asyncio.Protocol):
             self.over.set_result(None)
 
 
-def said(data: bytes) -> tuple[str, int]:
-    """The text of a chat stream and how many events it had; one whose end is missing is empty."""
+def parse_stream(data: bytes) -> tuple[str, int]:
+    """Return the text of a chat stream and how many events it had; the text is empty if its end is missing."""
     _, _, body = data.partition(b"\r\n\r\n")
     plain = []
     while body:
@@ -69,7 +68,7 @@ def said(data: bytes) -> tuple[str, int]:
     return "".join(c["choices"][0]["delta"].get("content") or "" for c in chunks if c["choices"]), len(events)
 
 
-async def accepting(host: str, port: int) -> None:
+async def wait_until_accepting(host: str, port: int) -> None:
     """Wait until the server accepts connections."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
@@ -88,19 +87,19 @@ async def main(job: dict[str, Any]) -> dict[str, Any]:
     """Hold all streams, then compare; `wrong` counts streams with a lost, repeated or reordered event."""
     address = urlsplit(job["url"])
     host, port = address.hostname or "", address.port or 0
-    await accepting(host, port)
+    await wait_until_accepting(host, port)
     loop, texts = asyncio.get_running_loop(), list(job["texts"].items())
     asked = [texts[n % len(texts)] for n in range(job["streams"])]
     began = time.monotonic()
-    made = await asyncio.gather(
+    connections = await asyncio.gather(
         *(loop.create_connection(lambda p=prompt: Stream(request(job, p)), host, port) for prompt, _ in asked)
     )
-    streams = [stream for _, stream in made]
+    streams = [stream for _, stream in connections]
     await asyncio.gather(*(stream.over for stream in streams))
     wall_s = time.monotonic() - began
-    found = [said(b"".join(stream.pieces)) for stream in streams]
-    wrong = sum(text != right for (text, _), (_, right) in zip(found, asked, strict=True))
-    return {"events": sum(count for _, count in found), "wall_s": wall_s, "wrong": wrong}
+    replies = [parse_stream(b"".join(stream.pieces)) for stream in streams]
+    wrong = sum(text != right for (text, _), (_, right) in zip(replies, asked, strict=True))
+    return {"events": sum(count for _, count in replies), "wall_s": wall_s, "wrong": wrong}
 
 
 if __name__ == "__main__":

@@ -51,14 +51,14 @@ def run_famnb(url: str, streams: int, meter: Meter) -> list[Arrivals]:
             replies = [call.result() for call in calls]
             meter.stop()
     # Recorded moments count from the sending, which has no public name on the clock that the server reads.
-    return [_recorded(call._call.sent_ns or 0, reply) for call, reply in zip(calls, replies, strict=True)]
+    return [_arrivals_from_record(call._call.sent_ns or 0, reply) for call, reply in zip(calls, replies, strict=True)]
 
 
-def _recorded(sent_ns: int, reply: Any) -> Arrivals:
-    found = [(sent_ns + read.t_ns, _text(data)) for read in reply.reads for data in read.data]
-    if "".join(text for _, text in found) != reply.text:
+def _arrivals_from_record(sent_ns: int, reply: Any) -> Arrivals:
+    arrivals = [(sent_ns + read.t_ns, _text(data)) for read in reply.reads for data in read.data]
+    if "".join(text for _, text in arrivals) != reply.text:
         raise AssertionError("famnb's record and its reply differ")
-    return [(moment, text) for moment, text in found if text]
+    return [(moment, text) for moment, text in arrivals if text]
 
 
 def _text(data: bytes, decode: Callable[[bytes], Any] = json.loads) -> str:
@@ -76,10 +76,10 @@ def run_loop(reader: Callable[[str], tuple[Reader, Callable[[], Any]]]) -> Calla
         async def all_streams() -> list[Arrivals]:
             read, close = reader(url)
             meter.start()
-            found = await asyncio.gather(*(read() for _ in range(streams)))
+            arrivals = await asyncio.gather(*(read() for _ in range(streams)))
             meter.stop()
             await close()
-            return found
+            return arrivals
 
         return uvloop.run(all_streams())
 
@@ -172,8 +172,8 @@ def main(peer: str, url: str, streams: int, events: int) -> None:
     """Warm up, read, and print one line of JSON; raises unless every event came."""
     run, meter = PEERS[peer], Meter()
     run(f"{url.rpartition('/bulk')[0] or url.rpartition('/live')[0]}/bulk/10", 1, meter)
-    found = run(url, streams, meter)
-    arrivals = [(moment, text) for stream in found for moment, text in stream if text]
+    arrivals_by_stream = run(url, streams, meter)
+    arrivals = [(moment, text) for stream in arrivals_by_stream for moment, text in stream if text]
     if len(arrivals) != streams * events:
         raise AssertionError(f"{len(arrivals)} events came of {streams * events}")
     report: dict[str, Any] = {"events": len(arrivals), "cpu_s": meter.cpu_s, "wall_s": meter.wall_s}

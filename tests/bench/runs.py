@@ -31,10 +31,10 @@ MARKS = (0.1, 0.5, 1.0)
 """The shares of the calls after which memory is looked at."""
 CAP = 16
 ANSWERED = ("completed", "incomplete")
-"""How a call stands that answers its cell; the cap cuts most answers off."""
+"""The states of a call that answers its cell; the cap cuts most answers off."""
 
 
-class Counting(famnb.Ledger):
+class CountingLedger(famnb.Ledger):
     """A ledger that counts the calls that are over."""
 
     over = 0
@@ -45,67 +45,71 @@ class Counting(famnb.Ledger):
 
 
 def experiment(client: Any, calls: int) -> famnb.Experiment:
-    """One whose plan has that many cells, four to a prompt."""
+    """An experiment whose plan has that many cells, four to a prompt."""
     famnb.prices.set("fam-2-5-pro", input=1, output=4)
     prompts = [f"Question {number}: what is so special about this number?" for number in range(calls // 4)]
     grid = famnb.grid(temperature=[0, 0.5])
-    made = famnb.Experiment(prompts, grid, 2, name="bench", client=client, endpoint="messages", max_tokens=CAP)
-    assert len(made.cells) == calls
-    return made
+    plan = famnb.Experiment(prompts, grid, 2, name="bench", client=client, endpoint="messages", max_tokens=CAP)
+    assert len(plan.cells) == calls
+    return plan
 
 
 @contextmanager
-def watched(calls: int, over: Callable[[], int]) -> Iterator[dict[str, Any]]:
+def measure(calls: int, over: Callable[[], int]) -> Iterator[dict[str, Any]]:
     """Processor and wall time of the block, and the memory when each share of the calls was over."""
     process, ended = psutil.Process(), threading.Event()
-    found: dict[str, Any] = {"before_mb": process.memory_info().rss / (1 << 20), "marks_mb": []}
+    figures: dict[str, Any] = {"before_mb": process.memory_info().rss / (1 << 20), "marks_mb": []}
 
-    def look() -> None:
+    def watch_memory() -> None:
         for share in MARKS:
             while over() < share * calls and not ended.wait(0.005):
                 pass
-            found["marks_mb"].append(process.memory_info().rss / (1 << 20))
+            figures["marks_mb"].append(process.memory_info().rss / (1 << 20))
 
-    looking = threading.Thread(target=look)
-    looking.start()
+    watcher = threading.Thread(target=watch_memory)
+    watcher.start()
     cpu, wall = time.process_time(), time.monotonic()
-    yield found
-    found |= {"cpu_s": time.process_time() - cpu, "wall_s": time.monotonic() - wall}
+    yield figures
+    figures |= {"cpu_s": time.process_time() - cpu, "wall_s": time.monotonic() - wall}
     ended.set()
-    looking.join()
+    watcher.join()
 
 
 def by_famnb(way: str, url: str, key: str, calls: int, concurrency: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
-        ledger = Counting(f"{folder}/ledger.sqlite")
+        ledger = CountingLedger(f"{folder}/ledger.sqlite")
         with famnb.Client(base_url=url, api_key=key, ledger=ledger, connections=concurrency) as client:
             plan = experiment(client, calls)
             match way:
                 case "send_many":
-                    found = sent(client, plan, ledger, concurrency)
+                    figures = run_send_many(client, plan, ledger, concurrency)
                 case "experiment":
-                    found = ran(plan, ledger, concurrency)
+                    figures = run_experiment(plan, ledger, concurrency)
                 case _:
-                    found = spread(plan, ledger, concurrency, key, kill=way == "killed")
-        return {**found, "recorded": len(ledger)}
+                    figures = run_on_dask(plan, ledger, concurrency, key, kill=way == "killed")
+        return {**figures, "recorded": len(ledger)}
 
 
-def sent(client: famnb.Client, plan: famnb.Experiment, ledger: Counting, concurrency: int) -> dict[str, Any]:
+def run_send_many(
+    client: famnb.Client, plan: famnb.Experiment, ledger: CountingLedger, concurrency: int
+) -> dict[str, Any]:
     requests = [cell.request for cell in plan.cells]
-    with watched(len(requests), lambda: ledger.over) as found:
+    with measure(len(requests), lambda: ledger.over) as figures:
         replies = client.send_many(requests, concurrency=concurrency, progress=False)
-    return {**found, "answered": sum(reply.error is None for reply in replies)}
+    return {**figures, "answered": sum(reply.error is None for reply in replies)}
 
 
-def ran(plan: famnb.Experiment, ledger: Counting, concurrency: int, on: Any = None) -> dict[str, Any]:
-    with watched(len(plan.cells), lambda: ledger.over) as found:
+def run_experiment(plan: famnb.Experiment, ledger: CountingLedger, concurrency: int, on: Any = None) -> dict[str, Any]:
+    with measure(len(plan.cells), lambda: ledger.over) as figures:
         report = plan.run(concurrency=concurrency, budget_usd=1000, progress=False, on=on)
     answers = collections.Counter(row["cell"] for row in ledger.select() if row["standing"] in ANSWERED)
     once = sum(answers[cell.key] == 1 for cell in plan.cells)
-    return {**found, "answered": report.completed, "once": once}
+    return {**figures, "answered": report.completed, "once": once}
 
 
-def spread(plan: famnb.Experiment, ledger: Counting, concurrency: int, key: str, *, kill: bool) -> dict[str, Any]:
+def run_on_dask(
+    plan: famnb.Experiment, ledger: CountingLedger, concurrency: int, key: str, *, kill: bool
+) -> dict[str, Any]:
     import distributed
 
     with (
@@ -126,14 +130,14 @@ def spread(plan: famnb.Experiment, ledger: Counting, concurrency: int, key: str,
 
         if kill:
             threading.Thread(target=kill_one, daemon=True).start()
-            return ran(plan, ledger, concurrency, dask_client)
-        before = used(pids)
-        found = ran(plan, ledger, concurrency, dask_client)
-        return {**found, "workers_cpu_s": used(pids) - before}
+            return run_experiment(plan, ledger, concurrency, dask_client)
+        before = cpu_s(pids)
+        figures = run_experiment(plan, ledger, concurrency, dask_client)
+        return {**figures, "workers_cpu_s": cpu_s(pids) - before}
 
 
-def used(pids: list[int]) -> float:
-    """The processor time of some processes so far."""
+def cpu_s(pids: list[int]) -> float:
+    """The processor seconds of some processes so far."""
     return sum(sum(psutil.Process(pid).cpu_times()[:2]) for pid in pids)
 
 
@@ -141,11 +145,11 @@ async def by_httpx(url: str, key: str, calls: int, concurrency: int) -> dict[str
     import httpx
 
     bodies = [cell.request.body() for cell in experiment(None, calls).cells]
-    places, count = asyncio.Semaphore(concurrency), 0
+    semaphore, count = asyncio.Semaphore(concurrency), 0
 
     async def call(client: httpx.AsyncClient, body: dict[str, Any]) -> None:
         nonlocal count
-        async with places, client.stream("POST", f"{url}/v1/messages", json=body) as response:
+        async with semaphore, client.stream("POST", f"{url}/v1/messages", json=body) as response:
             response.raise_for_status()
             async for _ in response.aiter_bytes():
                 pass
@@ -154,9 +158,9 @@ async def by_httpx(url: str, key: str, calls: int, concurrency: int) -> dict[str
     limits = httpx.Limits(max_connections=concurrency, max_keepalive_connections=concurrency)
     headers = {"Authorization": f"Bearer {key}"}
     async with httpx.AsyncClient(limits=limits, headers=headers, timeout=60) as client:
-        with watched(calls, lambda: count) as found:
+        with measure(calls, lambda: count) as figures:
             await asyncio.gather(*(call(client, body) for body in bodies))
-    return {**found, "answered": count}
+    return {**figures, "answered": count}
 
 
 if __name__ == "__main__":

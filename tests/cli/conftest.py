@@ -18,7 +18,7 @@ def environment(server: famnb.service.Server, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.fixture
-def recorded(tmp_path: Path) -> Path:
+def ledger_path(tmp_path: Path) -> Path:
     """A ledger with two calls."""
     with famnb.Ledger(tmp_path / "two.sqlite") as ledger:
         for _ in range(2):

@@ -12,7 +12,7 @@ COMMANDS = ("lab", "serve", "check", "calls", "ledger", "scrub", "bench")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         ("", "required: COMMAND"),
         ("nonsense", "invalid choice"),
@@ -29,22 +29,22 @@ COMMANDS = ("lab", "serve", "check", "calls", "ledger", "scrub", "bench")
         ("serve --port http", "--port: invalid int"),
     ],
 )
-def test_a_wrong_call_is_told_in_a_line(arguments: str, words: str, capsys: pytest.CaptureFixture[str]):
+def test_a_wrong_call_is_explained_in_a_line(arguments: str, message: str, capsys: pytest.CaptureFixture[str]):
     """Exit status 2, and never a traceback."""
     try:
         status = cli.main(arguments.split())
-    except SystemExit as left:
-        status = left.code
+    except SystemExit as exit_request:
+        status = exit_request.code
     assert status == 2
-    assert words in " ".join(capsys.readouterr().err.split())
+    assert message in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS, "ledger info", "ledger prune", "ledger export", "ledger import"])
 def test_each_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]):
     """`--help` says what it does and every option what it is for."""
-    with pytest.raises(SystemExit) as left:
+    with pytest.raises(SystemExit) as exit_request:
         cli.main([*command.split(), "--help"])
-    said = capsys.readouterr().out
-    assert left.value.code == 0
-    assert said.startswith(f"usage: famnb {command}".rstrip())
-    assert not re.search(r"^  -\S+( \S+)?$\n(?!   )", said, re.M), "an option without words"
+    help_text = capsys.readouterr().out
+    assert exit_request.value.code == 0
+    assert help_text.startswith(f"usage: famnb {command}".rstrip())
+    assert not re.search(r"^  -\S+( \S+)?$\n(?!   )", help_text, re.M), "an option without a description"

@@ -49,11 +49,11 @@ def test_a_file_that_cannot_be_written_is_a_message_not_a_traceback(capsys: pyte
     assert re.fullmatch(r"famnb: .*/nowhere.*\n", capsys.readouterr().err)
 
 
-def test_calls_fit_a_narrow_terminal(recorded: Path):
+def test_calls_fit_a_narrow_terminal(ledger_path: Path):
     """Columns give way to the width and are named below; in a file lines have any length."""
     reader, writer = pty.openpty()
     fcntl.ioctl(writer, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
-    command = [sys.executable, "-m", "famnb", "calls", "--ledger", str(recorded)]
+    command = [sys.executable, "-m", "famnb", "calls", "--ledger", str(ledger_path)]
     environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
     assert subprocess.run(command, stdout=writer, env=environment, check=False).returncode == 0
     *table, _, without = os.read(reader, 4096).decode().splitlines()
@@ -64,17 +64,17 @@ def test_calls_fit_a_narrow_terminal(recorded: Path):
     assert "cost_usd" in piped.stdout
 
 
-def test_a_reader_that_leaves_is_no_trouble(recorded: Path):
+def test_a_reader_that_leaves_is_no_trouble(ledger_path: Path):
     """`famnb calls | head -1`: no traceback and no message, and the status that shells know."""
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-m", "famnb", "calls", "--csv", "-", "--ledger", str(recorded)]
+    command = [sys.executable, "-m", "famnb", "calls", "--csv", "-", "--ledger", str(ledger_path)]
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writer)
     assert (done.returncode, done.stderr) == (141, "")
 
 
-def test_csv_goes_to_standard_output(recorded: Path, capsys: pytest.CaptureFixture[str]):
+def test_csv_goes_to_standard_output(ledger_path: Path, capsys: pytest.CaptureFixture[str]):
     """`-` is not a file; nothing but the CSV is printed."""
-    assert cli.main(["calls", "--csv", "-", "--ledger", str(recorded)]) == 0
+    assert cli.main(["calls", "--csv", "-", "--ledger", str(ledger_path)]) == 0
     assert len(pd.read_csv(io.StringIO(capsys.readouterr().out))) == 2

@@ -14,10 +14,10 @@ def test_serve_announces_itself_in_one_line_of_json():
     command = [sys.executable, "-m", "famnb", "serve", "--key", "chosen-key"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         try:
-            said = json.loads(child.stdout.readline())
-            assert said["key"] == "chosen-key"
-            assert said["pid"] == child.pid
-            host, port = said["url"].removeprefix("http://").split(":")
+            announcement = json.loads(child.stdout.readline())
+            assert announcement["key"] == "chosen-key"
+            assert announcement["pid"] == child.pid
+            host, port = announcement["url"].removeprefix("http://").split(":")
             socket.create_connection((host, int(port)), 5).close()
         finally:
             child.send_signal(signal.SIGTERM)

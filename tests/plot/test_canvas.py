@@ -12,33 +12,16 @@ from matplotlib.text import Text
 
 from famnb import plot
 from tests.support.exchanges import exchange
-from tests.support.plot_figures import (
-    DRAWS,
-    FIGURES,
-    FRAMES,
-    SMALL_FRAMES,
-    THOUGHTFUL,
-    texts_off_figure,
-    words,
-)
-from tests.support.plot_frames import many, priced
+from tests.support.plot_figures import DRAWS, FIGURES, FRAMES, SMALL_FRAMES, THOUGHTFUL, figure_text, texts_off_figure
+from tests.support.plot_frames import many_calls, priced_calls
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", FIGURES)
-def test_no_word_is_texts_off_figure(name: str) -> None:
+def test_no_text_is_off_the_figure(name: str) -> None:
     """With no data, one value, long names or many groups: drawn without a warning, every word inside the figure."""
     figure = FIGURES[name]()
-    figure.draw_without_rendering()
-    width, height = figure.get_size_inches() * figure.dpi
-    outside = []
-    for text in figure.findobj(Text):
-        box = text.get_window_extent()
-        if text.get_visible() and text.get_text().strip() and text.axes is not None and box.width:
-            ticks = [*text.axes.get_xticklabels(which="both"), *text.axes.get_yticklabels(which="both")]
-            inside = box.x0 >= 0 and box.y0 >= 0 and box.x1 <= width and box.y1 <= height
-            outside += [] if inside or text in ticks else [text.get_text()]
-    assert outside == []
+    assert texts_off_figure(figure) == []
     assert figure.alt
 
 
@@ -57,7 +40,7 @@ def test_every_figure_bears_every_frame(name: str, kind: str) -> None:
 @pytest.mark.parametrize("name", ["latency", "cost stacked", "tokens", "compare"])
 def test_footnotes_stand_under_the_legend(name: str, dpi: int) -> None:
     """Also under one of twelve lines, at every resolution: nothing lies on anything else."""
-    figure = DRAWS[name](many(240, models=12, missing=0.2))
+    figure = DRAWS[name](many_calls(240, models=12, missing=0.2))
     figure.set_dpi(dpi)
     figure.draw_without_rendering()
     axes = figure.axes[0]
@@ -73,27 +56,27 @@ def dark() -> Iterator[None]:
 
 def test_figures_are_drawn_into_the_callers_axes(dark: None) -> None:
     """Nothing is added to the caller's figure but what is in the axes; on dark ground the words are light."""
-    mine = Figure()
-    each = mine.subplots(1, 3)
+    own = Figure()
+    panels = own.subplots(1, 3)
     drawn = [
-        plot.latency(SMALL_FRAMES["long names"], ax=each[0]),
-        plot.cost(SMALL_FRAMES["long names"], ax=each[1]),
-        plot.timeline(exchange(THOUGHTFUL).reply, ax=each[2]),
+        plot.latency(SMALL_FRAMES["long names"], ax=panels[0]),
+        plot.cost(SMALL_FRAMES["long names"], ax=panels[1]),
+        plot.timeline(exchange(THOUGHTFUL).reply, ax=panels[2]),
     ]
-    assert all(figure is mine for figure in drawn)
-    assert mine.axes == list(each)
-    assert mine.get_facecolor() == (0, 0, 0, 1)
-    assert each[0].title.get_text() == ""
-    assert each[0].get_title(loc="left").replace("\n", " ") == "Time to first token by model"
-    assert min(matplotlib.colors.to_rgb(each[0].xaxis.label.get_color())) > 0.5
+    assert all(figure is own for figure in drawn)
+    assert own.axes == list(panels)
+    assert own.get_facecolor() == (0, 0, 0, 1)
+    assert panels[0].title.get_text() == ""
+    assert panels[0].get_title(loc="left").replace("\n", " ") == "Time to first token by model"
+    assert min(matplotlib.colors.to_rgb(panels[0].xaxis.label.get_color())) > 0.5
 
 
 @pytest.mark.parametrize("name", [r"a $\foo$ b", "$x_1$", "costs $5 or $6"])
 def test_dollar_signs_are_no_formula(name: str) -> None:
     """A name with two dollar signs is drawn as it is, in our own figure and in the caller's."""
-    frame = priced([name] * 2, [0.01, 0.02], off=2, ttft_s=[0.1, 0.2])
+    frame = priced_calls([name] * 2, [0.01, 0.02], off=2, ttft_s=[0.1, 0.2])
     for draw in (plot.latency, plot.cost):
         for figure in (draw(frame), draw(frame, ax=Figure().add_subplot())):
             figure.canvas.draw()
             assert {text.get_parse_math() for text in figure.findobj(Text) if name in text.get_text()} == {False}
-    assert name in words(plot.timeline(dataclasses.replace(exchange().reply, model=name)))
+    assert name in figure_text(plot.timeline(dataclasses.replace(exchange().reply, model=name)))

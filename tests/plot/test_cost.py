@@ -7,34 +7,31 @@ import pandas as pd
 import pytest
 
 from famnb import plot
-from tests.support.plot_figures import (
-    legend,
-    words,
-)
-from tests.support.plot_frames import many, priced
+from tests.support.plot_figures import figure_text, legend_texts
+from tests.support.plot_frames import many_calls, priced_calls
 
 
 def test_costs_add_up_with_their_interval() -> None:
     """Three calls of 1, 2 and 3 cents, off by at most a factor of two, are 3 to 12 cents."""
-    figure = plot.cost(priced(["m"] * 3, [0.01, 0.02, 0.03], off=2))
-    assert "about $0.06 ($0.03 to $0.12)" in legend(figure)
-    assert "about $0.06 ($0.03 to $0.12) for 3 calls" in words(figure)
-    assert plot.cost(priced(["m"], [0.5])).alt == "Cost by model: $0.50 for 1 call; m (n=1), $0.50"
+    figure = plot.cost(priced_calls(["m"] * 3, [0.01, 0.02, 0.03], off=2))
+    assert "about $0.06 ($0.03 to $0.12)" in legend_texts(figure)
+    assert "about $0.06 ($0.03 to $0.12) for 3 calls" in figure_text(figure)
+    assert plot.cost(priced_calls(["m"], [0.5])).alt == "Cost by model: $0.50 for 1 call; m (n=1), $0.50"
 
 
 def test_calls_without_a_price_are_named_with_the_way_to_set_one() -> None:
     """They are not taken for free; calls without usage are told apart."""
-    frame = priced(["fam-mini", "fam-2-5-pro", "fam-mini"], [0.01, None, None], input_tokens=[1, 1, None])
-    said = words(plot.cost(frame)).replace("\n", " ")
-    assert "1 call of fam-2-5-pro, for want of a price" in said
-    assert 'famnb.prices.set("fam-2-5-pro", input=…, output=…)' in said
-    assert "1 call whose token counts are not known" in said
-    assert "$0.01 for 1 call" in said
+    frame = priced_calls(["fam-mini", "fam-2-5-pro", "fam-mini"], [0.01, None, None], input_tokens=[1, 1, None])
+    text = figure_text(plot.cost(frame)).replace("\n", " ")
+    assert "1 call of fam-2-5-pro, for want of a price" in text
+    assert 'famnb.prices.set("fam-2-5-pro", input=…, output=…)' in text
+    assert "1 call whose token counts are not known" in text
+    assert "$0.01 for 1 call" in text
 
 
 def test_the_last_call_is_seen_in_stacked_sums() -> None:
     """A step has its width from the next one; the last is held for a while."""
-    frame = many(2, models=2)
+    frame = many_calls(2, models=2)
     tops = [
         path.get_extents().y1
         for area in plot.cost(frame, stacked=True).axes[0].collections
@@ -45,7 +42,7 @@ def test_the_last_call_is_seen_in_stacked_sums() -> None:
 
 def test_costs_per_period_are_the_sums_of_the_periods() -> None:
     """The bars of all groups add up to what pandas adds up."""
-    frame = many(60, models=3, gap_s=600)
+    frame = many_calls(60, models=3, gap_s=600)
     bars = plot.cost(frame, per="hour").axes[0].patches
     drawn = pd.Series([bar.get_height() for bar in bars], index=[round(bar.get_x() + 0.4) for bar in bars])
     hours = frame["started_at"].dt.tz_localize(None).dt.floor("h")

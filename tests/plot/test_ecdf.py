@@ -7,10 +7,8 @@ import pytest
 
 from famnb import plot
 from famnb.plot.ecdf import MAX_STEPS, ecdf_steps
-from tests.support.plot_figures import (
-    texts_off_figure,
-)
-from tests.support.plot_frames import many
+from tests.support.plot_figures import texts_off_figure
+from tests.support.plot_frames import many_calls
 
 
 def test_a_thinned_distribution_is_off_by_less_than_a_pixel() -> None:
@@ -27,7 +25,7 @@ def test_a_thinned_distribution_is_off_by_less_than_a_pixel() -> None:
 
 def test_a_logarithmic_axis_has_several_ticks() -> None:
     """From 0.2 to 6 seconds there is one power of ten, which alone would say nothing."""
-    frame = many(30, models=1).assign(ttft_s=np.geomspace(0.2, 6.1, 30))
+    frame = many_calls(30, models=1).assign(ttft_s=np.geomspace(0.2, 6.1, 30))
     figure = plot.latency(frame)
     figure.draw_without_rendering()
     assert figure.axes[0].get_xscale() == "log"
@@ -38,6 +36,6 @@ def test_a_logarithmic_axis_has_several_ticks() -> None:
 @pytest.mark.filterwarnings("error")
 def test_values_below_zero_are_on_the_axis() -> None:
     """A score may be negative."""
-    figure = plot.latency(many(30).assign(score=np.linspace(-3, -1, 30)), metric="score")
+    figure = plot.latency(many_calls(30).assign(score=np.linspace(-3, -1, 30)), metric="score")
     assert texts_off_figure(figure) == []
     assert figure.axes[0].get_xlim()[0] < -3

@@ -6,19 +6,15 @@ import pytest
 from matplotlib.figure import Figure
 
 from famnb import plot
-from tests.support.plot_figures import (
-    DRAWS,
-    FACETED,
-    texts_off_figure,
-)
-from tests.support.plot_frames import many
+from tests.support.plot_figures import DRAWS, FACETED, texts_off_figure
+from tests.support.plot_frames import many_calls
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", FACETED)
 def test_small_multiples_share_their_scale(name: str) -> None:
     """A panel for each value, all with the same limits, one legend for all."""
-    figure = DRAWS[name](many(240, models=12), facet="endpoint")
+    figure = DRAWS[name](many_calls(240, models=12), facet="endpoint")
     assert texts_off_figure(figure) == []
     assert [axes.get_title(loc="left").split(" ")[0] for axes in figure.axes] == [
         "chat",
@@ -33,4 +29,4 @@ def test_small_multiples_share_their_scale(name: str) -> None:
 def test_a_facet_does_not_fit_into_one_axes() -> None:
     """The sentence says which of the two to leave out."""
     with pytest.raises(ValueError, match="give either `facet` or `ax`"):
-        plot.latency(many(), facet="endpoint", ax=Figure().add_subplot())
+        plot.latency(many_calls(), facet="endpoint", ax=Figure().add_subplot())

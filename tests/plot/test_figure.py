@@ -11,9 +11,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from tests.support.plot_figures import (
-    FIGURES,
-)
+from tests.support.plot_figures import FIGURES
 
 
 def test_plots_leave_global_settings_and_pyplot_alone() -> None:

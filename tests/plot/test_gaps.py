@@ -7,9 +7,7 @@ import pytest
 
 from famnb import plot
 from tests.support.exchanges import exchange, spoken
-from tests.support.plot_figures import (
-    words,
-)
+from tests.support.plot_figures import figure_text
 from tests.support.plot_frames import events
 
 
@@ -19,7 +17,7 @@ def test_gaps_are_those_that_the_timing_knows() -> None:
     drawn = plot.gaps(reply).axes[0].lines[0].get_xdata()
     assert np.median(drawn[1:]) == pytest.approx(reply.timing.icl_p50_s * 1e3)
     table = events(streams=6, reads=60)
-    said = words(plot.gaps(table))
-    assert "text (n=240 gaps)" in said
-    assert "thinking (n=114 gaps)" in said
-    assert "no stream here" in words(plot.gaps(table.iloc[:0]))
+    text = figure_text(plot.gaps(table))
+    assert "text (n=240 gaps)" in text
+    assert "thinking (n=114 gaps)" in text
+    assert "no stream here" in figure_text(plot.gaps(table.iloc[:0]))

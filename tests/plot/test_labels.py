@@ -8,39 +8,32 @@ import pytest
 
 from famnb import plot
 from tests.support.exchanges import exchange
-from tests.support.plot_figures import (
-    DRAWS,
-    REPLIES,
-    SMALL_FRAMES,
-    THOUGHTFUL,
-    words,
-)
-from tests.support.plot_frames import calls, many, priced
+from tests.support.plot_figures import DRAWS, REPLIES, SMALL_FRAMES, THOUGHTFUL, figure_text
+from tests.support.plot_frames import calls, many_calls
 
 
 def test_simulated_data_says_so() -> None:
-    """All of it, or how much of it; a real service's data says nothing of the kind."""
+    """How much of it is; a real service's data says nothing of the kind."""
     part = {"model": ["m"] * 3, "ttft_s": [0.1] * 3, "simulated": [True, False, None]}
-    assert "Simulated: 1 of 3 calls were answered by a simulated engine" in words(plot.latency(calls(**part)))
-    assert "Simulated: all calls were" in words(plot.cost(priced(["m"], [0.1], simulated=[True])))
-    made = exchange(THOUGHTFUL).reply
-    assert "Simulated" in words(plot.timeline(dataclasses.replace(made, service="sim")))
-    assert "imulated" not in words(plot.timeline(made)) + words(
+    assert "Simulated: 1 of 3 calls were answered by a simulated engine" in figure_text(plot.latency(calls(**part)))
+    reply = exchange(THOUGHTFUL).reply
+    assert "Simulated" in figure_text(plot.timeline(dataclasses.replace(reply, service="sim")))
+    assert "imulated" not in figure_text(plot.timeline(reply)) + figure_text(
         plot.latency(calls(**{**part, "simulated": [False] * 3}))
     )
 
 
 @pytest.mark.parametrize("name", DRAWS)
 def test_simulated_calls_are_named_in_every_figure(name: str) -> None:
-    """Every figure of a simulated engine's calls says so."""
-    assert "Simulated: all calls" in words(DRAWS[name](many(30)))
+    """All of them, in the footnote."""
+    assert "Simulated: all calls" in figure_text(DRAWS[name](many_calls(30)))
 
 
 def test_without_data_a_sentence_says_why() -> None:
     """An empty figure explains itself."""
-    assert "Nothing to draw: there are no calls in this frame." in words(plot.latency(calls()))
-    assert "Nothing to draw: none of these 3 calls has a time to first token." in words(
+    assert "Nothing to draw: there are no calls in this frame." in figure_text(plot.latency(calls()))
+    assert "Nothing to draw: none of these 3 calls has a time to first token." in figure_text(
         plot.latency(SMALL_FRAMES["all missing"])
     )
-    assert "Nothing to add up." in words(plot.cost(calls()))
-    assert "No content arrived: 401: wrong key" in words(plot.timeline(REPLIES["refused"]))
+    assert "Nothing to add up." in figure_text(plot.cost(calls()))
+    assert "No content arrived: 401: wrong key" in figure_text(plot.timeline(REPLIES["refused"]))

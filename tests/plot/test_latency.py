@@ -7,20 +7,17 @@ import pandas as pd
 import pytest
 
 from famnb import plot
-from tests.support.plot_figures import (
-    legend,
-    words,
-)
-from tests.support.plot_frames import calls, many
+from tests.support.plot_figures import figure_text, legend_texts
+from tests.support.plot_frames import calls, many_calls
 
 
 @pytest.mark.parametrize(("n", "shown"), [(1, set()), (2, {"median"}), (19, {"median"}), (20, {"median", "p95"})])
 def test_a_percentile_is_shown_where_n_carries_it(n: int, shown: set[str]) -> None:
     """The median needs two values, the 95th percentile twenty; n stands beside the name."""
-    figure = plot.latency(calls(model=["fam-mini"] * n, ttft_s=[0.1 + place / 100 for place in range(n)]))
-    said = " ".join(legend(figure))
-    assert f"fam-mini (n={n})" in said
-    assert {name for name in ("median", "p95") if name in said} == shown
+    figure = plot.latency(calls(model=["fam-mini"] * n, ttft_s=[0.1 + number / 100 for number in range(n)]))
+    text = " ".join(legend_texts(figure))
+    assert f"fam-mini (n={n})" in text
+    assert {name for name in ("median", "p95") if name in text} == shown
 
 
 def test_a_latency_has_its_unit_and_its_values() -> None:
@@ -28,20 +25,20 @@ def test_a_latency_has_its_unit_and_its_values() -> None:
     assert plot.latency(calls(model=["m"], ttft_s=[0.25])).axes[0].get_xlabel() == "time to first token (ms)"
     figure = plot.latency(calls(model=["m"] * 3, e2e_s=[4.0, 1.0, 2.0]), metric="e2e_s")
     assert figure.axes[0].get_xlabel() == "time to the end of the reply (s)"
-    assert "○ median 2.00 s" in legend(figure)
+    assert "○ median 2.00 s" in legend_texts(figure)
     assert list(figure.axes[0].lines[0].get_xdata()) == [1.0, 1.0, 2.0, 4.0]
 
 
 def test_calls_without_a_value_are_counted_not_drawn() -> None:
     """They are in no share, and a footnote says how many; a group without any stays in the legend."""
     figure = plot.latency(calls(model=["a", "a", "b"], ttft_s=[0.1, None, None]))
-    assert "2 of 3 calls have no time to first token" in words(figure)
-    assert {"a (n=1)", "b (n=0)"} <= set(legend(figure))
+    assert "2 of 3 calls have no time to first token" in figure_text(figure)
+    assert {"a (n=1)", "b (n=0)"} <= set(legend_texts(figure))
 
 
 def test_a_latency_by_hour_is_the_median_of_that_hour() -> None:
     """One dot an hour, at pandas' own median, in milliseconds."""
-    frame = many(480, models=1, gap_s=300)
+    frame = many_calls(480, models=1, gap_s=300)
     drawn = plot.latency(frame, over="hour").axes[0].lines
     dots = next(line for line in drawn if line.get_marker() == "o" and len(line.get_xdata()) > 20)
     expected = frame.groupby(frame["started_at"].dt.hour)["ttft_s"].median() * 1e3
@@ -50,7 +47,7 @@ def test_a_latency_by_hour_is_the_median_of_that_hour() -> None:
 
 def test_hours_are_those_of_the_wall_clock_when_clocks_change() -> None:
     """New York sets its clocks back in the night of 1 November 2026: the hour from one to two comes twice."""
-    frame = many(8, models=1)
+    frame = many_calls(8, models=1)
     instants = pd.date_range("2026-11-01T04:30Z", periods=8, freq="30min").tz_convert("America/New_York")
     line = plot.latency(frame.assign(started_at=instants), over="hour").axes[0].lines[-1]
     assert [float(x) // 1 for x in line.get_xdata()] == [1.0, 2.0]

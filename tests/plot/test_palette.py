@@ -5,10 +5,8 @@ from __future__ import annotations
 import matplotlib
 
 from famnb import plot
-from tests.support.plot_figures import (
-    SMALL_FRAMES,
-)
-from tests.support.plot_frames import many
+from tests.support.plot_figures import SMALL_FRAMES
+from tests.support.plot_frames import many_calls
 
 
 def test_lines_can_be_told_apart_without_seeing_all_colours() -> None:
@@ -22,6 +20,6 @@ def test_lines_can_be_told_apart_without_seeing_all_colours() -> None:
 def test_a_dark_style_gives_dark_figures() -> None:
     """Matplotlib's own switch is enough; words become light."""
     with matplotlib.rc_context({"figure.facecolor": "black"}):
-        figure = plot.latency(many())
+        figure = plot.latency(many_calls())
     assert max(figure.get_facecolor()[:3]) < 0.2
     assert min(matplotlib.colors.to_rgb(figure.axes[0].xaxis.label.get_color())) > 0.5

@@ -7,10 +7,8 @@ import pytest
 
 from famnb import plot
 from famnb.plot.pareto import find_front
-from tests.support.plot_figures import (
-    words,
-)
-from tests.support.plot_frames import many
+from tests.support.plot_figures import figure_text
+from tests.support.plot_frames import many_calls
 
 
 def test_the_front_is_what_nobody_beats() -> None:
@@ -20,7 +18,7 @@ def test_the_front_is_what_nobody_beats() -> None:
 
 def test_a_pareto_point_stands_at_mean_cost_and_median_latency() -> None:
     """Of a group's calls, by pandas' own mean and median."""
-    frame = many(60, models=1)
+    frame = many_calls(60, models=1)
     dot = next(line for line in plot.pareto(frame).axes[0].lines if line.get_marker() == "o")
     assert dot.get_xdata()[0] == pytest.approx(frame["cost_usd"].mean())
     assert dot.get_ydata()[0] == pytest.approx(frame["e2e_s"].median())
@@ -28,6 +26,6 @@ def test_a_pareto_point_stands_at_mean_cost_and_median_latency() -> None:
 
 def test_twenty_passes_of_twenty_are_not_certain() -> None:
     """A score of yes and no has Wilson's interval, and is called by its scorer's name."""
-    figure = plot.pareto(many(20, models=1).assign(score_whole=1.0), score="score_whole")
-    assert "1 (0.839 to 1)" in words(figure)
-    assert "Score whole against cost by model" in words(figure)
+    figure = plot.pareto(many_calls(20, models=1).assign(score_whole=1.0), score="score_whole")
+    assert "1 (0.839 to 1)" in figure_text(figure)
+    assert "Score whole against cost by model" in figure_text(figure)

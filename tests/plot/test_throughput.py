@@ -8,7 +8,7 @@ import pytest
 
 from famnb import plot
 from famnb.plot.throughput import amount_by
-from tests.support.plot_frames import many
+from tests.support.plot_frames import many_calls
 
 
 def test_throughput_loses_no_token() -> None:
@@ -19,7 +19,7 @@ def test_throughput_loses_no_token() -> None:
 
 def test_throughput_is_drawn_as_tokens_a_second() -> None:
     """The area under the line is the number of output tokens."""
-    frame = many(60, models=1)
+    frame = many_calls(60, models=1)
     values, edges, _ = plot.throughput(frame).axes[0].patches[0].get_data()
     area = (values * np.diff(edges) * 60 ** (edges[-1] < 10)).sum()
     assert area == pytest.approx(frame["output_tokens"].sum())
@@ -28,4 +28,4 @@ def test_throughput_is_drawn_as_tokens_a_second() -> None:
 @pytest.mark.parametrize(("gap_s", "step"), [(0.1, "is 0.27 s;"), (60, "is 2.5 min;"), (3600, "is 2.5 h;")])
 def test_a_step_is_told_in_its_own_unit(gap_s: float, step: str) -> None:
     """Never as a power of ten of seconds."""
-    assert step in plot.throughput(many(300, models=1, gap_s=gap_s)).alt
+    assert step in plot.throughput(many_calls(300, models=1, gap_s=gap_s)).alt

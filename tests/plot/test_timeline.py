@@ -9,19 +9,16 @@ import pytest
 from famnb import plot
 from famnb.record import Ledger
 from tests.support.exchanges import exchange
-from tests.support.plot_figures import (
-    THOUGHTFUL,
-    words,
-)
+from tests.support.plot_figures import THOUGHTFUL, figure_text
 
 
 def test_a_timeline_tells_waiting_thinking_and_answer() -> None:
     """Bands with their durations, marks at first token, first answer and end, and how much came of each kind."""
-    said = words(plot.timeline(exchange(THOUGHTFUL).reply))
+    text = figure_text(plot.timeline(exchange(THOUGHTFUL).reply))
     for fact in ("waiting  400 ms", "thinking  600 ms", "answer  1.10 s", "first token", "first answer", "end"):
-        assert fact in said
-    assert "thinking: 7 characters" in said
-    assert "answer: 16 characters" in said
+        assert fact in text
+    assert "thinking: 7 characters" in text
+    assert "answer: 16 characters" in text
 
 
 @pytest.mark.parametrize(
@@ -31,13 +28,13 @@ def test_a_timeline_marks_an_end_that_was_not_the_replys_own(status: str, mark: 
     """A stop, a cut and a failure are named at the end and in the facts."""
     reply = dataclasses.replace(exchange(THOUGHTFUL[:3]).reply, status=status)
     figure = plot.timeline(reply)
-    assert mark in words(figure).split("\n")
+    assert mark in figure_text(figure).split("\n")
     assert f"{mark} 1.00 s" in figure.alt
 
 
 def test_a_timeline_is_drawn_from_a_reply_a_call_or_an_id(monkeypatch: pytest.MonkeyPatch) -> None:
     """All three give the same picture."""
-    made = exchange(THOUGHTFUL)
+    call = exchange(THOUGHTFUL)
     with Ledger() as ledger:
-        ledger.on_close(made).result()
-        assert len({plot.timeline(which).alt for which in (made.reply, ledger.call(made.id), made.id)}) == 1
+        ledger.on_close(call).result()
+        assert len({plot.timeline(which).alt for which in (call.reply, ledger.call(call.id), call.id)}) == 1

@@ -12,6 +12,7 @@ import pytest
 
 from famnb.record import Ledger
 from tests.support.exchanges import exchange
+from tests.support.waiting import wait_until
 
 # Processes forked from one that has everything imported begin to write at once: of 80 that import it each for
 # themselves, the imports took most of a minute.
@@ -44,10 +45,7 @@ def test_four_killed_writers_lose_nothing_they_acknowledged(ledger: Ledger, tmp_
         children = [CHILDREN.Process(target=write_calls, args=(str(ledger.path), str(file))) for file in files]
         for child in children:
             child.start()
-        deadline = time.monotonic() + 30
-        while not all(file.exists() and file.stat().st_size for file in files):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(lambda files=files: all(file.exists() and file.stat().st_size for file in files), timeout=30)
         for child in children:
             time.sleep(chance.uniform(0, 0.05))
             child.kill()

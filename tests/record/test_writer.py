@@ -8,7 +8,6 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -21,17 +20,10 @@ from famnb.record import Ledger, schema
 from famnb.record.process import OwnerProcess, this_process
 from tests.support.exchanges import exchange
 from tests.support.fault_server import Do, FaultServer, chunked
+from tests.support.waiting import wait_until
 from tests.support.wire_payloads import delta, opening
 
 HERE = {"PYTHONPATH": str(Path(__file__).parents[2])}
-
-
-def patient(wanted: Callable[[], bool]) -> None:
-    """Wait until something is so."""
-    deadline = time.monotonic() + 30
-    while not wanted():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def pieces(path: Path) -> int:
@@ -58,10 +50,10 @@ def test_a_killed_process_leaves_its_call(ledger: Ledger) -> None:
     server = FaultServer(script)
     child = subprocess.Popen([sys.executable, "-c", ASK, str(ledger.path), server.url], env={**os.environ, **HERE})
     try:
-        patient(lambda: pieces(ledger.path) > 0)
+        wait_until(lambda: pieces(ledger.path) > 0)
         (before,) = ledger.select()
         child.send_signal(signal.SIGKILL)
-        patient(lambda: psutil.Process(child.pid).status() == psutil.STATUS_ZOMBIE)
+        wait_until(lambda: psutil.Process(child.pid).status() == psutil.STATUS_ZOMBIE)
         (after,) = ledger.select()
     finally:
         child.kill()

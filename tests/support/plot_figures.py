@@ -1,4 +1,4 @@
-"""All figures on frames and replies of every shape, and what a drawn figure says."""
+"""All figures on frames and replies of every shape, and the text of a drawn figure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from famnb import plot
 from famnb.errors import AuthenticationError
 from famnb.reply import Reply
 from tests.support.exchanges import at, chunk, exchange, spoken
-from tests.support.plot_frames import SECOND, calls, many, priced
+from tests.support.plot_frames import SECOND_US, calls, many_calls, priced_calls
 
 LONG = "accounts/a-provider-with-a-long-name/models/a-model-with-an-even-longer-name-70b-instruct-2026-01-31"
 
@@ -27,19 +27,19 @@ THOUGHTFUL = [
 
 SMALL_FRAMES = {
     "no calls": calls(),
-    "one call": priced(["m"], [0.1], off=2, ttft_s=[0.5], simulated=[True]),
+    "one call": priced_calls(["m"], [0.1], off=2, ttft_s=[0.5], simulated=[True]),
     "all missing": calls(model=["m"] * 3, status=["failed"] * 3),
-    "no group": priced([None, None], [0.1, 0.2], ttft_s=[0.1, 0.2]),
-    "equal values": priced(["m"] * 30, [0.0] * 30, ttft_s=[0.0] * 30),
-    "long names": priced([LONG, LONG[::-1]] * 15, [0.1] * 30, off=3, ttft_s=[0.2] * 30, simulated=[True] * 30),
-    "many groups": priced(
+    "no group": priced_calls([None, None], [0.1, 0.2], ttft_s=[0.1, 0.2]),
+    "equal values": priced_calls(["m"] * 30, [0.0] * 30, ttft_s=[0.0] * 30),
+    "long names": priced_calls([LONG, LONG[::-1]] * 15, [0.1] * 30, off=3, ttft_s=[0.2] * 30, simulated=[True] * 30),
+    "many groups": priced_calls(
         [f"model-{n}" for n in range(12)] * 20, [0.1] * 240, ttft_s=list(np.geomspace(0.01, 90, 240))
     ),
-    "a long time": priced(
+    "a long time": priced_calls(
         ["m"] * 5,
         [0.1] * 5,
         ttft_s=[0.1] * 5,
-        started_at=[day * 86_400 * SECOND for day in (20000, 20003, 20010, 20011, 20400)],
+        started_at=[day * 86_400 * SECOND_US for day in (20000, 20003, 20010, 20011, 20400)],
     ),
 }
 
@@ -76,33 +76,38 @@ DRAWS: dict[str, Any] = {
 }
 
 FRAMES = {
-    "one group": many(40, models=1),
-    "twelve groups": many(240, models=12),
-    "twenty groups": many(100, models=20),
-    "missing values": many(60, missing=0.6),
-    "nothing but missing values": many(20, missing=1.1),
-    "no call": many(4).iloc[:0],
-    "one call": many(1),
-    "long names": many(60, name=LONG[:80]),
+    "one group": many_calls(40, models=1),
+    "twelve groups": many_calls(240, models=12),
+    "twenty groups": many_calls(100, models=20),
+    "missing values": many_calls(60, missing=0.6),
+    "nothing but missing values": many_calls(20, missing=1.1),
+    "no call": many_calls(4).iloc[:0],
+    "one call": many_calls(1),
+    "long names": many_calls(60, name=LONG[:80]),
 }
 
 FACETED = [name for name in DRAWS if not name.startswith(("pareto", "compare"))]
 
 
-def words(figure: Figure) -> str:
-    """All that a figure says."""
+def figure_text(figure: Figure) -> str:
+    """All the text in a figure, a line for each piece."""
     return "\n".join(text.get_text() for text in figure.findobj(Text) if text.get_visible())
 
 
-def legend(figure: Figure) -> list[str]:
+def legend_texts(figure: Figure) -> list[str]:
+    """The texts of the legend."""
     return [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
 
 
 def texts_off_figure(figure: Figure) -> list[str]:
-    """The words that do not lie wholly on the figure, ticks apart."""
+    """The texts that do not lie wholly on the figure, ticks apart."""
     figure.draw_without_rendering()
     width, height = figure.get_size_inches() * figure.dpi
     ticks = {tick for axes in figure.axes for tick in [*axes.get_xticklabels(), *axes.get_yticklabels()]}
     shown = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
     boxes = [(text, text.get_window_extent()) for text in shown if text not in ticks]
-    return [t.get_text() for t, b in boxes if b.width and not (b.x0 >= 0 <= b.y0 and b.x1 <= width and b.y1 <= height)]
+    return [
+        text.get_text()
+        for text, box in boxes
+        if box.width and not (box.x0 >= 0 <= box.y0 and box.x1 <= width and box.y1 <= height)
+    ]

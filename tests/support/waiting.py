@@ -1,8 +1,7 @@
-"""Waiting for what happens on another thread, in another process or on an event loop."""
+"""Waiting for what happens on another thread or in another process."""
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -20,14 +19,4 @@ def wait_until(condition: Callable[[], T], *, timeout: float = TIMEOUT_S) -> T:
         if time.monotonic() >= deadline:
             raise AssertionError(f"the condition did not become true within {timeout:g} s; it last returned {value!r}")
         time.sleep(INTERVAL_S)
-    return value
-
-
-async def await_until(condition: Callable[[], T], *, timeout: float = TIMEOUT_S) -> T:  # noqa: ASYNC109 - as above
-    """`wait_until` for a coroutine: other tasks of its event loop go on meanwhile."""
-    deadline = time.monotonic() + timeout
-    while not (value := condition()):
-        if time.monotonic() >= deadline:
-            raise AssertionError(f"the condition did not become true within {timeout:g} s; it last returned {value!r}")
-        await asyncio.sleep(INTERVAL_S)
     return value

@@ -8,7 +8,6 @@ import os
 import pickle
 import signal
 import sys
-import time
 
 import distributed
 import pytest
@@ -17,6 +16,7 @@ import famnb
 from famnb.errors import CredentialError, InvalidRequest
 from famnb.experiment.dask import executor, worker
 from tests.support.shared_run import CELLS_PER_PROMPT
+from tests.support.waiting import wait_until
 
 GRID = famnb.grid(model=["fam-2-5-pro", "fam-2-5-mini"], endpoint="messages")
 
@@ -38,19 +38,12 @@ def answered(found):
     return sum(standing in ("completed", "incomplete") for standing in found)
 
 
-def until(true):
-    deadline = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def kill(dask_client, *, workers):
     """SIGKILL for so many workers; others take their place."""
     pids = dask_client.run(os.getpid)
     for pid in list(pids.values())[:workers]:
         os.kill(pid, signal.SIGKILL)
-    until(lambda: len(set(dask_client.nthreads()) - set(list(pids)[:workers])) == 2)
+    wait_until(lambda: len(set(dask_client.nthreads()) - set(list(pids)[:workers])) == 2)
 
 
 @pytest.fixture
@@ -83,7 +76,7 @@ def test_nothing_is_lost_when_a_worker_is_killed(connect, slow, dask_client):
     client = connect(slow)
     exp = experiment(client, prompts=100)
     run = exp.run(concurrency=64, on=dask_client, wait=False)
-    until(lambda: run.progress.completed > 20)
+    wait_until(lambda: run.progress.completed > 20)
     kill(dask_client, workers=1)
     report = run.wait()
     assert (report.completed, report.cancelled, report.left) == (400, 0, 0)
@@ -101,9 +94,9 @@ def test_what_a_lost_worker_had_received_is_kept(connect, stalling, dask_client)
     client = connect(stalling)
     exp = experiment(client, prompts=1)
     run = exp.run(concurrency=2, on=dask_client, wait=False)
-    until(lambda: len(list(client.ledger.reads([row["id"] for row in client.ledger.select()]))) == 2)
+    wait_until(lambda: len(list(client.ledger.reads([row["id"] for row in client.ledger.select()]))) == 2)
     kill(dask_client, workers=2)
-    until(lambda: len(client.ledger.select("status = 'running'")) == 2)
+    wait_until(lambda: len(client.ledger.select("status = 'running'")) == 2)
     run.stop()
     assert (run.wait().lost, run.report.cancelled) == (2, 2)
     lost = client.ledger.select("error = 'WorkerLost'")
@@ -117,7 +110,7 @@ def test_a_driver_that_is_killed_leaves_interrupted_calls_and_the_next_resumes(c
     on = dask_client.scheduler.address
     ledger = famnb.Ledger(tmp_path / "ledger.sqlite")
     process, _ = child(prompts=prompts, concurrency=concurrency, on=on)
-    until(lambda: len(ledger) > 100)
+    wait_until(lambda: len(ledger) > 100)
     process.kill()
     process.join()
     done = sum(map(answered, standings(ledger).values()))
@@ -136,9 +129,9 @@ def test_a_lost_call_counts_at_its_worst_in_the_budget(connect, stalling, server
     """Two calls of 4 cells are lost; the ledger says the same to the next run."""
     exp = experiment(connect(stalling), prompts=1)
     run = exp.run(concurrency=2, budget_usd=1, on=dask_client, wait=False)
-    until(lambda: len(exp.ledger.select("status = 'running'")) == 2)
+    wait_until(lambda: len(exp.ledger.select("status = 'running'")) == 2)
     kill(dask_client, workers=2)
-    until(lambda: len(exp.ledger.select()) == 4)
+    wait_until(lambda: len(exp.ledger.select()) == 4)
     run.stop()
     counted = run.wait().counted_usd
     assert counted == 2 * sum(famnb.experiment.budget.ceiling(cell.request).usd for cell in exp.cells[:2])
@@ -151,7 +144,7 @@ def test_the_key_is_nowhere_that_dask_keeps_things(connect, stalling, dask_clien
     client = famnb.Client(base_url=stalling.url, api_key="the-key-of-the-driver", ledger=tmp_path / "ledger.sqlite")
     exp = experiment(client)
     run = exp.run(concurrency=4, on=dask_client, wait=False)
-    until(lambda: len(client.ledger.select("status = 'running'")) == 4)
+    wait_until(lambda: len(client.ledger.select("status = 'running'")) == 4)
     dask_client.dump_cluster_state(str(tmp_path / "state"), format="yaml")
     kept = [
         (tmp_path / "state.yaml").read_text(),
@@ -216,10 +209,10 @@ def test_a_new_worker_is_put_to_work(connect, slow, dask_client):
     left = set().union(*carrying(dask_client).values())  # by drivers that were killed, not yet noticed
     run = experiment(client, prompts=1000).run(concurrency=16, on=dask_client, wait=False)
     dask_client.cluster.scale(3)
-    until(lambda: [len(set(agents) - left) for agents in carrying(dask_client).values()] == [1] * 3)
+    wait_until(lambda: [len(set(agents) - left) for agents in carrying(dask_client).values()] == [1] * 3)
     run.stop()
     run.wait()
-    until(lambda: not set().union(*carrying(dask_client).values()) - left)
+    wait_until(lambda: not set().union(*carrying(dask_client).values()) - left)
     dask_client.cluster.scale(2)
 
 
@@ -239,7 +232,7 @@ def test_without_any_worker_for_long_the_run_ends_and_says_so(connect, stalling,
         client = connect(stalling)
         exp = experiment(client, prompts=1)
         run = exp.run(concurrency=4, on=dask_client, wait=False)
-        until(lambda: len(client.ledger.select("status = 'running'")) == 4)
+        wait_until(lambda: len(client.ledger.select("status = 'running'")) == 4)
         alone.scale(0)
         with pytest.raises(famnb.WorkerLost, match=r"no worker for 0.5 s; run\(\) again goes on"):
             run.wait()

@@ -13,6 +13,7 @@ import psutil
 
 from famnb.service import Server, serve
 from tests.support.service_requests import PATHS, ServiceClient, decode_stream
+from tests.support.waiting import wait_until
 
 PATH = PATHS["responses"]
 
@@ -66,8 +67,11 @@ def body(prompt: str, previous: object) -> dict[str, object]:
 
 def killed(server: Server, clients: list[Client], rng: random.Random) -> None:
     """Kill the service at a random moment of its work."""
-    while any(len(client.whole) + len(client.streamed) < 5 for client in clients if client.is_alive()):
-        time.sleep(0.01)
+
+    def have_worked() -> bool:
+        return all(len(client.whole) + len(client.streamed) >= 5 for client in clients if client.is_alive())
+
+    wait_until(have_worked, timeout=60)
     time.sleep(rng.uniform(0, 0.4))
     psutil.Process(server.pid).kill()
     for client in clients:
