@@ -1,4 +1,4 @@
-"""The endpoints as values: everything that differs between them, joined from modules of `request` and `wire`.
+"""The four endpoints as values, `ENDPOINTS`; the choice of one; `compose`, which makes a request for any of them.
 
 An endpoint is a module in `famnb.request` (what can be asked), one in `famnb.wire` (how replies are written) and an
 entry here. Nothing else matches on an endpoint's name or request class.
@@ -32,18 +32,19 @@ class Endpoint:
     name: str
     title: str
     request: type[Request]
-    """The model of its request."""
+    """The pydantic model of its request."""
+    # The two with `hash=False` hold mappings, which have no hash.
     traits: RequestTraits = dataclasses.field(hash=False)
-    """What its requests can hold."""
+    """What its requests can carry."""
     dialect: Dialect
     """How its replies are read and written."""
     conventions: Conventions = dataclasses.field(hash=False)
-    """What goes with that dialect: ids, error types, headers, the vendor's SDK."""
+    """The ids, error types, headers and vendor's SDK of that dialect."""
     path: str
     alt: bool
     """Whether it is served at `{alt_base_url}`."""
     models: tuple[str, ...]
-    """The model ids listed for it; the first is the default."""
+    """The ids of the models that the document lists for it; the first is the default."""
 
     @property
     def takes_tools(self) -> bool:
@@ -100,13 +101,13 @@ _ENDPOINTS = (
 ENDPOINTS = MappingProxyType({endpoint.name: endpoint for endpoint in _ENDPOINTS})
 """The endpoints by name."""
 FALLBACK = ENDPOINTS["web"]
-"""The endpoint in whose shape the service answers at a path that belongs to none."""
+"""The endpoint whose error format the service uses at a path that belongs to no endpoint."""
 UPSTREAM = ENDPOINTS["chat"]
-"""The endpoint that servers behind ours are taken to have: most know no other dialect."""
+"""The endpoint that upstream servers are expected to have, since most know no other dialect."""
 
 
 def endpoint(name: str) -> Endpoint:
-    """The endpoint of that name."""
+    """Return the endpoint of that name. Raises InvalidRequest if there is none."""
     try:
         return ENDPOINTS[name]
     except KeyError:
@@ -114,12 +115,13 @@ def endpoint(name: str) -> Endpoint:
 
 
 def endpoint_for(model: str) -> Endpoint:
-    """The first endpoint that serves a model: `messages` for the `fam-2-5` models, `chat` for all others."""
+    """Return the default endpoint for a model: `messages` for the `fam-2-5` models, `chat` for all others."""
+    # Of the three that serve the `fam-2-5` models, messages alone shows thinking.
     return ENDPOINTS["messages" if model in PRO_MODELS else "chat"]
 
 
 def resolve_endpoint(name: str | None, model: str | None) -> Endpoint:
-    """The endpoint of that name; without a name the model's, and without a model `messages`."""
+    """Return the endpoint of that name; without a name the default of the model, and without a model `messages`."""
     if name is not None:
         return endpoint(name)
     return ENDPOINTS["messages"] if model is None else endpoint_for(model)
@@ -128,7 +130,7 @@ def resolve_endpoint(name: str | None, model: str | None) -> Endpoint:
 def endpoint_able_to(
     model: str | None, *, tools: bool = False, schema: bool = False, keep_conversation: bool = False
 ) -> Endpoint:
-    """The endpoint for a question that names none: one that serves the model and can carry what is asked for."""
+    """Return an endpoint that serves the model and can carry what is asked for; `chat` for any model only it serves."""
     if model is not None and endpoint_for(model).name == "chat":
         return ENDPOINTS["chat"]
     if tools:
@@ -147,12 +149,12 @@ def compose(
     schema: Any = None,
     **fields: Any,
 ) -> Request:
-    """One neutral prompt as a request of any endpoint; its `losses` say what that endpoint cannot carry.
+    """Return a prompt as a request of any endpoint; its `losses` say what that endpoint cannot carry.
 
     `max_tokens` becomes the endpoint's own cap, `system` its system text, `thinking` (tokens) its thinking budget
     or the nearest reasoning effort. `schema` is a type, such as a pydantic model, whose JSON the answer must be;
-    `tools` may hold Python functions. A field given as None is unset, a field of another endpoint is a loss, a field
-    of none is an InvalidRequest.
+    `tools` may hold Python functions. A field given as None is unset, and a field that only other endpoints have is a
+    loss. Raises InvalidRequest for a field that no endpoint has.
     """
     target = endpoint(endpoint_name)
     known = target.request.model_fields
@@ -192,7 +194,7 @@ def _thinking_loss(target: Endpoint, tokens: int) -> str:
 
 
 def _with_schema(target: Endpoint, schema: Any, fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields that ask for an answer in JSON by a schema; a form that the caller set himself stays as it is."""
+    """Return the fields with those that ask for JSON by a schema; a format that the caller has set stays as it is."""
     if schema is None:
         return fields
     paths = target.traits.format
@@ -204,21 +206,21 @@ def _with_schema(target: Endpoint, schema: Any, fields: dict[str, Any]) -> dict[
     root, *rest = paths.outer
     value = fields.get(root)
     if not rest:
-        return {**fields, root: value or _form(paths, json_format(schema))}
+        return {**fields, root: value or _schema_format(paths, json_format(schema))}
     value = value or {}
     if not isinstance(value, dict) or value.get(rest[0]):
         return fields
-    return {**fields, root: {**value, rest[0]: _form(paths, json_format(schema))}}
+    return {**fields, root: {**value, rest[0]: _schema_format(paths, json_format(schema))}}
 
 
-def _form(paths: FormatPaths, described: dict[str, Any]) -> dict[str, Any]:
-    """The form of an answer in JSON: the schema stands in the form itself, or in a field of it."""
-    inside = paths.inner[len(paths.outer) :]
-    return {"type": "json_schema", **({inside[0]: described} if inside else described)}
+def _schema_format(paths: FormatPaths, fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the format of an answer by a schema: `name`, `schema` and `strict` stand in it, or in a field of it."""
+    rest = paths.inner[len(paths.outer) :]
+    return {"type": "json_schema", **({rest[0]: fields} if rest else fields)}
 
 
 def _with_functions(target: Endpoint, fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields with Python functions among `tools` as the request has them."""
+    """Return the fields with each Python function in `tools` replaced by its declaration."""
     tools = fields.get("tools")
     if not isinstance(tools, list | tuple) or not any(map(callable, tools)):
         return fields

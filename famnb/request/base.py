@@ -1,4 +1,4 @@
-"""What every request is: strict, immutable, and sent with exactly the fields that were set."""
+"""`Request`, the base of the four request models: strict, immutable, sent with exactly the fields that were set."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from famnb.request.types import PATTERNS
 
 
 class StrictModel(BaseModel):
-    """A piece of a request: strict (`"0.5"` is no number, `true` is no integer), unknown names refused."""
+    """Base of all models of a request: strict (`"0.5"` is not a number, `true` not an integer), no unknown fields."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, use_attribute_docstrings=True)
 
@@ -29,17 +29,17 @@ class StrictModel(BaseModel):
 Heading: TypeAlias = Literal[
     "", "Sampling", "Reasoning", "Output form", "Tools", "Images", "Conversation", "Stream", "Metadata", "More"
 ]
-"""A heading of the form; what a newcomer needs stands above all headings, under the empty one."""
+"""A heading in the form of a request; fields under the empty one come first, without a heading."""
 SHARED_GROUPS: Mapping[str, Heading] = {"model": "", "temperature": "Sampling", "top_p": "Sampling", "stream": "Stream"}
 """The headings of the fields that every endpoint has."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RequestTraits:
-    """What the requests of one endpoint can hold; declared beside the model, so that nobody needs to match on it."""
+    """What the requests of one endpoint can carry; declared beside the model, so that no code matches on endpoints."""
 
     roles: tuple[str, ...]
-    """Who may speak in a conversation."""
+    """The roles that a message can have."""
     system_field: str | None
     """The field of the system text; None where the system text is a message of the conversation."""
     documents_images: bool
@@ -47,17 +47,17 @@ class RequestTraits:
     returns_thinking: bool
     """Whether the thinking of an earlier answer can be sent back."""
     thinking: Literal["budget", "effort"] | None
-    """How a thinking budget is carried: in tokens, as the nearest reasoning effort, or not at all."""
+    """How a thinking budget is carried: in tokens, as the nearest reasoning effort, or (None) not at all."""
     format: FormatPaths | None
-    """Where the form of the answer is set; None where it cannot be."""
+    """Where the format of the answer is set; None if it cannot be."""
     usage_fields: Mapping[str, Any]
-    """The fields that ask a stream for its usage; empty where a stream says it anyway, or never does."""
+    """The fields that ask for usage in a stream; empty if it is always there, or never."""
     stores_replies: bool
     """Whether the service can keep a reply, to be retrieved at `{path}/{id}` and continued."""
     groups: Mapping[str, Heading]
-    """The heading under which a field stands in a form, by its name; a field without one stands under `More`."""
+    """The heading in the form for each field, by name; fields that are not listed come under `More`."""
     implied: Mapping[FieldPath, tuple[FieldPath, str]]
-    """For a field that the service would not heed alone: the field that goes along with it, and its value."""
+    """For a field without effect on its own: the field that must be set with it, and its value."""
 
 
 class Request(StrictModel, ABC):
@@ -119,7 +119,7 @@ class Request(StrictModel, ABC):
         return cached
 
     def key(self) -> str:
-        """What identifies the request: equal for equal endpoint and body, in a plan as in a record. Computed once."""
+        """Return a hash of endpoint and body, the same in a plan as in a record; computed once."""
         try:
             cached: str = self._key  # type: ignore[attr-defined]
         except AttributeError:
@@ -133,22 +133,22 @@ class Request(StrictModel, ABC):
         """Whether the reply is asked for as a stream."""
         return bool(getattr(self, "stream", False))
 
-    # What every endpoint says in its own way.
+    # What each endpoint implements in its own way.
 
     @classmethod
     @abstractmethod
     def compose(cls, prompt: str, *, system: str | None, thinking: int | None, **fields: Any) -> Self:
-        """This endpoint's request for a neutral prompt; what it cannot carry is named in `losses`."""
+        """Return this endpoint's request for a prompt."""
 
     @classmethod
     @abstractmethod
     def user_content(cls, content: str | Sequence[Mapping[str, Any]]) -> Any:
-        """A text or parts as the content of a user's message; parts get the names that this endpoint has for them."""
+        """Return a text or parts as the content of a user's message; parts get this endpoint's type names."""
 
     @classmethod
     @abstractmethod
     def answer_messages(cls, reply: Reply) -> list[dict[str, Any]]:
-        """An earlier reply as messages of the conversation, as far as they can carry it; empty if it says nothing."""
+        """Return an earlier reply as messages of the conversation, as far as they carry it; none if it is empty."""
 
     @abstractmethod
     def turns(self) -> tuple[PromptTurn, ...]:
@@ -156,9 +156,9 @@ class Request(StrictModel, ABC):
 
     @abstractmethod
     def settings(self) -> GenerationSettings:
-        """How the answer is to be generated, the endpoint's defaults filled in."""
+        """Return the settings of the generation, with the endpoint's defaults filled in."""
 
-    # What only some endpoints have.
+    # What only some endpoints have; these are the answers of the others.
 
     @property
     def system_turn(self) -> PromptTurn | None:
@@ -194,11 +194,11 @@ class Request(StrictModel, ABC):
         raise InvalidRequest(f"tools: {self.endpoint} takes no tools, so no result can be sent back")
 
     def hints(self) -> list[str]:
-        """What the request asks for that is allowed but seldom meant, a sentence each."""
+        """Return a sentence about each setting that is allowed but probably not meant."""
         return self.sampling_hints()
 
     def sampling_hints(self) -> list[str]:
-        """The hint that every endpoint has: on setting both ways to narrow the choice of words."""
+        """Return the hint about setting both `temperature` and `top_p`, which every endpoint has."""
         if not {"temperature", "top_p"} <= self.model_fields_set:
             return []
         return ["`temperature` and `top_p` both narrow the choice of words; change one and leave the other."]
@@ -243,7 +243,7 @@ def any_shape(*alternatives: dict[str, dict[str, Any]]) -> ConfigDict:
 
 
 def explain(model: type[BaseModel], error: pydantic.ValidationError) -> str:
-    """A validation error in words: each field with what was wrong, what was given and what is expected."""
+    """Return the message for a validation error: each field with what is wrong, what was given, what is expected."""
     lines = [
         f"{format_location(fault['loc']) or 'the request'}: {describe_fault(fault)}"
         for fault in error.errors(include_url=False, include_context=True)
@@ -255,20 +255,21 @@ def explain(model: type[BaseModel], error: pydantic.ValidationError) -> str:
 
 
 def format_location(location: tuple[int | str, ...]) -> str:
-    """The place of a fault in a body, such as `messages[0].content`; the tags of unions, `<text>`, are left out."""
+    """Return the path to a fault in a body, such as `messages[0].content`."""
     path = ""
     for step in location:
         if isinstance(step, int):
             path += f"[{step}]"
         elif step.isidentifier():
             path += f".{shorten(step)}" if path else shorten(step)
+        # Tags of unions such as `<text>`, and pydantic's own such as `[key]`, are no fields.
         elif not step.startswith(("<", "[")):
             path += f"[{shorten(repr(step))}]"
     return path
 
 
 def describe_fault(fault: Any) -> str:
-    """One pydantic fault as a sentence that shows what was given, shortened."""
+    """Return one pydantic fault as a sentence that shows what was given, shortened."""
     # What was given may be as long as a whole body.
     given = shorten(repr(fault.get("input")))
     # Pydantic says "List should have at least 1 item after validation, not 0".

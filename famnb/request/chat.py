@@ -22,23 +22,24 @@ from famnb.request.message_parts import (
 from famnb.request.neutral import GenerationSettings, PromptToolCall, PromptTurn
 from famnb.request.types import MINI_OUTPUT_TOKENS, NON_EMPTY, MiniModel, MiniTokens, Temperature, TopP
 
+# Services refuse a conversation with a call that no tool message answers.
 _NOT_RUN = '{"error":"this call was not run"}'
-"""The result of a call for which there is none: services refuse a call that no tool message answers."""
+"""The result that is sent for a call that was not run."""
 
 
 def prompt_messages(prompt: str, system: str | None) -> list[dict[str, str]]:
-    """The messages of a single prompt with an optional system text."""
+    """Return the messages of a single prompt with an optional system text."""
     first = [{"role": "system", "content": system}] if system else []
     return [*first, {"role": "user", "content": prompt}]
 
 
 def chat_content(content: str | Sequence[Mapping[str, Any]]) -> str | list[Mapping[str, Any]]:
-    """A text or list of parts as the content of a chat message."""
+    """Return a text or list of parts as the content of a chat message."""
     return content if isinstance(content, str) else [chat_part(part) for part in content]
 
 
 def chat_turn(message: ChatMessage) -> PromptTurn:
-    """A chat message in terms that all endpoints share."""
+    """Return a chat message in terms that all endpoints share."""
     calls = tuple(
         PromptToolCall(call.id, call.function.name, call.function.arguments) for call in message.tool_calls or ()
     )
@@ -48,7 +49,7 @@ def chat_turn(message: ChatMessage) -> PromptTurn:
 
 
 def reply_messages(reply: Reply) -> list[dict[str, Any]]:
-    """A reply and the rounds of tool calls that led to it, as chat messages."""
+    """Return a reply and the rounds of tool calls that led to it as chat messages."""
     rounds = [
         message
         for round_ in reply.rounds
@@ -58,7 +59,7 @@ def reply_messages(reply: Reply) -> list[dict[str, Any]]:
 
 
 def round_messages(reply: Reply, results: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """A reply and the results of its tool calls as chat messages; without results its calls were not run."""
+    """Return a reply and the results of its tool calls as chat messages; without results its calls were not run."""
     calls = reply.tool_calls
     if not calls:
         return [{"role": "assistant", "content": reply.text}] if reply.text else []

@@ -1,4 +1,4 @@
-"""What conversations are made of: messages and their parts, shared by the endpoints."""
+"""Models that several endpoints share: messages, their parts, tool calls, reasoning and the answer's format."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ Content: TypeAlias = SerializeAsAny[
 
 
 def chat_part(part: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A part under the names that the chat and messages endpoints have for it; an unknown one stays as it is."""
+    """Return a part with the chat and messages endpoints' names for its type; an unknown type stays as it is."""
     match part:
         case {"type": "input_text", "text": text}:
             return {"type": "text", "text": text}
@@ -106,7 +106,7 @@ def chat_part(part: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def plain_text(content: Any) -> str:
-    """The text of a content of any shape; images are left out."""
+    """Return the text of a content of any shape; images are left out."""
     match content:
         case str():
             return content
@@ -119,7 +119,7 @@ def plain_text(content: Any) -> str:
 
 
 def images(content: Any) -> tuple[str, ...]:
-    """The image addresses in a content of any shape."""
+    """Return the image addresses in a content of any shape."""
     match content:
         case ContentPart() if content.type in IMAGE_TYPES and content.image_url:
             return (content.image_url if isinstance(content.image_url, str) else content.image_url.url,)
@@ -150,7 +150,7 @@ class ToolCall(StrictModel):
 
 
 def _allow_empty_text(content: dict[str, Any]) -> None:
-    """An empty text is a content too, where `any_shape` lets it be."""
+    """Add the empty text to the schema of a content, which `any_shape` restricts by role."""
     content["anyOf"].append({"const": ""})
 
 
@@ -202,12 +202,13 @@ class Reasoning(StrictModel):
 
     @classmethod
     def for_budget(cls, tokens: int) -> Reasoning:
-        """The effort nearest to a thinking budget."""
+        """Return the effort nearest to a thinking budget."""
+        # The document relates no effort to a number of tokens; these steps are our choice.
         return cls(effort="low" if tokens < 1024 else "medium" if tokens < 4096 else "high")
 
 
 def effort_of(reasoning: Reasoning | None) -> Effort | None:
-    """The effort that is asked for, if any."""
+    """Return the reasoning effort, if one is set."""
     return reasoning.effort if reasoning else None
 
 
@@ -247,7 +248,7 @@ RESPONSE_FORMAT = FormatPaths(("response_format",), ("response_format", "json_sc
 
 
 def answer_format(form: ResponseFormat | None) -> AnswerFormat:
-    """The form of the answer that a chat request asks for."""
+    """Return the answer's format that a chat request asks for."""
     if form is None or form.type == "text":
         return AnswerFormat()
     at = ".".join(RESPONSE_FORMAT.schema)
@@ -257,7 +258,7 @@ def answer_format(form: ResponseFormat | None) -> AnswerFormat:
 
 
 def response_format_hints(form: ResponseFormat | None) -> list[str]:
-    """What is odd about the form that a chat request asks for."""
+    """Return hints about the answer's format that a chat request asks for."""
     if form is None:
         return []
     inner = form.json_schema
@@ -265,7 +266,7 @@ def response_format_hints(form: ResponseFormat | None) -> list[str]:
 
 
 def format_hints(type_: str, name: str | None, schema: dict[str, Any] | None) -> list[str]:
-    """What is odd about the form that is asked for."""
+    """Return hints about a format: a schema without effect, or without a name."""
     if type_ != "json_schema":
         return [f"The schema has no effect while the form's type is {type_}."] if schema is not None else []
     return [] if name else ["The schema has no name, which some services insist on."]

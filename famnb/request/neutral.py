@@ -1,6 +1,6 @@
-"""What a request asks, in terms that all endpoints share: the turns of its conversation, and its settings.
+"""The conversation and the settings of a request in terms that all endpoints share.
 
-request ── turns(), system_turn, settings() ── what the local service, the ledger and the widgets read of any request
+The local service, the ledger and the widgets read any request through these, by `turns`, `system_turn` and `settings`.
 """
 
 from __future__ import annotations
@@ -24,14 +24,13 @@ class PromptToolCall(msgspec.Struct, frozen=True):
 
 
 class PromptTurn(msgspec.Struct, frozen=True):
-    """One message of the conversation.
+    """One message of the conversation."""
 
-    A msgspec struct rather than a dataclass: a body may hold half a million messages, and structs are made faster.
-    """
+    # A msgspec struct rather than a dataclass: a body may hold half a million messages, and structs are made faster.
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     text: str
-    """The text of the message, tool calls apart."""
+    """The text of the message, without its tool calls."""
     images: tuple[str, ...] = ()
     """Addresses of images; never opened."""
     # These two have other names in JSON, which the files of `famnb.service.stores.sqlite` hold.
@@ -90,24 +89,24 @@ FieldPath = tuple[str, ...]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FormatPaths:
-    """Where a request has the form of the answer."""
+    """Where a request has the format of the answer."""
 
     outer: FieldPath
-    """What holds the form's `type`."""
+    """The field that holds the `type` of the format."""
     inner: FieldPath
-    """What holds the schema's `name`, `schema` and `strict`."""
+    """The field that holds `name`, `schema` and `strict`."""
 
     @property
     def type(self) -> FieldPath:
-        """The place of the form's type."""
+        """The path of the format's type."""
         return (*self.outer, "type")
 
     @property
     def schema(self) -> FieldPath:
-        """The place of the JSON Schema."""
+        """The path of the JSON Schema."""
         return (*self.inner, "schema")
 
     def counterparts(self, other: FormatPaths) -> dict[FieldPath, FieldPath]:
-        """Each place here with the one of the same meaning in another endpoint's request."""
+        """Map each path to the one with the same meaning in another endpoint's request."""
         names = {(*self.inner, name): (*other.inner, name) for name in ("name", "schema", "strict")}
         return {self.type: other.type, **names}

@@ -14,14 +14,14 @@ from famnb.errors import InvalidRequest
 _NAME_MAPS = ("properties", "$defs", "patternProperties", "dependentSchemas")
 """Keywords whose value maps names, not keywords, to schemas."""
 _PLAIN_VALUES = ("enum", "const", "default", "examples", "required")
-"""Keywords whose value is no schema."""
+"""Keywords whose value is data, not a schema."""
 
 
 def json_format(kind: Any) -> dict[str, Any]:
-    """A type as `name`, `schema` and `strict`; raises InvalidRequest for a type that is no JSON object.
+    """Return the `name`, `schema` and `strict` of a type. Raises InvalidRequest if its JSON is not an object.
 
-    It is strict, every property required and no other allowed, unless the type itself leaves its keys open, as a
-    `dict[str, int]` does.
+    The schema is strict, with every property required and no other allowed, unless the type itself leaves its keys
+    open, as `dict[str, int]` does.
     """
     schema = _close_objects(_schema(kind))
     if schema.get("type") != "object":
@@ -67,7 +67,7 @@ def _schema(kind: Any) -> dict[str, Any]:
     except (pydantic.PydanticUserError, pydantic_core.SchemaError) as error:
         message = str(error).partition("\n")[0]
         raise InvalidRequest(f"schema: {kind!r:.80} has no JSON Schema ({message}); give a pydantic model") from None
-    # A type that contains itself is only named at the top, where services want the object itself.
+    # Pydantic writes a type that contains itself as a reference; services want an object at the top.
     name = schema.get("$ref", "").removeprefix("#/$defs/")
     return {**schema["$defs"][name], "$defs": schema["$defs"]} if name else schema
 
@@ -86,9 +86,9 @@ def _has_open_object(schema: Any) -> bool:
     """Whether some object in the schema may have keys that it does not name."""
     are_open: list[bool] = []
 
-    def look(node: dict[str, Any]) -> dict[str, Any]:
+    def check(node: dict[str, Any]) -> dict[str, Any]:
         are_open.append(node.get("type") == "object" and "properties" not in node)
         return node
 
-    rewrite_schema(schema, look)
+    rewrite_schema(schema, check)
     return any(are_open)

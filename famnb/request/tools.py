@@ -27,7 +27,7 @@ class FunctionTool:
 
     def __init__(self, function: Callable[..., Any], *, name: str | None = None, description: str | None = None):
         self.name = name or str(getattr(function, "__name__", ""))
-        """What the model calls it: a-z, A-Z, 0-9, underscore and dash, at most 64 characters."""
+        """Its name for the model: a-z, A-Z, 0-9, underscore and dash, at most 64 characters."""
         if not _NAME.fullmatch(self.name):
             raise InvalidRequest(
                 f"tool: {self.name!r} is no name for a tool; expected up to 64 of a-z, A-Z, 0-9, _ and -: "
@@ -37,15 +37,15 @@ class FunctionTool:
         self._function = function
         docstring = _parse_docstring(function)
         self.description = (description or docstring.description or "").strip()
-        """What the model reads about it."""
+        """The description that the model reads."""
         if not self.description:
             raise InvalidRequest(
                 f"tool {self.name}: it has no docstring, which is what a model reads to know when to call it; "
                 "write one, or give @famnb.tool(description=...)"
             )
-        about = {parameter.arg_name: parameter.description or "" for parameter in docstring.params}
-        self._reader = _reader(self.name, function, about)
-        self.parameters: dict[str, Any] = _parameters(self.name, self._reader)
+        descriptions = {parameter.arg_name: parameter.description or "" for parameter in docstring.params}
+        self._reader = _make_reader(self.name, function, descriptions)
+        self.parameters: dict[str, Any] = _parameters_schema(self.name, self._reader)
         """The JSON Schema of its parameters."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -55,12 +55,12 @@ class FunctionTool:
         return f"<tool {self.name}({', '.join(self.parameters['properties'])})>"
 
     def declaration(self) -> dict[str, Any]:
-        """The tool as a request has it."""
+        """Return the tool as an item of a request's `tools`."""
         function = {"name": self.name, "description": self.description, "parameters": self.parameters}
         return {"type": "function", "function": function}
 
     def bind(self, arguments: str) -> dict[str, Any]:
-        """The keyword arguments that a model's JSON text means; raises ValueError, in words for the model."""
+        """Return the keyword arguments in a model's JSON text. Raises ValueError with a message for the model."""
         try:
             values: dict[str, Any] = self._reader.validate_json(arguments or "{}")
         except pydantic.ValidationError as error:
@@ -91,7 +91,7 @@ def tool(
 
 
 def as_tool(function: Callable[..., Any]) -> FunctionTool:
-    """A function as a tool, if it is not one already."""
+    """Return a function as a tool; a tool stays as it is."""
     return function if isinstance(function, FunctionTool) else FunctionTool(function)
 
 
@@ -105,8 +105,8 @@ def _parse_docstring(function: Callable[..., Any]) -> docstring_parser.Docstring
         return plain
 
 
-def _reader(name: str, function: Callable[..., Any], about: dict[str, str]) -> pydantic.TypeAdapter[Any]:
-    """What reads a JSON object as the function's keyword arguments."""
+def _make_reader(name: str, function: Callable[..., Any], descriptions: dict[str, str]) -> pydantic.TypeAdapter[Any]:
+    """Return an adapter that validates a JSON object as the function's keyword arguments."""
     try:
         hints = get_type_hints(function, include_extras=True)
     except NameError as error:
@@ -127,7 +127,7 @@ def _reader(name: str, function: Callable[..., Any], about: dict[str, str]) -> p
                 f"tool {name}: parameter {parameter.name!r} has no type; write `{parameter.name}: str`, or what it is"
             )
         hint = hints[parameter.name]
-        if description := about.get(parameter.name):
+        if description := descriptions.get(parameter.name):
             hint = Annotated[hint, pydantic.Field(description=description)]
         parameters.append(parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=hint))
     signature.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -135,19 +135,19 @@ def _reader(name: str, function: Callable[..., Any], about: dict[str, str]) -> p
     try:
         return pydantic.TypeAdapter(signature)
     except (pydantic.PydanticUserError, pydantic_core.SchemaError) as error:
-        raise _unsupported_type_error(name, error) from None
+        raise _type_error(name, error) from None
 
 
-def _parameters(name: str, reader: pydantic.TypeAdapter[Any]) -> dict[str, Any]:
+def _parameters_schema(name: str, reader: pydantic.TypeAdapter[Any]) -> dict[str, Any]:
     try:
         schema = reader.json_schema()
     except pydantic.PydanticUserError as error:
-        raise _unsupported_type_error(name, error) from None
+        raise _type_error(name, error) from None
     parameters: dict[str, Any] = rewrite_schema(schema, lambda node: {key: node[key] for key in node if key != "title"})
     return {"type": "object", **parameters, "properties": parameters.get("properties", {})}
 
 
-def _unsupported_type_error(name: str, error: Exception) -> InvalidRequest:
+def _type_error(name: str, error: Exception) -> InvalidRequest:
     message = str(error).partition("\n")[0]
     return InvalidRequest(
         f"tool {name}: a parameter has a type without a JSON form ({message}); "
@@ -156,7 +156,7 @@ def _unsupported_type_error(name: str, error: Exception) -> InvalidRequest:
 
 
 def _describe_argument_fault(fault: Any, known: str) -> str:
-    """One fault of the arguments, in words for the model."""
+    """Return the message about one fault of the arguments, for the model."""
     location = format_location(fault["loc"]) or "the arguments"
     match fault["type"]:
         case "missing_keyword_only_argument":

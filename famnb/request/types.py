@@ -23,10 +23,11 @@ MINI_CONTEXT_TOKENS = 256_000
 """The context window of `fam-mini`: 256K."""
 MiniTokens: TypeAlias = Annotated[int, Field(ge=1, le=MINI_OUTPUT_TOKENS), BeforeValidator(_integral)]
 
+# `fail_fast`: a body of many malformed items would otherwise collect a fault, and a line of the message, for each.
 NON_EMPTY = Field(min_length=1, fail_fast=True)
-"""Of a list: not empty, and at fault once, however many of its items are."""
+"""Constraint of a list that must have an item; validation stops at the first item at fault."""
 Text: TypeAlias = Annotated[str, StringConstraints(min_length=1)]
-"""A text that says something."""
+"""A non-empty text."""
 _TOOL_NAME = r"^[a-zA-Z0-9_-]+$"
 ToolName: TypeAlias = Annotated[str, StringConstraints(pattern=_TOOL_NAME, min_length=1, max_length=64)]
 
@@ -35,9 +36,10 @@ MetadataKey: TypeAlias = Annotated[str, StringConstraints(max_length=64)]
 MetadataValue: TypeAlias = Annotated[str, StringConstraints(max_length=512)]
 Metadata: TypeAlias = Annotated[dict[MetadataKey, MetadataValue], Field(max_length=METADATA_PAIRS, fail_fast=True)]
 
+# ASCII only: what counts as a space beyond it differs between the regular expressions of Python, Rust and JavaScript.
 _MINI_MODEL = r"^(fam-mini|[!-.0-~]+/[!-~]+)$"
 MiniModel: TypeAlias = Annotated[str, StringConstraints(pattern=_MINI_MODEL)]
-"""`fam-mini` or `<provider>/<model>`, in ASCII: what counts as a space elsewhere differs from language to language."""
+"""`fam-mini` or `<provider>/<model>`."""
 ProModel: TypeAlias = Literal["fam-2-5-pro", "fam-2-5-mini"]
 MINI_MODELS = ("fam-mini",)
 PRO_MODELS = ("fam-2-5-pro", "fam-2-5-mini")
