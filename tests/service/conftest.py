@@ -29,14 +29,14 @@ def endpoint(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def make_client() -> Iterator[Callable[[Server], ServiceClient]]:
     """Makes callers of further services, closed at the end of the test."""
-    made: list[ServiceClient] = []
+    clients: list[ServiceClient] = []
 
     def make(server: Server) -> ServiceClient:
-        made.append(ServiceClient(server))
-        return made[-1]
+        clients.append(ServiceClient(server))
+        return clients[-1]
 
     yield make
-    for caller in made:
+    for caller in clients:
         caller.close()
 
 

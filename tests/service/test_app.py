@@ -76,13 +76,13 @@ def test_a_crash_is_a_500_in_shape_that_ends_the_connection(endpoint: str, strea
     """The body tells nothing of the inside; the caller is told not to use the connection, which the server closes."""
     app = create_app(Options(), keys=("key",), engine=FailingEngine(), store=MemoryStore(), shutdown=Shutdown())
 
-    async def answered() -> httpx.Response:
+    async def post_request() -> httpx.Response:
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
             body = minimal_body(endpoint, stream=streamed)
             return await client.post(PATHS[endpoint], json=body, headers={"authorization": "Bearer key"})
 
-    answer = asyncio.run(answered())
+    answer = asyncio.run(post_request())
     assert (answer.status_code, answer.headers["connection"]) == (500, "close")
     assert "own words" not in error_of(endpoint, answer.json())["message"]
 
@@ -94,13 +94,13 @@ def two() -> Iterator[Server]:
         yield running
 
 
-def posted(server: Server, url: str, endpoint: str) -> httpx.Response:
+def post_minimal(server: Server, url: str, endpoint: str) -> httpx.Response:
     """The answer to a sound request, sent to one of the addresses."""
     headers = {"authorization": f"Bearer {server.key}"}
     return httpx.post(url + PATHS[endpoint], json=minimal_body(endpoint), headers=headers)
 
 
-def own(server: Server, endpoint: str) -> str:
+def own_address(server: Server, endpoint: str) -> str:
     """The address at which the document has an endpoint."""
     return server.alt_url if ENDPOINTS[endpoint].alt else server.url
 
@@ -124,22 +124,22 @@ def test_a_client_with_the_addresses_swapped_is_told(two: Server, endpoint: str)
 
 def test_an_endpoint_at_the_wrong_address_is_404_in_its_own_shape(two: Server, endpoint: str) -> None:
     """The error body is the endpoint's; at its own address the same request is answered."""
-    wrong = {two.url, two.alt_url} - {own(two, endpoint)}
-    answer = posted(two, wrong.pop(), endpoint)
+    wrong = {two.url, two.alt_url} - {own_address(two, endpoint)}
+    answer = post_minimal(two, wrong.pop(), endpoint)
     assert answer.status_code == 404
     error = error_of(endpoint, answer.json())
     assert error["type"] == "invalid_request_error"
-    assert posted(two, own(two, endpoint), endpoint).status_code == 200
+    assert post_minimal(two, own_address(two, endpoint), endpoint).status_code == 200
 
 
 def test_stored_responses_are_where_responses_are_made(two: Server) -> None:
     """Retrieved at the alternative address; at the first there is no such path."""
-    made = posted(two, two.alt_url, "responses").json()["id"]
+    id_ = post_minimal(two, two.alt_url, "responses").json()["id"]
     headers = {"authorization": f"Bearer {two.key}"}
-    found = {url: httpx.get(f"{url}/v1/responses/{made}", headers=headers) for url in (two.url, two.alt_url)}
-    assert found[two.alt_url].json()["id"] == made
-    assert found[two.url].status_code == 404
-    assert "alternative address" in error_of("responses", found[two.url].json())["message"]
+    answers = {url: httpx.get(f"{url}/v1/responses/{id_}", headers=headers) for url in (two.url, two.alt_url)}
+    assert answers[two.alt_url].json()["id"] == id_
+    assert answers[two.url].status_code == 404
+    assert "alternative address" in error_of("responses", answers[two.url].json())["message"]
 
 
 def test_each_address_describes_what_it_serves(two: Server) -> None:
@@ -147,17 +147,17 @@ def test_each_address_describes_what_it_serves(two: Server) -> None:
     for url in (two.url, two.alt_url):
         assert httpx.get(f"{url}/health").json()["status"] == "ok"
         described = httpx.get(f"{url}/openapi.json").json()
-        assert set(described["paths"]) == {PATHS[name] for name in ENDPOINTS if own(two, name) == url}
+        assert set(described["paths"]) == {PATHS[name] for name in ENDPOINTS if own_address(two, name) == url}
 
 
 def test_limits_hold_across_both() -> None:
     """A key's allowance is one, wherever it calls."""
     with serve(time_scale=0, alt_port=0, requests_per_minute=1, burst=2) as limited:
-        answers = [posted(limited, own(limited, name), name).status_code for name in ENDPOINTS]
+        answers = [post_minimal(limited, own_address(limited, name), name).status_code for name in ENDPOINTS]
     assert answers == [200, 200, 429, 429]
 
 
 def test_without_an_alternative_port_both_addresses_are_one(server: Server) -> None:
     """All four endpoints on one port, which is also the `alt_url`."""
     assert server.alt_url == server.url
-    assert {posted(server, server.alt_url, name).status_code for name in ENDPOINTS} == {200}
+    assert {post_minimal(server, server.alt_url, name).status_code for name in ENDPOINTS} == {200}

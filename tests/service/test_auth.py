@@ -218,14 +218,14 @@ def test_a_stream_holds_its_place_until_it_ends(make_client: Callable[[Server], 
     with serve(time_scale=0, concurrency=1) as limited:
         caller = make_client(limited)
         headers = {"x-famnb-fault": "stall=1"}
-        with caller.stream("POST", "/v1/responses", json=_streamed(), headers=headers) as stream:
+        with caller.stream("POST", "/v1/responses", json=_stream_body(), headers=headers) as stream:
             chunks = stream.iter_bytes()
             next(chunks)
             assert caller.ask("web").status_code == 429
         wait_until(lambda: caller.ask("web").status_code == 200)
 
 
-def _streamed() -> dict[str, object]:
+def _stream_body() -> dict[str, object]:
     return {"model": "fam-2-5-pro", "input": "hello", "stream": True}
 
 

@@ -12,10 +12,9 @@ from jsonschema import validate
 
 from famnb.endpoints import ENDPOINTS
 from famnb.events import COUNTS
-from famnb.reply import Reply, fold
-from famnb.wire.sse import Decoder
 from tests.support.fault_server import FaultServer
 from tests.support.service_requests import PATHS, ServiceClient, minimal_body
+from tests.support.upstream_servers import fetch_reply
 
 FIXTURES = Path(__file__).parents[1] / "wire" / "fixtures"
 
@@ -35,18 +34,6 @@ def shape(value: Any) -> Any:
             return [shape(inner) for inner in value]
         case _:
             return type(value)
-
-
-def told(api: ServiceClient, endpoint: str, prompt: str, **fields: Any) -> Reply:
-    """The reply to a request, whole or streamed, which must succeed."""
-    answer = api.ask(endpoint, prompt, **fields)
-    assert answer.status_code == 200, answer.text
-    dialect = ENDPOINTS[endpoint].dialect
-    if not fields.get("stream"):
-        return fold(dialect.read(answer.json()))
-    reader, decoder = dialect.reader(), Decoder()
-    events = [event for data in decoder.feed(answer.content) + decoder.end() for event in reader.read(data)]
-    return fold([*events, *reader.end()])
 
 
 @pytest.mark.parametrize(
@@ -81,15 +68,15 @@ def test_a_whole_reply_has_the_documents_fields(api: ServiceClient, name: str, f
 def test_an_id_has_its_form_and_is_new_each_time(api: ServiceClient, name: str, form: str, stream: bool) -> None:
     """A chat completion's is `chatcmpl-<uuid>`; every event of a stream has the same."""
     ids = [set(re.findall(rf'"id":"({form})"', api.ask(name, "one line", stream=stream).text)) for _ in range(2)]
-    assert [len(found) for found in ids] == [1, 1]
+    assert [len(matches) for matches in ids] == [1, 1]
     assert ids[0] != ids[1]
 
 
 @pytest.mark.parametrize(("name", "default"), [("responses", 512), ("messages", 512), ("web", 2048), ("chat", 16_384)])
 def test_the_default_cap_is_in_force(api: ServiceClient, name: str, default: int) -> None:
     """A text without end has as many tokens as the document says, on the first endpoint as many as its model has."""
-    found = told(api, name, "count to 99999")
-    assert (found.usage.output_tokens, found.finish_reason) == (default, "length")
+    reply = fetch_reply(api, name, "count to 99999")
+    assert (reply.usage.output_tokens, reply.finish_reason) == (default, "length")
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -97,8 +84,8 @@ def test_a_cap_of_one_gives_one_token_and_the_length_reason(api: ServiceClient, 
     """Also where reasoning was asked for, which the cap counts too."""
     thinking = {"thinking": {"type": "enabled", "budget_tokens": 100}} if endpoint == "messages" else {}
     effort = {} if endpoint == "messages" else {"reasoning": {"effort": "high"}}
-    found = told(api, endpoint, "count to 9", stream=stream, **{CAPS[endpoint]: 1}, **thinking, **effort)
-    assert (found.text, found.thinking, found.finish_reason, found.status) == ("1", "", "length", "incomplete")
+    reply = fetch_reply(api, endpoint, "count to 9", stream=stream, **{CAPS[endpoint]: 1}, **thinking, **effort)
+    assert (reply.text, reply.thinking, reply.finish_reason, reply.status) == ("1", "", "length", "incomplete")
 
 
 def test_a_thinking_budget_is_held_under_the_cap(api: ServiceClient) -> None:
@@ -139,8 +126,8 @@ ALLOWED: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize(("name", "fields"), ALLOWED, ids=repr)
 def test_every_word_that_is_allowed_passes(api: ServiceClient, name: str, fields: dict[str, Any]) -> None:
     """And the answer is a reply that ended in order."""
-    found = told(api, name, "Say hello in one sentence.", **fields)
-    assert (found.finish_reason, found.model) == ("stop", fields.get("model", ENDPOINTS[name].models[0]))
+    reply = fetch_reply(api, name, "Say hello in one sentence.", **fields)
+    assert (reply.finish_reason, reply.model) == ("stop", fields.get("model", ENDPOINTS[name].models[0]))
 
 
 @pytest.mark.parametrize(
@@ -155,8 +142,8 @@ def test_every_word_that_is_allowed_passes(api: ServiceClient, name: str, fields
 def test_every_role_passes_and_no_other(api: ServiceClient, name: str, roles: tuple[str, ...]) -> None:
     """Those of the endpoint, wherever they stand; any other is refused."""
     for role in ("system", "developer", "user", "assistant", "tool", "function", "User", ""):
-        said = {"role": role, "content": "Hello.", **({"tool_call_id": "call_1"} if role == "tool" else {})}
-        conversation = [{"role": "user", "content": "Hi."}, said]
+        turn = {"role": role, "content": "Hello.", **({"tool_call_id": "call_1"} if role == "tool" else {})}
+        conversation = [{"role": "user", "content": "Hi."}, turn]
         status = api.ask(name, **{CONVERSATION[name]: conversation}).status_code
         assert (role, status) == (role, 200 if role in roles else 400)
 
@@ -182,7 +169,7 @@ def test_a_reply_satisfies_the_schema_it_was_asked_for(
         if name == "responses"
         else {"response_format": {"type": "json_schema", "json_schema": schema}}
     )
-    validate(json.loads(told(api, name, "Plan a trip.", stream=stream, **fields).text), SCHEMA)
+    validate(json.loads(fetch_reply(api, name, "Plan a trip.", stream=stream, **fields).text), SCHEMA)
 
 
 def tool(name: str) -> dict[str, Any]:
@@ -204,10 +191,10 @@ def tool(name: str) -> dict[str, Any]:
 def test_every_tool_choice_is_obeyed(api: ServiceClient, choice: Any, called: list[str], stream: bool) -> None:
     """In parallel where two are asked for, by `auto` where nothing is said, only the named one where one is."""
     fields = {"tools": [tool("get_weather"), tool("get_news")], "tool_choice": choice, "stream": stream}
-    found = told(api, "web", "The weather and the news of Paris, please.", **fields)
-    assert [call.name for call in found.tool_calls] == called
-    assert all(call.arguments == {"city": "Paris"} for call in found.tool_calls)
-    assert (found.finish_reason, bool(found.text)) == ("tool_calls" if called else "stop", not called)
+    reply = fetch_reply(api, "web", "The weather and the news of Paris, please.", **fields)
+    assert [call.name for call in reply.tool_calls] == called
+    assert all(call.arguments == {"city": "Paris"} for call in reply.tool_calls)
+    assert (reply.finish_reason, bool(reply.text)) == ("tool_calls" if called else "stop", not called)
 
 
 def test_calls_are_streamed_as_indexed_deltas(api: ServiceClient) -> None:
@@ -229,27 +216,27 @@ def test_one_prompt_has_one_text_and_one_count_on_every_endpoint(api: ServiceCli
     """What is asked, what is answered and what is counted do not depend on the way in; totals are sums."""
     counts = {}
     for name in PATHS:
-        found = told(api, name, "Write 30 words.")
-        usage = found.usage.with_total()
+        reply = fetch_reply(api, name, "Write 30 words.")
+        usage = reply.usage.with_total()
         assert usage.total_tokens == (usage.input_tokens or 0) + (usage.output_tokens or 0)
-        counts[name] = (found.text, usage.input_tokens, usage.output_tokens, usage.cached_tokens)
+        counts[name] = (reply.text, usage.input_tokens, usage.output_tokens, usage.cached_tokens)
     assert len(set(counts.values())) == 1
 
 
 def test_a_stream_counts_what_the_whole_reply_counts(api: ServiceClient) -> None:
     """As far as each stream says it: all on web chat when asked, the totals on responses, the output on messages."""
-    told_by = {
+    counted = {
         "web": ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens", "total_tokens"),
         "responses": ("input_tokens", "output_tokens", "total_tokens"),
         "messages": ("output_tokens",),
         "chat": (),
     }
-    for name, counts in told_by.items():
+    for name, counts in counted.items():
         thought = {"thinking": {"type": "enabled", "budget_tokens": 50}} if name == "messages" else {}
         effort = {} if name == "messages" else {"reasoning": {"effort": "low"}}
         options = {"stream_options": {"include_usage": True}} if name == "web" else {}
-        whole = told(api, name, "Write 30 words.", **thought, **effort).usage
-        streamed = told(api, name, "Write 30 words.", stream=True, **thought, **effort, **options).usage
+        whole = fetch_reply(api, name, "Write 30 words.", **thought, **effort).usage
+        streamed = fetch_reply(api, name, "Write 30 words.", stream=True, **thought, **effort, **options).usage
         assert {count: getattr(streamed, count) for count in counts} == {
             count: getattr(whole, count) for count in counts
         }
@@ -260,7 +247,7 @@ def test_reasoning_is_counted_and_not_shown(api: ServiceClient) -> None:
     """On the three endpoints that have it, it is a part of the output tokens; the visible text is the same."""
     for name in ("chat", "responses", "web"):
         plain, reasoned = (
-            told(api, name, "Write 30 words.", reasoning={"effort": effort}) for effort in ("none", "high")
+            fetch_reply(api, name, "Write 30 words.", reasoning={"effort": effort}) for effort in ("none", "high")
         )
         assert (plain.usage.reasoning_tokens, reasoned.thinking) == (0, "")
         assert reasoned.text == plain.text
@@ -276,7 +263,7 @@ def test_an_image_is_counted_and_never_fetched(api: ServiceClient, endpoint: str
         plain = {"role": "user", "content": [{"type": "text", "text": "What is this?"}]}
         shown = {"role": "user", "content": [*parts, {"type": "text", "text": "What is this?"}]}
         without, with_ = (
-            told(api, endpoint, "", **{CONVERSATION[endpoint]: [message]}).usage.input_tokens or 0
+            fetch_reply(api, endpoint, "", **{CONVERSATION[endpoint]: [message]}).usage.input_tokens or 0
             for message in (plain, shown)
         )
         assert with_ > without
@@ -291,4 +278,4 @@ def test_fields_that_do_not_exist_change_nothing(api: ServiceClient, endpoint: s
     more = {**body, **unknown}
     if endpoint != "responses":
         more["messages"] = [{**body["messages"][0], "cache_control": {"type": "ephemeral"}}]
-    assert told(api, endpoint, "", **more).text == told(api, endpoint, "", **body).text
+    assert fetch_reply(api, endpoint, "", **more).text == fetch_reply(api, endpoint, "", **body).text

@@ -45,10 +45,10 @@ def skeleton(event: Any) -> Any:
             return event
 
 
-def collapsed(events: list[Any]) -> list[Any]:
+def collapse(events: list[Any]) -> list[Any]:
     """The skeletons of events, each run of equal ones as one: how many deltas a text takes is no promise."""
     skeletons = [skeleton(event) for event in events]
-    return [event for place, event in enumerate(skeletons) if place == 0 or event != skeletons[place - 1]]
+    return [event for index, event in enumerate(skeletons) if index == 0 or event != skeletons[index - 1]]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_stream_has_the_documents_events(
 ) -> None:
     """Event for event and field for field the stream is the document's, ids and texts aside."""
     expected = decode_stream((FIXTURES / fixture).read_bytes())
-    assert collapsed(api.events(endpoint_, **fields)) == collapsed(expected)
+    assert collapse(api.events(endpoint_, **fields)) == collapse(expected)
 
 
 def test_a_message_starts_with_zero_usage(api: ServiceClient) -> None:
@@ -105,7 +105,7 @@ def test_events_have_names_only_for_the_sdk_of_the_messages_endpoint(
     assert bool(re.search(r"^event:", stream, re.MULTILINE)) == named
 
 
-def folded(endpoint: str, answer: bytes, *, streamed: bool) -> Reply:
+def read_reply(endpoint: str, answer: bytes, *, streamed: bool) -> Reply:
     dialect = ENDPOINTS[endpoint].dialect
     if not streamed:
         return fold(dialect.read(json.loads(answer)))
@@ -125,8 +125,8 @@ def folded(endpoint: str, answer: bytes, *, streamed: bool) -> Reply:
 def test_streamed_equals_whole(api: ServiceClient, endpoint: str, prompt: str, fields: dict[str, Any]) -> None:
     """The same request gives the same blocks and the same end, whole and streamed."""
     named = {ENDPOINTS[endpoint].request.cap if name == "cap" else name: value for name, value in fields.items()}
-    whole = folded(endpoint, api.ask(endpoint, prompt, **named).content, streamed=False)
-    streamed = folded(endpoint, api.ask(endpoint, prompt, stream=True, **named).content, streamed=True)
+    whole = read_reply(endpoint, api.ask(endpoint, prompt, **named).content, streamed=False)
+    streamed = read_reply(endpoint, api.ask(endpoint, prompt, stream=True, **named).content, streamed=True)
     assert whole.text
     assert (streamed.text, streamed.finish_reason, streamed.status) == (whole.text, whole.finish_reason, whole.status)
     if streamed.usage.output_tokens is not None:
@@ -138,8 +138,8 @@ def test_streamed_equals_whole_with_thinking_and_tools(api: ServiceClient) -> No
     thinking = {"thinking": {"type": "enabled", "budget_tokens": 50}}
     tools = {"tools": [{"type": "function", "function": {"name": "get_weather"}}], "tool_choice": "required"}
     for endpoint, fields in (("messages", thinking), ("web", tools)):
-        whole = folded(endpoint, api.ask(endpoint, **fields).content, streamed=False)
-        streamed = folded(endpoint, api.ask(endpoint, stream=True, **fields).content, streamed=True)
+        whole = read_reply(endpoint, api.ask(endpoint, **fields).content, streamed=False)
+        streamed = read_reply(endpoint, api.ask(endpoint, stream=True, **fields).content, streamed=True)
         assert whole.thinking or whole.tool_calls
         assert streamed.thinking == whole.thinking
         assert [(call.name, call.text) for call in streamed.tool_calls] == [
@@ -147,16 +147,16 @@ def test_streamed_equals_whole_with_thinking_and_tools(api: ServiceClient) -> No
         ]
 
 
-def connection(server: Server, body: dict[str, Any], path: str) -> socket.socket:
+def open_connection(server: Server, body: dict[str, Any], path: str) -> socket.socket:
     """A connection that has sent a request and read nothing yet."""
     address = urlsplit(server.url)
-    made = socket.create_connection((address.hostname, address.port), timeout=20)
+    connection = socket.create_connection((address.hostname, address.port), timeout=20)
     data = json.dumps(body).encode()
     head = (
         f"POST {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {server.key}\r\ncontent-length: {len(data)}\r\n\r\n"
     )
-    made.sendall(head.encode() + data)
-    return made
+    connection.sendall(head.encode() + data)
+    return connection
 
 
 @pytest.fixture(scope="module")
@@ -184,10 +184,10 @@ def test_events_arrive_while_the_answer_is_still_being_made(
 
 def test_each_event_is_a_write_of_its_own(server: Server) -> None:
     """On the wire every HTTP chunk holds exactly one event."""
-    with connection(server, minimal_body("web", stream=True), PATHS["web"]) as made:
+    with open_connection(server, minimal_body("web", stream=True), PATHS["web"]) as connection:
         received = b""
         while not received.endswith(b"0\r\n\r\n"):
-            received += made.recv(65536)
+            received += connection.recv(65536)
     body = received.partition(b"\r\n\r\n")[2]
     chunks = []
     while body:
@@ -205,9 +205,9 @@ def test_generation_stops_when_the_caller_leaves(make_client: Callable[[Server],
     with serve(time_scale=1, concurrency=1) as slow:
         caller = make_client(slow)
         body = minimal_body("responses", "count to 100000", stream=streams, max_output_tokens=100_000)
-        with connection(slow, body, PATHS["responses"]) as made:
+        with open_connection(slow, body, PATHS["responses"]) as connection:
             if streams:
-                assert made.recv(1)
+                assert connection.recv(1)
             wait_until(lambda: caller.ask("web", model="x").status_code == 429)
         wait_until(lambda: caller.ask("web", model="x").status_code == 400)
 
@@ -234,10 +234,12 @@ def test_an_early_end_of_one_stream_leaves_the_others_alone(
     lifelike: Server, make_client: Callable[[Server], ServiceClient]
 ) -> None:
     """Ten callers leave at once; the eleventh reads its whole answer."""
-    leaving = [connection(lifelike, minimal_body("web", "count to 9999", stream=True), PATHS["web"]) for _ in range(10)]
-    for made in leaving:
-        assert made.recv(1)
-        made.close()
+    leaving = [
+        open_connection(lifelike, minimal_body("web", "count to 9999", stream=True), PATHS["web"]) for _ in range(10)
+    ]
+    for connection in leaving:
+        assert connection.recv(1)
+        connection.close()
     assert make_client(lifelike).events("web", "count to 20")[-1] == "[DONE]"
 
 
@@ -252,6 +254,6 @@ def test_a_thousand_requests_at_once_have_a_thousand_ids(server: Server) -> None
             answers = await asyncio.gather(*(client.post(PATHS["responses"], json=body) for body in bodies))
         return [answer.text.partition('"id":"')[2].partition('"')[0] for answer in answers]
 
-    found = asyncio.run(ids())
-    assert len(set(found)) == 1000
-    assert all(id_.startswith("resp_") for id_ in found)
+    response_ids = asyncio.run(ids())
+    assert len(set(response_ids)) == 1000
+    assert all(id_.startswith("resp_") for id_ in response_ids)

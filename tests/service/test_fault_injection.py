@@ -14,14 +14,14 @@ from famnb.service.fault_injection import HEADER, InjectedFaults, parse_faults
 from tests.support.service_requests import PATHS, ServiceClient, decode_stream, error_of, minimal_body
 
 
-def asked(api: ServiceClient, endpoint: str, fault: str, **fields: object) -> httpx.Response:
+def post_with_fault(api: ServiceClient, endpoint: str, fault: str, **fields: object) -> httpx.Response:
     return api.post(PATHS[endpoint], json=minimal_body(endpoint, **fields), headers={HEADER: fault})
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 408, 429, 500, 503, 529])
 def test_a_status_on_demand_has_the_endpoints_shape(api: ServiceClient, endpoint: str, status: int) -> None:
     """The status asked for, with `Retry-After` where it belongs."""
-    answer = asked(api, endpoint, f"status={status}", stream=True)
+    answer = post_with_fault(api, endpoint, f"status={status}", stream=True)
     assert answer.status_code == status
     error = error_of(endpoint, answer.json())
     assert error["message"]
@@ -32,7 +32,7 @@ def test_a_status_on_demand_has_the_endpoints_shape(api: ServiceClient, endpoint
 
 def test_a_failure_inside_a_stream_is_said_in_the_dialect(api: ServiceClient, endpoint: str) -> None:
     """After 3 deltas comes the failure, no finish and no further delta; the stream ends in order."""
-    stream = asked(api, endpoint, "error=3", stream=True)
+    stream = post_with_fault(api, endpoint, "error=3", stream=True)
     assert stream.status_code == 200
     events = decode_stream(stream.content)
     assert sum("delta" in json.dumps(event) and "finish" not in event for event in events) >= 3
@@ -56,7 +56,7 @@ def test_a_failure_inside_a_stream_is_said_in_the_dialect(api: ServiceClient, en
 
 def test_a_failure_of_a_whole_reply_is_a_500(api: ServiceClient, endpoint: str) -> None:
     """What would have been a failure inside a stream is an error response here."""
-    answer = asked(api, endpoint, "error=3")
+    answer = post_with_fault(api, endpoint, "error=3")
     assert answer.status_code == 500
     assert error_of(endpoint, answer.json())["type"] in ("server_error", "api_error")
 
@@ -65,20 +65,20 @@ def test_a_cut_ends_the_connection_without_an_end(api: ServiceClient, endpoint: 
     """Neither the stream nor the whole reply is finished, and the transport shows it."""
     for fields in ({"stream": True}, {}):
         with pytest.raises(httpx.RemoteProtocolError, match="peer closed connection"):
-            asked(api, endpoint, "cut=3", **fields)
+            post_with_fault(api, endpoint, "cut=3", **fields)
 
 
 def test_garbage_is_an_event_that_is_not_json(api: ServiceClient, endpoint: str) -> None:
     """One event among good ones cannot be decoded; a whole reply's body cannot either."""
-    blocks = asked(api, endpoint, "garbage=3", stream=True).text.split("\n\n")
+    blocks = post_with_fault(api, endpoint, "garbage=3", stream=True).text.split("\n\n")
     assert blocks.count('data: {"garbage": tr') == 1
     with pytest.raises(json.JSONDecodeError):
-        asked(api, endpoint, "garbage=3").json()
+        post_with_fault(api, endpoint, "garbage=3").json()
 
 
 def test_drip_changes_no_byte(api: ServiceClient, endpoint: str) -> None:
     """Byte by byte the same events arrive."""
-    dripped = decode_stream(asked(api, endpoint, "drip", stream=True).content)
+    dripped = decode_stream(post_with_fault(api, endpoint, "drip", stream=True).content)
     plain = api.events(endpoint)
     assert len(dripped) == len(plain)
 
@@ -100,7 +100,7 @@ def test_faults_can_be_committed_by_default(make_client: Callable[[Server], Serv
     with serve(time_scale=0, fault="status=503") as broken:
         caller = make_client(broken)
         assert caller.ask("web").status_code == 503
-        assert asked(caller, "web", "").status_code == 200
+        assert post_with_fault(caller, "web", "").status_code == 200
 
 
 def test_several_faults_are_joined_by_commas() -> None:
@@ -114,7 +114,7 @@ def test_several_faults_are_joined_by_commas() -> None:
 )
 def test_a_fault_that_does_not_exist_is_refused(api: ServiceClient, words: str) -> None:
     """The answer says which faults there are."""
-    answer = asked(api, "web", words)
+    answer = post_with_fault(api, "web", words)
     assert (answer.status_code, error_of("web", answer.json())["param"]) == (400, HEADER)
     with pytest.raises(ServiceError, match="expected some of"):
         parse_faults(words)

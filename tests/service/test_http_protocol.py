@@ -28,7 +28,7 @@ def impatient() -> Iterator[Server]:
         yield running
 
 
-def connected(server: Server) -> socket.socket:
+def connect(server: Server) -> socket.socket:
     """A connection of one's own."""
     address = urlsplit(server.url)
     return socket.create_connection((address.hostname, address.port), timeout=20)
@@ -50,7 +50,7 @@ def rest(connection: socket.socket) -> bytes:
 
 def raw(server: Server, *pieces: bytes) -> bytes:
     """Everything the service answers to these bytes, sent piece by piece, up to the end of the connection."""
-    with connected(server) as connection:
+    with connect(server) as connection:
         for piece in pieces:
             connection.sendall(piece)
         return rest(connection)
@@ -99,8 +99,8 @@ def test_garbage_after_a_request_never_becomes_a_part_of_its_answer(
     server: Server, more: Callable[[Server], bytes]
 ) -> None:
     """The stream that runs is broken off, as its missing end shows; no second head stands inside it."""
-    with connected(server) as connection:
-        connection.sendall(post(server, "web", "x-famnb-fault: stall=2", body=_streamed()) + more(server))
+    with connect(server) as connection:
+        connection.sendall(post(server, "web", "x-famnb-fault: stall=2", body=_stream_body()) + more(server))
         received = b""
         while received.count(b"data: ") < 2:
             received += connection.recv(65536)
@@ -110,7 +110,7 @@ def test_garbage_after_a_request_never_becomes_a_part_of_its_answer(
     assert not received.endswith(b"0\r\n\r\n")
 
 
-def _streamed() -> bytes:
+def _stream_body() -> bytes:
     return json.dumps(minimal_body("web", stream=True)).encode()
 
 
@@ -119,7 +119,7 @@ def test_a_head_too_large_is_431_once_the_key_is_known(server: Server, endpoint:
     """One long header or a thousand short ones; with a wrong key it is 401, as ever, and others are served."""
     error = error_of(endpoint, body_of(raw(server, post(server, endpoint, *junk)), 431))
     assert "65,536" in error["message"]
-    with connected(server) as connection:
+    with connect(server) as connection:
         connection.sendall(post(server, endpoint, *junk, key="wrong"))
         assert connection.recv(65536).startswith(b"HTTP/1.1 401")
     assert raw(server, post(server, endpoint, "connection: close")).startswith(b"HTTP/1.1 200")
@@ -133,21 +133,21 @@ def test_an_address_too_long_is_431(server: Server) -> None:
 
 def test_a_key_of_any_length_is_a_wrong_one(server: Server, endpoint: str) -> None:
     """Also one that the service does not keep."""
-    with connected(server) as connection:
+    with connect(server) as connection:
         connection.sendall(post(server, endpoint, key="k" * 1_000_000))
         assert connection.recv(65536).startswith(b"HTTP/1.1 401")
 
 
 def test_a_head_without_end_is_not_read_for_ever(server: Server) -> None:
     """After a megabyte that is not finished the connection is closed, with a reason."""
-    with connected(server) as connection:
+    with connect(server) as connection:
         connection.sendall(f"POST {PATHS['messages']} HTTP/1.1\r\nx-junk: ".encode() + b"a" * 1_100_000)
         assert error_of("messages", body_of(rest(connection), 431))["type"] == "invalid_request_error"
 
 
 def test_a_slow_head_is_a_408_in_shape(impatient: Server, endpoint: str) -> None:
     """Bytes that trickle in do not make the time longer."""
-    with connected(impatient) as connection:
+    with connect(impatient) as connection:
         connection.sendall(f"POST {PATHS[endpoint]} HTTP/1.1\r\n".encode())
         received = b""
         while not received:
@@ -167,17 +167,17 @@ def test_a_connection_that_says_nothing_is_closed(impatient: Server) -> None:
 
 def test_whoever_goes_on_sending_what_was_refused_is_left(impatient: Server) -> None:
     """A body that trickles in after its 401 holds the connection no longer than a head would."""
-    with connected(impatient) as connection:
+    with connect(impatient) as connection:
         connection.sendall(
             post(impatient, "web", "content-length: 100000", body=b"", key="wrong").replace(
                 b"content-length: 0\r\n", b""
             )
         )
         assert connection.recv(65536).startswith(b"HTTP/1.1 401")
-        wait_until(lambda: _left(connection))
+        wait_until(lambda: _is_closed(connection))
 
 
-def _left(connection: socket.socket) -> bool:
+def _is_closed(connection: socket.socket) -> bool:
     """Whether the service has closed a connection that is still written to."""
     try:
         connection.sendall(b" ")
@@ -191,7 +191,7 @@ def _left(connection: socket.socket) -> bool:
 
 def test_an_answer_that_takes_longer_than_a_head_may_is_not_disturbed(impatient: Server) -> None:
     """Neither by its length nor by the next head, of which a part is there already."""
-    with connected(impatient) as connection:
+    with connect(impatient) as connection:
         first = post(impatient, "web", "x-famnb-fault: delay=0.9")
         second = post(impatient, "messages", "connection: close")
         connection.sendall(first + second[:40])
@@ -224,7 +224,7 @@ def test_an_offer_to_upgrade_is_ignored(
     following = post(server, endpoint, "connection: close")
     head, separator, body = sent.partition(b"\r\n\r\n")
     pieces = [head + separator, body + following] if apart else [sent + following]
-    with connected(server) as connection:
+    with connect(server) as connection:
         for piece in pieces:
             connection.sendall(piece)
             time.sleep(0.02)  # so that the pieces are read apart
@@ -236,17 +236,17 @@ def test_a_caller_of_http_1_0_gets_no_chunks(server: Server, endpoint: str, stre
     """Whole or streamed, the body is what it would be without them, and ends with the connection."""
     body = json.dumps(minimal_body(endpoint, "one line", stream=stream)).encode()
     answer = raw(server, post(server, endpoint, body=body).replace(b" HTTP/1.1\r\n", b" HTTP/1.0\r\n", 1))
-    head, _, said_ = answer.partition(b"\r\n\r\n")
+    head, _, body_ = answer.partition(b"\r\n\r\n")
     assert b"transfer-encoding" not in head
     if stream:
-        assert all(block.startswith(b"data: ") for block in said_.split(b"\n\n")[:-1])
+        assert all(block.startswith(b"data: ") for block in body_.split(b"\n\n")[:-1])
     else:
-        assert json.loads(said_)["model"] == minimal_body(endpoint)["model"]
+        assert json.loads(body_)["model"] == minimal_body(endpoint)["model"]
 
 
 def test_requests_sent_together_are_answered_in_their_order(server: Server) -> None:
     """Each in its own dialect, streams between whole replies."""
-    sent = post(server, "messages") + post(server, "web", body=_streamed()) + post(server, "chat")
+    sent = post(server, "messages") + post(server, "web", body=_stream_body()) + post(server, "chat")
     answers = raw(server, sent, post(server, "responses", "connection: close")).split(b"HTTP/1.1 200 OK")
     marks = [b'"id":"msg_', b"data: [DONE]", b'"model":"fam-mini"', b'"id":"resp_']
     assert [mark in answer for mark, answer in zip(marks, answers[1:], strict=True)] == [True] * 4
@@ -256,7 +256,7 @@ def test_generation_stops_when_a_caller_leaves_who_has_sent_more() -> None:
     """The request that is being answered is given up, though another one came after it on the same connection."""
     body = json.dumps(minimal_body("web", "count to 99999", stream=True, max_new_tokens=99_999)).encode()
     with serve(time_scale=1, concurrency=1) as slow, ServiceClient(slow) as other:
-        with connected(slow) as connection:
+        with connect(slow) as connection:
             connection.sendall(post(slow, "web", body=body) + post(slow, "messages"))
             assert connection.recv(1)
             assert other.ask("chat", model="x").status_code == 429
@@ -265,7 +265,7 @@ def test_generation_stops_when_a_caller_leaves_who_has_sent_more() -> None:
 
 def test_a_body_is_called_for_only_once_the_key_is_known(server: Server) -> None:
     """`Expect: 100-continue` gets its 100 with the right key, and the 401 at once with a wrong one."""
-    with connected(server) as connection:
+    with connect(server) as connection:
         request = post(server, "web", "expect: 100-continue", "connection: close")
         head, separator, body = request.partition(b"\r\n\r\n")
         connection.sendall(head + separator)

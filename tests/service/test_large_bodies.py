@@ -25,7 +25,7 @@ MANY = [TURN] * 500_000
 
 
 @pytest.fixture(scope="module")
-def paced() -> Iterator[Server]:
+def lifelike() -> Iterator[Server]:
     """A service that speaks at its natural pace."""
     with serve() as running:
         yield running
@@ -79,11 +79,11 @@ def head(server: Server, endpoint: str, body: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(("endpoint_", "field"), [("responses", "input"), ("web", "messages")])
-def test_a_stream_flows_on_while_a_large_body_is_read(paced: Server, endpoint_: str, field: str) -> None:
+def test_a_stream_flows_on_while_a_large_body_is_read(lifelike: Server, endpoint_: str, field: str) -> None:
     """Its deltas go on to come while half a million turns are read, counted and stored, before the first answer."""
     body = json.dumps({"model": "fam-2-5-pro", field: MANY, "stream": True}).encode()
-    with Listening(paced) as listening:
-        upload = Upload(paced, endpoint_, body, listening=listening)
+    with Listening(lifelike) as listening:
+        upload = Upload(lifelike, endpoint_, body, listening=listening)
     assert b"200 OK" in upload.first
     assert b"text/event-stream" in upload.first
     assert upload.answered - upload.begun >= 10
@@ -105,7 +105,7 @@ def test_a_large_body_is_answered_as_a_small_one(api: ServiceClient, endpoint: s
     small, large = (api.post(PATHS[endpoint], content=content) for content in (body, body + b" " * LARGE))
     assert large.status_code == small.status_code == (200 if case == "sound" else 400)
     kept = {"id", "created", "created_at", "item_id"}
-    assert stripped(large.json(), kept) == stripped(small.json(), kept)
+    assert without_fields(large.json(), kept) == without_fields(small.json(), kept)
 
 
 @pytest.mark.parametrize("broken", [b"{", b"[]", b"\xff", b'{"a": NaN}', b"[" * 300, b'{"messages": "\\ud8"}'])
@@ -116,27 +116,27 @@ def test_a_large_body_that_is_broken_is_refused_as_a_small_one(api: ServiceClien
     assert error_of("web", large.json())["code"] == error_of("web", small.json())["code"] == "invalid_json"
 
 
-def stripped(value: Any, names: set[str]) -> Any:
+def without_fields(value: Any, names: set[str]) -> Any:
     """A body without the fields that differ from reply to reply."""
     match value:
         case dict():
-            return {name: stripped(inner, names) for name, inner in value.items() if name not in names}
+            return {name: without_fields(inner, names) for name, inner in value.items() if name not in names}
         case list():
-            return [stripped(inner, names) for inner in value]
+            return [without_fields(inner, names) for inner in value]
         case _:
             return value
 
 
 def test_a_body_nested_too_deep_is_refused_however_large(api: ServiceClient) -> None:
     """Brackets are counted first, yet many that are side by side are no depth."""
-    deep = minimal_body("web", response_format={"type": "json_schema", "json_schema": {"schema": nested(110)}})
+    deep = minimal_body("web", response_format={"type": "json_schema", "json_schema": {"schema": nested_schema(110)}})
     answer = api.post(PATHS["web"], json=deep)
     assert (answer.status_code, "nested more than 100" in error_of("web", answer.json())["message"]) == (400, True)
     wide = minimal_body("web", messages=[{"role": "user", "content": [{"type": "text", "text": "a"}]}] * 300)
     assert api.post(PATHS["web"], json=wide).status_code == 200
 
 
-def nested(levels: int) -> dict[str, Any]:
+def nested_schema(levels: int) -> dict[str, Any]:
     """A schema of so many levels."""
     schema: dict[str, Any] = {"type": "string"}
     for _ in range(levels):
@@ -144,13 +144,13 @@ def nested(levels: int) -> dict[str, Any]:
     return schema
 
 
-def test_a_caller_who_leaves_while_a_large_body_is_read_leaves_nothing_behind(paced: Server) -> None:
+def test_a_caller_who_leaves_while_a_large_body_is_read_leaves_nothing_behind(lifelike: Server) -> None:
     """The service goes on, and the next call is answered."""
     body = json.dumps({"model": "fam-2-5-pro", "messages": MANY}).encode()
-    address = urlsplit(paced.url)
+    address = urlsplit(lifelike.url)
     with socket.create_connection((address.hostname, address.port)) as sender:
-        sender.sendall(head(paced, "web", body) + body)
-    with ServiceClient(paced) as caller:
+        sender.sendall(head(lifelike, "web", body) + body)
+    with ServiceClient(lifelike) as caller:
         answer = caller.ask("web", "Say hello briefly.")
     assert answer.status_code == 200
-    assert httpx.get(f"{paced.url}/health").json()["status"] == "ok"
+    assert httpx.get(f"{lifelike.url}/health").json()["status"] == "ok"

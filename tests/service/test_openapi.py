@@ -21,7 +21,7 @@ schema = schemathesis.openapi.from_dict(openapi_document(tuple(ENDPOINTS.values(
 
 
 @pytest.fixture(scope="module")
-def described() -> Iterator[Server]:
+def service() -> Iterator[Server]:
     """A service with a key that is known before it runs."""
     with serve(key=KEY, time_scale=0) as running:
         yield running
@@ -30,9 +30,9 @@ def described() -> Iterator[Server]:
 @pytest.mark.slow
 @schema.parametrize()
 @settings(max_examples=60, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
-def test_the_service_is_as_it_describes_itself(case: Any, described: Server) -> None:
+def test_the_service_is_as_it_describes_itself(case: Any, service: Server) -> None:
     """Every request drawn from the description, sound or not, gets the status, type and shape that it promises."""
-    answer = case.call(base_url=described.url)
+    answer = case.call(base_url=service.url)
     if names_nothing(case.body):
         assert answer.status_code in (400, 401, 405)
     else:

@@ -63,7 +63,7 @@ def or_null(schema: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
-def listed(schema: dict[str, Any]) -> dict[str, Any]:
+def list_of(schema: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": schema}
 
 
@@ -75,7 +75,7 @@ ITEM = all_of(
     id=TEXT,
     role={"const": "assistant"},
     status={"enum": ["in_progress", "completed", "incomplete"]},
-    content=listed(PART),
+    content=list_of(PART),
 )
 
 
@@ -110,7 +110,7 @@ RESPONSE = all_of(
     model=TEXT,
     previous_response_id=or_null(TEXT),
     instructions=or_null(TEXT),
-    output=listed(ITEM),
+    output=list_of(ITEM),
     error=or_null(all_of(code=TEXT, message=TEXT)),
     tools=LIST,
     tool_choice={"enum": ["none", "auto", "required"]},
@@ -156,7 +156,7 @@ def valid(value: Any, schema: dict[str, Any]) -> bool:
 
 
 @pytest.fixture(scope="module")
-def profiled() -> Iterator[ServiceClient]:
+def profile_api() -> Iterator[ServiceClient]:
     """A caller of a service with the profile."""
     with serve(time_scale=0, profile="openresponses") as server, ServiceClient(server) as caller:
         yield caller
@@ -165,20 +165,20 @@ def profiled() -> Iterator[ServiceClient]:
 def events(caller: ServiceClient, **fields: Any) -> list[Any]:
     """The events of a streamed answer, each checked; the last line must have been `[DONE]`."""
     stream = caller.ask("responses", stream=True, **fields).content
-    *said, last = decode_stream(stream)
+    *decoded, last = decode_stream(stream)
     assert last == "[DONE]"
     named = [line.removeprefix("event: ") for line in stream.decode().splitlines() if line.startswith("event: ")]
-    assert named == [event["type"] for event in said]
-    for number, event in enumerate(said):
+    assert named == [event["type"] for event in decoded]
+    for number, event in enumerate(decoded):
         assert event["sequence_number"] == number
         assert valid(event, all_of(type=TEXT, **EVENTS[event["type"]]))
-    return said
+    return decoded
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_whole_response_has_every_field(profiled: ServiceClient, case: str) -> None:
+def test_a_whole_response_has_every_field(profile_api: ServiceClient, case: str) -> None:
     """It is complete, has an output, and every required field has its type."""
-    body = profiled.ask("responses", input=[{"type": "message", **item} for item in CASES[case]]).json()
+    body = profile_api.ask("responses", input=[{"type": "message", **item} for item in CASES[case]]).json()
     assert valid(body, RESPONSE)
     assert (body["status"], len(body["output"])) == ("completed", 1)
     assert body["created_at"] <= body["completed_at"] <= body["created_at"] + 60
@@ -186,10 +186,10 @@ def test_a_whole_response_has_every_field(profiled: ServiceClient, case: str) ->
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_stream_has_every_event_and_field(profiled: ServiceClient, case: str) -> None:
+def test_a_stream_has_every_event_and_field(profile_api: ServiceClient, case: str) -> None:
     """Every event is valid and in its order, and the last one has the whole response."""
-    said = events(profiled, input=[{"type": "message", **item} for item in CASES[case]])
-    types = [event["type"] for event in said]
+    stream = events(profile_api, input=[{"type": "message", **item} for item in CASES[case]])
+    types = [event["type"] for event in stream]
     assert types[:4] == [
         "response.created",
         "response.in_progress",
@@ -202,22 +202,22 @@ def test_a_stream_has_every_event_and_field(profiled: ServiceClient, case: str) 
         "response.output_item.done",
         "response.completed",
     ]
-    final = said[-1]["response"]
-    text = "".join(event["delta"] for event in said if event["type"] == "response.output_text.delta")
-    assert final["output"][0]["content"][0]["text"] == said[-3]["part"]["text"] == text
-    assert (said[0]["response"]["completed_at"], final["status"]) == (None, "completed")
+    final = stream[-1]["response"]
+    text = "".join(event["delta"] for event in stream if event["type"] == "response.output_text.delta")
+    assert final["output"][0]["content"][0]["text"] == stream[-3]["part"]["text"] == text
+    assert (stream[0]["response"]["completed_at"], final["status"]) == (None, "completed")
 
 
-def test_a_conversation_goes_on_by_id(profiled: ServiceClient) -> None:
+def test_a_conversation_goes_on_by_id(profile_api: ServiceClient) -> None:
     """The next response names the one it continues."""
-    first = profiled.ask("responses", "My name is Ada.").json()
-    second = profiled.ask("responses", "What is my name?", previous_response_id=first["id"]).json()
+    first = profile_api.ask("responses", "My name is Ada.").json()
+    second = profile_api.ask("responses", "What is my name?", previous_response_id=first["id"]).json()
     assert valid(second, RESPONSE)
     assert second["previous_response_id"] == first["id"]
     assert "My name is Ada." in second["output"][0]["content"][0]["text"]
 
 
-def test_what_was_asked_for_is_repeated(profiled: ServiceClient) -> None:
+def test_what_was_asked_for_is_repeated(profile_api: ServiceClient) -> None:
     """Each field as the request had it, the document's default where it had none."""
     asked: dict[str, Any] = {
         "instructions": "Be kind.",
@@ -228,10 +228,10 @@ def test_what_was_asked_for_is_repeated(profiled: ServiceClient) -> None:
         "store": False,
         "metadata": {"a": "b"},
     }
-    body = profiled.ask("responses", **asked, text={"verbosity": "low"}).json()
+    body = profile_api.ask("responses", **asked, text={"verbosity": "low"}).json()
     assert {name: body[name] for name in asked} == asked
     assert body["text"] == {"format": {"type": "text"}, "verbosity": "low"}
-    usual = profiled.ask("responses").json()
+    usual = profile_api.ask("responses").json()
     assert [usual[name] for name in ("temperature", "top_p", "max_output_tokens", "store")] == [0.1, 1, 512, True]
     assert (usual["reasoning"], usual["metadata"]) == (None, {})
 
@@ -245,27 +245,29 @@ def test_what_was_asked_for_is_repeated(profiled: ServiceClient) -> None:
         {"reasoning": {"effort": "minimal", "summary": "none"}},
     ],
 )
-def test_what_the_specification_has_no_word_for_is_still_valid(profiled: ServiceClient, fields: dict[str, Any]) -> None:
+def test_what_the_specification_has_no_word_for_is_still_valid(
+    profile_api: ServiceClient, fields: dict[str, Any]
+) -> None:
     """Whole and streamed, whatever the document allows."""
-    assert valid(profiled.ask("responses", **fields).json(), RESPONSE)
-    assert events(profiled, **fields)
+    assert valid(profile_api.ask("responses", **fields).json(), RESPONSE)
+    assert events(profile_api, **fields)
 
 
-def test_an_incomplete_response_says_why(profiled: ServiceClient) -> None:
+def test_an_incomplete_response_says_why(profile_api: ServiceClient) -> None:
     """It met its cap: no time of completion, and a reason; the stream's last event is `response.incomplete`."""
-    body = profiled.ask("responses", "count to 100", max_output_tokens=5).json()
+    body = profile_api.ask("responses", "count to 100", max_output_tokens=5).json()
     assert valid(body, RESPONSE)
     assert (body["status"], body["completed_at"]) == ("incomplete", None)
-    last = events(profiled, prompt="count to 100", max_output_tokens=5)[-1]
+    last = events(profile_api, prompt="count to 100", max_output_tokens=5)[-1]
     assert (last["type"], last["response"]["incomplete_details"]) == (
         "response.incomplete",
         {"reason": "max_output_tokens"},
     )
 
 
-def test_a_failed_stream_ends_with_a_valid_response(profiled: ServiceClient) -> None:
+def test_a_failed_stream_ends_with_a_valid_response(profile_api: ServiceClient) -> None:
     """`response.failed` with the error's code and message, then `[DONE]`."""
-    answer = profiled.post(
+    answer = profile_api.post(
         PATHS["responses"],
         json={"model": "fam-2-5-pro", "input": "hello", "stream": True},
         headers={"x-famnb-fault": "error=2"},
@@ -276,16 +278,16 @@ def test_a_failed_stream_ends_with_a_valid_response(profiled: ServiceClient) -> 
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_stored_response_is_the_one_that_was_sent(profiled: ServiceClient, stream: bool) -> None:
+def test_a_stored_response_is_the_one_that_was_sent(profile_api: ServiceClient, stream: bool) -> None:
     """Retrieved, it has the same fields and values, the time of completion included."""
-    sent = events(profiled)[-1]["response"] if stream else profiled.ask("responses").json()
-    assert profiled.get(f"{PATHS['responses']}/{sent['id']}").json() == sent
+    sent = events(profile_api)[-1]["response"] if stream else profile_api.ask("responses").json()
+    assert profile_api.get(f"{PATHS['responses']}/{sent['id']}").json() == sent
 
 
-def test_our_client_and_the_openai_sdk_read_it(profiled: ServiceClient) -> None:
+def test_our_client_and_the_openai_sdk_read_it(profile_api: ServiceClient) -> None:
     """Both read the stream to the same text."""
-    key = profiled.headers["authorization"].removeprefix("Bearer ")
-    url = str(profiled.base_url).rstrip("/")
+    key = profile_api.headers["authorization"].removeprefix("Bearer ")
+    url = str(profile_api.base_url).rstrip("/")
     with Client(base_url=url, api_key=key) as client:
         reply = client.send(compose("responses", "Why is the sky blue?", stream=True))
     sdk = OpenAI(base_url=f"{url}/v1", api_key=key)
@@ -297,11 +299,11 @@ def test_our_client_and_the_openai_sdk_read_it(profiled: ServiceClient) -> None:
     assert (final.usage and final.usage.output_tokens_details.reasoning_tokens) == 0
 
 
-def test_the_other_endpoints_do_not_change(profiled: ServiceClient, api: ServiceClient) -> None:
+def test_the_other_endpoints_do_not_change(profile_api: ServiceClient, api: ServiceClient) -> None:
     """Only the responses endpoint has a profile; the others answer as without it."""
     for endpoint in ("chat", "web", "messages"):
-        assert set(profiled.ask(endpoint).json()) == set(api.ask(endpoint).json())
-        assert all("sequence_number" not in event for event in profiled.events(endpoint) if event != "[DONE]")
+        assert set(profile_api.ask(endpoint).json()) == set(api.ask(endpoint).json())
+        assert all("sequence_number" not in event for event in profile_api.events(endpoint) if event != "[DONE]")
 
 
 def test_without_the_profile_the_document_alone_holds(api: ServiceClient) -> None:

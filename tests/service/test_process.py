@@ -27,7 +27,7 @@ def python(code: str) -> subprocess.Popen[str]:
     )
 
 
-def gone(pid: int) -> bool:
+def has_ended(pid: int) -> bool:
     """Whether a process has ended; one that only waits to be buried by whoever inherited it has."""
     try:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
@@ -60,7 +60,7 @@ def test_it_serves_until_closed() -> None:
     assert server.running
     server.close()
     server.close()
-    assert gone(server.pid)
+    assert has_ended(server.pid)
     assert not server.running
     assert not answers(server)
 
@@ -74,7 +74,7 @@ def test_a_with_block_ends_it_even_with_a_stream_open() -> None:
         stream = client.send(client.build_request("POST", server.url + PATHS["web"], json=body), stream=True)
         chunks = stream.iter_bytes()
         next(chunks)
-    assert gone(server.pid)
+    assert has_ended(server.pid)
     assert '"the service is ending' in b"".join(chunks).decode()
     client.close()
 
@@ -138,7 +138,7 @@ def test_it_dies_when_its_parent_is_killed() -> None:
     assert answers(server)
     parent.kill()
     parent.communicate()
-    wait_until(lambda: gone(server["pid"]))
+    wait_until(lambda: has_ended(server["pid"]))
 
 
 @pytest.mark.parametrize("end", ["", "raise SystemExit(3)", "1 / 0"])
@@ -146,7 +146,7 @@ def test_it_ends_with_its_parent(end: str) -> None:
     """However the parent ends, a service that was never closed is gone with it."""
     out, _ = python(f"{PARENT}{end}").communicate(timeout=60)
     server = json.loads(out)
-    wait_until(lambda: gone(server["pid"]))
+    wait_until(lambda: has_ended(server["pid"]))
 
 
 def test_an_interrupt_of_the_parents_group_does_not_reach_it() -> None:

@@ -29,11 +29,11 @@ MODELS = {"object": "list", "data": [{"id": "their-only-model", "object": "model
 
 
 @contextlib.contextmanager
-def started(command: str, engine: FaultServer) -> Iterator[subprocess.Popen[str]]:
+def run_command(command: str, engine: FaultServer) -> Iterator[subprocess.Popen[str]]:
     """A command of the README as a process, with the address of an engine that is here in place of its own."""
-    told = shlex.split(re.sub(r"http://\S+", engine.url, command))[1:]
+    arguments = shlex.split(re.sub(r"http://\S+", engine.url, command))[1:]
     process = subprocess.Popen(
-        [sys.executable, "-m", "famnb", *told, "--key", "ours"],
+        [sys.executable, "-m", "famnb", *arguments, "--key", "ours"],
         stdout=subprocess.PIPE,
         env={**os.environ, "ENGINE_KEY": "theirs"},
         text=True,
@@ -50,7 +50,7 @@ def test_each_command_in_front_of_an_engine_starts_and_answers() -> None:
     assert len(COMMANDS) == 4
     with contextlib.ExitStack() as stack:
         engines = [stack.enter_context(FaultServer(choose=answer_hello, get=whole(MODELS))) for _ in COMMANDS]
-        services = [stack.enter_context(started(*pair)) for pair in zip(COMMANDS, engines, strict=True)]
+        services = [stack.enter_context(run_command(*pair)) for pair in zip(COMMANDS, engines, strict=True)]
         for command, engine, service in zip(COMMANDS, engines, services, strict=True):
             assert service.stdout is not None
             url = json.loads(service.stdout.readline())["url"]

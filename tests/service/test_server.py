@@ -103,7 +103,7 @@ def test_it_listens_where_it_is_told_and_says_how_to_reach_it() -> None:
         assert server.url == f"http://127.0.0.1:{port}"
 
 
-def own(server: Server, endpoint: str) -> str:
+def own_address(server: Server, endpoint: str) -> str:
     """The address at which the document has an endpoint."""
     return server.alt_url if ENDPOINTS[endpoint].alt else server.url
 
@@ -113,12 +113,12 @@ def test_one_process_listens_at_both_and_ends_for_both() -> None:
     with serve(alt_port=0) as server:
         ports = sorted(int(url.rpartition(":")[2]) for url in (server.url, server.alt_url))
         listening = psutil.Process(server.pid).net_connections("tcp")
-        assert sorted(each.laddr.port for each in listening if each.status == psutil.CONN_LISTEN) == ports
+        assert sorted(entry.laddr.port for entry in listening if entry.status == psutil.CONN_LISTEN) == ports
         client = httpx.Client(headers={"authorization": f"Bearer {server.key}"})
         streams = []
         for name in ("chat", "messages"):
             body = minimal_body(name, "count to 9999", stream=True)
-            request = client.build_request("POST", own(server, name) + PATHS[name], json=body)
+            request = client.build_request("POST", own_address(server, name) + PATHS[name], json=body)
             streams.append(client.send(request, stream=True).iter_bytes())
             next(streams[-1])
     assert not psutil.pid_exists(server.pid)

@@ -60,19 +60,19 @@ def runs(other: ServiceClient, endpoint: str) -> bool:
     return other.post(PATHS[endpoint], content=b"no JSON").status_code == 429
 
 
-def terminated(server: Server) -> None:
+def terminate(server: Server) -> None:
     psutil.Process(server.pid).terminate()
 
 
-def interrupted(server: Server) -> None:
+def interrupt(server: Server) -> None:
     psutil.Process(server.pid).send_signal(signal.SIGINT)
 
 
-def closed(server: Server) -> None:
+def close(server: Server) -> None:
     server.close()
 
 
-def ended(server: Server) -> bool:
+def has_ended(server: Server) -> bool:
     """Whether the process is gone, in its own time."""
     return bool(wait_until(lambda: not server.running))
 
@@ -94,7 +94,7 @@ def failure(endpoint: str, content: bytes) -> str:
             return str(events[-2]["error"]["message"])
 
 
-@pytest.mark.parametrize("end", [terminated, interrupted, closed])
+@pytest.mark.parametrize("end", [terminate, interrupt, close])
 def test_open_streams_end_with_their_endpoints_own_failure(end: Callable[[Server], None]) -> None:
     """All four at once, in whichever way the end comes: nobody takes what came for complete, nobody is cut off."""
     with serve(time_scale=1) as server:
@@ -104,7 +104,7 @@ def test_open_streams_end_with_their_endpoints_own_failure(end: Callable[[Server
         for endpoint, call in calls.items():
             call.join(20)
             assert "the service is ending" in failure(endpoint, call.content)
-        assert ended(server)
+        assert has_ended(server)
 
 
 def test_a_stream_of_an_engine_behind_ends_as_well() -> None:
@@ -123,7 +123,7 @@ def test_whole_calls_are_answered_with_an_error() -> None:
     with FaultServer([Do.HOLD]) as upstream:
         with serve(upstream=upstream.url, upstream_model=MODEL) as server:
             calls = {endpoint: Call(server, endpoint) for endpoint in PATHS}
-            wait_until(lambda: sum(got.method == "POST" for got in upstream.requests) == len(calls))
+            wait_until(lambda: sum(request.method == "POST" for request in upstream.requests) == len(calls))
             server.close()
         for endpoint, call in calls.items():
             call.join(20)
@@ -135,18 +135,18 @@ def test_whole_calls_are_answered_with_an_error() -> None:
 def test_uploads_under_way_are_answered() -> None:
     """A caller who is still sending is told, in the endpoint's shape, and not waited for."""
     with serve() as server, contextlib.ExitStack() as stack:
-        callers = {endpoint: stack.enter_context(connected(server)) for endpoint in PATHS}
+        callers = {endpoint: stack.enter_context(connect(server)) for endpoint in PATHS}
         for endpoint, caller in callers.items():
             head = f"POST {PATHS[endpoint]} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {server.key}\r\n"
             caller.sendall(f"{head}content-length: 1000\r\n\r\n{{".encode())
         with ServiceClient(server) as other:
             assert [other.get("/health").status_code for _ in range(3)] == [200] * 3
-        terminated(server)
+        terminate(server)
         for endpoint, caller in callers.items():
             head, _, body = b"".join(iter(lambda caller=caller: caller.recv(65536), b"")).partition(b"\r\n\r\n")
             assert head.startswith(b"HTTP/1.1 500")
             assert "the service is ending" in error_of(endpoint, json.loads(body))["message"]
-        assert ended(server)
+        assert has_ended(server)
 
 
 def test_a_stored_response_that_was_cut_short_has_failed(tmp_path: Path) -> None:
@@ -158,13 +158,13 @@ def test_a_stored_response_that_was_cut_short_has_failed(tmp_path: Path) -> None
         call.join(20)
     last = decode_stream(call.content)[-1]["response"]
     with serve(time_scale=1, store=tmp_path / "store", key=KEY) as server, ServiceClient(server) as caller:
-        found = caller.get(f"{PATHS['responses']}/{last['id']}").json()
-        assert (found["status"], found["error"]) == ("failed", last["error"])
-        assert found["output"][0]["content"][0]["text"]
+        stored = caller.get(f"{PATHS['responses']}/{last['id']}").json()
+        assert (stored["status"], stored["error"]) == ("failed", last["error"])
+        assert stored["output"][0]["content"][0]["text"]
         assert caller.ask("responses", previous_response_id=last["id"]).status_code == 400
 
 
-def connected(server: Server) -> socket.socket:
+def connect(server: Server) -> socket.socket:
     """A connection of one's own."""
     host, port = server.url.removeprefix("http://").split(":")
     return socket.create_connection((host, int(port)), timeout=20)
@@ -172,18 +172,18 @@ def connected(server: Server) -> socket.socket:
 
 def unread(server: Server, endpoint: str) -> socket.socket:
     """A connection whose stream fills every buffer, since nobody reads it."""
-    made = connected(server)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection = connect(server)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     body = httpx.Request("POST", server.url, json=endless(endpoint, stream=True, **{CAP[endpoint]: 200_000})).content
     head = f"POST {PATHS[endpoint]} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {server.key}\r\n"
-    made.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
-    return made
+    connection.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+    return connection
 
 
 def refuses(server: Server) -> bool:
     """Whether new connections are refused."""
     try:
-        connected(server).close()
+        connect(server).close()
     except ConnectionRefusedError:
         return True
     return False
@@ -197,9 +197,9 @@ def test_a_caller_who_does_not_read_is_not_waited_for(tmp_path: Path) -> None:
             head += caller.recv(1024)
         # Once it rests, every buffer is full, and the stream waits for its caller.
         wait_until(lambda: psutil.Process(server.pid).cpu_percent(interval=0.2) < 5)
-        terminated(server)
+        terminate(server)
         wait_until(lambda: refuses(server))
-        assert ended(server)
+        assert has_ended(server)
     with serve(time_scale=0, store=tmp_path / "store", key=KEY) as server, ServiceClient(server) as caller:
         id_ = head.partition(b'"id":"')[2].partition(b'"')[0].decode()
         assert caller.get(f"{PATHS['responses']}/{id_}").json()["status"] in ("failed", "cancelled")
@@ -209,8 +209,8 @@ def test_an_idle_connection_does_not_hold_up_the_end() -> None:
     """One that is kept for a next call is closed at once, though its caller keeps it open."""
     with serve() as server, ServiceClient(server) as caller:
         assert caller.get("/health").status_code == 200
-        terminated(server)
-        assert ended(server)
+        terminate(server)
+        assert has_ended(server)
 
 
 def test_a_call_that_is_only_to_begin_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""What servers of the field's chat dialect say, each in its own way, and what a service in front of one makes of it."""
+"""Answers of servers with the usual chat completions, for a `FaultServer`, and a service in front of one."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def completion(
 
 def answer_hello(request: Received) -> Script:
     """What a sound server answers: a stream where one is asked for, else one object."""
-    return chunked(*stream_chunks("Hello", ", world.")) if asked(request)["stream"] else whole(completion())
+    return chunked(*stream_chunks("Hello", ", world.")) if decode_body(request)["stream"] else whole(completion())
 
 
-def asked(request: Received) -> dict[str, Any]:
-    """What the upstream was asked."""
+def decode_body(request: Received) -> dict[str, Any]:
+    """Return the JSON body of a request to the upstream."""
     body = json.loads(request.body)
     assert isinstance(body, dict)
     return body
@@ -69,8 +69,8 @@ def start_gateway(upstream: FaultServer | str, **options: Any) -> Iterator[Servi
         yield caller
 
 
-def reply(api: ServiceClient, endpoint: str, prompt: str = "Say hello.", **fields: Any) -> Reply:
-    """The reply to a request, which must succeed, read as the client reads it."""
+def fetch_reply(api: ServiceClient, endpoint: str, prompt: str = "Say hello.", **fields: Any) -> Reply:
+    """Return the reply to a request, which must succeed, read as the client reads it."""
     answer = api.ask(endpoint, prompt, **fields)
     assert answer.status_code == 200, answer.text
     dialect = ENDPOINTS[endpoint].dialect
@@ -78,11 +78,11 @@ def reply(api: ServiceClient, endpoint: str, prompt: str = "Say hello.", **field
         return fold(dialect.read(answer.json()))
     decoder, reader = Decoder(), dialect.reader()
     data = [*decoder.feed(answer.content), *decoder.end()]
-    return fold([each for piece in data for each in reader.read(piece)] + reader.end())
+    return fold([reply_event for piece in data for reply_event in reader.read(piece)] + reader.end())
 
 
-def answer(upstream: FaultServer, script: Script) -> None:
-    """Have every request answered with this."""
+def answer_with(upstream: FaultServer, script: Script) -> None:
+    """Have every request answered with this script."""
     upstream.choose = lambda _: script
 
 

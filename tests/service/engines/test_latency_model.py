@@ -91,7 +91,7 @@ def moments(requests: Iterable[Request], *, seed: int = 0) -> list[list[float]]:
     async def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    async def spoken() -> list[list[float]]:
+    async def generate_all() -> list[list[float]]:
         engine = SimulatedEngine(seed=seed, clock=lambda: now[0], sleep=sleep)
         replies = []
         for request in requests:
@@ -101,13 +101,13 @@ def moments(requests: Iterable[Request], *, seed: int = 0) -> list[list[float]]:
             )
         return replies
 
-    return asyncio.run(spoken())
+    return asyncio.run(generate_all())
 
 
-def read(request: Request) -> int:
+def count_prompt_tokens(request: Request) -> int:
     """The tokens of a request's prompt."""
 
-    async def told() -> int:
+    async def count() -> int:
         usages = [
             event
             async for event in SimulatedEngine(time_scale=0).generate(build_prompt(request))
@@ -115,7 +115,7 @@ def read(request: Request) -> int:
         ]
         return usages[0].input_tokens or 0
 
-    return asyncio.run(told())
+    return asyncio.run(count())
 
 
 def questions(endpoint: str, count: int = REPLIES, **fields: object) -> list[Request]:
@@ -150,7 +150,7 @@ def follows(draws: np.ndarray, truth: LogNormal) -> bool:
 def test_the_waits_follow_the_profile(endpoint_: str, fields: dict[str, object], effort: str | None) -> None:
     """The first tokens of 2,000 replies, and all gaps after them, are drawn from the distributions that it names."""
     requests = questions(endpoint_, max_tokens=256, **fields)
-    truth = latency_profile(str(fields["model"]), effort, prompt_tokens=read(requests[0]))
+    truth = latency_profile(str(fields["model"]), effort, prompt_tokens=count_prompt_tokens(requests[0]))
     replies = moments(requests)
     assert follows(np.array([first for first, *_ in replies]), truth.ttft)
     assert follows(np.concatenate([np.diff(reply) for reply in replies[:200]]), truth.gap)
@@ -159,7 +159,7 @@ def test_the_waits_follow_the_profile(endpoint_: str, fields: dict[str, object],
 def test_the_check_would_see_a_wrong_profile() -> None:
     """A median 5 % off, or a spread a tenth off, is not taken for the true one."""
     requests = questions("responses", max_tokens=16)
-    truth = latency_profile("fam-2-5-pro", prompt_tokens=read(requests[0])).ttft
+    truth = latency_profile("fam-2-5-pro", prompt_tokens=count_prompt_tokens(requests[0])).ttft
     draws = np.array([first for first, *_ in moments(requests)])
     assert follows(draws, truth)
     assert not follows(draws, LogNormal(truth.median * 1.05, truth.sigma))
@@ -170,11 +170,11 @@ def test_the_check_would_see_a_wrong_profile() -> None:
 @pytest.mark.parametrize("name", ["ttft", "gap"])
 def test_a_distribution_knows_its_truths(known: object, name: str) -> None:
     """Median, quantiles and mean are scipy's."""
-    found: LogNormal = getattr(known, name)
-    expected = stats.lognorm(s=found.sigma, scale=found.median)
-    assert found.median == pytest.approx(expected.median())
-    assert found.mean == pytest.approx(expected.mean())
-    assert [found.quantile(level) for level in LEVELS] == pytest.approx(expected.ppf(LEVELS).tolist())
+    distribution: LogNormal = getattr(known, name)
+    expected = stats.lognorm(s=distribution.sigma, scale=distribution.median)
+    assert distribution.median == pytest.approx(expected.median())
+    assert distribution.mean == pytest.approx(expected.mean())
+    assert [distribution.quantile(level) for level in LEVELS] == pytest.approx(expected.ppf(LEVELS).tolist())
 
 
 def test_more_effort_means_a_later_first_token() -> None:
@@ -199,10 +199,10 @@ def test_a_larger_budget_means_a_later_answer() -> None:
 
 def test_the_waits_repeat_with_the_request_and_the_seed() -> None:
     """Two engines are equally fast, in whatever order they are asked; the second time and another seed differ."""
-    one, other = questions("web", 2, max_tokens=20)
-    first = moments([one, one, other])
+    first_request, other_request = questions("web", 2, max_tokens=20)
+    first = moments([first_request, first_request, other_request])
     assert first[0] != first[1]
-    again = moments([other, one, one])
+    again = moments([other_request, first_request, first_request])
     assert [again[1], again[2], again[0]] == [pytest.approx(reply) for reply in first]
-    assert moments([one], seed=1)[0] != first[0]
-    assert moments([one.replace(model="fam-2-5-mini")])[0] != first[0]
+    assert moments([first_request], seed=1)[0] != first[0]
+    assert moments([first_request.replace(model="fam-2-5-mini")])[0] != first[0]

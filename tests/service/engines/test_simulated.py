@@ -26,11 +26,11 @@ from tests.support.service_requests import minimal_body
 def test_the_pieces_are_the_text_however_it_is_cut(chunks: list[str]) -> None:
     """Nothing is lost or added, no piece is empty, and their number is the count of the whole text."""
     text = "".join(chunks)
-    found = list(simulated.split_tokens(chunks))
-    assert "".join(found) == text
-    assert all(found)
-    assert found == list(simulated.split_tokens([text]))
-    assert len(found) == simulated.count_tokens(text)
+    pieces = list(simulated.split_tokens(chunks))
+    assert "".join(pieces) == text
+    assert all(pieces)
+    assert pieces == list(simulated.split_tokens([text]))
+    assert len(pieces) == simulated.count_tokens(text)
 
 
 @pytest.mark.parametrize(
@@ -63,13 +63,13 @@ CLOCK = {"name": "current_time"}
 
 
 def events(prompt: GenerationPrompt, *, seed: int = 0) -> list[Event]:
-    async def collected() -> list[Event]:
+    async def collect() -> list[Event]:
         return [event async for event in SimulatedEngine(seed=seed, time_scale=0).generate(prompt)]
 
-    return asyncio.run(collected())
+    return asyncio.run(collect())
 
 
-def reply(endpoint: str, text: str, *, seed: int = 0, **fields: Any) -> Reply:
+def answer_of(endpoint: str, text: str, *, seed: int = 0, **fields: Any) -> Reply:
     return fold(events(build_prompt(compose(endpoint, text, **fields)), seed=seed))
 
 
@@ -78,8 +78,8 @@ def web(text: str, **fields: Any) -> Reply:
     return fold(events(build_prompt(WebChatRequest(**minimal_body("web", text, **fields)))))
 
 
-def functions(*given: dict[str, Any]) -> list[dict[str, Any]]:
-    return [{"type": "function", "function": function} for function in given]
+def functions(*definitions: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"type": "function", "function": function} for function in definitions]
 
 
 def test_the_events_come_in_order() -> None:
@@ -92,7 +92,7 @@ def test_the_events_come_in_order() -> None:
 def test_one_prompt_gives_one_text_on_every_endpoint() -> None:
     """Whatever the way in, whole defaults and field names aside, the text differs in nothing but the model's name."""
     models = {name: endpoint.models[0] for name, endpoint in ENDPOINTS.items()}
-    texts = {name: reply(name, "Why?", system="Be kind.").text.replace(models[name], "MODEL") for name in ENDPOINTS}
+    texts = {name: answer_of(name, "Why?", system="Be kind.").text.replace(models[name], "MODEL") for name in ENDPOINTS}
     assert len(set(texts.values())) == 1
     assert not any(name in texts["web"] for name in ("messages", "responses", "completions"))
 
@@ -101,22 +101,22 @@ def test_an_answer_repeats_itself_and_another_seed_gives_another() -> None:
     """The same model, prompt and seed give the same events; the seed and the prompt make the difference."""
     prompt = build_prompt(compose("web", "Why is the sky blue?"))
     assert events(prompt) == events(prompt)
-    assert len({reply("web", "Why is the sky blue?", seed=seed).text for seed in range(5)}) == 5
-    assert reply("web", "Why is the sky green?").text != reply("web", "Why is the sky blue?").text
+    assert len({answer_of("web", "Why is the sky blue?", seed=seed).text for seed in range(5)}) == 5
+    assert answer_of("web", "Why is the sky green?").text != answer_of("web", "Why is the sky blue?").text
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_an_answer_is_a_page_of_markdown_that_owns_up(seed: int) -> None:
     """Heading, list, table and code, 120 to 350 tokens, and the word “simulated”."""
-    found = reply("web", "Why is the sky blue?", seed=seed)
+    reply = answer_of("web", "Why is the sky blue?", seed=seed)
     for mark in ("## ", "\n- ", "\n|:--|", "\n```python\n"):
-        assert mark in found.text
-    assert "simulated" in found.text
-    assert 120 <= (found.usage.output_tokens or 0) <= 350
+        assert mark in reply.text
+    assert "simulated" in reply.text
+    assert 120 <= (reply.usage.output_tokens or 0) <= 350
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "row"),
     [
         ({}, "| Token cap | default |"),
         ({"max_tokens": 400}, "| Token cap | 400 |"),
@@ -126,9 +126,9 @@ def test_an_answer_is_a_page_of_markdown_that_owns_up(seed: int) -> None:
         ({"thinking": 64}, "| Thinking | up to 64 tokens |"),
     ],
 )
-def test_an_answer_says_how_it_was_understood(fields: dict[str, Any], said: str) -> None:
+def test_an_answer_says_how_it_was_understood(fields: dict[str, Any], row: str) -> None:
     """What the request set stands in the table."""
-    assert said in reply("messages", "Why is the sky blue?", **fields).text
+    assert row in answer_of("messages", "Why is the sky blue?", **fields).text
 
 
 def test_a_conversation_is_remembered() -> None:
@@ -145,18 +145,18 @@ def test_a_conversation_is_remembered() -> None:
         {"role": "assistant", "content": "", "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "call_1", "content": "Sunny, 24 °C"},
     ]
-    found = web("", messages=turns, tools=functions(WEATHER))
-    assert "Sunny, 24 °C" in found.text
-    assert found.finish_reason == "stop"
+    reply = web("", messages=turns, tools=functions(WEATHER))
+    assert "Sunny, 24 °C" in reply.text
+    assert reply.finish_reason == "stop"
 
 
 @pytest.mark.parametrize("endpoint", list(ENDPOINTS))
 def test_a_cap_of_one_gives_exactly_one_token(endpoint: str) -> None:
     """One token, and the length reason."""
-    found = reply(endpoint, "Why is the sky blue?", max_tokens=1, thinking=100)
-    assert (found.usage.output_tokens, found.finish_reason) == (1, "length")
-    assert simulated.count_tokens(found.text) == 1
-    assert found.thinking == ""
+    reply = answer_of(endpoint, "Why is the sky blue?", max_tokens=1, thinking=100)
+    assert (reply.usage.output_tokens, reply.finish_reason) == (1, "length")
+    assert simulated.count_tokens(reply.text) == 1
+    assert reply.thinking == ""
 
 
 @pytest.mark.parametrize("endpoint", list(ENDPOINTS))
@@ -164,13 +164,13 @@ def test_a_cap_of_one_gives_exactly_one_token(endpoint: str) -> None:
 @pytest.mark.parametrize("cap", [2, 17, 100, 512])
 def test_counts_add_up(endpoint: str, thinking: int | None, cap: int) -> None:
     """Output is reasoning and text, within the cap; the total is input and output; deltas are tokens."""
-    found = reply(endpoint, "Tell me 80 words.", thinking=thinking, max_tokens=cap)
-    usage = found.usage
-    assert usage.output_tokens == (usage.reasoning_tokens or 0) + simulated.count_tokens(found.text) <= cap
+    reply = answer_of(endpoint, "Tell me 80 words.", thinking=thinking, max_tokens=cap)
+    usage = reply.usage
+    assert usage.output_tokens == (usage.reasoning_tokens or 0) + simulated.count_tokens(reply.text) <= cap
     assert usage.total_tokens == (usage.input_tokens or 0) + usage.output_tokens
-    assert (found.finish_reason == "length") == (usage.output_tokens == cap)
+    assert (reply.finish_reason == "length") == (usage.output_tokens == cap)
     assert bool(usage.reasoning_tokens) == (thinking is not None)
-    shown = simulated.count_tokens(found.thinking)
+    shown = simulated.count_tokens(reply.thinking)
     assert shown == (usage.reasoning_tokens if endpoint == "messages" else 0)
     if thinking is not None:
         assert (usage.reasoning_tokens or 0) <= thinking or endpoint != "messages"
@@ -178,8 +178,8 @@ def test_counts_add_up(endpoint: str, thinking: int | None, cap: int) -> None:
 
 def test_no_budget_is_too_large() -> None:
     """A budget and a cap beyond any number of tokens, even beyond a float, are answered."""
-    found = reply("messages", "Say hello in one sentence.", thinking=10**400, max_tokens=10**400)
-    assert (found.finish_reason, bool(found.thinking)) == ("stop", True)
+    reply = answer_of("messages", "Say hello in one sentence.", thinking=10**400, max_tokens=10**400)
+    assert (reply.finish_reason, bool(reply.thinking)) == ("stop", True)
 
 
 def test_more_effort_and_a_larger_budget_mean_more_reasoning() -> None:
@@ -187,7 +187,9 @@ def test_more_effort_and_a_larger_budget_mean_more_reasoning() -> None:
     efforts = ["none", "minimal", "low", "medium", "high", "xhigh"]
     spent = [web("Why?", reasoning={"effort": effort}).usage.reasoning_tokens or 0 for effort in efforts]
     assert spent == sorted(set(spent))
-    budgets = [reply("messages", "Why?", thinking=n, max_tokens=9999).usage.reasoning_tokens for n in (20, 900, 9000)]
+    budgets = [
+        answer_of("messages", "Why?", thinking=n, max_tokens=9999).usage.reasoning_tokens for n in (20, 900, 9000)
+    ]
     assert budgets == sorted(set(budgets))
 
 
@@ -205,15 +207,15 @@ def test_more_effort_and_a_larger_budget_mean_more_reasoning() -> None:
 )
 def test_length_on_demand(prompt: str, count: Any) -> None:
     """A prompt that names a length gets it."""
-    found = reply("web", prompt, max_tokens=100_000)
-    assert count(found.text)
-    assert found.finish_reason == "stop"
+    reply = answer_of("web", prompt, max_tokens=100_000)
+    assert count(reply.text)
+    assert reply.finish_reason == "stop"
 
 
 def test_a_demand_without_end_is_held_by_the_cap() -> None:
     """An absurd number does no harm."""
-    found = reply("web", f"count to {'9' * 400}", max_tokens=50)
-    assert (found.usage.output_tokens, found.finish_reason) == (50, "length")
+    reply = answer_of("web", f"count to {'9' * 400}", max_tokens=50)
+    assert (reply.usage.output_tokens, reply.finish_reason) == (50, "length")
 
 
 @pytest.mark.parametrize(
@@ -230,18 +232,18 @@ def test_a_demand_without_end_is_held_by_the_cap() -> None:
 )
 def test_tools_are_called_when_asked_for(prompt: str, choice: Any, called: list[str]) -> None:
     """By name or by clear words with `auto`, always with `required` or a name, never with `none`."""
-    found = web(prompt, tools=functions(WEATHER, CLOCK), tool_choice=choice)
-    assert [call.name for call in found.tool_calls] == called
-    assert (found.finish_reason == "tool_calls", bool(found.text)) == (bool(called), not called)
-    assert len({call.id for call in found.tool_calls}) == len(called)
+    reply = web(prompt, tools=functions(WEATHER, CLOCK), tool_choice=choice)
+    assert [call.name for call in reply.tool_calls] == called
+    assert (reply.finish_reason == "tool_calls", bool(reply.text)) == (bool(called), not called)
+    assert len({call.id for call in reply.tool_calls}) == len(called)
 
 
 @pytest.mark.parametrize("role", ["system", "user", "assistant"])
 def test_a_required_tool_is_called_whoever_spoke_last(role: str) -> None:
     """`required` means a call, even where the conversation asks nothing."""
-    said = [{"role": role, "content": "Why is the sky blue?"}]
-    found = web("", messages=said, tools=functions(WEATHER, CLOCK), tool_choice="required")
-    assert [call.name for call in found.tool_calls] == ["get_weather"]
+    turns = [{"role": role, "content": "Why is the sky blue?"}]
+    reply = web("", messages=turns, tools=functions(WEATHER, CLOCK), tool_choice="required")
+    assert [call.name for call in reply.tool_calls] == ["get_weather"]
 
 
 def test_a_tool_call_has_valid_arguments() -> None:
@@ -275,8 +277,8 @@ def test_no_schema_of_a_tool_is_refused(choice: Any, schema: dict[str, Any], arg
 @pytest.mark.parametrize("form", ["json", "json_object"])
 def test_json_is_json(form: str) -> None:
     """Without a schema the answer is an object that says what it is."""
-    found = json.loads(web("Why?", response_format={"type": form}).text)
-    assert (found["simulated"], found["model"]) == (True, "fam-2-5-pro")
+    fields = json.loads(web("Why?", response_format={"type": form}).text)
+    assert (fields["simulated"], fields["model"]) == (True, "fam-2-5-pro")
 
 
 def test_a_schema_that_cannot_be_satisfied_is_refused() -> None:
@@ -293,11 +295,11 @@ def test_what_a_prompt_costs() -> None:
     image = [{"type": "text", "text": "Why?"}, {"type": "image_url", "image_url": "http://192.0.2.1/x.png"}]
     assert web("", messages=[{"role": "user", "content": image}]).usage.input_tokens == plain + IMAGE_TOKENS
     assert (web("Why?", tools=functions(WEATHER)).usage.input_tokens or 0) > plain + 20
-    assert (reply("web", "Why?", system="Be kind.").usage.input_tokens or 0) > plain
-    assert {reply(name, "Why?").usage.input_tokens for name in ENDPOINTS} == {plain}
+    assert (answer_of("web", "Why?", system="Be kind.").usage.input_tokens or 0) > plain
+    assert {answer_of(name, "Why?").usage.input_tokens for name in ENDPOINTS} == {plain}
 
 
 def test_a_prompt_too_large_for_one_turn_of_the_loop_is_counted_all_the_same() -> None:
     """Counting in a thread gives what counting in place gives."""
-    found = reply("web", "word " * 50_000, max_tokens=1)
-    assert found.usage.input_tokens == simulated.count_tokens("word " * 50_000) + 4
+    reply = answer_of("web", "word " * 50_000, max_tokens=1)
+    assert reply.usage.input_tokens == simulated.count_tokens("word " * 50_000) + 4

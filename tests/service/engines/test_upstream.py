@@ -23,10 +23,10 @@ from tests.support.upstream_servers import (
     HELLO,
     MODEL,
     answer_hello,
-    asked,
     chunk,
     completion,
-    reply,
+    decode_body,
+    fetch_reply,
     start_gateway,
     stream_chunks,
 )
@@ -51,13 +51,13 @@ def listing(*models: str) -> Script:
 def test_the_address_may_end_in_v1(suffix: str, named: str, header: str | None) -> None:
     """Either way the same path is called, with the key if there is one and without any if there is none."""
     with FaultServer(choose=answer_hello) as upstream, start_gateway(upstream.url + suffix, upstream_key=named) as api:
-        reply(api, "web")
+        fetch_reply(api, "web")
     (request,) = upstream.requests
     assert (request.path, request.headers.get("authorization")) == ("/v1/chat/completions", header)
 
 
 @pytest.mark.parametrize(
-    ("told", "listed", "called", "expected"),
+    ("option", "listed", "called", "expected"),
     [
         ("theirs", [], "fam-2-5-pro", "theirs"),
         (["fam-2-5-pro=big", "small"], [], "fam-2-5-pro", "big"),
@@ -67,14 +67,14 @@ def test_the_address_may_end_in_v1(suffix: str, named: str, header: str | None) 
         ([], ["one", "fam-2-5-pro"], "fam-2-5-pro", "fam-2-5-pro"),
     ],
 )
-def test_models_by_the_upstreams_names(told: Any, listed: list[str], called: str, expected: str) -> None:
+def test_models_by_the_upstreams_names(option: Any, listed: list[str], called: str, expected: str) -> None:
     """As told; else our own name, unless the upstream lists one single other model."""
     with (
         FaultServer(choose=answer_hello, get=listing(*listed)) as upstream,
-        start_gateway(upstream, upstream_model=told) as api,
+        start_gateway(upstream, upstream_model=option) as api,
     ):
         assert api.ask("web", model=called).json()["model"] == called
-    assert asked(upstream.requests[0])["model"] == expected
+    assert decode_body(upstream.requests[0])["model"] == expected
 
 
 def test_a_provider_prefixed_model_goes_through() -> None:
@@ -83,8 +83,8 @@ def test_a_provider_prefixed_model_goes_through() -> None:
         FaultServer(choose=answer_hello, get=listing("a/b", "c/d")) as upstream,
         start_gateway(upstream, upstream_model=()) as api,
     ):
-        reply(api, "chat", model="c/d")
-    assert asked(upstream.requests[0])["model"] == "c/d"
+        fetch_reply(api, "chat", model="c/d")
+    assert decode_body(upstream.requests[0])["model"] == "c/d"
 
 
 def test_a_model_changed_at_the_upstream_is_found_again() -> None:
@@ -93,15 +93,15 @@ def test_a_model_changed_at_the_upstream_is_found_again() -> None:
         FaultServer(choose=answer_hello, get=listing("old")) as upstream,
         start_gateway(upstream, upstream_model=()) as api,
     ):
-        reply(api, "web")
+        fetch_reply(api, "web")
         upstream.get = listing("new")
         upstream.choose = lambda request: whole({"error": "no such model"}, 404)
         assert api.ask("web").status_code == 500
         upstream.choose = answer_hello
 
         def asks_for_the_new_one() -> bool:
-            reply(api, "web")
-            return bool(asked(upstream.requests[-1])["model"] == "new")
+            fetch_reply(api, "web")
+            return bool(decode_body(upstream.requests[-1])["model"] == "new")
 
         wait_until(asks_for_the_new_one)
 
@@ -110,7 +110,7 @@ def leaking(request: Received) -> Script:
     """A server that says everything it knows, in whatever way the prompt asks for."""
     host = request.headers["host"]
     words = f"key {request.headers['authorization']} at http://{host}/v1/chat/completions ({host}), not good"
-    prompt = asked(request)["messages"][-1]["content"]
+    prompt = decode_body(request)["messages"][-1]["content"]
     match prompt.split():
         case ["status", status]:
             return whole({"error": {"message": words, "code": words}}, int(status), x_upstream=host, location=words)
@@ -145,21 +145,21 @@ def test_the_upstreams_key_and_address_are_told_to_nobody(
     upstream, server = leaky
     before = len(upstream.requests)
     with ServiceClient(server) as api:
-        answered = api.ask(endpoint, prompt, stream=stream)
-    told = f"{answered.headers} {answered.text} {httpx.get(f'{server.url}/health').text}"
+        response = api.ask(endpoint, prompt, stream=stream)
+    output = f"{response.headers} {response.text} {httpx.get(f'{server.url}/health').text}"
     server._log.seek(0)
-    told += server._log.read().decode()
+    output += server._log.read().decode()
     assert len(upstream.requests) == before + 1
-    assert KEY not in told + " ".join(psutil.Process(server.pid).cmdline())
-    assert upstream.url.removeprefix("http://") not in told
+    assert KEY not in output + " ".join(psutil.Process(server.pid).cmdline())
+    assert upstream.url.removeprefix("http://") not in output
 
 
 def test_a_key_that_the_answer_repeats_is_masked(leaky: tuple[FaultServer, Server], endpoint: str) -> None:
     """A server may have been told to repeat everything."""
     with ServiceClient(leaky[1]) as api:
-        told = reply(api, endpoint, "repeat").text
-    assert KEY not in told
-    assert "[key]" in told
+        text = fetch_reply(api, endpoint, "repeat").text
+    assert KEY not in text
+    assert "[key]" in text
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_the_command_line_takes_a_map_of_models() -> None:
                 assert "Hello." in client.post("/v1/web/chat/completions", json=body).text
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=20)
-    assert [asked(request)["model"] for request in upstream.requests] == ["big", "small"]
+    assert [decode_body(request)["model"] for request in upstream.requests] == ["big", "small"]
     assert {request.headers["authorization"] for request in upstream.requests} == {f"Bearer {KEY}"}
 
 
@@ -262,7 +262,7 @@ def test_many_at_once_are_not_mixed_up(gateway: ServiceClient, upstream: FaultSe
     """Each of a hundred callers hears its own answer, on its own endpoint."""
 
     def echo(request: Received) -> Script:
-        prompt = asked(request)["messages"][-1]["content"]
+        prompt = decode_body(request)["messages"][-1]["content"]
         return chunked(*stream_chunks(*(f"{prompt}:{number} " for number in range(20))))
 
     upstream.choose = echo
@@ -277,20 +277,20 @@ def test_many_at_once_are_not_mixed_up(gateway: ServiceClient, upstream: FaultSe
                 )
             )
 
-    for number, answered in enumerate(asyncio.run(ask_all())):
-        assert answered.status_code == 200
-        assert answered.text.count(f"caller{number}:") >= 20
-        assert answered.text.count("caller") == answered.text.count(f"caller{number}:")
+    for number, response in enumerate(asyncio.run(ask_all())):
+        assert response.status_code == 200
+        assert response.text.count(f"caller{number}:") >= 20
+        assert response.text.count("caller") == response.text.count(f"caller{number}:")
 
 
 def test_connections_to_the_upstream_are_used_again(
     gateway: ServiceClient, upstream: FaultServer, endpoint: str
 ) -> None:
     """One after another, calls need one connection."""
-    reply(gateway, endpoint, stream=True)
+    fetch_reply(gateway, endpoint, stream=True)
     before = upstream.connections
     for stream in (True, False, True):
-        reply(gateway, endpoint, stream=stream)
+        fetch_reply(gateway, endpoint, stream=stream)
     assert upstream.connections == before
 
 
@@ -305,7 +305,7 @@ def test_a_kept_connection_that_is_closing_is_no_failure(
 
     upstream.choose = choose
     breaking[:] = [False, True]
-    assert reply(gateway, endpoint, stream=True).text == "Hello, world."
+    assert fetch_reply(gateway, endpoint, stream=True).text == "Hello, world."
     breaking[:] = [True, True]
     assert gateway.ask(endpoint, stream=True).status_code == 500
     assert len(upstream.requests) == 4
@@ -313,17 +313,17 @@ def test_a_kept_connection_that_is_closing_is_no_failure(
 
 def test_an_answer_says_which_engine_gave_it(gateway: ServiceClient, upstream: FaultServer, endpoint: str) -> None:
     """And the model by the name that the caller used."""
-    answered = gateway.ask(endpoint)
-    assert answered.headers["x-famnb-engine"] == "upstream"
-    assert answered.json()["model"] == minimal_body(endpoint)["model"]
-    assert asked(upstream.requests[-1])["model"] == MODEL
+    response = gateway.ask(endpoint)
+    assert response.headers["x-famnb-engine"] == "upstream"
+    assert response.json()["model"] == minimal_body(endpoint)["model"]
+    assert decode_body(upstream.requests[-1])["model"] == MODEL
 
 
 def test_a_stored_response_goes_on(gateway: ServiceClient, upstream: FaultServer) -> None:
     """The upstream, which stores nothing, gets the whole conversation each time."""
     first = gateway.ask("responses", "My name is Ada.").json()
     gateway.ask("responses", "What is it?", previous_response_id=first["id"])
-    said_before = [(message["role"], message["content"]) for message in asked(upstream.requests[-1])["messages"]]
+    said_before = [(message["role"], message["content"]) for message in decode_body(upstream.requests[-1])["messages"]]
     assert said_before == [("user", "My name is Ada."), ("assistant", "Hello, world."), ("user", "What is it?")]
 
 
@@ -336,7 +336,9 @@ def test_famnb_in_front_of_famnb_says_the_same(monkeypatch: pytest.MonkeyPatch) 
             ServiceClient(sim) as direct,
         ):
             for endpoint in PATHS:
-                whole, streamed = (reply(gateway, endpoint, temperature=0.5, stream=stream) for stream in (False, True))
+                whole, streamed = (
+                    fetch_reply(gateway, endpoint, temperature=0.5, stream=stream) for stream in (False, True)
+                )
                 assert whole.text == streamed.text
                 assert whole.usage.output_tokens
-            assert reply(gateway, "chat").text == reply(direct, "chat").text
+            assert fetch_reply(gateway, "chat").text == fetch_reply(direct, "chat").text

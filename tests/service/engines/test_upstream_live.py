@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from tests.support.service_requests import PATHS, ServiceClient, minimal_body
-from tests.support.upstream_servers import reply, start_gateway
+from tests.support.upstream_servers import fetch_reply, start_gateway
 from tests.support.waiting import wait_until
 
 pytestmark = [
@@ -112,15 +112,15 @@ def api(engine: str) -> Iterator[ServiceClient]:
 @pytest.mark.parametrize("stream", [False, True])
 def test_every_endpoint_is_answered(api: ServiceClient, endpoint: str, stream: bool) -> None:
     """With text, a proven end, and the counts that the engine gives: for whole replies all, for streams none."""
-    told = reply(api, endpoint, stream=stream, **{CAPS[endpoint]: 16})
-    assert told.text
-    assert (told.complete, told.model) == (True, minimal_body(endpoint)["model"])
-    assert told.finish_reason in ("length", "stop")
+    reply = fetch_reply(api, endpoint, stream=stream, **{CAPS[endpoint]: 16})
+    assert reply.text
+    assert (reply.complete, reply.model) == (True, minimal_body(endpoint)["model"])
+    assert reply.finish_reason in ("length", "stop")
     if stream:
-        assert told.usage.output_tokens is None
+        assert reply.usage.output_tokens is None
     else:
-        assert told.usage.input_tokens
-        assert told.usage.output_tokens
+        assert reply.usage.input_tokens
+        assert reply.usage.output_tokens
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -129,9 +129,9 @@ def test_a_required_tool_is_called(api: ServiceClient, stream: bool, named: bool
     """With arguments that its schema allows."""
     tools = [{"type": "function", "function": {"name": "tell_weather", "parameters": SCHEMA}}]
     choice: Any = {"type": "function", "function": {"name": "tell_weather"}} if named else "required"
-    told = reply(api, "web", stream=stream, tools=tools, tool_choice=choice)
-    (call,) = told.tool_calls
-    assert (call.name, told.finish_reason) == ("tell_weather", "tool_calls")
+    reply = fetch_reply(api, "web", stream=stream, tools=tools, tool_choice=choice)
+    (call,) = reply.tool_calls
+    assert (call.name, reply.finish_reason) == ("tell_weather", "tool_calls")
     assert isinstance(call.arguments["sunny"], bool)
 
 
@@ -141,7 +141,7 @@ def test_a_schema_is_kept(api: ServiceClient, stream: bool) -> None:
     chat = {"response_format": {"type": "json_schema", "json_schema": {"schema": SCHEMA}}}
     responses = {"text": {"format": {"type": "json_schema", "schema": SCHEMA}}}
     for endpoint, form in {"chat": chat, "web": chat, "responses": responses}.items():
-        assert isinstance(json.loads(reply(api, endpoint, stream=stream, **form).text)["sunny"], bool)
+        assert isinstance(json.loads(fetch_reply(api, endpoint, stream=stream, **form).text)["sunny"], bool)
 
 
 def test_a_conversation_goes_on(api: ServiceClient) -> None:
@@ -168,7 +168,7 @@ def test_a_stream_that_the_engine_drops_for_the_next_request_has_failed(api: Ser
     with api.stream("POST", PATHS["web"], json=body) as first:
         lines = first.iter_lines()
         begun = next(lines)
-        second = reply(api, "web", stream=True, max_new_tokens=4)
+        second = fetch_reply(api, "web", stream=True, max_new_tokens=4)
         rest = "\n".join(lines)
     assert begun.startswith("data: ")
     assert second.complete is True

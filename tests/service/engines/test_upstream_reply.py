@@ -12,11 +12,11 @@ from tests.support.upstream_servers import (
     COUNTS,
     HELLO,
     THINKING,
-    answer,
-    asked,
+    answer_with,
     chunk,
     completion,
-    reply,
+    decode_body,
+    fetch_reply,
     stream_chunks,
 )
 
@@ -58,12 +58,12 @@ def test_a_stream_of_any_kind_is_told_properly(
     gateway: ServiceClient, upstream: FaultServer, endpoint: str, words: list[bytes]
 ) -> None:
     """The same text, end and usage on every endpoint; thinking that nobody asked to see is not shown."""
-    answer(upstream, chunked(*words))
+    answer_with(upstream, chunked(*words))
     options = {"stream_options": {"include_usage": True}} if endpoint == "web" else {}
-    told = reply(gateway, endpoint, stream=True, **options)
-    assert (told.text, told.thinking, told.complete, told.finish_reason) == ("Hello, world.", "", True, "stop")
+    reply = fetch_reply(gateway, endpoint, stream=True, **options)
+    assert (reply.text, reply.thinking, reply.complete, reply.finish_reason) == ("Hello, world.", "", True, "stop")
     if endpoint != "chat":
-        assert told.usage.output_tokens == 5
+        assert reply.usage.output_tokens == 5
 
 
 @pytest.mark.parametrize(
@@ -82,11 +82,11 @@ def test_a_whole_body_is_told_properly(
     gateway: ServiceClient, upstream: FaultServer, endpoint: str, stream: bool, body: dict[str, Any]
 ) -> None:
     """Also where a stream was asked for."""
-    answer(upstream, whole(body))
-    told = reply(gateway, endpoint, stream=stream)
-    assert (told.text, told.thinking, told.complete, told.finish_reason) == ("Hello, world.", "", True, "stop")
+    answer_with(upstream, whole(body))
+    reply = fetch_reply(gateway, endpoint, stream=stream)
+    assert (reply.text, reply.thinking, reply.complete, reply.finish_reason) == ("Hello, world.", "", True, "stop")
     if not stream:
-        assert (told.usage.input_tokens, told.usage.output_tokens) == (7, 5)
+        assert (reply.usage.input_tokens, reply.usage.output_tokens) == (7, 5)
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -94,10 +94,10 @@ def test_usage_that_the_upstream_never_says_is_absent(
     gateway: ServiceClient, upstream: FaultServer, endpoint: str, stream: bool
 ) -> None:
     """No count is made up: null, or the zero of a messages stream, which means the same."""
-    answer(
+    answer_with(
         upstream, chunked(*stream_chunks("Hello.", usage=None)) if stream else whole(completion("Hello.", usage=None))
     )
-    assert reply(gateway, endpoint, stream=stream).usage.output_tokens is None
+    assert fetch_reply(gateway, endpoint, stream=stream).usage.output_tokens is None
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning", "content"])
@@ -107,14 +107,14 @@ def test_thinking_is_shown_where_it_is_asked_for(
 ) -> None:
     """As a block of its own, before the text, with how long it took."""
     thought = "<think>Hm, well.</think>" if field == "content" else "Hm, well."
-    answer(upstream, chunked(chunk({field: thought}), *stream_chunks("Hello", ", world.")))
-    told = reply(gateway, "messages", stream=stream, thinking=THINKING)
-    assert [block.kind for block in told.blocks] == ["thinking", "text"]
-    assert (told.thinking, told.text) == ("Hm, well.", "Hello, world.")
+    answer_with(upstream, chunked(chunk({field: thought}), *stream_chunks("Hello", ", world.")))
+    reply = fetch_reply(gateway, "messages", stream=stream, thinking=THINKING)
+    assert [block.kind for block in reply.blocks] == ["thinking", "text"]
+    assert (reply.thinking, reply.text) == ("Hm, well.", "Hello, world.")
     if not stream:
-        assert told.blocks[0].latency_ms is not None
-    sent = asked(upstream.requests[-1])
-    assert (sent["reasoning_effort"], sent["chat_template_kwargs"]) == ("low", {"enable_thinking": True})
+        assert reply.blocks[0].latency_ms is not None
+    body = decode_body(upstream.requests[-1])
+    assert (body["reasoning_effort"], body["chat_template_kwargs"]) == ("low", {"enable_thinking": True})
 
 
 CALL = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": '{"city":'}}
@@ -129,13 +129,13 @@ def test_tool_calls_are_told(gateway: ServiceClient, upstream: FaultServer, fini
     """Streamed or whole, with the reason that the API has for them, and an id where the upstream gives none."""
     rest = {"index": 0, "function": {"arguments": ' "Oslo"}'}}
     calls = [chunk({"tool_calls": [{**CALL, "id": id_}]}), chunk({"tool_calls": [rest]}), chunk({}, finish), DONE]
-    answer(upstream, chunked(*calls))
-    streamed = reply(gateway, "web", stream=True, tools=[TOOL])
+    answer_with(upstream, chunked(*calls))
+    streamed = fetch_reply(gateway, "web", stream=True, tools=[TOOL])
     message = [{**CALL, "id": id_, "function": {"name": "look_up", "arguments": '{"city": "Oslo"}'}}]
-    answer(upstream, whole(completion(None, tool_calls=message, finish=finish)))
-    for told in (streamed, reply(gateway, "web", tools=[TOOL])):
-        (call,) = told.tool_calls
-        assert (call.name, call.arguments, told.finish_reason) == ("look_up", {"city": "Oslo"}, "tool_calls")
+    answer_with(upstream, whole(completion(None, tool_calls=message, finish=finish)))
+    for reply in (streamed, fetch_reply(gateway, "web", tools=[TOOL])):
+        (call,) = reply.tool_calls
+        assert (call.name, call.arguments, reply.finish_reason) == ("look_up", {"city": "Oslo"}, "tool_calls")
         assert call.id == id_ or call.id.startswith("call_")
 
 
@@ -156,11 +156,11 @@ def test_an_upstream_that_dies_is_a_failure_never_an_end(
     gateway: ServiceClient, upstream: FaultServer, endpoint: str, script: Script
 ) -> None:
     """What had come is told; then the endpoint's own failure event, and no sign of a normal end."""
-    answer(upstream, script)
-    told = reply(gateway, endpoint, stream=True)
-    assert (told.text, told.status, told.complete) == ("Hello, world.", "failed", False)
-    assert told.fault is not None
-    assert told.fault.message.startswith("the engine behind this service")
+    answer_with(upstream, script)
+    reply = fetch_reply(gateway, endpoint, stream=True)
+    assert (reply.text, reply.status, reply.complete) == ("Hello, world.", "failed", False)
+    assert reply.fault is not None
+    assert reply.fault.message.startswith("the engine behind this service")
 
 
 @pytest.mark.parametrize(
@@ -184,13 +184,13 @@ def test_what_is_wrong_with_the_upstream_is_a_500_in_shape(
     gateway: ServiceClient, upstream: FaultServer, endpoint: str, stream: bool, script: Script
 ) -> None:
     """Before anything is sent it is an ordinary error body; a refused key is ours, not the caller's."""
-    answer(upstream, script)
-    answered = gateway.ask(endpoint, stream=stream)
-    inner = answered.json()["error"]
+    answer_with(upstream, script)
+    response = gateway.ask(endpoint, stream=stream)
+    inner = response.json()["error"]
     inner = inner["error"] if endpoint == "messages" else inner
-    assert (answered.status_code, inner["type"]) == (500, "api_error" if endpoint == "messages" else "server_error")
+    assert (response.status_code, inner["type"]) == (500, "api_error" if endpoint == "messages" else "server_error")
     assert inner["message"].startswith("the engine behind this service")
-    assert "www-authenticate" not in answered.headers
+    assert "www-authenticate" not in response.headers
 
 
 TOO_LONG = "This model's maximum context length is 4096 tokens. However, you requested 9000 tokens."
@@ -217,10 +217,10 @@ def test_what_is_wrong_with_the_request_is_a_400(
     gateway: ServiceClient, upstream: FaultServer, status: int, body: Any, code: str, stream: bool
 ) -> None:
     """With the upstream's words for it, but nothing of its inside, and a code that is a word."""
-    answer(upstream, whole(body, status))
-    answered = gateway.ask("web", stream=stream)
-    error = answered.json()["error"]
-    assert (answered.status_code, error["type"], error["code"]) == (400, "invalid_request_error", code)
+    answer_with(upstream, whole(body, status))
+    response = gateway.ask("web", stream=stream)
+    error = response.json()["error"]
+    assert (response.status_code, error["type"], error["code"]) == (400, "invalid_request_error", code)
     assert any(words in error["message"] for words in ("no such thing", "maximum context length", "too big"))
     assert "/srv" not in error["message"]
 
@@ -233,22 +233,22 @@ def test_a_busy_upstream_is_a_429_with_its_retry_after(
     gateway: ServiceClient, upstream: FaultServer, endpoint: str, hint: dict[str, str], seconds: str | None
 ) -> None:
     """Truthful, or none."""
-    answer(upstream, whole({"error": {"message": "slow down"}}, 429, **hint))
-    answered = gateway.ask(endpoint, stream=True)
-    assert (answered.status_code, answered.headers.get("retry-after")) == (429, seconds)
+    answer_with(upstream, whole({"error": {"message": "slow down"}}, 429, **hint))
+    response = gateway.ask(endpoint, stream=True)
+    assert (response.status_code, response.headers.get("retry-after")) == (429, seconds)
 
 
 def test_an_error_in_the_first_event_of_a_stream_is_an_error_response(
     gateway: ServiceClient, upstream: FaultServer
 ) -> None:
     """Nothing was sent yet, so the status can still say it."""
-    answer(upstream, chunked(event({"error": {"message": TOO_LONG, "code": 400}}), DONE))
-    answered = gateway.ask("web", stream=True)
-    assert (answered.status_code, answered.json()["error"]["code"]) == (400, "context_length_exceeded")
+    answer_with(upstream, chunked(event({"error": {"message": TOO_LONG, "code": 400}}), DONE))
+    response = gateway.ask("web", stream=True)
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "context_length_exceeded")
 
 
 def test_the_token_cap_is_an_incomplete_reply(gateway: ServiceClient, upstream: FaultServer, endpoint: str) -> None:
     """As every endpoint says it."""
-    answer(upstream, chunked(*HELLO, chunk({}, "length"), DONE))
-    told = reply(gateway, endpoint, stream=True)
-    assert (told.finish_reason, told.status) == ("length", "incomplete")
+    answer_with(upstream, chunked(*HELLO, chunk({}, "length"), DONE))
+    reply = fetch_reply(gateway, endpoint, stream=True)
+    assert (reply.finish_reason, reply.status) == ("length", "incomplete")

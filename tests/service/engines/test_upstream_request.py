@@ -8,16 +8,26 @@ import pytest
 
 from tests.support.fault_server import FaultServer, Received, Script, whole
 from tests.support.service_requests import ServiceClient, error_of
-from tests.support.upstream_servers import MODEL, THINKING, answer_hello, asked, completion, reply, start_gateway
+from tests.support.upstream_servers import (
+    MODEL,
+    THINKING,
+    answer_hello,
+    completion,
+    decode_body,
+    fetch_reply,
+    start_gateway,
+)
 
 SCHEMA = {"type": "object", "properties": {"sky": {"type": "string"}}}
 
 
-def sent(gateway_and_upstream: tuple[ServiceClient, FaultServer], endpoint: str, **fields: Any) -> dict[str, Any]:
-    """What the upstream is asked when the service is asked this."""
+def forwarded_body(
+    gateway_and_upstream: tuple[ServiceClient, FaultServer], endpoint: str, **fields: Any
+) -> dict[str, Any]:
+    """Return the body that the upstream gets when the service is sent these fields."""
     api, upstream = gateway_and_upstream
-    reply(api, endpoint, "Why?", **fields)
-    return asked(upstream.requests[-1])
+    fetch_reply(api, endpoint, "Why?", **fields)
+    return decode_body(upstream.requests[-1])
 
 
 ALL: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
@@ -60,13 +70,13 @@ def test_fields_are_forwarded(
     expected: dict[str, Any],
 ) -> None:
     """Each in the words of the field's chat dialect."""
-    body = sent(gateway_and_upstream, endpoint, **fields)
+    body = forwarded_body(gateway_and_upstream, endpoint, **fields)
     assert {name: body.get(name) for name in expected} == expected
 
 
 def test_what_nobody_set_is_not_sent(gateway_and_upstream: tuple[ServiceClient, FaultServer]) -> None:
     """The first endpoint documents no defaults, so the upstream's own are in force."""
-    assert sent(gateway_and_upstream, "chat").keys() == {"model", "messages", "stream"}
+    assert forwarded_body(gateway_and_upstream, "chat").keys() == {"model", "messages", "stream"}
 
 
 SYSTEMS: list[tuple[str, dict[str, Any]]] = [
@@ -86,7 +96,7 @@ def test_system_text_is_one_system_message(
     gateway_and_upstream: tuple[ServiceClient, FaultServer], endpoint: str, fields: dict[str, Any]
 ) -> None:
     """Also a developer's, a role that many servers refuse."""
-    messages = sent(gateway_and_upstream, endpoint, **fields)["messages"]
+    messages = forwarded_body(gateway_and_upstream, endpoint, **fields)["messages"]
     assert messages == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]
 
 
@@ -96,7 +106,7 @@ def test_images_are_forwarded(gateway_and_upstream: tuple[ServiceClient, FaultSe
     image = {"type": "image_url", "image_url": {"url": url}}
     content = [{"type": "text", "text": "What is this?"}, image]
     field = "input" if endpoint == "responses" else "messages"
-    body = sent(gateway_and_upstream, endpoint, **{field: [{"role": "user", "content": content}]})
+    body = forwarded_body(gateway_and_upstream, endpoint, **{field: [{"role": "user", "content": content}]})
     assert body["messages"] == [{"role": "user", "content": content}]
 
 
@@ -111,7 +121,7 @@ def test_tools_and_their_results_are_forwarded(gateway_and_upstream: tuple[Servi
         {"role": "assistant", "content": "", "tool_calls": [call]},
         {"role": "tool", "content": "because", "tool_call_id": "call_7"},
     ]
-    body = sent(gateway_and_upstream, "web", messages=messages, tools=tools)
+    body = forwarded_body(gateway_and_upstream, "web", messages=messages, tools=tools)
     assert (body["messages"], body["tools"], "tool_choice" in body) == (messages, tools, False)
 
 
@@ -129,14 +139,14 @@ def test_the_tool_choice_is_forwarded(
 ) -> None:
     """A tool that alone is required is named, which more servers understand."""
     tools = [{"type": "function", "function": {"name": name}} for name in names]
-    assert sent(gateway_and_upstream, "web", tools=tools, tool_choice=choice)["tool_choice"] == expected
+    assert forwarded_body(gateway_and_upstream, "web", tools=tools, tool_choice=choice)["tool_choice"] == expected
 
 
 def picky(*known: str, words: str = "each") -> Any:
     """A server that answers 422 to fields it does not know: all at once, or naming only the first."""
 
     def choose(request: Received) -> Script:
-        unknown = sorted(set(asked(request)) - {"model", "messages", "stream", *known})
+        unknown = sorted(set(decode_body(request)) - {"model", "messages", "stream", *known})
         if not unknown:
             return answer_hello(request)
         if words == "first":
@@ -157,10 +167,10 @@ def test_fields_that_the_upstream_refuses_are_left_out(endpoint: str, words: str
     known = ("max_tokens", "temperature", "top_p")
     thinking = {"thinking": THINKING} if endpoint == "messages" else {"reasoning": {"effort": "high"}}
     with FaultServer(choose=picky(*known, words=words)) as upstream, start_gateway(upstream) as api:
-        assert reply(api, endpoint, stream=True, **thinking).text == "Hello, world."
+        assert fetch_reply(api, endpoint, stream=True, **thinking).text == "Hello, world."
         tries = len(upstream.requests)
         assert tries == (2 if words == "each" else 4)
-        assert reply(api, endpoint, stream=True, **thinking).text == "Hello, world."
+        assert fetch_reply(api, endpoint, stream=True, **thinking).text == "Hello, world."
         assert len(upstream.requests) == tries + 1
 
 
@@ -169,23 +179,23 @@ def test_what_the_caller_set_is_not_left_out() -> None:
     with FaultServer(choose=picky("max_tokens", "top_p")) as upstream, start_gateway(upstream) as api:
         refused = api.ask("web", temperature=0.7)
         assert (refused.status_code, "temperature" in error_of("web", refused.json())["message"]) == (400, True)
-        assert reply(api, "web").text == "Hello, world."
-        assert "temperature" not in asked(upstream.requests[-1])
+        assert fetch_reply(api, "web").text == "Hello, world."
+        assert "temperature" not in decode_body(upstream.requests[-1])
 
 
 def test_a_cap_by_its_newer_name() -> None:
     """Some models take `max_completion_tokens` alone."""
 
     def newer(request: Received) -> Script:
-        if "max_tokens" not in asked(request):
+        if "max_tokens" not in decode_body(request):
             return whole(completion())
         words = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
         return whole({"error": {"message": words, "type": "invalid_request_error", "param": "max_tokens"}}, 400)
 
     with FaultServer(choose=newer) as upstream, start_gateway(upstream) as api:
         for cap in (9, 10):
-            assert reply(api, "messages", max_tokens=cap).text == "Hello, world."
-            assert asked(upstream.requests[-1])["max_completion_tokens"] == cap
+            assert fetch_reply(api, "messages", max_tokens=cap).text == "Hello, world."
+            assert decode_body(upstream.requests[-1])["max_completion_tokens"] == cap
         assert len(upstream.requests) == 3
 
 
@@ -193,7 +203,7 @@ def test_a_schema_in_the_other_way() -> None:
     """A server that knows no `json_schema` gets the schema beside `json_object`; one that dislikes it says so."""
 
     def older(request: Received) -> Script:
-        form = asked(request)["response_format"]
+        form = decode_body(request)["response_format"]
         if form["type"] == "json_object":
             return whole(completion('{"sky": "blue"}'))
         if "bad" in form["json_schema"]["schema"]:
@@ -205,8 +215,8 @@ def test_a_schema_in_the_other_way() -> None:
     bad = {"type": "json_schema", "json_schema": {"schema": {"bad": 1}}}
     with FaultServer(choose=older) as upstream, start_gateway(upstream) as api:
         assert api.ask("chat", response_format=bad).status_code == 400
-        assert reply(api, "chat", response_format=form).text == '{"sky": "blue"}'
-        assert asked(upstream.requests[-1])["response_format"] == {"type": "json_object", "schema": SCHEMA}
+        assert fetch_reply(api, "chat", response_format=form).text == '{"sky": "blue"}'
+        assert decode_body(upstream.requests[-1])["response_format"] == {"type": "json_object", "schema": SCHEMA}
 
 
 def test_an_error_is_not_taken_for_a_refused_field() -> None:

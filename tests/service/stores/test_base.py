@@ -33,7 +33,7 @@ def api(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         yield caller
 
 
-def answered(caller: ServiceClient, prompt: str, **fields: object) -> tuple[str, str]:
+def create_response(caller: ServiceClient, prompt: str, **fields: object) -> tuple[str, str]:
     """The id and the text of a response."""
     body = caller.ask("responses", prompt, **fields).json()
     return body["id"], body["output"][0]["content"][0]["text"]
@@ -45,18 +45,18 @@ def test_a_conversation_goes_on(api: ServiceClient, stream: bool) -> None:
     if stream:
         id_ = api.events("responses", "My name is Ada.")[0]["response"]["id"]
     else:
-        id_, _ = answered(api, "My name is Ada.")
-    _, text = answered(api, "What is my name?", previous_response_id=id_)
+        id_, _ = create_response(api, "My name is Ada.")
+    _, text = create_response(api, "What is my name?", previous_response_id=id_)
     assert "Earlier you said" in text
     assert "My name is Ada." in text
 
 
 def test_a_conversation_branches(api: ServiceClient) -> None:
     """Two answers to the same response do not know of each other."""
-    root, _ = answered(api, "The root.")
-    left, _ = answered(api, "The left branch.", previous_response_id=root)
-    right, _ = answered(api, "The right branch.", previous_response_id=root)
-    _, text = answered(api, "And now?", previous_response_id=right)
+    root, _ = create_response(api, "The root.")
+    left, _ = create_response(api, "The left branch.", previous_response_id=root)
+    right, _ = create_response(api, "The right branch.", previous_response_id=root)
+    _, text = create_response(api, "And now?", previous_response_id=right)
     assert left != right
     assert ("The root." in text, "The right branch." in text, "The left branch." in text) == (True, True, False)
 
@@ -64,14 +64,14 @@ def test_a_conversation_branches(api: ServiceClient) -> None:
 def test_instructions_are_not_carried_over(api: ServiceClient) -> None:
     """The instructions of the earlier response are gone; a system message of its input stays."""
     items = [{"role": "system", "content": "Speak plainly."}, {"role": "user", "content": "Hello."}]
-    id_, first = answered(api, "", input=items, instructions="Be a pirate.")
-    _, text = answered(api, "And now?", previous_response_id=id_)
+    id_, first = create_response(api, "", input=items, instructions="Be a pirate.")
+    _, text = create_response(api, "And now?", previous_response_id=id_)
     assert ("Be a pirate." in first, "Be a pirate." in text, "Speak plainly." in text) == (True, False, True)
 
 
 def test_what_was_seen_before_is_counted_as_cached(api: ServiceClient) -> None:
     """The repeated prefix is part of the input and named as cached; under other instructions nothing is."""
-    id_, _ = answered(api, "My name is Ada.", instructions="Be kind.")
+    id_, _ = create_response(api, "My name is Ada.", instructions="Be kind.")
     fresh = {"previous_response_id": id_, "instructions": "Be terse."}
     repeated = {"previous_response_id": id_, "instructions": "Be kind."}
     usage = api.ask("responses", "And now?", **repeated).json()["usage"]
@@ -88,7 +88,7 @@ def test_an_incomplete_response_can_be_continued(api: ServiceClient) -> None:
     assert api.ask("responses", "Go on.", previous_response_id=body["id"]).status_code == 200
 
 
-def refused(caller: ServiceClient, id_: object) -> bool:
+def is_not_continuable(caller: ServiceClient, id_: object) -> bool:
     """Whether continuing a response is refused as it should be, whole and streamed."""
     answers = [caller.ask("responses", previous_response_id=id_, **more) for more in ({}, {"stream": True})]
     errors = [error_of("responses", answer.json()) for answer in answers]
@@ -99,14 +99,14 @@ def refused(caller: ServiceClient, id_: object) -> bool:
 
 def test_an_unknown_response_cannot_be_continued(api: ServiceClient) -> None:
     """An id that was never given is 400."""
-    assert refused(api, "resp_unknown")
-    assert refused(api, "")
+    assert is_not_continuable(api, "resp_unknown")
+    assert is_not_continuable(api, "")
 
 
 def test_what_is_not_stored_cannot_be_continued_or_retrieved(api: ServiceClient) -> None:
     """`store: false` leaves nothing behind."""
-    id_, _ = answered(api, "Forget this.", store=False)
-    assert refused(api, id_)
+    id_, _ = create_response(api, "Forget this.", store=False)
+    assert is_not_continuable(api, id_)
     assert api.get(f"{PATH}/{id_}").status_code == 404
 
 
@@ -117,7 +117,7 @@ def test_a_failed_response_is_kept_but_not_continued(api: ServiceClient) -> None
     id_ = stream.text.partition('"id":"')[2].partition('"')[0]
     body = api.get(f"{PATH}/{id_}").json()
     assert (body["status"], body["error"]["code"]) == ("failed", "server_error")
-    assert refused(api, id_)
+    assert is_not_continuable(api, id_)
 
 
 def test_a_stored_response_is_retrieved_as_it_was(api: ServiceClient) -> None:
@@ -131,13 +131,13 @@ def test_a_stored_response_is_retrieved_as_it_was(api: ServiceClient) -> None:
 
 def test_a_deleted_response_is_gone_while_its_successors_go_on(api: ServiceClient) -> None:
     """After `DELETE` it is 404, but a conversation that went past it continues."""
-    first, _ = answered(api, "My name is Ada.")
-    second, _ = answered(api, "Noted?", previous_response_id=first)
+    first, _ = create_response(api, "My name is Ada.")
+    second, _ = create_response(api, "Noted?", previous_response_id=first)
     assert api.delete(f"{PATH}/{first}").json() == {"id": first, "object": "response", "deleted": True}
     assert api.get(f"{PATH}/{first}").status_code == 404
     assert api.delete(f"{PATH}/{first}").status_code == 404
-    assert refused(api, first)
-    _, text = answered(api, "What is my name?", previous_response_id=second)
+    assert is_not_continuable(api, first)
+    _, text = create_response(api, "What is my name?", previous_response_id=second)
     assert "My name is Ada." in text
 
 
@@ -146,11 +146,11 @@ def test_another_key_sees_nothing(make_client: Callable[[Server], ServiceClient]
     with serve(time_scale=0, key=["first-key", "second-key"]) as shared:
         owner, other = make_client(shared), make_client(shared)
         other.headers["authorization"] = "Bearer second-key"
-        id_, _ = answered(owner, "A secret.")
+        id_, _ = create_response(owner, "A secret.")
         assert owner.get(f"{PATH}/{id_}").status_code == 200
         assert other.get(f"{PATH}/{id_}").status_code == 404
         assert other.delete(f"{PATH}/{id_}").status_code == 404
-        assert refused(other, id_)
+        assert is_not_continuable(other, id_)
 
 
 def test_retrieving_needs_the_key(server: Server) -> None:
@@ -168,8 +168,10 @@ def test_other_methods_say_what_is_allowed(api: ServiceClient) -> None:
 
 def test_items_and_a_text_mean_the_same(api: ServiceClient) -> None:
     """A plain text equals one user message."""
-    _, text = answered(api, "Hello there.")
-    _, same = answered(api, "", input=[{"role": "user", "content": [{"type": "input_text", "text": "Hello there."}]}])
+    _, text = create_response(api, "Hello there.")
+    _, same = create_response(
+        api, "", input=[{"role": "user", "content": [{"type": "input_text", "text": "Hello there."}]}]
+    )
     assert text == same
 
 
@@ -226,17 +228,17 @@ def test_the_oldest_response_of_a_key_makes_room(make: Callable[[int], Store]) -
         for previous, id_ in ((None, "a"), ("a", "b"), ("b", "c"), ("c", "d")):
             await store.add("key", response(id_, previous_id=previous, prior=before))
             before = await store.get_conversation("key", id_)
-        there = []
+        stored = []
         for key, id_ in (("key", "a"), ("key", "b"), ("key", "c"), ("key", "d"), ("other", "a")):
             try:
-                there.append(await store.get(key, id_) == response(id_).body)
+                stored.append(await store.get(key, id_) == response(id_).body)
             except ServiceError:
-                there.append(False)
+                stored.append(False)
         await store.aclose()
-        return there, before
+        return stored, before
 
-    there, before = asyncio.run(use(make(2)))
-    assert there == [False, False, True, True, True]
+    stored, before = asyncio.run(use(make(2)))
+    assert stored == [False, False, True, True, True]
     assert [turn.text for turn in before.turns] == ["a", "b", "c", "d"]
 
 

@@ -65,7 +65,7 @@ def body(prompt: str, previous: object) -> dict[str, object]:
     return fields if previous is ... else {**fields, "previous_response_id": previous}
 
 
-def killed(server: Server, clients: list[Client], rng: random.Random) -> None:
+def kill_at_work(server: Server, clients: list[Client], rng: random.Random) -> None:
     """Kill the service at a random moment of its work."""
 
     def have_worked() -> bool:
@@ -94,7 +94,7 @@ def test_what_was_acknowledged_before_a_kill_is_there_afterwards(tmp_path: Path)
             if turn == ROUNDS:
                 break
             clients = [Client(server, seed=turn * CLIENTS + n) for n in range(CLIENTS)]
-            killed(server, clients, rng)
+            kill_at_work(server, clients, rng)
         assert [client.error for client in clients if client.error] == []
         for client in clients:
             whole |= client.whole
