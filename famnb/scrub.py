@@ -22,8 +22,9 @@ from famnb.secret_patterns import MASK, Span
 
 JSONPath: TypeAlias = tuple[str | int, ...]
 """Names and indices from the root to a value."""
+# Masking one key may reveal another beside it, but not without end.
 PASSES = 4
-"""How often one text is searched; masking one key may reveal another, but not without end."""
+"""How often one text is searched."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 """Half a character: JSON can have it as an escape, UTF-8 cannot have it at all."""
@@ -143,7 +144,6 @@ def _mask_text(members: Sequence[_String], keys: Mapping[str, str]) -> tuple[lis
     found: list[tuple[str, int]] = []
     # Lines of a source end with their line end; those of a traceback have none.
     separator = "\n" if "traceback" in path else ""
-    # A mask may, seldom, bring out another key beside it, so the text is searched until there is none.
     for _ in range(PASSES):
         matches = secret_patterns.find_keys(separator.join(values), keys)
         if not matches:

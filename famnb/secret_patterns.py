@@ -12,8 +12,9 @@ from typing import TypeAlias
 Span: TypeAlias = tuple[int, int]
 
 MASK = "[key]"
+# A shorter key may be a word of ordinary text.
 MIN_KEY_LENGTH = 8
-"""A key shorter than this may be a word of ordinary text, so it is masked nowhere."""
+"""Keys of fewer characters are masked nowhere."""
 _ENTITIES = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
 
 # Colours of a traceback stand inside a key as well as around it.
@@ -43,7 +44,7 @@ _COMPILED = {name: re.compile(shape) for name, shape in _SHAPES.items()}
 
 
 def known_keys() -> dict[str, str]:
-    """The keys in the environment, each with the variable it is from: FAM_API_KEY, and every other so named."""
+    """Return the keys in the environment, by value, with the variable of each: FAM_API_KEY and all named like secrets."""
     keys: dict[str, str] = {}
     for name, value in sorted(os.environ.items()):
         if _SECRET_NAME.search(name.upper()):
@@ -52,7 +53,7 @@ def known_keys() -> dict[str, str]:
 
 
 def find_keys(text: str, keys: Mapping[str, str]) -> list[tuple[str, list[Span]]]:
-    """Every key in a text: its kind, and its spans there, several where line ends or colours cut it.
+    """Return every key in a text: its kind, and its spans there, several where line ends or colours cut it.
 
     `keys` are known ones, each with its kind; the well-known shapes are found besides.
     """
@@ -105,7 +106,7 @@ class _CutText:
 
 
 def key_pattern(key: str) -> str:
-    """A pattern for a key as others may write it: plain, or its punctuation escaped as in JSON, HTML or an address."""
+    """Return a pattern for a key, plain or with its punctuation escaped as in JSON, HTML or an address."""
     return "".join(map(_character_pattern, key))
 
 

@@ -19,10 +19,12 @@ from famnb.frame.columns import Column
 from famnb.record import Ledger, ledger, parquet
 from famnb.record.parquet import Parquet
 
+# Larger chunks are not faster, and smaller ones make more pieces to join.
 CHUNK = 20_000
-"""Rows that are Python objects at once; larger chunks are not faster, and smaller ones make more pieces to join."""
+"""Rows that are Python objects at once."""
+# NumPy's integers have no missing value; no count or time is the least of them.
 ABSENT = -(2**63)
-"""Stands for a missing integer while columns are read, since NumPy's have no missing value; no count or time is it."""
+"""Stands for a missing integer while columns are read."""
 
 CellKind: TypeAlias = Literal["real", "integer", "word", "text"]
 Cells: TypeAlias = npt.NDArray[Any]

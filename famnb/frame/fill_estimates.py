@@ -129,7 +129,7 @@ def _fit_of_rows(columns: ColumnArrays, rows: Rows, source: Ledger | Parquet) ->
             fits_by_model[model] = source.fits(model)  # type: ignore[arg-type] # a call without a model has no fits
         fits.append(fits_by_model[model].get(service, TokenFit()))
 
-    def spread(ratios: list[TokenRatio]) -> TokenRatio:
+    def expand(ratios: list[TokenRatio]) -> TokenRatio:
         # NumPy 2.0 gives the inverse of an `axis` another shape than 2.1 and 1.x.
         mid, low, high = (
             np.array([getattr(ratio, end) for ratio in ratios])[pair_of_row.ravel()] for end in ("mid", "low", "high")
@@ -137,9 +137,9 @@ def _fit_of_rows(columns: ColumnArrays, rows: Rows, source: Ledger | Parquet) ->
         return TokenRatio(mid, low, high)
 
     return TokenFit(
-        input=spread([fit.input for fit in fits]),
-        output=spread([fit.output for fit in fits]),
-        reasoned=spread([fit.reasoned for fit in fits]),
+        input=expand([fit.input for fit in fits]),
+        output=expand([fit.output for fit in fits]),
+        reasoned=expand([fit.reasoned for fit in fits]),
     )
 
 

@@ -25,6 +25,7 @@ def runs(ledger: Ledger | str | os.PathLike[str] | HasLedger | None = None, **fi
     cannot be read. The columns:
     """
     frame = calls(ledger, **filters, columns=[*_KEYS, "started_at", "status", *_MEDIANS, *_SUMS])
+    # `dropna=False`: calls outside of an experiment have no experiment, and are rows all the same.
     grouped = frame.groupby(_KEYS, observed=True, dropna=False)
     completed = frame[frame["status"] == "completed"].groupby(_KEYS, observed=True, dropna=False)
     table: dict[str, Any] = {"calls": grouped.size()}
@@ -35,6 +36,7 @@ def runs(ledger: Ledger | str | os.PathLike[str] | HasLedger | None = None, **fi
     for name in _MEDIANS:
         table[f"{name}_p50"], table[f"{name}_n"] = completed[name].median(), completed[name].count()
     for name in _SUMS:
+        # Without `min_count` the sum of nothing would be 0, which reads as a known cost of nothing.
         table[name] = grouped[name].sum(min_count=1)
     table["cost_n"] = grouped["cost_usd"].count()
     table["first_at"], table["last_at"] = grouped["started_at"].min(), grouped["started_at"].max()

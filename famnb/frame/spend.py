@@ -69,5 +69,6 @@ def _sum_by(frame: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
         calls=1, unpriced_calls=frame["cost_usd"].isna().astype(int), simulated_calls=frame["simulated"].fillna(False)
     )
     grouped = frame.groupby(list(keys), observed=True, dropna=False)
+    # Without `min_count` the sum of nothing would be 0, which reads as a known cost of nothing.
     sums = grouped[[column.name for column in SPEND]].sum(min_count=1)
     return sums.astype({column.name: column.dtype for column in SPEND}).reset_index()

@@ -30,8 +30,9 @@ from famnb.reply import Reply
 from famnb.request import Request
 from famnb.timing import Read
 
+# Fitting reads hundreds of rows, and one more call changes the result little.
 FIT_S = 60.0
-"""How long a fit is used for the cost of new calls: hundreds of rows are read for one, and one call changes little."""
+"""How long a fit is used for the cost of new calls, in seconds."""
 
 CALLS_WITH_STANDING = """
     SELECT calls.*, CASE WHEN status = 'running' THEN standing(owner_pid, owner_born, owner_host) ELSE status END
@@ -89,6 +90,7 @@ class Ledger:
     def on_close(self, exchange: Exchange) -> Future[None]:
         """Complete the reply of a call that is over with id, cost and service, and write its final row."""
         self._open.pop(exchange.id, None)
+        # Here and not on the writer's thread, since the caller gets this reply at once; what is written is the same.
         exchange.reply = dataclasses.replace(
             exchange.reply, call_id=exchange.id, service=exchange.service, cost=self.cost(exchange, exchange.reply)
         )
@@ -163,6 +165,7 @@ class Ledger:
     def settle(self) -> None:
         """Finish the rows of calls whose process died, as `interrupted`, with what had arrived."""
         running = f"{CALLS_WITH_STANDING} WHERE status = 'running'"
+        # Only rows left running, of which there are few and which have an index: `standing` asks the system for a process.
         dead_rows = self._fetch(f"SELECT * FROM ({running}) WHERE standing = 'interrupted'")  # noqa: S608 - own text
         for row in dead_rows:
             self._submit(functools.partial(serialize.finalize_interrupted, row["id"], self._partial_reply(row)))
@@ -173,7 +176,7 @@ class Ledger:
         """The reply as far as it had arrived when its process died."""
         try:
             return self._call(row).reply
-        except Exception as error:  # whatever one row holds, the others can be read
+        except Exception as error:  # a damaged row must not keep the other calls from being read
             serialize.warn_damaged(row["id"], "what had arrived", error)
             return Reply(status="interrupted", complete=False)
 

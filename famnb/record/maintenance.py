@@ -16,12 +16,14 @@ from famnb.formatting import format_size
 from famnb.record import schema, serialize, sql
 from famnb.validation import check_integer
 
-DELETED_AT_ONCE = 1000
-"""Calls deleted in one transaction; a running call that wants to write waits for no more than these."""
+# A running call that wants to write waits for one of these transactions. Also below 999, the values that SQLite
+# before 3.32 binds in one statement.
+DELETED_AT_ONCE = 900
+"""Calls deleted in one transaction."""
 
 
 class LedgerFile(Protocol):
-    """The part of a `Ledger` that is used here, since that one imports this module."""
+    """The part of a `Ledger` that is used here: `ledger` imports this module, so this one cannot import `ledger`."""
 
     path: Path
 
@@ -73,7 +75,7 @@ class LedgerInfo:
         }
         for name, counts in groups.items():
             if counts:
-                lines.append(f"{name:<9} " + ", ".join(f"{word} {count:,}" for word, count in counts.items()))
+                lines.append(f"{name:<9} " + ", ".join(f"{value} {count:,}" for value, count in counts.items()))
         return "\n".join(lines)
 
 
@@ -198,6 +200,7 @@ def _writing(path: Path) -> Iterator[sqlite3.Connection]:
 def _delete(connection: sqlite3.Connection, ids: list[str], *, payloads_only: bool) -> None:
     """Delete these calls, their pieces and scores, and requests that no other call has, in one transaction."""
     listed = sql.placeholders(ids)
+    # Immediate: a transaction that begins by reading could fail at its first write, without any waiting.
     connection.execute("BEGIN IMMEDIATE")
     connection.execute(f"DELETE FROM pieces WHERE call_id IN {listed}", ids)  # noqa: S608 - placeholders
     if not payloads_only:

@@ -87,7 +87,8 @@ def _parse_table(table: dict[str, Any], *, source: str) -> Price:
 def _find_line(text: str, number: int, key: str) -> str:
     """The line of a key in the n-th table, else the table's first, as "line 3, "; empty if it cannot be found.
 
-    tomllib says no lines but in its own errors; a file may write its tables otherwise, such as in one array.
+    `tomllib` gives no line numbers for values, so the text is searched; a file may also have its prices in one array,
+    where no line is found.
     """
     lines = text.splitlines()
     heads = [index for index, line in enumerate(lines) if _HEAD.match(line)]

@@ -9,8 +9,10 @@ from typing import NamedTuple
 
 import psutil
 
+# psutil derives a start from the wall clock, which may be adjusted between two looks. A process id is seldom used again
+# within so short a time.
 SAME_START_S = 2.0
-"""By how much the start of one process may seem to differ: psutil derives it from the wall clock, which is adjusted."""
+"""By how many seconds the start of one process may seem to differ."""
 
 
 class OwnerProcess(NamedTuple):

@@ -17,8 +17,9 @@ from pathlib import Path
 
 from famnb.errors import LedgerError
 
+# A transaction of the ledger takes milliseconds; a slow disk, or VACUUM, takes longer.
 LOCK_S = 5.0
-"""How long to wait for another process to finish its transaction, which takes milliseconds unless its disk is slow."""
+"""How long to wait for another process to finish its transaction, in seconds."""
 
 Migration = Callable[[sqlite3.Connection], None]
 
@@ -98,6 +99,7 @@ def migrate(connection: sqlite3.Connection) -> None:
         # The version is read again: another process may have migrated while this one waited for the lock.
         for migration in MIGRATIONS[version(connection) :]:
             migration(connection)
+        # In the transaction too, so that tables and version never disagree; a PRAGMA takes no bound values.
         connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
         connection.execute("COMMIT")
     except BaseException:
@@ -165,7 +167,7 @@ def _write_ahead(connection: sqlite3.Connection, lock_timeout_s: float) -> None:
         except sqlite3.OperationalError as error:
             if "locked" not in str(error) or time.monotonic() > deadline:
                 raise
-            time.sleep(0.01)
+            time.sleep(0.01)  # looked at again and again, since nothing tells when the other process is done
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:

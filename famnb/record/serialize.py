@@ -26,10 +26,13 @@ from famnb.reply import Reply
 from famnb.request import Request
 from famnb.timing import Read, Timing
 
+# Enough to know a prompt again in a list of calls.
 HEAD = 200
 """Characters of a prompt in its row, for lists of calls; all of it is in the request's body."""
+# A tokenizer sees marks of role and turn with each message; uncounted, they would make a short prompt's tokens per
+# character unlike a long one's. By the prior of `token_estimates` these are four tokens.
 FRAME = 16
-"""Characters that a message is longer than its text to a tokenizer, which adds marks of role and turn."""
+"""Characters by which a message counts as longer than its text."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TIMINGS: tuple[str, ...] = Timing.__struct_fields__
 

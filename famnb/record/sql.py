@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
+# Enough that a query's own cost does not count, few enough that their reads fit in memory; and SQLite binds at most
+# 32,766 values (999 before 3.32), so that a list of any length cannot be one query.
 CHUNK = 500
-"""Calls fetched at once: enough that a query's own cost does not count, few enough that their reads fit in memory.
-SQLite binds at most 32,766 values (999 before 3.32), so that a list of any length cannot be one query."""
+"""Calls fetched at once."""
 
 
 def placeholders(values: Collection[Any]) -> str:
@@ -25,7 +26,7 @@ def insert(table: str, columns: Iterable[str], *, otherwise: str) -> str:
 
 
 def iter_chunks(values: Iterable[str], size: int = CHUNK) -> Iterator[list[str]]:
-    """The values in lists of at most `size`, in their order."""
+    """Yield the values in lists of at most `size`, in their order."""
     remaining = list(values)
     for start in range(0, len(remaining), size):
         yield remaining[start : start + size]

@@ -16,6 +16,7 @@ import msgspec
 
 from famnb.events import Usage
 
+# As `fit_ratio` gives it for a single reply.
 SPREAD = 2.0
 """How far off, as a factor either way, an estimate may be if nothing better is known."""
 
@@ -160,9 +161,9 @@ def fit_ratio(ratios: Sequence[float]) -> TokenRatio:
     return TokenRatio(statistics.median(ratios), cuts[0] / doubt, cuts[-1] * doubt, n)
 
 
+# Enough for a 99th percentile, few enough to be read again every minute (`ledger.FIT_S`).
 REPLIES = 500
-"""How many of a model's newest calls its ratios are fitted on: enough for a 99th percentile, few enough to be read
-again every minute (`ledger.FIT_S`)."""
+"""How many of a model's newest calls its ratios are fitted on."""
 
 RATIOS = """
     SELECT service,

@@ -26,15 +26,18 @@ from famnb.record import schema
 Statement: TypeAlias = tuple[str, Mapping[str, Any] | Sequence[Any]]
 Prepare: TypeAlias = Callable[[], Sequence[Statement]]
 
+# An idle kernel should hold neither a thread nor a file; not at once, since the next call often follows soon.
 IDLE_S = 5.0
-"""After this long without work the thread ends and the file is closed, so that an idle kernel holds
-neither; the next job starts it again."""
+"""Seconds without work after which the thread ends and the file is closed; the next job starts it again."""
+# A commit costs as much as many rows, and other processes that write wait for the whole of it.
 BATCH = 256
-"""Jobs in one transaction: a commit costs as much as many rows, and others who write wait for the whole of it."""
+"""Jobs in one transaction."""
+# Memory must not fill as the disk did.
 BACKLOG = 1000
-"""Jobs kept until the file can be written again; older ones are lost, since memory must not fill like the disk."""
+"""Jobs kept until the file can be written again; older ones are lost."""
+# Every `flush`, and so every read of the ledger, would wait the usual time again.
 RETRY_LOCK_S = 0.1
-"""How long to wait for a lock after a failure, since every `flush` would wait that long again."""
+"""Seconds to wait for a lock after a failure."""
 
 _VALUE_ERRORS = (
     sqlite3.IntegrityError,
@@ -169,6 +172,7 @@ class LedgerWriter:
                 self._execute(connection, job)
             connection.execute("COMMIT")
         except (sqlite3.Error, OSError, LedgerError) as error:
+            # A new connection next time: closing rolls the transaction back, and the file may be another one by then.
             self._disconnect()
             self._lock_timeout_s = RETRY_LOCK_S
             self._warn_once(
@@ -181,11 +185,13 @@ class LedgerWriter:
 
     def _execute(self, connection: sqlite3.Connection, job: _WriteJob) -> None:
         """Execute one job's statements; none of them if one of its values is at fault. Other jobs are not affected."""
+        # A savepoint, since a rollback would lose the other jobs of the transaction.
         connection.execute("SAVEPOINT job")
         try:
             for sql, values in job.statements:
                 connection.execute(sql, values)
         except _VALUE_ERRORS as error:
+            # Undoes the statements but keeps the savepoint, which is released below either way.
             connection.execute("ROLLBACK TO job")
             self._warn_once(f"a call could not be recorded in {self.path}: {error}")
         connection.execute("RELEASE job")

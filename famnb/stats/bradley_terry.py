@@ -14,6 +14,7 @@ from scipy import optimize, sparse, special, stats
 
 from famnb.stats.intervals import check_share
 
+# The usual half count: as little as one tie would say, and enough to keep every strength finite.
 PRIOR = 0.5
 """Wins added both ways to every pair that met, if the votes alone leave a strength without bound."""
 

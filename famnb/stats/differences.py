@@ -14,8 +14,10 @@ from scipy import special
 
 from famnb.stats.intervals import Interval, Values, as_floats, check_share, mean, present_floats
 
+# One value has no standard deviation.
 MIN_VALUES = 2
 """Pairs, or values a side, below which no interval is given."""
+# Equal differences, such as 0.3 - 0.1 and 0.4 - 0.2, differ in their last bit, which would make any gap significant.
 _ROUNDING = 1e-12
 """A spread smaller than this, relative to the values, comes from rounding alone and counts as none."""
 _UNKNOWN = Interval(math.nan, math.nan, math.nan, 0)
@@ -86,6 +88,7 @@ def unpaired(first: Any, second: Any, *, level: float = 0.95) -> Difference:
     gap = float(np.mean(b) - np.mean(a)) if n else math.nan
     if n < MIN_VALUES:
         return Difference(gap, math.nan, math.nan, n, level, _UNKNOWN, math.nan, math.nan)
+    # Welch's, since two models' latencies rarely spread alike, and Student's test is wrong where they do not.
     interval, p_value = _welch(a, b, level)
     positive = bool((a > 0).all()) and bool((b > 0).all())
     ratio = _exponential(_welch(np.log(a), np.log(b), level)[0]) if positive else _UNKNOWN
@@ -98,6 +101,8 @@ def holm(p_values: Iterable[float]) -> npt.NDArray[np.float64]:
     if ((values < 0) | (values > 1)).any():
         raise ValueError(f"expected p-values, numbers from 0 to 1; got {values.min():g} to {values.max():g}")
     order = np.argsort(values)[: np.count_nonzero(~np.isnan(values))]
+    # The smallest of m p-values is multiplied by m, the next by m - 1, and none may end below the one before it. Like
+    # Bonferroni's, this needs no independence of the tests, which share prompts here, and it rejects more.
     stepped = values[order] * np.arange(len(order), 0, -1)
     adjusted = np.full_like(values, math.nan)
     adjusted[order] = np.minimum(np.maximum.accumulate(stepped), 1.0)

@@ -16,10 +16,13 @@ from famnb.formatting import format_level, format_number
 
 Values = npt.NDArray[np.float64]
 Method = Literal["order", "bootstrap"]
+# The ends of a 95 % interval then rest on some 50 resamples each; more would move them little and take longer.
 RESAMPLES = 2000
 """Samples that a bootstrap draws."""
+# With more values a bootstrap takes seconds and longer, and order statistics are as narrow.
 MAX_RESAMPLED = 10_000
-"""Values from which on a bootstrap takes seconds and more, and order statistics are as narrow."""
+"""The most values that a bootstrap takes."""
+# 80 MB of floats.
 _BATCH = 10_000_000
 """Values that a bootstrap holds in memory at once."""
 
@@ -103,6 +106,7 @@ def percentile(values: Any, p: float, *, level: float = 0.95, method: Method = "
         return Interval(math.nan, math.nan, math.nan, n, level)
     value = float(np.quantile(ascending, p))
     match method:
+        # The default, since it assumes nothing about latencies, which are skewed and have ties.
         case "order":
             low, high = _order_statistics(ascending, p, level)
         case "bootstrap":
@@ -152,6 +156,7 @@ def proportion(count: int, n: int, *, level: float = 0.95) -> Interval:
         raise ValueError(f"count: expected a number from 0 to n = {n}; got {count!r}")
     if n == 0:
         return Interval(math.nan, math.nan, math.nan, 0, level)
+    # Wilson's, since the plain normal interval has no width at a share of 0 or 1, where experiments often are.
     ends = stats.binomtest(count, n).proportion_ci(level, method="wilson")
     return Interval(count / n, float(ends.low), float(ends.high), n, level)
 
@@ -159,6 +164,7 @@ def proportion(count: int, n: int, *, level: float = 0.95) -> Interval:
 def _order_statistics(ascending: Values, p: float, level: float) -> tuple[float, float]:
     """The two order statistics between which the quantile lies; NaN where one of them would be beyond the sample."""
     n = len(ascending)
+    # How many of the values lie below the quantile is binomial, whatever their distribution.
     low = int(stats.binom.ppf((1 - level) / 2, n, p))
     high = int(stats.binom.ppf((1 + level) / 2, n, p)) + 1
     if low < 1 or high > n:
