@@ -44,7 +44,7 @@ _COMPILED = {name: re.compile(shape) for name, shape in _SHAPES.items()}
 
 
 def known_keys() -> dict[str, str]:
-    """Return the keys in the environment, by value, with the variable of each: FAM_API_KEY and all named like secrets."""
+    """Return the variable of each key in the environment, by key: FAM_API_KEY, and all that are named like it."""
     keys: dict[str, str] = {}
     for name, value in sorted(os.environ.items()):
         if _SECRET_NAME.search(name.upper()):

@@ -165,7 +165,7 @@ class Ledger:
     def settle(self) -> None:
         """Finish the rows of calls whose process died, as `interrupted`, with what had arrived."""
         running = f"{CALLS_WITH_STANDING} WHERE status = 'running'"
-        # Only rows left running, of which there are few and which have an index: `standing` asks the system for a process.
+        # Only rows left running, which are few and have an index: `standing` asks the system for each process.
         dead_rows = self._fetch(f"SELECT * FROM ({running}) WHERE standing = 'interrupted'")  # noqa: S608 - own text
         for row in dead_rows:
             self._submit(functools.partial(serialize.finalize_interrupted, row["id"], self._partial_reply(row)))

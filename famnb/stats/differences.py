@@ -88,7 +88,7 @@ def unpaired(first: Any, second: Any, *, level: float = 0.95) -> Difference:
     gap = float(np.mean(b) - np.mean(a)) if n else math.nan
     if n < MIN_VALUES:
         return Difference(gap, math.nan, math.nan, n, level, _UNKNOWN, math.nan, math.nan)
-    # Welch's, since two models' latencies rarely spread alike, and Student's test is wrong where they do not.
+    # Welch's, since two variants need not spread alike, and Student's test assumes that they do.
     interval, p_value = _welch(a, b, level)
     positive = bool((a > 0).all()) and bool((b > 0).all())
     ratio = _exponential(_welch(np.log(a), np.log(b), level)[0]) if positive else _UNKNOWN

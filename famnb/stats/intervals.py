@@ -156,7 +156,7 @@ def proportion(count: int, n: int, *, level: float = 0.95) -> Interval:
         raise ValueError(f"count: expected a number from 0 to n = {n}; got {count!r}")
     if n == 0:
         return Interval(math.nan, math.nan, math.nan, 0, level)
-    # Wilson's, since the plain normal interval has no width at a share of 0 or 1, where experiments often are.
+    # Wilson's, since the plain normal interval has no width at a share of 0 or 1, such as where every reply is right.
     ends = stats.binomtest(count, n).proportion_ci(level, method="wilson")
     return Interval(count / n, float(ends.low), float(ends.high), n, level)
 
