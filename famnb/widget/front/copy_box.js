@@ -17,9 +17,9 @@ export default {
     state.setAttribute("role", "status");
     let isWhole = true; // whether the text that is shown is all of it
     let timer = 0;
-    const copy = async (words) => {
-      const copied = await copyText(words);
-      state.textContent = copied ? "Copied" : "Not copied: the browser does not let this page copy";
+    const copy = async (whole) => {
+      const isCopied = await copyText(whole);
+      state.textContent = isCopied ? "Copied" : "Not copied: the browser does not let this page copy";
       clearTimeout(timer);
       timer = setTimeout(() => (state.textContent = ""), 4000);
       button.focus();

@@ -3,7 +3,9 @@
 // it (sanitize.render_markdown: rendered from Markdown and sanitised). Joined with clipboard.js.
 
 const PAGE = globalThis.crypto?.randomUUID?.() ?? String(Math.random()); // tells a reloaded page from the first one
+// A kernel that can hear Stop has answered by then; after that it is interrupted through the server.
 const ACKNOWLEDGE_MS = 300;
+// Changes come up to 18 times a second: without a pause each would ask for a whole snapshot again.
 const ASK_AGAIN_MS = 1000;
 const LOST = "The kernel has ended. What had come is kept in the ledger.";
 
@@ -14,11 +16,11 @@ function make(tag, name, ...children) {
   return element;
 }
 
-function button(name, words, keys, press) {
-  const element = make("button", `famnb-button ${name}`, words, keys ? make("kbd", "", keys) : null);
+function button(name, label, keys, press) {
+  const element = make("button", `famnb-button ${name}`, label, keys ? make("kbd", "", keys) : null);
   element.type = "button";
-  element.setAttribute("aria-label", words);
-  element.title = keys ? `${words} (${keys})` : words;
+  element.setAttribute("aria-label", label);
+  element.title = keys ? `${label} (${keys})` : label;
   element.dataset.lmSuppressShortcuts = "true"; // else the notebook takes Enter and single letters for its own
   element.addEventListener("click", press);
   return element;
@@ -62,14 +64,14 @@ async function interruptKernel(kernel) {
 function followEnd(box) {
   let isNearEnd = true;
   let lastTop = 0;
-  const look = () => {
+  const update = () => {
     isNearEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 24;
   };
-  box.addEventListener("scroll", look);
+  box.addEventListener("scroll", update);
   return () => {
-    if (box.scrollTop < lastTop) look(); // the reader has scrolled up, and the event is still on its way
+    if (box.scrollTop < lastTop) update(); // the reader has scrolled up, and the event is still on its way
     if (!isNearEnd) return;
-    box.scrollTop = 1e7;
+    box.scrollTop = 1e7; // beyond every end; reading scrollHeight here would lay the page out once more
     lastTop = box.scrollTop;
   };
 }
@@ -107,7 +109,7 @@ function drawBlock(block) {
     element,
     answer: block.kind === "text" ? body : null,
     follow: block.kind === "thinking" ? followEnd(body) : null,
-    text: (words) => tail.append(words),
+    text: (text) => tail.append(text),
     settle: (html, rest) => {
       settled.insertAdjacentHTML("beforeend", html); // clean HTML made by sanitize.render_markdown
       addCopyButtons();
@@ -133,7 +135,7 @@ function drawPane(pane, { stop, board, talk }) {
   state.setAttribute("role", "status");
   const clock = make("span", "famnb-clock");
   const stopping = button("famnb-stop", "Stop", "", () => stop(pane.id));
-  const marks = pane.badges.map(([words, tone]) => make("span", `famnb-badge famnb-${tone}`, words));
+  const marks = pane.badges.map(([text, tone]) => make("span", `famnb-badge famnb-${tone}`, text));
   const head = make("div", "famnb-head", make("strong", "", pane.label ?? pane.head), ...marks, state, clock);
   if (pane.running && pane.stop) head.append(stopping);
   const beside = (board ?? talk)?.draw(pane, head, flow);
@@ -148,18 +150,19 @@ function drawPane(pane, { stop, board, talk }) {
     ...pane.notes.map((note) => make("p", "famnb-note", note)),
     pane.figures ? make("p", "famnb-note", pane.figures) : null,
   ];
-  const began = performance.now() - pane.elapsed * 1000;
+  const start = performance.now() - pane.elapsed * 1000;
   const tick = () => {
     if (pane.lost) return;
-    clock.textContent = pane.running ? `${Math.floor((performance.now() - began) / 1000)} s` : "";
+    clock.textContent = pane.running ? `${Math.floor((performance.now() - start) / 1000)} s` : "";
   };
   const timer = pane.running ? setInterval(tick, 500) : 0;
   const settle = () => {
     const last = pane.blocks.at(-1)?.kind;
     const doing = last === "thinking" ? "thinking …" : last ? "answering …" : `waiting for the ${pane.waiting} …`;
     const waiting = pane.lost ? LOST : pane.stopping ? "stopping …" : doing;
-    const words = pane.running ? waiting : (pane.doing ?? "");
-    if (state.textContent !== words) state.textContent = words;
+    const text = pane.running ? waiting : (pane.doing ?? "");
+    // Only a change: screen readers may say a status again whenever it is written.
+    if (state.textContent !== text) state.textContent = text;
     copy.hidden = !blocks.some(({ answer }) => answer);
     stopping.disabled = Boolean(pane.stopping || pane.lost);
     element.classList.toggle("famnb-running", pane.running && !pane.lost);
@@ -175,7 +178,7 @@ function drawPane(pane, { stop, board, talk }) {
     turn: pane.turn?.[0],
     element,
     settle,
-    say: (words) => head.append(make("span", "famnb-note", words)),
+    say: (text) => head.append(make("span", "famnb-note", text)),
     open: (block) => {
       blocks.push(drawBlock(block));
       flow.append(blocks.at(-1).element);
@@ -186,15 +189,15 @@ function drawPane(pane, { stop, board, talk }) {
   };
 }
 
-// The same change to what is known and to what is drawn: [what, block number, …]
+// Each makes one change of pane.py to what is known of a pane and to its views: [change, block number, …]
 const changes = {
   open: (pane, drawn, number, kind, label) => {
     pane.blocks[number] = { kind, label, open: true, html: "", tail: "" };
     for (const view of drawn) view.open(pane.blocks[number]);
   },
-  text: (pane, drawn, number, words) => {
-    pane.blocks[number].tail += words;
-    for (const view of drawn) view.block(number).text(words);
+  text: (pane, drawn, number, text) => {
+    pane.blocks[number].tail += text;
+    for (const view of drawn) view.block(number).text(text);
   },
   settle: (pane, drawn, number, html, rest) => {
     pane.blocks[number].html += html;
@@ -283,11 +286,11 @@ function drawPrompt(model, send, stop, board, talk) {
 function drawBoard(model) {
   const pins = new Map();
   const drawn = new Set();
-  const pin = (label, words) => {
-    const element = button("famnb-pin", words, "", () => model.send({ kind: "pin", label }));
+  const pin = (label, text) => {
+    const element = button("famnb-pin", text, "", () => model.send({ kind: "pin", label }));
     element.settle = () => {
       const won = model.get("pinned") === label;
-      element.textContent = won ? `★ ${words === label ? label : "Winner"}` : words;
+      element.textContent = won ? `★ ${text === label ? label : "Winner"}` : text;
       element.setAttribute("aria-pressed", won);
       element.setAttribute("aria-label", `${label}: pin as winner`);
       element.title = won ? "Take the mark away" : "Pin as winner";
@@ -304,8 +307,8 @@ function drawBoard(model) {
   const settle = () => {
     toggle.setAttribute("aria-pressed", model.get("differences"));
     winners.hidden = !model.get("ended") || drawn.size > 0;
-    for (const each of pins.values()) each.settle();
-    for (const each of drawn) each.settle();
+    for (const element of pins.values()) element.settle();
+    for (const pane of drawn) pane.settle();
   };
   const names = ["change:pinned", "change:differences", "change:ended"];
   for (const name of names) model.on(name, settle);
@@ -328,19 +331,19 @@ function drawBoard(model) {
       };
       set(pane.meters.map(([, figure]) => figure));
       head.firstChild.after(pinning);
-      const place = pane.label.includes(pane.head) ? null : make("div", "famnb-hint", pane.head);
-      const element = make("div", "", place, make("dl", "famnb-meters", ...tiles));
-      const each = {
+      const target = pane.label.includes(pane.head) ? null : make("div", "famnb-hint", pane.head);
+      const element = make("div", "", target, make("dl", "famnb-meters", ...tiles));
+      const tile = {
         element,
         set,
         settle: () => {
           pinning.settle();
           pinning.closest(".famnb-pane")?.classList.toggle("famnb-won", model.get("pinned") === pane.label);
         },
-        end: () => drawn.delete(each),
+        end: () => drawn.delete(tile),
       };
-      drawn.add(each);
-      return each;
+      drawn.add(tile);
+      return tile;
     },
     end: () => {
       for (const name of names) model.off(name, settle);
@@ -368,10 +371,10 @@ const once = (act) => (event) => {
 };
 
 // A box to write in, with a button and keys that send it.
-function drawWriter(label, words, send) {
+function drawWriter(label, action, send) {
   const area = make("textarea", "famnb-prompt");
   area.rows = 2;
-  const sending = button("famnb-send", words, "Ctrl+Enter", once(() => send(area.value)));
+  const sending = button("famnb-send", action, "Ctrl+Enter", once(() => send(area.value)));
   const bar = make("div", "famnb-bar", sending);
   const element = make("div", "famnb-ask", make("label", "famnb-field", make("span", "famnb-label", label), area), bar);
   let barred = false;
@@ -423,7 +426,7 @@ function drawTalk(model, el, stop) {
     sent &&= !busy;
     hint.textContent = busy ? "" : fault;
     next.settle(busy || Boolean(fault));
-    for (const each of drawn) each.settle(busy);
+    for (const turn of drawn) turn.settle(busy);
     if (!talking || !opening) return;
     opening = false;
     next.area.focus();
@@ -439,13 +442,13 @@ function drawTalk(model, el, stop) {
   for (const name of names) model.on(name, settle);
 
   const ask = (pane, group, { call, last }) => {
-    const decide = (name, words, approved, rest) =>
+    const decide = (name, label, approved, rest) =>
       button(
         `famnb-decide ${name}`,
-        words,
+        label,
         "",
         once(() => {
-          for (const each of group.querySelectorAll("button")) each.disabled = true;
+          for (const element of group.querySelectorAll("button")) element.disabled = true;
           model.send({ kind: "decide", pane: pane.id, call, approved, rest });
         }),
       );
@@ -455,10 +458,10 @@ function drawTalk(model, el, stop) {
 
   const manage = (pane, head) => {
     const [turn, version, versions, text] = pane.turn;
-    const go = (name, words, sign, to) => {
-      const element = button(`famnb-version ${name}`, words, "", () => model.send({ kind: "version", turn, version: to }));
-      element.textContent = sign;
-      element.barred = to < 0 || to >= versions;
+    const go = (name, label, arrow, to) => {
+      const element = button(`famnb-version ${name}`, label, "", () => model.send({ kind: "version", turn, version: to }));
+      element.textContent = arrow;
+      element.outOfRange = to < 0 || to >= versions;
       return element;
     };
     const edit = button("famnb-edit", "Edit", "", () => {
@@ -485,15 +488,15 @@ function drawTalk(model, el, stop) {
     const again = button("famnb-again", "Regenerate", "", once(() => wish({ kind: "again", turn })));
     again.title = "Ask again, with the settings that the form has now";
     const moves = [go("famnb-back", "Previous version", "‹", version - 1), go("famnb-forth", "Next version", "›", version + 1)];
-    const place = make("span", "famnb-place", moves[0], `${version + 1} of ${versions}`, moves[1]);
-    const group = make("span", "famnb-turn", versions > 1 ? place : null, edit, again);
+    const position = make("span", "famnb-place", moves[0], `${version + 1} of ${versions}`, moves[1]);
+    const group = make("span", "famnb-turn", versions > 1 ? position : null, edit, again);
     group.setAttribute("role", "group");
     group.setAttribute("aria-label", `Turn ${turn + 1}`);
     head.append(group);
     return (busy) => {
       group.hidden = busy;
       edit.disabled = Boolean(edit.open);
-      for (const each of moves) each.disabled = each.barred;
+      for (const move of moves) move.disabled = move.outOfRange;
     };
   };
 
@@ -515,16 +518,16 @@ function drawTalk(model, el, stop) {
       drawn.element.scrollIntoView({ block: "start" });
     },
     lose: () => {
-      for (const each of el.querySelectorAll(":is(.famnb-turn, .famnb-verdict, .famnb-reply) button")) each.disabled = true;
+      for (const element of el.querySelectorAll(":is(.famnb-turn, .famnb-verdict, .famnb-reply) button")) element.disabled = true;
       hint.textContent = "The kernel has ended: run this cell again.";
     },
     draw: (pane, head, flow) => {
       const manages = pane.turn && manage(pane, head);
-      for (const [place, block] of pane.blocks.entries()) if (block.kind === "verdict") ask(pane, flow.children[place], block);
-      const each = { settle: (busy) => manages?.(busy), end: () => drawn.delete(each) };
-      drawn.add(each);
-      each.settle(model.get("busy"));
-      return each;
+      for (const [index, block] of pane.blocks.entries()) if (block.kind === "verdict") ask(pane, flow.children[index], block);
+      const turn = { settle: (busy) => manages?.(busy), end: () => drawn.delete(turn) };
+      drawn.add(turn);
+      turn.settle(model.get("busy"));
+      return turn;
     },
     end: () => {
       el.removeEventListener("keydown", keys);
@@ -562,10 +565,10 @@ export default () => {
     if (before === undefined) return;
     const same = ({ turn }) => turn !== undefined && turn === before.turn;
     const pane = (view.drawn.get(before.id) ?? [...view.drawn.values()].find(same))?.element;
-    const buttons = [...(pane?.querySelectorAll("button:enabled, [tabindex]") ?? [])].filter((each) => each.checkVisibility());
-    const alike = (name) => buttons.find((each) => active.classList.contains(name) && each.classList.contains(name));
-    const twin = buttons.find((each) => each.className === active.className) ?? alike("famnb-version");
-    const writing = [view.talk?.area, view.box?.area].find((each) => each?.checkVisibility());
+    const buttons = [...(pane?.querySelectorAll("button:enabled, [tabindex]") ?? [])].filter((element) => element.checkVisibility());
+    const alike = (name) => buttons.find((element) => active.classList.contains(name) && element.classList.contains(name));
+    const twin = buttons.find((element) => element.className === active.className) ?? alike("famnb-version");
+    const writing = [view.talk?.area, view.box?.area].find((area) => area?.checkVisibility());
     // A key that is held down must not decide about the next call too.
     const question = active.closest(".famnb-verdict") && (pane?.querySelector(".famnb-verdict") ?? writing);
     const target = question ?? twin ?? (view.talk ? writing : (buttons[0] ?? writing));
@@ -615,14 +618,14 @@ export default () => {
       const touched = [];
       for (const pane of panes.filter((pane) => pane.id in message.panes)) {
         const drawn = [...views].map((view) => view.drawn.get(pane.id));
-        for (const [what, ...details] of message.panes[pane.id]) changes[what](pane, drawn, ...details);
+        for (const [change, ...details] of message.panes[pane.id]) changes[change](pane, drawn, ...details);
         touched.push(...drawn);
       }
       for (const drawn of touched) drawn.settle();
       for (const pane of message.anew ?? []) {
-        const place = panes.findIndex(({ id }) => id === pane.id);
-        pane.blocks ??= panes[place].blocks;
-        panes[place] = pane;
+        const index = panes.findIndex(({ id }) => id === pane.id);
+        pane.blocks ??= panes[index].blocks; // null: the changes have shown them already
+        panes[index] = pane;
         for (const view of views) renew(view, pane);
       }
     }
@@ -650,8 +653,8 @@ export default () => {
     setTimeout(() => {
       if (heard || !panes.some((pane) => pane.running)) return;
       interruptKernel(model.get("kernel_id")).catch((error) => {
-        const words = `The kernel is busy and could not be interrupted from here (${error.message}): press the notebook's stop button.`;
-        for (const view of views) for (const id of ids) view.drawn.get(id)?.say(words);
+        const text = `The kernel is busy and could not be interrupted from here (${error.message}): press the notebook's stop button.`;
+        for (const view of views) for (const id of ids) view.drawn.get(id)?.say(text);
       });
     }, ACKNOWLEDGE_MS);
   };

@@ -1,8 +1,9 @@
-// A run while it is under way: a bar, figures, a table and Stop. What they say is decided in Python.
+// A run while it is under way: a bar, figures, a table and Stop. Their texts are made in Python.
 
+// A kernel that runs no other cell has answered long before.
 const UNHEARD_MS = 1500;
 
-function made(tag, name, parent, attributes = {}, text = "") {
+function append(tag, name, parent, attributes = {}, text = "") {
   const element = document.createElement(tag);
   element.className = name;
   element.textContent = text;
@@ -11,35 +12,35 @@ function made(tag, name, parent, attributes = {}, text = "") {
 }
 
 function line(cells, tag, parent) {
-  const row = made("tr", "", parent);
-  for (const [place, cell] of cells.entries()) {
-    const name = place === 0 && tag === "td" ? "th" : tag;
-    made(name, "", row, name === "th" ? { scope: tag === "th" ? "col" : "row" } : {}, cell);
+  const row = append("tr", "", parent);
+  for (const [index, cell] of cells.entries()) {
+    const name = index === 0 && tag === "td" ? "th" : tag;
+    append(name, "", row, name === "th" ? { scope: tag === "th" ? "col" : "row" } : {}, cell);
   }
 }
 
 function render({ model, el }) {
-  const root = made("div", "famnb-run", el, { role: "group" });
-  const live = made("div", "", root);
-  const title = made("strong", "famnb-run-title", made("div", "famnb-run-head", live));
-  const said = made("span", "famnb-run-said", title.parentElement);
-  const stop = made("button", "famnb-run-stop", title.parentElement, {
+  const root = append("div", "famnb-run", el, { role: "group" });
+  const live = append("div", "", root);
+  const title = append("strong", "famnb-run-title", append("div", "famnb-run-head", live));
+  const status = append("span", "famnb-run-said", title.parentElement);
+  const stop = append("button", "famnb-run-stop", title.parentElement, {
     type: "button",
     "data-lm-suppress-shortcuts": "true", // else the notebook takes Enter and Space for its own
   });
-  const bar = made("div", "famnb-run-bar", live, { role: "progressbar", "aria-label": "cells done", "aria-valuemin": 0, "aria-valuemax": 100 });
-  const parts = ["done", "failed", "running"].map(name => [name, made("span", `famnb-run-${name}`, bar)]);
-  const facts = made("div", "famnb-run-facts", live);
-  const errors = made("p", "famnb-run-errors", live);
-  const table = made("table", "", made("div", "famnb-run-table", live));
-  const more = made("p", "famnb-run-note", live);
-  const note = made("p", "famnb-run-note", live);
-  const trouble = made("p", "famnb-run-trouble", root, { role: "alert" });
-  const result = made("div", "famnb-run-result", root);
+  const bar = append("div", "famnb-run-bar", live, { role: "progressbar", "aria-label": "cells done", "aria-valuemin": 0, "aria-valuemax": 100 });
+  const parts = ["done", "failed", "running"].map(name => [name, append("span", `famnb-run-${name}`, bar)]);
+  const facts = append("div", "famnb-run-facts", live);
+  const errors = append("p", "famnb-run-errors", live);
+  const table = append("table", "", append("div", "famnb-run-table", live));
+  const more = append("p", "famnb-run-note", live);
+  const note = append("p", "famnb-run-note", live);
+  const trouble = append("p", "famnb-run-trouble", root, { role: "alert" });
+  const result = append("div", "famnb-run-result", root);
   let pressed = false;
   let unheard;
 
-  function name(stopping) {
+  function labelStop(stopping) {
     stop.textContent = stopping ? "Stopping …" : "Stop";
     stop.setAttribute("aria-disabled", String(stopping)); // not `disabled`, which would take the focus away
   }
@@ -47,7 +48,7 @@ function render({ model, el }) {
   stop.addEventListener("click", () => {
     if (pressed) return;
     pressed = true;
-    name(true);
+    labelStop(true);
     model.send({ kind: "stop" });
     unheard = setTimeout(() => {
       stop.textContent = "Stopping as soon as the kernel hears it …";
@@ -56,37 +57,37 @@ function render({ model, el }) {
 
   function draw() {
     const state = model.get("state");
-    const over = Boolean(state.result);
-    live.hidden = over;
+    const hasEnded = Boolean(state.result);
+    live.hidden = hasEnded;
     if (result.innerHTML !== state.result) result.innerHTML = state.result; // made and cleaned in Python
     root.setAttribute("aria-label", `Run of ${state.title}`);
     title.textContent = state.title;
-    said.textContent = state.said;
+    status.textContent = state.said;
     if (state.stopping) {
       clearTimeout(unheard);
       pressed = true;
     }
-    if (!pressed || state.stopping) name(state.stopping);
+    if (!pressed || state.stopping) labelStop(state.stopping);
     bar.setAttribute("aria-valuenow", state.percent);
     bar.setAttribute("aria-valuetext", state.said);
     for (const [part, element] of parts) element.style.width = `${state.bar[part]}%`;
     facts.replaceChildren();
-    for (const [what, value, small] of state.facts) {
-      const fact = made("div", "", facts);
-      made("div", "famnb-run-small", fact, {}, what);
-      made("div", "famnb-run-value", fact, {}, value);
-      if (small) made("div", "famnb-run-small", fact, {}, small);
+    for (const [label, value, remark] of state.facts) {
+      const fact = append("div", "", facts);
+      append("div", "famnb-run-small", fact, {}, label);
+      append("div", "famnb-run-value", fact, {}, value);
+      if (remark) append("div", "famnb-run-small", fact, {}, remark);
     }
     errors.textContent = state.errors ? `Errors: ${state.errors}` : "";
     table.replaceChildren();
     if (state.rows.length) {
-      line(state.head, "th", made("thead", "", table));
-      const body = made("tbody", "", table);
+      line(state.head, "th", append("thead", "", table));
+      const body = append("tbody", "", table);
       for (const row of state.rows) line(row, "td", body);
     }
     more.textContent = state.more;
     note.textContent = state.note;
-    trouble.textContent = over ? "" : state.trouble;
+    trouble.textContent = hasEnded ? "" : state.trouble;
   }
 
   model.on("change:state", draw);

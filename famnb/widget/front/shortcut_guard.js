@@ -10,6 +10,7 @@ export default {
         target.setAttribute("aria-expanded", target.classList.contains("mod-active"));
       }
     };
+    // The lab marks a toggle as pressed only after the click has been handled.
     const later = (event) => requestAnimationFrame(() => keep(event));
     document.addEventListener("focusin", keep);
     document.addEventListener("click", later);
