@@ -2,7 +2,7 @@
 
 Board ──┬── PaneSettings  what each pane sends
         ├── BoardView     prompt box and live view, a BoardPane with its meters a variant
-        └── BoardRound    what came of a prompt, saved as a table
+        └── BoardRound    the answers to one prompt, saved as a table
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class BoardView(PromptBox):
     pinned = traitlets.Unicode("").tag(sync=True)
     """The pane whose answer was chosen; empty before one is."""
     differences = traitlets.Bool(False).tag(sync=True)
-    """Whether the words are marked in which answers differ."""
+    """Whether the words in which answers differ are marked."""
     ended = traitlets.Bool(False).tag(sync=True)
     """Whether a round is over, so that a winner can be chosen also where its panes are no longer drawn."""
 
@@ -64,7 +64,7 @@ class BoardView(PromptBox):
         self._on_compare = on_compare
 
     def redraw(self) -> None:
-        """Draw everything anew."""
+        """Draw all panes again."""
         with self._lock:
             self._send_snapshot()
 
@@ -89,18 +89,20 @@ class Board:
 
         `variants` is a list of fields as `famnb.compose` takes them ({"endpoint": "messages", "thinking": 1024}, with a
         `label` if one is wanted), of famnb requests, or what `famnb.grid()` returns; or a mapping of labels to these.
-        Raises InvalidRequest, naming the pane, for settings that no request can have, TypeError for what is no client.
+        Raises InvalidRequest, naming the pane, for settings that no request can have, TypeError if `client` is not one
+        of famnb.
         """
         if not callable(getattr(client, "start", None)):
             raise TypeError(f"client: expected a famnb.Client, such as famnb.connect() gives; got {client!r:.80}")
         self._client = client
         self._panes = read_variants(variants)
         self._system = system
-        # Callbacks come on the main thread, on a subshell's, or on the flusher's.
+        # Callbacks come on the main thread, on an ipykernel subshell's, or on the live view's flusher. Reentrant, since
+        # a callback may set a trait whose observer takes the lock again.
         self._guard = threading.RLock()
         self._streams: dict[str, Stream] = {}
         self._tag: str | None = None
-        """The label `tag` of the latest round's calls in the ledger."""
+        """The label `tag` of the latest round's calls in the ledger, by which `frame` finds them."""
         self._round: BoardRound | None = None
         """The latest round, once it has ended."""
         self._pending_prompt: str | None = None
@@ -144,10 +146,12 @@ class Board:
             prompt = self._view.prompt.strip()
             if not prompt and not self._view.replaced:
                 raise InvalidRequest("prompt: nothing is asked yet; write a prompt")
+            # All of them before any is sent: either every pane answers the prompt, or none is charged for it.
             requests = {pane.label: pane.request(prompt, system=self._system) for pane in self._panes}
             self._archive_round()
             self._trouble.value = ""
             self._view.busy, self._view.ended, self._view.pinned = True, False, ""
+            # Random rather than counted: other kernels may write rounds into the same ledger.
             self._tag = tag = f"board-{secrets.token_hex(6)}"
             self._streams = {
                 label: self._client.start(request, labels={"variant": label, "tag": tag})
@@ -170,7 +174,7 @@ class Board:
         return streams
 
     def stop(self, pane: str | None = None) -> None:
-        """Stop the pane of that label, or all of them; what has come is kept. KeyError for a label that is none."""
+        """Stop the pane of that label, or all of them; what has come is kept. Raises KeyError if no pane has it."""
         self._check_label(pane)
         for label, stream in self._streams.items():
             if pane in (None, label):
@@ -179,7 +183,7 @@ class Board:
     def pin(self, label: str | None) -> None:
         """Mark an answer as the winner of the round, in the saved table too; None takes the mark away.
 
-        KeyError for a label that is none.
+        Raises KeyError if no pane has that label.
         """
         self._check_label(label)
         with self._guard:
@@ -204,7 +208,7 @@ class Board:
         self._trouble.value = ""
         controls = Output()
         controls.show(self._box)
-        # What takes the controls, such as an Output widget, takes the table below them too.
+        # An Output widget that captures the controls captures the table below them too.
         self._output.captured = controls.captured
         if not controls.captured:
             self._output.show(self._bundle())
@@ -236,16 +240,17 @@ class Board:
             else:
                 self._view.hide()
         finally:
+            # Even if something could not be drawn, the next prompt can be sent.
             self._view.ended, self._view.busy = True, False
 
     def _archive_round(self) -> None:
         """Put the latest round among the earlier ones, since another one follows."""
-        latest = self._marked_round()
+        latest = self._round_with_marks()
         if latest is not None:
             self._earlier.append((table.round_title(latest), table.round_bundle(latest)))
         self._round = None
 
-    def _marked_round(self) -> BoardRound | None:
+    def _round_with_marks(self) -> BoardRound | None:
         """The round that ended last, with the winner and the differences that are marked now."""
         if self._round is None:
             return None
@@ -253,7 +258,7 @@ class Board:
 
     def _bundle(self) -> transcript.Bundle:
         """All rounds as one notebook output."""
-        latest = self._marked_round()
+        latest = self._round_with_marks()
         rounds = [*self._earlier, *([(table.round_title(latest), table.round_bundle(latest))] if latest else [])]
         if self._pending_prompt is not None:
             rounds.append(("", table.pending_bundle(self._pending_prompt, system=self._system)))
@@ -269,7 +274,7 @@ class Board:
             self._update_output()
 
     def _update_output(self) -> None:
-        # Inside an Output widget a replacement is never seen, and would only be sent.
+        # An output inside an Output widget cannot be replaced; the message would be sent for nothing.
         if not self._output.captured:
             self._output.replace(self._bundle())
 
@@ -283,7 +288,7 @@ class Board:
         return (self.winner or self._panes[0].label) if self._view.differences else None
 
     def _differences_of(self, label: str) -> tuple[str, str] | None:
-        """The answer of a pane with its differences marked, as HTML, and what they come to; None if it has none."""
+        """A pane's answer with its differences marked, as HTML, and a summary of them; None to show it as it is."""
         pieces = table.compare_answers(self._reference, label, self.replies)
         return None if pieces is None else (diff.html(pieces), diff.describe_differences(pieces))
 

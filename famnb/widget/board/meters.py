@@ -21,8 +21,9 @@ from famnb.reply import Reply
 from famnb.widget.html import sanitize
 from famnb.widget.live.pane import Change, Pane, StreamLike, reply_so_far
 
+# Nobody can read figures that change faster.
 PERIOD_S = 1.0
-"""Between two readings of the meters: nobody reads figures that change faster."""
+"""Between two readings of the meters."""
 
 CostOf: TypeAlias = Callable[[Exchange, Reply], Cost | None]
 """What a call with that reply costs so far; None if no price is known."""
@@ -90,7 +91,7 @@ class BoardPane(Pane):
         differences: Callable[[str], tuple[str, str] | None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`differences` returns the answer of a label with its differences marked, as HTML, and what they come to.
+        """`differences` returns the answer of a label with its differences marked, as HTML, and a summary of them.
 
         It returns None if the answer is to be shown as it is.
         """
@@ -107,7 +108,8 @@ class BoardPane(Pane):
         reply = reply_so_far(self.stream)
         if reply.status != "running":
             return read_meters(reply, cost=reply.cost, elapsed_s=0)
-        # What a running stream reports of its output is where it begins, not a count: a cost of it would be too low.
+        # While a stream runs, the output tokens that it has reported are those of its beginning: their cost would be
+        # too low, so they are estimated from the text instead.
         usage = msgspec.structs.replace(reply.usage, output_tokens=None, total_tokens=None)
         cost = self._cost_of(self.stream.exchange, dataclasses.replace(reply, usage=usage))
         return read_meters(reply, cost=cost, elapsed_s=self._clock() - self._start)

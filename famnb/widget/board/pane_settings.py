@@ -1,4 +1,4 @@
-"""The settings of a board's panes: read from what users give as `variants`, checked, and made requests."""
+"""The settings of a board's panes: reads and checks what users give as `variants`, and makes requests of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EXPECTED = (
 )
 Fields: TypeAlias = Mapping[str, Any]
 _PLACEHOLDER = "…"
-"""Stands for the prompt while only the settings are checked."""
+"""The prompt while only the settings are checked; fields without any prompt are no valid request."""
 _SYSTEM_ROLES = ("system", "developer")
 
 
@@ -47,35 +47,39 @@ class PaneSettings:
     @property
     def losses(self) -> tuple[str, ...]:
         """What its endpoint cannot carry of the settings, a sentence each."""
-        return self.request(_PLACEHOLDER).losses
+        return self.example().losses
+
+    def example(self) -> Request:
+        """A request with these settings; raises InvalidRequest, naming the pane, if none can have them."""
+        return self.settings if isinstance(self.settings, Request) else self.request(_PLACEHOLDER)
 
 
 def read_variants(variants: object) -> tuple[PaneSettings, ...]:
     """Read `variants` as `Board` describes them; raises InvalidRequest, naming the pane, for bad settings."""
     match variants:
         case Mapping():
-            pairs = [_read_one(item, f"variants[{label!r}]", str(label)) for label, item in variants.items()]
+            pairs = [_read_variant(item, f"variants[{label!r}]", str(label)) for label, item in variants.items()]
         case str() | bytes() | Request():
             # All are iterable, and none is a list of settings.
             raise InvalidRequest(f"variants: expected {_EXPECTED}; got {variants!r:.80}")
         case Iterable():
-            pairs = [_read_one(item, f"variants[{index}]") for index, item in enumerate(variants)]
+            pairs = [_read_variant(item, f"variants[{index}]") for index, item in enumerate(variants)]
         case _:
             raise InvalidRequest(f"variants: expected {_EXPECTED}; got {variants!r:.80}")
     if not pairs:
         raise InvalidRequest(f"variants: there are none; expected {_EXPECTED}")
-    labels = [sanitize.visible(label) for label in _labels(pairs)]
+    labels = [sanitize.visible(label) for label in _make_labels(pairs)]
     panes = tuple(PaneSettings(label, settings) for label, (_, settings) in zip(labels, pairs, strict=True))
     duplicates = [label for label, count in Counter(labels).items() if count > 1]
     if duplicates:
         raise InvalidRequest(f"variants: {duplicates[0]!r} is the label of several panes; give each its own")
     for pane in panes:
-        # Now rather than at the first prompt: raises for settings that no request can have.
-        pane.request(_PLACEHOLDER)
+        # Now rather than at the first prompt: this raises for settings that no request can have.
+        pane.example()
     return panes
 
 
-def _read_one(item: Any, name: str, label: str = "") -> tuple[str, Fields | Request]:
+def _read_variant(item: Any, name: str, label: str = "") -> tuple[str, Fields | Request]:
     """The label of one variant, empty if it has none, and its settings; `name` is what an error calls it."""
     match item:
         case Request():
@@ -83,15 +87,15 @@ def _read_one(item: Any, name: str, label: str = "") -> tuple[str, Fields | Requ
         case Mapping():
             fields = {str(key): value for key, value in item.items()}
             return str(fields.pop("label", "") or label), fields
-        # A variant of `famnb.grid()`.
+        # A variant of `famnb.grid()`; not by its class, so that any object with label and fields will do.
         case _ if isinstance(getattr(item, "fields", None), Mapping):
             return label or str(getattr(item, "label", "")), dict(item.fields)
         case _:
             raise InvalidRequest(f"{name}: expected fields of a request, or a request; got {item!r:.80}")
 
 
-def _labels(pairs: list[tuple[str, Fields | Request]]) -> list[str]:
-    """The label of each pane: its own, or else endpoint, model and the settings that differ between panes."""
+def _make_labels(pairs: list[tuple[str, Fields | Request]]) -> list[str]:
+    """The label of each pane: its own, else endpoint, model and the settings that differ between panes."""
     descriptions = [_describe(settings) for _, settings in pairs]
     names = {name for description in descriptions for name in description}
     differing = {
@@ -141,7 +145,7 @@ def _compose(fields: dict[str, Any], prompt: str, system: str) -> Request:
 
 def _replace_conversation(request: Request, prompt: str, system: str) -> Request:
     """The request with a prompt in place of its conversation; its own system text stays unless the board has one."""
-    if not prompt or prompt == _PLACEHOLDER:
+    if not prompt:
         return request
     own_system = "\n\n".join(message.text for message in message_texts(request) if message.role in _SYSTEM_ROLES)
     composed = compose(request.endpoint, prompt, system=system or own_system or None).body()

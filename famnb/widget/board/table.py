@@ -16,7 +16,7 @@ WINNER = "★ winner"
 _EMPTY = "Their answers stream here side by side, and stay in the notebook as a table."
 _PENDING = "When all answers have ended they stand here as a table; until then famnb.calls() has what came of them."
 _ANSWER_KINDS = ("thinking", "text", "code", "failure", "note")
-"""The sections of a reply that stand in its row; prompt, badges and figures stand elsewhere."""
+"""The kinds of a reply's sections that are in its cell; prompt, badges and figures are beside or above it."""
 
 _LINE_STYLE = "border-top:1px solid rgba(128,128,128,0.35);vertical-align:top;text-align:left;line-height:1.5"
 _TABLE = SafeHtml(
@@ -38,14 +38,14 @@ _STAR = SafeHtml(
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PaneResult:
-    """What came of one pane."""
+    """The answer of one pane."""
 
     label: str
     reply: Reply
     """With its request."""
     meters: Meters
     notes: tuple[str, ...] = ()
-    """What its endpoint could not carry, a sentence each."""
+    """What its endpoint could not carry of the settings, a sentence each."""
 
     @property
     def target(self) -> str:
@@ -61,7 +61,7 @@ class PaneResult:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class BoardRound:
-    """One prompt and what came of it in each pane."""
+    """One prompt and the answer of each pane."""
 
     prompt: str
     system: str = ""
@@ -69,7 +69,7 @@ class BoardRound:
     winner: str | None = None
     """The label that was pinned."""
     reference: str | None = None
-    """The label that the other answers are compared with; None: answers are shown as they are."""
+    """The label that the other answers are compared with; None to show all answers as they are."""
 
     def differences(self, result: PaneResult) -> Sequence[diff.Piece] | None:
         """An answer compared with the reference's; None if it is to be shown as it is."""
@@ -124,7 +124,7 @@ def _prompt_sections(prompt: str, system: str) -> list[Section]:
 
 
 def _result_bundle(board_round: BoardRound, result: PaneResult) -> Bundle:
-    """One pane as a row of the table: its label and figures, then its answer."""
+    """One pane as a row of the table: a head with label and figures, and its answer."""
     answer = _answer_bundle(board_round, result)
     is_winner = result.label == board_round.winner
     badges = ", ".join(badge.text for badge in facts.badges(result.reply))
@@ -152,7 +152,7 @@ def _answer_bundle(board_round: BoardRound, result: PaneResult) -> Bundle:
     sections += [section for section in transcript.sections(result.reply) if section.kind in _ANSWER_KINDS]
     if pieces is None:
         return transcript.render(sections)
-    # The marked text takes the place of the answer; thinking, tool calls and notes stand before it.
+    # The marked text replaces the answer: sections without a label. Thinking, tool calls and notes stand before it.
     others = [section for section in sections if section.kind not in ("text", "code") or section.label]
     rest = transcript.render([Section("note", diff.describe_differences(pieces)), *others])
     return {
@@ -163,10 +163,9 @@ def _answer_bundle(board_round: BoardRound, result: PaneResult) -> Bundle:
 
 
 def _meters_markdown(board_round: BoardRound) -> str:
-    """The meters of all panes as a Markdown table."""
-    rows = [("variant", *METER_NAMES)]
+    """The meters of all panes as a Markdown table; HTML has them in the head of each row."""
+    rows: list[tuple[str, ...]] = [("variant", *METER_NAMES)]
     for result in board_round.results:
         label = f"{result.label} {WINNER}" if result.label == board_round.winner else result.label
         rows.append((label, *result.meters))
-    lines = [f"| {' | '.join(sanitize.escape_markdown(' '.join(cell.split())) for cell in row)} |" for row in rows]
-    return "\n".join([lines[0], f"|{' --- |' * len(rows[0])}", *lines[1:]])
+    return sanitize.markdown_table(rows)

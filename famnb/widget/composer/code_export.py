@@ -1,4 +1,4 @@
-"""A request as code that sends it again: a cell for famnb, httpx, curl or the vendor's own SDK, without a key."""
+"""Code that repeats a request: a notebook cell for famnb, httpx, curl or the vendor's SDK, without a key in it."""
 
 from __future__ import annotations
 
@@ -9,80 +9,83 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from famnb.client.auth import VARIABLE
-from famnb.client.config import ALT_VARIABLE, BASE_VARIABLE
+from famnb.client.config import ALT_VARIABLE, BASE_VARIABLE, Deadlines
 from famnb.endpoints import endpoint
 from famnb.errors import InvalidRequest
 from famnb.request import Request
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL
 
-_WIDTH = 100
+# A line of this length fits a notebook's cell in a window of usual width, beside JupyterLab's file list.
+_MAX_LINE_LENGTH = 100
+_LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 
-def kinds(request: Request) -> tuple[str, ...]:
+def available_kinds(request: Request) -> tuple[str, ...]:
     """The kinds of cell there are for a request; the last is the SDK that speaks its endpoint's dialect."""
     return ("famnb", "httpx", "curl", endpoint(request.endpoint).conventions.sdk.package)
 
 
-def code(request: Request, *, kind: str, base_url: str) -> str:
+def write_cell(request: Request, *, kind: str, base_url: str) -> str:
     """A notebook cell that sends this request to the service at `base_url` and shows the answer.
 
-    `kind` is one of `kinds(request)`. The key is read from the environment where the cell runs, and so is the address
-    when the environment has it. Raises InvalidRequest for another kind.
+    `kind` is one of `available_kinds(request)`. The key is read from the environment where the cell runs, and so is
+    the address if a variable of the environment has it. Raises InvalidRequest for another kind.
     """
-    writers: dict[str, Callable[[Request, _Place], str]] = {
-        "famnb": _famnb,
-        "httpx": _httpx,
-        "curl": _curl,
+    writers: dict[str, Callable[[Request, _Target], str]] = {
+        "famnb": _write_famnb,
+        "httpx": _write_httpx,
+        "curl": _write_curl,
     }
-    if kind not in kinds(request):
-        raise InvalidRequest(
-            f"kind: {kind!r} writes no {request.endpoint}; expected one of {', '.join(kinds(request))}"
-        )
-    return writers.get(kind, _sdk)(request, _Place(base_url))
+    kinds = available_kinds(request)
+    if kind not in kinds:
+        raise InvalidRequest(f"kind: {kind!r} writes no {request.endpoint}; expected one of {', '.join(kinds)}")
+    return writers.get(kind, _write_sdk)(request, _Target(base_url))
 
 
-class _Place:
-    """Where the request goes, by the environment's names for it as far as it has any."""
+class _Target:
+    """The service that a cell sends to: its address and key, by the environment variables that hold them."""
 
     def __init__(self, base_url: str) -> None:
-        self.url = base_url
+        self.base_url = base_url
         names = (SERVICE_URL, ALT_VARIABLE, BASE_VARIABLE)
-        self.variable = next((name for name in names if os.getenv(name, "").rstrip("/") == base_url), None)
-        self.key = KEY_VARIABLE if self.variable == SERVICE_URL else VARIABLE
-        self.local = urlsplit(base_url).hostname in ("127.0.0.1", "localhost", "::1")
-        """Whether it is on this machine, where a proxy of the environment has nothing to do."""
+        self.url_variable = next((name for name in names if os.getenv(name, "").rstrip("/") == base_url), None)
+        """The variable that has the address; None if none has it, and the cell must spell it out."""
+        self.key_variable = KEY_VARIABLE if self.url_variable == SERVICE_URL else VARIABLE
+        self.is_local = urlsplit(base_url).hostname in _LOCAL_HOSTS
+        """Whether it is on this machine, which a proxy of the environment cannot reach."""
 
-    def python(self, path: str = "") -> str:
-        """The address as a Python expression."""
-        if self.variable is None:
-            return json.dumps(self.url + path)
-        return _from_environment(self.variable) + (f' + "{path}"' if path else "")
+    def url_expression(self, path: str = "") -> str:
+        """The address, with a path appended, as a Python expression."""
+        if self.url_variable is None:
+            return json.dumps(self.base_url + path)
+        return _read_variable(self.url_variable) + (f' + "{path}"' if path else "")
 
     @property
-    def secret(self) -> str:
+    def key_expression(self) -> str:
         """The key as a Python expression."""
-        return _from_environment(self.key)
+        return _read_variable(self.key_variable)
 
 
-def _from_environment(variable: str) -> str:
-    """A variable's value as a Python expression; not from the whole mapping, which a verbose traceback would show.
+def _read_variable(name: str) -> str:
+    """The Python expression for an environment variable's value."""
+    # Not `os.environ[…]`: where the variable is unset, a verbose traceback would show the whole mapping, keys included.
+    # And not without a default: given None, a vendor's SDK would send the key it finds for that vendor instead.
+    return f'os.getenv("{name}", "")'
 
-    Empty where it is unset: with None, a vendor's SDK would send the key for that vendor instead.
-    """
-    return f'os.getenv("{variable}", "")'
 
-
-def _famnb(request: Request, place: _Place) -> str:
-    connected = "famnb.connect()" if place.variable else f"famnb.Client(base_url={place.python()})"
-    made = _call(f"request = famnb.{type(request).__name__}", request.body())
+def _write_famnb(request: Request, target: _Target) -> str:
+    client = "famnb.connect()" if target.url_variable else f"famnb.Client(base_url={target.url_expression()})"
+    construction = _write_call(f"request = famnb.{type(request).__name__}", request.body())
     if not request.streams:
-        return _joined("import famnb", "", f"client = {connected}", made, "reply = client.send(request)", "reply")
-    return _joined(
+        return _join_lines(
+            "import famnb", "", f"client = {client}", construction, "reply = client.send(request)", "reply"
+        )
+    return _join_lines(
         "import famnb",
         "from famnb.events import Delta",
         "",
-        f"client = {connected}",
-        made,
+        f"client = {client}",
+        construction,
         "with client.stream(request) as stream:",
         "    for event in stream:",
         '        if isinstance(event, Delta) and event.kind == "text":',
@@ -91,103 +94,107 @@ def _famnb(request: Request, place: _Place) -> str:
     )
 
 
-def _httpx(request: Request, place: _Place) -> str:
-    where = place.python(endpoint(request.endpoint).path)
-    asked = f"{where}, headers=headers, json=body"
-    client = "httpx.Client(timeout=600" + (", trust_env=False)" if place.local else ")")
+def _write_httpx(request: Request, target: _Target) -> str:
+    arguments = f"{target.url_expression(endpoint(request.endpoint).path)}, headers=headers, json=body"
+    # By default httpx waits 5 s for data, which a long answer takes many times over: famnb's own limit instead.
+    client = f"httpx.Client(timeout={Deadlines().total:.0f}" + (", trust_env=False)" if target.is_local else ")")
     if request.streams:
         send = (
-            f'with {client} as client, client.stream("POST", {asked}) as response:',
+            f'with {client} as client, client.stream("POST", {arguments}) as response:',
             "    for text in response.iter_text():",
             '        print(text, end="")',
         )
     else:
-        send = (f"with {client} as client:", f"    response = client.post({asked})", "response.json()")
-    return _joined(
+        send = (f"with {client} as client:", f"    response = client.post({arguments})", "response.json()")
+    return _join_lines(
         "import os",
         "",
         "import httpx",
         "",
-        f'headers = {{"authorization": "Bearer " + {place.secret}}}',
-        "body = " + _literal(request.body()),
+        f'headers = {{"authorization": "Bearer " + {target.key_expression}}}',
+        "body = " + _python_literal(request.body()),
         *send,
     )
 
 
-def _curl(request: Request, place: _Place) -> str:
+def _write_curl(request: Request, target: _Target) -> str:
     path = endpoint(request.endpoint).path
-    where = f'"${place.variable}{path}"' if place.variable else f"'{place.url}{path}'"
+    # The shell fills in a variable between double quotes, and leaves single quotes alone.
+    url = f'"${target.url_variable}{path}"' if target.url_variable else f"'{target.base_url}{path}'"
     options = "--no-buffer " if request.streams else ""
-    options += "--noproxy '*' " if place.local else ""
-    # No line of indented JSON is the bare word that ends the text.
-    return _joined(
+    options += "--noproxy '*' " if target.is_local else ""
+    return _join_lines(
         "%%bash",
-        f"curl --silent --show-error {options}{where} \\",
-        f'  -H "authorization: Bearer ${place.key}" -H "content-type: application/json" \\',
+        f"curl --silent --show-error {options}{url} \\",
+        f'  -H "authorization: Bearer ${target.key_variable}" -H "content-type: application/json" \\',
+        # The body cannot end its own here-document: no line of indented JSON is the bare word JSON.
         "  --data-binary @- <<'JSON'",
         json.dumps(request.body(), indent=2, ensure_ascii=False),
         "JSON",
     )
 
 
-def _sdk(request: Request, place: _Place) -> str:
+def _write_sdk(request: Request, target: _Target) -> str:
     """A cell for the SDK that speaks the endpoint's dialect."""
-    at = endpoint(request.endpoint)
-    sdk = at.conventions.sdk
+    request_endpoint = endpoint(request.endpoint)
+    sdk = request_endpoint.conventions.sdk
     # Where the SDK insists on a cap, the endpoint's own default is written out.
     fields = {**request.body(), **({request.cap: getattr(request, request.cap)} if sdk.wants_cap else {})}
-    extra = _without(fields, *sdk.extra_fields)
-    client = f"{sdk.client}(base_url={place.python(at.path.removesuffix(sdk.path))}, api_key={place.secret})"
+    extra = {name: fields.pop(name) for name in sdk.extra_fields if name in fields}
+    base_url = target.url_expression(request_endpoint.path.removesuffix(sdk.path))
     name = "stream" if request.streams else "reply"
-    ends = (f"for event in {name}:", sdk.print_event) if request.streams else (sdk.answer,)
-    return _joined(
+    show = (f"for event in {name}:", sdk.print_event) if request.streams else (sdk.answer,)
+    return _join_lines(
         "import os",
         "",
         f"import {sdk.package}",
         "",
-        f"client = {client}",
-        _call(f"{name} = client.{sdk.method}.create", {**fields, **({"extra_body": extra} if extra else {})}),
-        *ends,
+        f"client = {sdk.client}(base_url={base_url}, api_key={target.key_expression})",
+        _write_call(f"{name} = client.{sdk.method}.create", {**fields, **({"extra_body": extra} if extra else {})}),
+        *show,
     )
 
 
-def _without(fields: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Takes these fields out, and gives what was taken."""
-    return {name: fields.pop(name) for name in names if name in fields}
+def _write_call(function: str, arguments: Mapping[str, Any]) -> str:
+    """A call with one keyword argument a line."""
+    lines = [f"    {name}={_python_literal(value, indent=4, used=len(name) + 2)}," for name, value in arguments.items()]
+    return _join_lines(f"{function}(", *lines, ")")
 
 
-def _call(name: str, fields: Mapping[str, Any]) -> str:
-    """A call with a keyword argument a line."""
-    lines = [f"    {field}={_literal(value, indent=4, used=len(field) + 2)}," for field, value in fields.items()]
-    return "\n".join([f"{name}(", *lines, ")"])
+def _python_literal(value: Any, *, indent: int = 0, used: int = 0) -> str:
+    """A JSON value as Python, on one line if it fits there, else one item a line.
 
-
-def _literal(value: Any, *, indent: int = 0, used: int = 0) -> str:
-    """A JSON value as Python, on one line if it fits, else an item a line."""
-    flat = _flat(value)
-    if not isinstance(value, dict | list) or not value or indent + used + len(flat) <= _WIDTH:
-        return flat
+    `indent` is that of the line on which it begins, `used` how many characters of that line are taken besides.
+    """
+    one_line = _one_line_literal(value)
+    if not isinstance(value, dict | list) or not value or indent + used + len(one_line) <= _MAX_LINE_LENGTH:
+        return one_line
     inner = indent + 4
     if isinstance(value, dict):
-        items = [f"{_flat(key)}: {_literal(item, indent=inner, used=len(key) + 5)}" for key, item in value.items()]
+        items = [
+            # The name stands there with its quotes, ": " and a comma.
+            f"{_one_line_literal(name)}: {_python_literal(item, indent=inner, used=len(name) + 5)}"
+            for name, item in value.items()
+        ]
     else:
-        items = [_literal(item, indent=inner) for item in value]
+        items = [_python_literal(item, indent=inner) for item in value]
     opening, closing = "{}" if isinstance(value, dict) else "[]"
-    return "\n".join([opening, *(f"{' ' * inner}{item}," for item in items), " " * indent + closing])
+    return _join_lines(opening, *(f"{' ' * inner}{item}," for item in items), " " * indent + closing)
 
 
-def _flat(value: Any) -> str:
+def _one_line_literal(value: Any) -> str:
     match value:
         case str():
             # What is printable is the same in JSON and in Python, and JSON's quotes are the ones a formatter wants.
             return json.dumps(value, ensure_ascii=False) if value.isprintable() else repr(value)
         case Mapping():
-            return "{" + ", ".join(f"{_flat(key)}: {_flat(item)}" for key, item in value.items()) + "}"
+            items = (f"{_one_line_literal(name)}: {_one_line_literal(item)}" for name, item in value.items())
+            return "{" + ", ".join(items) + "}"
         case list():
-            return "[" + ", ".join(map(_flat, value)) + "]"
+            return "[" + ", ".join(map(_one_line_literal, value)) + "]"
         case _:
             return repr(value)
 
 
-def _joined(*lines: str) -> str:
+def _join_lines(*lines: str) -> str:
     return "\n".join(lines)

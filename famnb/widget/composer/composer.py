@@ -1,8 +1,8 @@
 """The composer: choose an endpoint, fill in its form, send, watch, reply; the conversation stays as ordinary output.
 
-Composer ──┬── Editor            the form: what is asked, as a Draft
+Composer ──┬── Editor            the form: endpoint, fields, tools and pictures, as a Draft
            ├── ConversationBox   the prompt box above the live view
-           ├── ConversationView  the conversation: its turns and branches, tools and their approval, what is saved
+           ├── ConversationView  the turns and branches, approval of tools, and the output that is saved
            └── panels            presets, history, code, JSON body
 """
 
@@ -61,13 +61,14 @@ class Composer:
         """Draw the form; nothing is sent yet.
 
         `tools` are Python functions and `schema` is a type, such as a pydantic model, that the answer shall be JSON of:
-        each is a box to tick, and ticked at first where the endpoint can carry it. What the model calls runs once it is
-        approved, or at once with `auto`, for at most `max_rounds` rounds. Without an `endpoint`, `messages`, or the one
-        that can carry these. Raises InvalidRequest for what is no tool, type or endpoint.
+        each is a check box, ticked at first if the endpoint can carry it. A tool that the model calls runs once it is
+        approved, or at once with `auto`, for at most `max_rounds` rounds. Without an `endpoint` it is `messages`, or
+        one that can carry these. Raises InvalidRequest for a tool, type or endpoint that is not valid.
         """
-        given = Tools.from_argument(list(tools), auto=auto, max_rounds=max_rounds)
+        callable_tools = Tools.from_argument(list(tools), auto=auto, max_rounds=max_rounds)
         self._client = client
-        # Callbacks come on the main thread, on a subshell's, on the flusher's, or on a turn's.
+        # Callbacks come on the main thread, on an ipykernel subshell's, on the live view's flusher, or on a turn's own.
+        # Reentrant, since a callback may set a trait whose observer takes the lock again.
         self._guard = threading.RLock()
         self._replies: list[Reply] = []
         self._trouble = widgets.HTML()
@@ -77,18 +78,18 @@ class Composer:
             on_button=lambda message: guarded(lambda: self._conversation.on_button(message))(),
             prompt=prompt,
         )
-        picker = ToolPicker(given.functions, schema)
-        able = endpoint_able_to(None, tools=bool(given.functions), schema=schema is not None)
+        picker = ToolPicker(callable_tools.functions, schema)
+        default = endpoint_able_to(None, tools=bool(callable_tools.functions), schema=schema is not None)
         self._editor = Editor(
             self._prompt_box,
-            endpoint=endpoint or able.name,
+            endpoint=endpoint or default.name,
             system=system,
             tool_picker=picker,
             guard=guarded,
             on_change=self._on_edit,
         )
         self._conversation = ConversationView(
-            client, self._prompt_box, self._editor, picker, tools=given, on_turn_end=guarded(self._on_turn_end)
+            client, self._prompt_box, self._editor, picker, tools=callable_tools, on_turn_end=guarded(self._on_turn_end)
         )
         self._panels = {panel.title: panel for panel in self._make_panels()}
         self._accordion = Accordion(draw=self._open_panel)
@@ -106,7 +107,8 @@ class Composer:
         )
         self._box.add_class("famnb-composer")
         self._box.add_class(SHORTCUT_CLASS)
-        # Not guarded: the view holds its own guard just then, which a turn that is being asked may be waiting for.
+        # Not guarded: the view holds its own lock at that moment, and a turn that is being asked may hold this lock
+        # while it waits for the view's.
         self._prompt_box.observe(lambda _: self._explain_reload(), "reloaded")
         self._editor.listen()
 
@@ -117,7 +119,7 @@ class Composer:
 
     @property
     def request(self) -> Request:
-        """The request as the form has it now; raises InvalidRequest, naming the fields, when it is none."""
+        """The request as the form has it now; raises InvalidRequest, naming the fields, if it is not valid."""
         return self._editor.request(self._prompt_box.prompt)
 
     @property
@@ -151,7 +153,7 @@ class Composer:
         return self._ask(lambda: self._conversation.say(prompt))
 
     def edit(self, turn: int, prompt: str) -> Stream:
-        """Say something else in the place of a turn; what was there, and followed, stays as another version."""
+        """Ask another prompt in the place of a turn; that turn and what followed it stay as another version."""
         return self._ask(lambda: self._conversation.edit(turn, prompt))
 
     def regenerate(self, turn: int = -1) -> Stream:
@@ -159,14 +161,14 @@ class Composer:
         return self._ask(lambda: self._conversation.regenerate(turn))
 
     def switch(self, turn: int, version: int) -> None:
-        """Have another version of a turn in view, and what followed it; both count from 0."""
+        """Show another version of a turn, and what followed it; both count from 0."""
         with self._guard:
             self._conversation.switch(turn, version)
 
     def wait(self, timeout: float | None = None) -> Reply | None:
-        """Wait until the turn has ended, tools and all; `reply`, as far as it has come in `timeout` seconds.
+        """Wait until the turn has ended, tools included; returns `reply`, as far as it has come in `timeout` seconds.
 
-        Raises InvalidRequest where a tool call waits for approval, since a cell that waits may keep clicks unheard.
+        Raises InvalidRequest if a tool call waits for approval: the kernel may not process clicks while a cell waits.
         """
         return self._conversation.wait(timeout)
 
@@ -175,9 +177,9 @@ class Composer:
         self._conversation.stop()
 
     def open(self, asked: Request | Reply | RecordedCall | str) -> None:
-        """Have a request in the form, exactly: itself, or that of a reply, of a recorded call, or of a call's id.
+        """Fill the form with exactly this request, or with that of a reply, of a recorded call, or of a call's id.
 
-        Raises InvalidRequest where there is no request, KeyError for a call that is not in the client's ledger.
+        Raises InvalidRequest for a reply without a request, KeyError for a call that is not in the client's ledger.
         """
         ledger = getattr(self._client, "ledger", None)
         if isinstance(asked, str):
@@ -192,7 +194,7 @@ class Composer:
         self._trouble.value = ""
         controls = Output()
         controls.show(self._box)
-        # What takes the controls, such as an Output widget, takes the conversation below them too.
+        # An Output widget that captures the controls captures the conversation below them too.
         self._conversation.output.captured = controls.captured
         if not controls.captured:
             self._conversation.display_output()
@@ -210,7 +212,7 @@ class Composer:
             return ask()
 
     def _on_turn_end(self) -> None:
-        """Draw what came of a turn, in the output and, where that cannot change, in the live view."""
+        """Draw a turn that has ended, in the output and, where that cannot change, in the live view."""
         reply = self._conversation.reply
         self._replies += [reply] if reply else []
         self._conversation.redraw()

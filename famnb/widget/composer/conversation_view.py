@@ -36,19 +36,17 @@ from famnb.widget.live.output import Output
 from famnb.widget.live.pane import Pane, final_block
 from famnb.widget.live.prompt_box import PromptBox
 
+# Short enough that a cell that cannot go on seems to fail at once, and long enough to cost nothing.
 APPROVAL_PERIOD_S = 0.05
-"""Between two looks at whether a tool call waits for approval, while a cell waits for the turn.
-
-Short enough that a cell that cannot go on fails at once for its reader, and long enough to cost nothing.
-"""
+"""Between two looks at whether a tool call waits for approval, while a cell waits for the turn."""
 _EMPTY = "Replies appear here and are saved with the notebook."
-# By this class the style hides what is saved of the conversation in view, while its turns are drawn above.
+# The style sheet hides this class while the turns are drawn above with their buttons, lest each be seen twice.
 _SAVED = SafeHtml('<div class="famnb-kept">{}</div>')
 _MUTED = SafeHtml(f'<p style="{transcript.MUTED_STYLE}">{{}}</p>')
 
 
 class TurnPosition(NamedTuple):
-    """Where a turn is, for the buttons of that turn."""
+    """Where a turn is in its conversation: what the buttons of that turn need."""
 
     turn: int
     """Its index on the branch in view."""
@@ -56,7 +54,7 @@ class TurnPosition(NamedTuple):
     """Its index among the turns that were asked in the same place."""
     versions: int
     text: str
-    """Its prompt, to be edited."""
+    """Its prompt, which its Edit button puts into a text box."""
 
 
 class TurnPane(Pane):
@@ -65,7 +63,7 @@ class TurnPane(Pane):
     def __init__(self, call: TurnCall, *, id: str, prompt: Sequence[Section], has_stop: bool) -> None:
         super().__init__(call.stream, id=id, has_stop=has_stop)
         self.position: TurnPosition | None = None
-        """Where its turn is; None for all but the first call of a turn."""
+        """Where its turn is; None on all but the first call of a turn, which has the buttons."""
         self.turn_reply: Reply | None = None
         """The reply of the whole turn, on its last call; None before the turn has ended."""
         self._prompt = prompt
@@ -89,7 +87,7 @@ class TurnPane(Pane):
     def final_blocks(self, pieces: Sequence[Section]) -> list[dict[str, Any]]:
         """The blocks of its reply, each tool call followed by the question for approval or by its result."""
         if self._rendered is None:
-            # Once: it is drawn anew for each tool that returns, and Markdown is slow to render.
+            # Only once: the pane is drawn anew for each tool that returns, and rendering 6 KB of Markdown takes 20 ms.
             self._rendered = super().final_blocks(pieces)
         calls = self.stream.reply.tool_calls
         indices = iter(range(len(calls)))
@@ -106,13 +104,8 @@ class TurnPane(Pane):
             return [final_block(transcript.result_section(self._results[index]))]
         if self._verdicts.get(call.at) != "pending":
             return []
-        block = {
-            "kind": "verdict",
-            "label": f"Run {sanitize.visible(call.name)}?",
-            "open": True,
-            "html": "",
-            "tail": "",
-        }
+        label = f"Run {sanitize.visible(call.name)}?"
+        block = {"kind": "verdict", "label": label, "open": True, "html": "", "tail": ""}
         return [{**block, "call": index, "last": is_last}]
 
     def snapshot(self) -> dict[str, Any]:
@@ -122,7 +115,7 @@ class TurnPane(Pane):
         losses = [sanitize.visible(loss) for loss in self.stream.exchange.request.losses]
         return {
             **snapshot,
-            # Who answers stands once, at the first call of the turn.
+            # Endpoint and model stand once, at the first call of the turn.
             "head": snapshot["head"] if is_first else "",
             "badges": [badge for badge in snapshot["badges"] if badge[1] != "plain" or is_first],
             "asked": [[part.label, sanitize.visible(part.text)] for part in self._prompt],
@@ -132,7 +125,7 @@ class TurnPane(Pane):
         }
 
     def _activity(self) -> str:
-        """What goes on between this call and the next one of the turn; empty if nothing does."""
+        """What the turn does between this call and the next one; empty if nothing."""
         call = self.pending_call
         if call is not None:
             return f"{sanitize.visible(call.name)} waits for your approval"
@@ -145,12 +138,12 @@ class ConversationBox(PromptBox):
     """The composer's prompt box, with the turns of a conversation below it."""
 
     turns = traitlets.Int(0).tag(sync=True)
-    """How many turns there are to look at."""
+    """How many turns the conversation in view has."""
     talking = traitlets.Bool(False).tag(sync=True)
-    """Whether the turns are drawn, each with its buttons, and a box for the next one."""
+    """Whether the turns are drawn with their buttons, and below them a box for the next prompt."""
 
     def __init__(self, *, on_button: Callable[[dict[str, Any]], object], **traits: Any) -> None:
-        """`on_button` is called with the messages of the buttons of turns and of Stop."""
+        """`on_button` is called with the message of each button of a turn, and of Stop."""
         super().__init__(**traits)
         self._on_button = on_button
 
@@ -168,6 +161,7 @@ class ConversationBox(PromptBox):
         match message:
             case {"kind": "talk" | "reply" | "edit" | "again" | "version" | "decide"}:
                 self._on_button(message)
+                # The page disables the buttons until then.
                 self.send({"kind": "taken"})
             case {"kind": "stop"}:
                 super()._on_message(widget, message, buffers)
@@ -206,7 +200,7 @@ class ConversationView:
         tools: Tools,
         on_turn_end: Callable[[], object],
     ) -> None:
-        """`editor` makes a prompt a request, `picker` knows the type that its answer is to be an instance of.
+        """`editor` makes a request of a prompt, `picker` has the type that its answer is to be an instance of.
 
         `on_turn_end` is called on any thread when a turn has ended, before another one can be asked.
         """
@@ -220,7 +214,7 @@ class ConversationView:
         """The conversation in view."""
         self._views: dict[Turn, TurnView] = {}
         self._numbers = itertools.count(1)
-        self._asked: TurnView | None = None
+        self._latest: TurnView | None = None
         """The turn that was asked last."""
         self.output = Output()
         self._earlier: list[tuple[str, Bundle]] = []
@@ -247,7 +241,7 @@ class ConversationView:
     # What its buttons do
 
     def on_button(self, message: dict[str, Any]) -> None:
-        """Do what a button of the page asks for."""
+        """Carry out the message of a button; an unknown one, and most while a turn is being answered, do nothing."""
         match message:
             case {"kind": "talk", "on": bool(is_on)}:
                 self._box.talking = is_on
@@ -275,6 +269,7 @@ class ConversationView:
         """Send a request as the first turn of another conversation; returns its first call."""
         tree, views = self.tree, self._views
         self.tree, self._views = ConversationTree(), {}
+        # Archived only once the new one is sent: what cannot be sent leaves the conversation in view as it was.
         try:
             stream = self._ask(request, None)
         except BaseException:
@@ -288,7 +283,8 @@ class ConversationView:
         """Ask the next turn of the branch in view."""
         request = self._editor.turn_request(prompt)
         pictures = split_content(last_user_content(request))[1]
-        # The form's pictures stay in the form, and those that an earlier turn had are sent again as part of it.
+        # The form keeps its pictures after a turn. One that an earlier turn had is sent again as part of that turn, so
+        # it must not be in the new prompt too.
         sent = {picture.url for turn in self.turns for picture in split_content(turn.said)[1]}
         unsent = tuple(picture for picture in pictures if picture.url not in sent)
         if unsent != pictures:
@@ -299,16 +295,16 @@ class ConversationView:
 
     def edit(self, turn: int, prompt: str) -> Stream:
         """Ask something else in the place of a turn, with that turn's pictures."""
-        old = self._ended_turn(turn)
+        old = self._find_ended_turn(turn)
         return self._ask(self._editor.turn_request(prompt, split_content(old.said)[1]), old.before)
 
     def regenerate(self, turn: int) -> Stream:
         """Ask a turn once more, with the settings that the form has now."""
-        old = self._ended_turn(turn)
+        old = self._find_ended_turn(turn)
         return self._ask(self._editor.turn_request(*split_content(old.said)), old.before)
 
     def switch(self, turn: int, version: int) -> None:
-        """Have another version of a turn in view, and what followed it."""
+        """Show another version of a turn, and what followed it."""
         versions = self.tree.versions(self._turn(turn))
         if not 0 <= version < len(versions):
             raise InvalidRequest(f"version: there is no {version} of turn {turn}; it has {len(versions)}, from 0")
@@ -329,7 +325,7 @@ class ConversationView:
     def wait(self, timeout: float | None) -> Reply | None:
         """Wait until the turn has ended, at most `timeout` seconds; returns the reply as far as it has come.
 
-        Raises InvalidRequest if a tool call waits for approval: the kernel may hear no click while a cell runs.
+        Raises InvalidRequest if a tool call waits for approval: the kernel may not process clicks while a cell runs.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while not self._idle.wait(_remaining(deadline, at_most=APPROVAL_PERIOD_S)):
@@ -350,10 +346,11 @@ class ConversationView:
         self.output.show(self._bundle())
 
     def redraw(self) -> None:
-        """Draw the branch in view, in the output and, where it is wanted, with its buttons."""
+        """Draw the branch in view: in the output and, if the user wants to continue it, with its buttons."""
         self.output.replace(self._bundle())
         self._box.turns = len(self.tree.path)
-        # An output that was captured or is on a page that was reloaded cannot be replaced: the turns are read here.
+        # An output that was captured, or is on a page that was reloaded, cannot be replaced: the live view shows the
+        # turns then.
         if self.output.captured or self._box.reloaded or self._box.talking:
             self._box.show(self.panes)
         else:
@@ -401,7 +398,7 @@ class ConversationView:
             self._box.redraw(self.turn_views[-1].panes[-1])
 
     def on_end(self, reply: Reply) -> None:
-        """Keep the reply of a turn, and draw what came of it."""
+        """Store the reply of a turn, and draw it."""
         view = self._running_view()
         view.turn.reply = view.panes[-1].turn_reply = reply
         view.has_ended = True
@@ -411,7 +408,7 @@ class ConversationView:
             try:
                 self._on_turn_end()
             finally:
-                # Whatever could not be drawn, the next turn can be asked.
+                # Even if something could not be drawn, the next turn can be asked.
                 self._set_idle()
 
     def _ask(self, request: Request, before: Turn | None) -> Stream:
@@ -420,14 +417,14 @@ class ConversationView:
         turn = Turn(last_user_content(request), Reply(endpoint=request.endpoint, status="running"), before)
         head = self.tree.head
         self.tree.add(turn)
-        self._views[turn] = self._asked = TurnView(f"{self.tree.id}.{next(self._numbers)}", turn)
+        self._views[turn] = self._latest = TurnView(f"{self.tree.id}.{next(self._numbers)}", turn)
         self._box.busy = True
         self._idle.clear()
         labels = {"talk": self.tree.id, "turn": str(len(turn.path))}
         try:
             return self.runner.start(requests, schema=self._picker.answer_type, labels=labels)
         except BaseException:
-            # Nothing was sent: all is as it was before.
+            # Nothing was sent, so the conversation stays as it was.
             self.tree.remove(turn, head=head)
             del self._views[turn]
             self._set_idle()
@@ -438,15 +435,15 @@ class ConversationView:
         self._idle.set()
 
     def _running_view(self) -> TurnView:
-        assert self._asked is not None, "a turn runs only once it was asked"
-        return self._asked
+        assert self._latest is not None, "a turn runs only once it was asked"
+        return self._latest
 
     def _turn(self, index: int) -> Turn:
         path = self.tree.path
         return path[check_index("turn", index, len(path))]
 
-    def _ended_turn(self, index: int) -> Turn:
-        """A turn of the branch in view; raises InvalidRequest while it is being answered."""
+    def _find_ended_turn(self, index: int) -> Turn:
+        """The turn of that index on the branch in view; raises InvalidRequest while it is being answered."""
         turn = self._turn(index)
         if not self._views[turn].has_ended:
             raise InvalidRequest("this turn is being answered: wait for that, or stop it")
@@ -466,7 +463,7 @@ def _conversation_output(tree: ConversationTree, views: Mapping[Turn, TurnView])
 
 
 def _title(turns: Sequence[Turn], views: Mapping[Turn, TurnView]) -> str:
-    """Where turns were asked, how they began, and how many they are; empty if none has ended."""
+    """One line for folded turns: the title of the first, and how many there are; empty if none has ended."""
     titles = [transcript.title(views[turn].panes[0].reply) for turn in turns if views[turn].output]
     if not titles:
         return ""

@@ -15,7 +15,7 @@ from famnb.formatting import format_duration
 from famnb.record import Ledger, RecordedCall
 from famnb.request import Request
 from famnb.widget.composer import presets
-from famnb.widget.composer.code_export import code, kinds
+from famnb.widget.composer.code_export import available_kinds, write_cell
 from famnb.widget.form import images
 from famnb.widget.form.controls import make_cell, make_control
 from famnb.widget.form.draft import Draft, Reading
@@ -44,13 +44,13 @@ class Panel(Protocol):
 
 
 class PresetPanel:
-    """Saves what the form holds under a name, and loads, or deletes, what was saved."""
+    """Saves the form's draft under a name, and loads or deletes saved ones."""
 
     title = "Presets"
     hint = "Save this form under a name, or load one"
 
     def __init__(self, *, draft: Callable[[], Draft], load: Callable[[Draft], object]) -> None:
-        """`draft` returns what the form holds, `load` has the form hold another draft."""
+        """`draft` returns the form's draft, `load` fills the form with another."""
         self._draft, self._load = draft, load
         self._path = presets.default_path()
         self._names = make_control(widgets.Dropdown, title="Preset", help="Those saved so far", options=())
@@ -59,9 +59,11 @@ class PresetPanel:
         )
         self._message = widgets.HTML()
         buttons = [
-            self._button("Load", "Fill the form from this preset", self._load_preset),
-            self._button("Delete preset", "Forget this preset", self._delete_preset),
-            self._button("Save preset", "Save the form under this name, in place of one so called", self._save_preset),
+            self._make_button("Load", "Fill the form from this preset", self._load_preset),
+            self._make_button("Delete preset", "Forget this preset", self._delete_preset),
+            self._make_button(
+                "Save preset", "Save the form under this name, in place of one so called", self._save_preset
+            ),
         ]
         old = widgets.HBox([make_cell(self._names, kind="preset"), *buttons[:2]])
         new = widgets.HBox([make_cell(self._name, kind="preset"), buttons[2]])
@@ -69,11 +71,11 @@ class PresetPanel:
         self.box.add_class("famnb-composer-presets")
 
     def on_open(self) -> None:
-        """Read the file again: another notebook may have saved something."""
-        _run(self._refresh, self._message)
+        """Read the file again, since another notebook may have saved something."""
+        _run_callback(self._refresh, self._message)
 
     def on_edit(self) -> None:
-        """Nothing to do: what the form holds is asked for when it is saved."""
+        """Nothing to do: the draft is read when it is saved."""
 
     def _refresh(self, selected: str | None = None) -> None:
         names = presets.names(self._path)
@@ -89,24 +91,24 @@ class PresetPanel:
         self._show_lines(f"“{name}” is saved.", *losses)
 
     def _load_preset(self) -> None:
-        draft, losses = presets.load(self._path, self._selected_name())
+        draft, losses = presets.load(self._path, self._read_selected_name())
         self._load(draft)
         self._show_lines(f"“{self._names.value}” is loaded.", *losses)
 
     def _delete_preset(self) -> None:
-        name = self._selected_name()
+        name = self._read_selected_name()
         presets.delete(self._path, name)
         self._refresh()
         self._show_lines(f"“{name}” is deleted.")
 
-    def _selected_name(self) -> str:
+    def _read_selected_name(self) -> str:
         if self._names.value is None:
             raise InvalidRequest("preset: there is none yet; write a name and save the form under it")
         return str(self._names.value)
 
-    def _button(self, name: str, help: str, action: Callable[[], None]) -> widgets.Button:
+    def _make_button(self, name: str, help: str, action: Callable[[], None]) -> widgets.Button:
         button = widgets.Button(description=name, tooltip=help)
-        button.on_click(lambda _: _run(action, self._message))
+        button.on_click(lambda _: _run_callback(action, self._message))
         return button
 
     def _show_lines(self, *lines: str) -> None:
@@ -115,8 +117,9 @@ class PresetPanel:
 
 # History
 
+# More than anyone scrolls through, and few enough to be drawn without a pause; older ones are found by the filter.
 HISTORY_LENGTH = 100
-"""Calls in the list: more than anyone scrolls through, and drawn at once."""
+"""Calls in the list."""
 _FILTER_COLUMNS = ("prompt", "model", "endpoint", "standing", "error")
 _FILTER = " OR ".join(
     [
@@ -124,7 +127,7 @@ _FILTER = " OR ".join(
         "request_key IN (SELECT key FROM requests WHERE body LIKE ? ESCAPE '\\')",
     ]
 )
-"""Where a text is searched for."""
+"""The SQL condition for a call that has a text in one of these columns, or in the request's body."""
 
 
 class HistoryPanel:
@@ -134,7 +137,7 @@ class HistoryPanel:
     hint = "Open a past call again"
 
     def __init__(self, ledger: Ledger | None, *, load: Callable[[RecordedCall], object]) -> None:
-        """`load` has the form hold the request of a call."""
+        """`load` fills the form with the request of a call. Without a `ledger` the panel only says so."""
         self._ledger, self._load = ledger, load
         self._filter = make_control(
             widgets.Text,
@@ -152,14 +155,14 @@ class HistoryPanel:
         calls = make_cell(self._calls, kind="calls")
         self.box = widgets.VBox([make_cell(self._filter, kind="filter"), calls, buttons, self._message, self._below])
         self.box.add_class("famnb-composer-past")
-        self._filter.observe(lambda _: _run(self._refresh, self._message), "value")
-        open_button.on_click(lambda _: _run(self._open_call, self._message))
-        look_button.on_click(lambda _: _run(self._inspect_call, self._message))
-        refresh_button.on_click(lambda _: _run(self._refresh, self._message))
+        self._filter.observe(lambda _: _run_callback(self._refresh, self._message), "value")
+        open_button.on_click(lambda _: _run_callback(self._open_call, self._message))
+        look_button.on_click(lambda _: _run_callback(self._inspect_call, self._message))
+        refresh_button.on_click(lambda _: _run_callback(self._refresh, self._message))
 
     def on_open(self) -> None:
         """Read the ledger."""
-        _run(self._refresh, self._message)
+        _run_callback(self._refresh, self._message)
 
     def on_edit(self) -> None:
         """Nothing to do: past calls do not depend on the form."""
@@ -177,25 +180,25 @@ class HistoryPanel:
         self._message.value = "" if options else notices.status("There are no such calls.")
 
     def _open_call(self) -> None:
-        """Have the form hold the selected call's request, and show its reply below the list."""
-        call = self._selected_call()
+        """Fill the form with the selected call's request, and show its reply below the list."""
+        call = self._read_selected_call()
         if call is not None:
             self._load(call)
             self._inspect_call()
             self._message.value = notices.status(f"Call {call.call_id} is in the form.")
 
     def _inspect_call(self) -> None:
-        call = self._selected_call()
+        call = self._read_selected_call()
         if call is None:
             return
         if self._inspector is None:
-            # Imported when first wanted: it needs matplotlib and pandas, which a form alone does without.
+            # Imported on first use: it needs matplotlib and pandas, which a form alone does without.
             self._inspector = importlib.import_module("famnb.widget.inspector").Inspector(call)
             self._below.children = (self._inspector,)
         else:
             self._inspector.show(call)
 
-    def _selected_call(self) -> RecordedCall | None:
+    def _read_selected_call(self) -> RecordedCall | None:
         if self._ledger is None or self._calls.value is None:
             self._message.value = notices.fault("Choose a call first.")
             return None
@@ -203,7 +206,7 @@ class HistoryPanel:
 
 
 def _search(ledger: Ledger, text: str) -> list[Any]:
-    """The latest rows of the ledger that have a text in one of the columns, or in the request's body."""
+    """The latest rows of the ledger that hold a text, by _FILTER; without a text, the latest of all."""
     if not text:
         return list(ledger.select(limit=HISTORY_LENGTH))
     # In the body, which is JSON, quotes and line ends are escaped.
@@ -213,18 +216,20 @@ def _search(ledger: Ledger, text: str) -> list[Any]:
 
 
 def _like_pattern(text: str) -> str:
-    """A pattern of SQL's LIKE for what holds a text."""
-    for mark in "\\%_":
-        text = text.replace(mark, f"\\{mark}")
+    """The pattern of SQL's LIKE for values that hold a text, whatever is in it; the escape character is a backslash."""
+    # The backslash first, or it would double those that the others add.
+    for character in "\\%_":
+        text = text.replace(character, f"\\{character}")
     return f"%{text}%"
 
 
 def _history_line(row: Any) -> str:
     """A call as one line of the list; when and what stand first, since a narrow page cuts off the rest."""
+    # For the row alone: this reads neither the body nor the recorded reads.
     started_at = RecordedCall(row=row, body={}, load=tuple).started_at.astimezone()
-    took = "" if row["e2e_s"] is None else format_duration(row["e2e_s"], brief=True)
+    duration = "" if row["e2e_s"] is None else format_duration(row["e2e_s"], brief=True)
     prompt = " ".join(sanitize.visible(row["prompt"] or "").split())
-    facts = f"{row['endpoint']:<9} {row['model']:<12} {row['standing']:<11} {took:>7}"
+    facts = f"{row['endpoint']:<9} {row['model']:<12} {row['standing']:<11} {duration:>7}"
     return f"{started_at:%d %b %H:%M}  {prompt:<44.44}  {facts}"
 
 
@@ -234,7 +239,7 @@ _CODE_NOTE = "It runs as it stands; the key is read from the environment."
 
 
 class CodePanel:
-    """The form's request as a cell that repeats it, of a kind that is chosen; follows the form while it is open."""
+    """The form's request as a cell of a chosen kind that repeats it; follows the form while it is open."""
 
     title = "Code"
     hint = "Show a cell that repeats this request"
@@ -247,7 +252,7 @@ class CodePanel:
         self._code = CopyBox("code")
         self.box = widgets.VBox([make_cell(self._kind, kind="kind"), self._message, self._code])
         self._is_updating = False
-        """Whether the kinds are being replaced, so that a change of the control is no choice of the user's."""
+        """Whether `on_edit` is changing the control itself, so that the change is not a choice of the user's."""
         self._kind.observe(lambda _: self.on_edit(), "value")
 
     def on_open(self) -> None:
@@ -263,14 +268,14 @@ class CodePanel:
         except InvalidRequest as fault:
             self._message.value = notices.remark(f"There is no code yet. {fault}")
             return
-        available, kind = kinds(request), self._kind.value
-        if self._kind.options != available:
+        kinds, kind = available_kinds(request), self._kind.value
+        if self._kind.options != kinds:
             # An SDK that does not speak the new endpoint gives way to the last kind, the one that does.
-            kind = kind if kind in available else available[-1]
+            kind = kind if kind in kinds else kinds[-1]
             self._is_updating = True
-            self._kind.options, self._kind.value = available, kind
+            self._kind.options, self._kind.value = kinds, kind
             self._is_updating = False
-        text = code(request, kind=kind, base_url=self._client.base_url(request.endpoint))
+        text = write_cell(request, kind=kind, base_url=self._client.base_url(request.endpoint))
         self._message.value = notices.help_text(_CODE_NOTE)
         self._code.show(text, preview=images.shorten_image_data(text))
 
@@ -282,7 +287,7 @@ class BodyPanel:
     hint = "Show exactly what is sent"
 
     def __init__(self, *, reading: Callable[[], Reading]) -> None:
-        """`reading` returns what the form comes to, valid or not."""
+        """`reading` returns the form's request and body, valid or not."""
         self._reading = reading
         self._message = widgets.HTML()
         self._body = CopyBox("JSON body")
@@ -301,8 +306,8 @@ class BodyPanel:
         self._body.show(text, preview=images.shorten_image_data(text))
 
 
-def _run(action: Callable[[], None], message: widgets.HTML) -> None:
-    """Run a callback, and show in `message` why it failed."""
+def _run_callback(action: Callable[[], None], message: widgets.HTML) -> None:
+    """Run a callback, and show in `message` why it failed; any other error is a defect, and is logged by ipywidgets."""
     try:
         action()
     except (FamnbError, KeyError, OSError) as error:

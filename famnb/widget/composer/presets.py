@@ -1,4 +1,7 @@
-"""Presets: forms saved under a name in one JSON file, without keys and image data; unknown entries stay as they are.
+"""Presets: drafts of the form, saved by name in one JSON file, without keys and image data.
+
+What this version of famnb does not know in the file is left out when a preset is loaded, and stays in the file when
+another one is saved. The file:
 
 {"version": 1, "presets": {name: {"endpoint", "prompt", "system", "images": [address], "fields": {"top_p": "0.9"}}}}
 """
@@ -7,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path as File
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import platformdirs
@@ -22,36 +25,39 @@ from famnb.widget.form.images import PromptImage
 
 VERSION = 1
 _ENTRY_KEYS = ("endpoint", "prompt", "system", "images", "fields")
+# As much as the list of presets shows on one line.
 _MAX_NAME_LENGTH = 80
 
 
 class LoadedPreset(NamedTuple):
-    """A preset as a draft, and what of it was left out."""
+    """A preset as a draft, and which parts of it the draft does not have."""
 
     draft: Draft
     left_out: tuple[str, ...]
     """A sentence each."""
 
 
-def default_path() -> File:
+def default_path() -> Path:
     """The file that FAMNB_PRESETS names, else `presets.json` in the user's configuration folder."""
-    return File(os.getenv("FAMNB_PRESETS") or File(platformdirs.user_config_dir("famnb")) / "presets.json").expanduser()
+    return Path(os.getenv("FAMNB_PRESETS") or Path(platformdirs.user_config_dir("famnb")) / "presets.json").expanduser()
 
 
-def names(path: File) -> tuple[str, ...]:
-    """The names of the presets in a file, in alphabetical order; raises InvalidRequest for a file that is none."""
+def names(path: Path) -> tuple[str, ...]:
+    """The names of the presets in a file, in alphabetical order; raises InvalidRequest if the file holds no presets."""
     return tuple(sorted(_presets(_read(path)), key=str.casefold))
 
 
-def save(path: File, name: str, draft: Draft) -> tuple[str, ...]:
-    """Save a draft under a name, in place of the one of that name; a sentence for each thing that is not saved.
+def save(path: Path, name: str, draft: Draft) -> tuple[str, ...]:
+    """Save a draft under a name, replacing any of that name; returns a sentence for each thing that is not saved.
 
-    Raises InvalidRequest for a name that is none, or where a text holds what looks like a key; OSError.
+    Raises InvalidRequest if the name is empty, too long or not printable, if a text of the draft holds what looks like
+    a key, or if the file holds no presets; OSError if it cannot be written.
     """
     name = name.strip()
     if not name or len(name) > _MAX_NAME_LENGTH or not name.isprintable():
         raise InvalidRequest(f"preset: expected a name of 1 to {_MAX_NAME_LENGTH} characters, got {name[:40]!r}")
     entry, left_out = _encode(draft)
+    # The whole entry, since a key may be pasted into any field.
     if kinds := [kind for kind, _ in find_keys(json.dumps(entry, ensure_ascii=False), known_keys())]:
         raise InvalidRequest(f"preset: a text of the form holds what looks like a key ({kinds[0]}); take it out first")
     content = _read(path)
@@ -60,8 +66,8 @@ def save(path: File, name: str, draft: Draft) -> tuple[str, ...]:
     return left_out
 
 
-def load(path: File, name: str) -> LoadedPreset:
-    """The preset of a name, as far as this version knows what it says; raises InvalidRequest where there is none."""
+def load(path: Path, name: str) -> LoadedPreset:
+    """Load the preset of a name, without what this version does not know; raises InvalidRequest if there is none."""
     content = _read(path)
     presets = _presets(content)
     if name not in presets:
@@ -70,18 +76,18 @@ def load(path: File, name: str) -> LoadedPreset:
         )
     entry = presets[name]
     if not isinstance(entry, dict) or entry.get("endpoint") not in ENDPOINTS:
-        given = entry.get("endpoint") if isinstance(entry, dict) else entry
+        value = entry.get("endpoint") if isinstance(entry, dict) else entry
         raise InvalidRequest(
-            f"preset {name!r}: expected an object with an endpoint of {', '.join(ENDPOINTS)}; got {given!r:.60}"
+            f"preset {name!r}: expected an object with an endpoint of {', '.join(ENDPOINTS)}; got {value!r:.60}"
         )
     loaded = _decode(entry)
     version = content.get("version")
-    newer = isinstance(version, int) and version > VERSION
-    notes = (f"The file was written by a newer famnb (version {version} of its form).",) if newer else ()
+    is_newer = isinstance(version, int) and version > VERSION
+    notes = (f"The file was written by a newer famnb (version {version} of its form).",) if is_newer else ()
     return loaded._replace(left_out=(*notes, *loaded.left_out))
 
 
-def delete(path: File, name: str) -> None:
+def delete(path: Path, name: str) -> None:
     """Delete a preset, if there is one of that name."""
     content = _read(path)
     if _presets(content).pop(name, None) is not None:
@@ -89,60 +95,68 @@ def delete(path: File, name: str) -> None:
 
 
 def _encode(draft: Draft) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """A draft as a preset, and what is not in it."""
+    """A draft as an entry of the file, and a sentence for each part that is left out."""
     links = images.without_uploads(draft.pictures)
     texts = {".".join(path): text for path, text in draft.raw.items() if text.strip()}
-    heavy = [name for name, text in texts.items() if images.has_image_data(text)]
-    left = [f"`{name}` is not saved: it holds the data of an image" for name in heavy]
+    # Image data would make the file megabytes long, and may be private.
+    with_image_data = [name for name, text in texts.items() if images.has_image_data(text)]
+    left_out = [f"`{name}` is not saved: it holds the data of an image" for name in with_image_data]
     if count := len(draft.pictures) - len(links):
-        left.append(f"{count} uploaded {'image is' if count == 1 else 'images are'} not saved: a preset holds no data")
-    made = {
+        left_out.append(
+            f"{count} uploaded {'image is' if count == 1 else 'images are'} not saved: a preset holds no data"
+        )
+    entry = {
         "endpoint": draft.endpoint,
         "prompt": draft.prompt,
         "system": draft.system,
         "images": [picture.url for picture in links],
-        "fields": {name: text for name, text in texts.items() if name not in heavy},
+        "fields": {name: text for name, text in texts.items() if name not in with_image_data},
     }
-    return {name: value for name, value in made.items() if value}, tuple(left)
+    return {name: value for name, value in entry.items() if value}, tuple(left_out)
 
 
 def _decode(entry: dict[str, Any]) -> LoadedPreset:
-    """The draft of an entry; each value that this version does not know, or that does not fit, is left out."""
-    at = ENDPOINTS[entry["endpoint"]]
-    known = {field.name: field for field in form_fields(at)}
-    left = [f"`{name}` is left out: this famnb does not know it" for name in entry if name not in _ENTRY_KEYS]
+    """An entry of the file as a draft, without each value that this version does not know or that does not fit."""
+    target = ENDPOINTS[entry["endpoint"]]
+    known_fields = {field.name: field for field in form_fields(target)}
+    left_out = [f"`{name}` is left out: this famnb does not know it" for name in entry if name not in _ENTRY_KEYS]
     texts = {name: entry.get(name, "") for name in ("prompt", "system")}
-    given = entry.get("fields", {})
+    # Checked value by value, since the file may come from another version or from somebody's editor.
+    fields = entry.get("fields", {})
     raw = {}
-    for name, text in given.items() if isinstance(given, dict) else ():
-        if name not in known:
-            left.append(f"`{name}` is left out: {at.name} has no such field")
-        elif not isinstance(text, str) or not known[name].fits(text):
-            left.append(f"`{name}` is left out: {text!r:.40} is none of its values")
+    for name, text in fields.items() if isinstance(fields, dict) else ():
+        if name not in known_fields:
+            left_out.append(f"`{name}` is left out: {target.name} has no such field")
+        elif not isinstance(text, str) or not known_fields[name].fits(text):
+            left_out.append(f"`{name}` is left out: {text!r:.40} is none of its values")
         else:
-            raw[known[name].path] = text
-    shown = []
-    for url in entry.get("images", ()) if isinstance(entry.get("images", ()), list) else ():
+            raw[known_fields[name].path] = text
+    urls = entry.get("images", ())
+    pictures = []
+    for url in urls if isinstance(urls, list) else ():
         try:
-            shown.append(images.image_from_url(url) if isinstance(url, str) else _no_link(url))
+            pictures.append(_read_picture(url))
         except InvalidRequest as fault:
-            left.append(f"An image is left out: {fault}")
+            left_out.append(f"An image is left out: {fault}")
     draft = Draft(
-        endpoint=at.name,
+        endpoint=target.name,
         prompt=texts["prompt"] if isinstance(texts["prompt"], str) else "",
         system=texts["system"] if isinstance(texts["system"], str) else "",
-        pictures=tuple(shown),
+        pictures=tuple(pictures),
         raw=raw,
     )
-    return LoadedPreset(draft, tuple(left))
+    return LoadedPreset(draft, tuple(left_out))
 
 
-def _no_link(url: object) -> PromptImage:
-    raise InvalidRequest(f"expected an address, got {url!r:.40}")
+def _read_picture(url: object) -> PromptImage:
+    """The picture at an address; raises InvalidRequest if this is no address of one."""
+    if not isinstance(url, str):
+        raise InvalidRequest(f"expected an address, got {url!r:.40}")
+    return images.image_from_url(url)
 
 
-def _read(path: File) -> dict[str, Any]:
-    """All that a file says, also what is unknown; raises InvalidRequest for another file, OSError."""
+def _read(path: Path) -> dict[str, Any]:
+    """All that the file holds, known or not; without a file, no presets. Raises InvalidRequest, OSError."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -159,8 +173,7 @@ def _presets(content: dict[str, Any]) -> dict[str, Any]:
     return presets
 
 
-def _write(path: File, content: dict[str, Any]) -> None:
-    """Write all of the file or nothing; raises OSError."""
-    # In the same folder, since only within one file system a rename takes the old file's place at once.
+def _write(path: Path, content: dict[str, Any]) -> None:
+    """Replace the file, all of it or nothing; raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     atomic_write(path, f"{json.dumps(content, indent=2, ensure_ascii=False)}\n".encode())

@@ -1,6 +1,7 @@
-"""Asking one turn of the composer's conversation: on a thread of its own, with approval of the tools that it calls.
+"""Asks one turn of the composer's conversation on a thread of its own, with approval of the tools that it calls.
 
-start ── (thread: call ── shown to its end ── approval ── tools ── call …) ── reply ── on_end
+start ── thread: call ── its end is shown ──┬── tool calls ── approval ── tools ── (the next call)
+                                            └── no tool calls ── reply ── on_end
 
 The verdict on a tool call:
 
@@ -28,13 +29,13 @@ from famnb.request import Request
 
 Verdict: TypeAlias = Literal["pending", "approved", "declined"]
 Verdicts: TypeAlias = dict[Address, Verdict]
-"""Whether the tool calls of one reply may run, by their addresses in it; a call that was not reached yet has none."""
+"""The verdicts on the tool calls of one reply, by address; a call that was not reached yet has none."""
 
 _NOT_RUN = "stopped: the tools that it called were not all run"
 
 
 class Approval:
-    """Decides whether a tool may run: a thread asks and waits, buttons decide. One call at a time waits."""
+    """Decides whether tools may run: the turn's thread asks and waits, buttons decide. One call at a time waits."""
 
     def __init__(self, *, auto: bool, on_change: Callable[[], object]) -> None:
         """With `auto` every call is approved at once; `on_change` is called when a call waits or was decided."""
@@ -47,7 +48,7 @@ class Approval:
         self._decision = threading.Condition()
 
     def begin_reply(self) -> Verdicts:
-        """Forget all decisions, since another reply begins; returns where the verdicts on its calls will be."""
+        """Start another reply; returns the mapping that the verdicts on its calls will be in."""
         with self._decision:
             self._verdicts, self._is_stopped = {}, False
             self._verdict_on_rest = "approved" if self._auto else None
@@ -57,7 +58,7 @@ class Approval:
         """Block until the call is decided, and return whether it may run; raises Interrupted if the turn is stopped."""
         with self._decision:
             self._verdicts[call.at] = self._verdict_on_rest or "pending"
-        # Outside of the lock: this draws, and no button should wait for that.
+        # Outside of the lock: this draws the pane, and no button should wait for that.
         self._on_change()
         with self._decision:
             self._decision.wait_for(lambda: self._is_stopped or self._verdicts[call.at] != "pending")
@@ -100,10 +101,10 @@ class TurnCall:
 
 
 class TurnListener(Protocol):
-    """What is told how a turn goes; called on the turn's thread."""
+    """Follows a turn; called on the turn's thread, except for `on_tool_change`, which a button may call too."""
 
     def on_call(self, call: TurnCall, *, on_shown: Callable[[], object]) -> None:
-        """A call was sent: show it, in the place of an earlier one of its index and of those after that one.
+        """A call was sent: show it, in place of those of its index and after.
 
         `on_shown` is to be called once it has ended and its end is shown.
         """
@@ -133,20 +134,23 @@ class TurnRunner:
         self._is_stopped = False
 
     def start(self, requests: Sequence[Request], *, schema: Any, labels: Mapping[str, str]) -> Stream:
-        """Ask a turn; returns its first call once that is sent. Raises what keeps it from being sent.
+        """Ask a turn; returns its first call once that is sent. Raises the error that prevents it.
 
         `requests` are those of `requests_after`, `schema` is the type that the answer is to be an instance of, or None.
         """
         self._is_stopped = False
+        # Carries the first stream, or what prevented it, from the turn's thread to this one.
         first_call = Future[Stream]()
         steps = turn_steps(list(requests), labels, self.tools)
-        # Waiting for replies, clicks and tools takes long, and the kernel must go on hearing its messages meanwhile.
+        # A turn waits for replies, clicks and tools, and the main thread must go on processing messages meanwhile.
+        # A daemon, so that a turn whose approval never comes does not keep the kernel from ending.
         arguments = (steps, schema, first_call)
         threading.Thread(target=self._run, args=arguments, name="famnb-turn", daemon=True).start()
         return first_call.result()
 
     def stop(self) -> None:
         """Stop what is streaming, and let no tool run and no further call be sent for this turn."""
+        # The flag first: between two calls there is neither a stream nor an approval to stop.
         self._is_stopped = True
         self.approval.stop()
         if self.stream is not None:
@@ -157,7 +161,7 @@ class TurnRunner:
         try:
             reply = _parse(run_steps(steps, lambda step: self._send(step, first_call)), schema)
         except BaseException as failure:
-            # On this thread nobody else hears of it.
+            # Whatever it is: on a thread of its own it would be printed, and the turn would never end.
             if not first_call.done():
                 first_call.set_exception(failure)
                 return
@@ -177,8 +181,10 @@ class TurnRunner:
         self._listener.on_call(call, on_shown=shown.set)
         if not first_call.done():
             first_call.set_result(stream)
+        # Without a limit: the view's flusher calls `on_shown` even if no page is open.
         shown.wait()
         if stream.reply.error is not None:
+            # Without the frames of the I/O thread, which say nothing to a user.
             raise stream.reply.error.with_traceback(None)
         return stream.reply
 
@@ -187,8 +193,8 @@ class TurnRunner:
         self._listener.on_tool_change()
 
     def _reply_of_failure(self, failure: BaseException) -> Reply:
-        """The reply of a turn that failed or was stopped, as far as it came."""
-        assert self.stream is not None, "what fails before the first call is raised by `start`"
+        """The reply of a turn that failed or was stopped, as far as it came, and why it did."""
+        assert self.stream is not None, "an error before the first call is raised by `start`"
         reply: Reply = getattr(failure, "reply", None) or self.stream.reply
         match failure:
             case Interrupted():
@@ -202,7 +208,7 @@ class TurnRunner:
 
 
 def _parse(reply: Reply, schema: Any) -> Reply:
-    """The reply with an instance of `schema`, or with a warning that says why its answer is none."""
+    """The reply with its answer as an instance of `schema`, or with a warning that says why that failed."""
     try:
         return parse_reply(reply, schema)
     except ParseError as failure:

@@ -1,7 +1,7 @@
-"""The ballot: two answers to one prompt side by side, without their variants; every vote is kept at once.
+"""The ballot: blind votes on two answers to one prompt, side by side; each vote is recorded at once.
 
-Experiment ── drawn pairs ── Ballot ── BallotView (keys, buttons) ── vote ── ledger
-                                  └── output under it, saved with the notebook: how far it is, in the end the result
+Experiment ── shuffled pairs ── Ballot ──┬── BallotView (keys, buttons) ── vote ── ledger
+                                         └── output below it, saved with the notebook: progress, at the end the result
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import traitlets
 
-from famnb.errors import FamnbError, InvalidRequest
+from famnb.errors import InvalidRequest
 from famnb.experiment.experiment import BaseExperiment
 from famnb.experiment.plan import Cell
 from famnb.experiment.votes import JUDGE_PREFIX, shuffle_pairs
@@ -20,31 +20,31 @@ from famnb.record.ratings import RecordedVote, VoteWinner
 from famnb.reply import Reply
 from famnb.validation import check_integer
 from famnb.widget.experiment import vote_results
-from famnb.widget.html import sanitize, transcript
+from famnb.widget.html import notices, sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.live.base import FRONT, BaseWidget
 from famnb.widget.live.output import Output
 
 _ANSWER_KINDS = ("text", "code", "failure", "note")
-"""The sections of a reply that are shown: none that tells which variant answered, or how long it took."""
+"""The kinds of a reply's sections that are shown: none says which variant answered, or how long it took."""
 _RELOADED = "This page was reloaded; to save the result with the notebook, show the ballot in a new cell."
 
 
 class BallotView(BaseWidget):
-    """One pair, drawn; its traits change together, `turn` last."""
+    """The widget that draws one pair; its traits change together, with `turn` as the last."""
 
     _esm = FRONT / "ballot.js"
     _css = FRONT / "ballot.css"
     status = traitlets.Unicode().tag(sync=True)
     """How far the ballot is."""
     pair = traitlets.Dict().tag(sync=True)
-    """`asked`, `left` and `right` as clean HTML, none once there is no pair left; `can`: the choices there are."""
+    """`asked`, `left` and `right` as clean HTML, absent once no pair is left; `can`: the choices that are possible."""
     results = traitlets.Unicode().tag(sync=True)
     """The result as HTML, where the output under the ballot cannot show it."""
     trouble = traitlets.Unicode().tag(sync=True)
     """What went wrong; empty when nothing did."""
     turn = traitlets.Int().tag(sync=True)
-    """Counts up whenever anything changes, so that a click on a pair that is no longer shown is known as such."""
+    """Counts the changes, so that a click on a pair that is no longer shown is recognised."""
 
 
 class Ballot:
@@ -55,7 +55,7 @@ class Ballot:
     ) -> None:
         """Draw `n` pairs, or all; `seed` decides which, in which order, and which answer stands left.
 
-        InvalidRequest where there is no pair, or for a `voter` that only a judge may be.
+        Raises InvalidRequest if there is no pair, or for a `voter` that is reserved for judges.
         """
         if not isinstance(voter, str) or voter.startswith(JUDGE_PREFIX):
             raise InvalidRequest(
@@ -65,7 +65,7 @@ class Ballot:
         self._experiment = experiment
         self._voter = voter
         self._seed = experiment.seed if seed is None else check_integer("seed", seed)
-        # Callbacks come on the main thread or on a subshell's.
+        # Callbacks come on the main thread or on an ipykernel subshell's.
         self._guard = threading.RLock()
         self._calls = {answer.cell.key: answer.call_id for answer in experiment.answers()}
         pairs = shuffle_pairs([cell for cell in experiment.cells if cell.key in self._calls], seed=self._seed)
@@ -73,8 +73,8 @@ class Ballot:
             raise InvalidRequest(
                 "there is no pair to vote on: a vote needs two variants' answers to the same prompt; run() makes them"
             )
-        most = len(pairs) if n is None else check_integer("n", n, minimum=1)
-        self._pairs, self._spare_pairs = pairs[:most], pairs[most:]
+        count = len(pairs) if n is None else check_integer("n", n, minimum=1)
+        self._pairs, self._spare_pairs = pairs[:count], pairs[count:]
         """What is voted on, and what takes the place of a pair whose answers are equal."""
         self._equal_count = 0
         """Pairs left out because their answers are the same."""
@@ -100,7 +100,7 @@ class Ballot:
         return sum(_pair_key(left.key, right.key) in self._votes for left, right in self._pairs), len(self._pairs)
 
     def vote(self, winner: VoteWinner) -> None:
-        """Vote on the pair that is shown: left, right, tie or skip; kept at once, and the next pair is shown."""
+        """Vote on the pair that is shown: left, right, tie or skip; recorded at once, and the next pair is shown."""
         with self._guard:
             if winner not in get_args(VoteWinner):
                 raise InvalidRequest(f"winner: expected one of {', '.join(get_args(VoteWinner))}; got {winner!r}")
@@ -151,7 +151,7 @@ class Ballot:
         return f"<Ballot {self._experiment.name}, {self._describe_progress()}>"
 
     def _show_next(self) -> None:
-        """Show the first pair without a vote; where there is none, the result."""
+        """Show the first pair without a vote; if all have one, the result."""
         index = 0
         while index < len(self._pairs):
             pair = self._pairs[index]
@@ -173,12 +173,12 @@ class Ballot:
             *(("undo",) if self._latest_vote() else ()),
             "results",
         ]
-        shown: dict[str, Any] = {"can": can}
+        state: dict[str, Any] = {"can": can}
         if pair is not None:
             left, right = (_answer_html(self._reply(cell)) for cell in pair)
-            shown |= {"asked": _prompt_html(pair[0]), "left": left, "right": right}
+            state |= {"asked": _prompt_html(pair[0]), "left": left, "right": right}
         with self.view.hold_sync():
-            self.view.status, self.view.pair, self.view.trouble = self._describe_progress(), shown, ""
+            self.view.status, self.view.pair, self.view.trouble = self._describe_progress(), state, ""
             self.view.turn += 1
         if pair is None:
             self.results()
@@ -200,14 +200,14 @@ class Ballot:
 
     def _describe_progress(self) -> str:
         done, total = self.progress
-        alike = f"; pairs left out because their answers are equal: {self._equal_count:,}" if self._equal_count else ""
+        equal = f"; pairs left out because their answers are equal: {self._equal_count:,}" if self._equal_count else ""
         if self._current is None:
-            return f"{f'All {total:,} voted on' if total else 'There is nothing to vote on'}{alike}"
-        return f"{done:,} of {total:,} voted on{alike}"
+            return f"{f'All {total:,} voted on' if total else 'There is nothing to vote on'}{equal}"
+        return f"{done:,} of {total:,} voted on{equal}"
 
     def _latest_vote(self) -> RecordedVote | None:
-        own = [vote for pair in self._pairs if (vote := self._votes.get(_pair_key(*_cell_keys(pair)))) is not None]
-        return max(own, key=lambda vote: vote.at, default=None)
+        votes = [vote for pair in self._pairs if (vote := self._votes.get(_pair_key(*_cell_keys(pair)))) is not None]
+        return max(votes, key=lambda vote: vote.at, default=None)
 
     def _reply(self, cell: Cell) -> Reply:
         return self._experiment.ledger.call(self._calls[cell.key]).reply
@@ -217,10 +217,9 @@ class Ballot:
             try:
                 self._handle(message)
             except Exception as error:
-                # In a callback nobody else hears of it.
-                text = str(error) if isinstance(error, FamnbError) else f"{type(error).__name__}: {error}"
+                # ipywidgets would only log it, where nobody sees it.
                 with self.view.hold_sync():
-                    self.view.trouble = sanitize.visible(text)
+                    self.view.trouble = sanitize.visible(notices.error_text(error))
                     self.view.turn += 1
 
     def _handle(self, message: dict[str, Any]) -> None:
@@ -241,7 +240,7 @@ class Ballot:
 
 
 def _pair_key(left: str, right: str) -> frozenset[str]:
-    """What identifies a pair, however it is turned."""
+    """The key of a pair, the same whichever of its answers stands left."""
     return frozenset((left, right))
 
 
@@ -250,7 +249,7 @@ def _cell_keys(pair: tuple[Cell, Cell] | RecordedVote) -> tuple[str, str]:
 
 
 def _answer_html(reply: Reply) -> str:
-    """An answer as HTML, with nothing that tells which variant gave it."""
+    """An answer as HTML, without anything that says which variant gave it."""
     return transcript.render([part for part in transcript.sections(reply) if part.kind in _ANSWER_KINDS])["text/html"]
 
 

@@ -13,21 +13,31 @@ from typing import Any
 import traitlets
 from IPython import get_ipython
 
-from famnb.errors import FamnbError
 from famnb.experiment import Run, RunReport
 from famnb.experiment.progress import SIMULATED, Progress
 from famnb.experiment.runner import Job
 from famnb.formatting import format_count, format_duration, format_table, format_usd, html_table
-from famnb.widget.html import sanitize, transcript
+from famnb.widget.html import notices, sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle, Section
 from famnb.widget.live.base import FRONT, BaseWidget
 from famnb.widget.live.output import Output
 
+# Often enough to follow a run by eye; each update sends the whole state, a few kilobytes.
+PERIOD_S = 0.5
+"""Between two updates of a view."""
+# With these limits the view fits a window, however large the experiment is.
 MAX_VARIANTS = 12
 """Variants in the table; the others are counted."""
 MAX_ERRORS = 5
 """Classes of errors that are named; the others are counted."""
+# A widget that was closed is gone for a page that is reloaded later, and one that is never closed stays in memory.
+MAX_OPEN_VIEWS = 8
+"""Views of runs that are over and still open for a page that is reloaded."""
+_RELOADED = (
+    "This page was reloaded, and a reloaded page cannot change outputs it already has. To save this with the notebook, "
+    "show the run in a new cell."
+)
 _MISSING = "–"
 _RELOAD_NOTE = SafeHtml("<p>{}</p>")
 
@@ -35,8 +45,8 @@ _RELOAD_NOTE = SafeHtml("<p>{}</p>")
 def view_state(run: Run, *, trouble: str = "", stopping: bool = False) -> dict[str, Any]:
     """What the view draws, all of it text or numbers.
 
-    `bar` has shares of the plan in percent; `facts` are name, value and a small print; `rows` are those of the table
-    under `head`.
+    `said` is the summary; `bar` has shares of the plan in percent; `facts` are name, value and a note in small print;
+    `rows` are those of the table under `head`.
     """
     progress, report = run.progress, run.report
     head, rows, more = _variants_table(run)
@@ -63,7 +73,7 @@ def view_state(run: Run, *, trouble: str = "", stopping: bool = False) -> dict[s
 
 
 def run_bundle(run: Run, *, trouble: str = "") -> Bundle:
-    """What a run came to, as ordinary notebook output."""
+    """The report of a run as ordinary notebook output."""
     report = run.report
     head, rows, more = _variants_table(run)
     failure = f"{type(run.failure).__name__}: {run.failure}" if run.failure is not None else ""
@@ -78,7 +88,7 @@ def run_bundle(run: Run, *, trouble: str = "") -> Bundle:
         return before
     after = transcript.render([Section("note", more)] if more else [])
     below = SafeHtml(after["text/html"]) if more else SafeHtml()
-    markdown = [before["text/markdown"], _markdown_table([head, *rows]), after["text/markdown"]]
+    markdown = [before["text/markdown"], sanitize.markdown_table([head, *rows]), after["text/markdown"]]
     return {
         # Marked as safe, since all three are escaped already: what is added to SafeHtml is escaped otherwise.
         "text/html": SafeHtml(before["text/html"]) + SafeHtml(html_table(head, rows)) + below,
@@ -144,23 +154,11 @@ def _variants_table(run: Run) -> tuple[list[str], list[list[str]], str]:
     return ["variant", "answered", "failed", "median first token"], rows, more
 
 
-def _markdown_table(rows: list[list[str]]) -> str:
-    lines = [f"| {' | '.join(sanitize.escape_markdown(' '.join(cell.split())) for cell in row)} |" for row in rows]
-    return "\n".join([lines[0], f"|{' --- |' * len(rows[0])}", *lines[1:]])
-
-
-PERIOD_S = 0.5
-"""Between two updates of a view."""
-REMEMBERED = 8
-"""How many views of runs that are over stay open for a page that was reloaded meanwhile."""
-_RELOADED = (
-    "This page was reloaded, and a reloaded page cannot change outputs it already has. To save this with the notebook, "
-    "show the run in a new cell."
-)
-
-
 class RunView(BaseWidget):
-    """One run, drawn; all it shows is in one trait, so that a view made late, again or twice shows the same."""
+    """The widget that draws one run.
+
+    All it shows is in one trait, so that a view that is made late, again or twice shows the same.
+    """
 
     _esm = FRONT / "run.js"
     _css = FRONT / "run.css"
@@ -169,7 +167,7 @@ class RunView(BaseWidget):
 
 
 class ShownRun(Run):
-    """A run under way that shows itself, wherever it ends a notebook's cell."""
+    """A run that shows its progress if it is the last value of a notebook's cell."""
 
     def __init__(self, job: Job) -> None:
         self._display: RunDisplay | None = None
@@ -184,13 +182,13 @@ class ShownRun(Run):
 
 
 class RunDisplay:
-    """Keeps a run's view up to date from a thread of its own, and puts ordinary output in its place at the end."""
+    """Updates a run's view from a thread of its own, and replaces it by ordinary output at the end."""
 
     def __init__(self, run: Run) -> None:
         self.view = RunView(state=view_state(run))
         """The widget; closing it ends the updates, not the run."""
         self._run = run
-        # Callbacks come on the main thread or on a subshell's, updates on the watching one.
+        # Callbacks come on the main thread or on an ipykernel subshell's, updates on the thread of `_watch`.
         self._guard = threading.RLock()
         self._outputs: list[Output] = []
         self._watching = self._over = self._stopping = self._reloaded = False
@@ -198,7 +196,7 @@ class RunDisplay:
         self.view.on_msg(self._on_message)
 
     def show(self) -> None:
-        """Show the view under the cell that runs now, or what the run came to where it is over."""
+        """Show the view under the cell that runs now, or the report if the run is over."""
         with self._guard:
             output = Output()
             if self._over or not self._run.running:
@@ -233,7 +231,7 @@ class RunDisplay:
                 if not output.captured:
                     output.replace(result)
         _open_views.append(self.view)
-        while len(_open_views) > REMEMBERED:
+        while len(_open_views) > MAX_OPEN_VIEWS:
             _open_views.popleft().close()
 
     def _set_result(self, html: str) -> None:
@@ -245,8 +243,8 @@ class RunDisplay:
             try:
                 self._handle(message)
             except Exception as error:
-                # In a callback nobody else hears of it.
-                self._trouble = str(error) if isinstance(error, FamnbError) else f"{type(error).__name__}: {error}"
+                # ipywidgets would only log it, where nobody sees it.
+                self._trouble = notices.error_text(error)
             if not self._over:
                 self.refresh()
 

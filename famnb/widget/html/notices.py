@@ -20,8 +20,13 @@ def fault(*messages: str) -> SafeHtml:
 
 def failure(error: Exception) -> SafeHtml:
     """Return what went wrong in a callback."""
+    return _FAILURE.format(error_text(error))
+
+
+def error_text(error: Exception) -> str:
+    """Return the message of an error, after its class unless it is an error of famnb."""
     # A message of famnb says what was wrong and what to do; that of another library may be as short as a key.
-    return _FAILURE.format(str(error) if isinstance(error, FamnbError) else f"{type(error).__name__}: {error}")
+    return str(error) if isinstance(error, FamnbError) else f"{type(error).__name__}: {error}"
 
 
 def remark(*messages: str) -> SafeHtml:

@@ -257,6 +257,12 @@ def escape_markdown(text: str) -> str:
     return _MARKDOWN_CHARACTER.sub(r"\\\1", visible(text)).replace("<", "&lt;")
 
 
+def markdown_table(rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table that shows exactly these texts, each on one line; the first row is its head."""
+    lines = [f"| {' | '.join(escape_markdown(' '.join(cell.split())) for cell in row)} |" for row in rows]
+    return "\n".join([lines[0], f"|{' --- |' * len(rows[0])}", *lines[1:]])
+
+
 def fence(text: str) -> str:
     """Return a Markdown code block with this text, which cannot end the block."""
     longest_run = max((len(run) for run in re.findall(r"`+", text)), default=0)

@@ -17,7 +17,7 @@ from famnb.errors import InvalidRequest
 from famnb.reply import fold
 from famnb.request import Request
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL
-from famnb.widget.composer.code_export import _literal, code, kinds
+from famnb.widget.composer.code_export import _python_literal, available_kinds, write_cell
 from tests.support.strategies import json_values
 
 PROMPT = "Say “hi” to O'Hara:\n\t\"twice\", it's 5 $HOME `ls` \\n \U0001f600\u2028"
@@ -38,14 +38,14 @@ def env(service: famnb.service.Server, monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setenv("FAMNB_LEDGER", f"{tmp_path}/calls.sqlite")
 
 
-def asked(name: str, *, stream: bool) -> Request:
+def make_request(name: str, *, stream: bool) -> Request:
     """A request of that endpoint with what is hard to quote."""
     extra: dict[str, Any] = {"tools": [{"type": "function", "function": {"name": "look"}}]} if name == "web" else {}
     return compose(name, PROMPT, system="Be brief.", max_tokens=40, thinking=16, stream=stream, **extra)
 
 
-def printed(cell: str) -> str:
-    """What a cell prints, its last expression included."""
+def run_cell(cell: str) -> str:
+    """Run a cell; returns what it prints, its last expression included."""
     if cell.startswith("%%bash\n"):
         command = ["bash", "-euc", cell.removeprefix("%%bash\n")]
     else:
@@ -54,13 +54,13 @@ def printed(cell: str) -> str:
         if isinstance(last, ast.Expr):
             tree.body[-1] = ast.parse(f"print({ast.unparse(last.value)})").body[0]
         command = [sys.executable, "-c", ast.unparse(tree)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    process = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
-def said(wire: str, name: str) -> str:
-    """The text that a stream's bytes say."""
+def read_text(wire: str, name: str) -> str:
+    """The answer's text in the bytes of a stream."""
     reader = ENDPOINTS[name].dialect.reader()
     blocks = [line.removeprefix("data: ") for line in wire.split("\n") if line.startswith("data: ")]
     return fold(event for block in blocks for event in reader.read(block.encode())).text
@@ -71,37 +71,37 @@ def said(wire: str, name: str) -> str:
 @pytest.mark.parametrize("name", ENDPOINTS)
 def test_every_cell_runs_and_gets_the_same_answer(name: str, stream: bool, service: famnb.service.Server) -> None:
     """famnb, httpx, curl and the SDK, whole and streamed: the simulated answer quotes what was asked."""
-    request = asked(name, stream=stream)
+    request = make_request(name, stream=stream)
     with famnb.Client(base_url=service.url, api_key=service.key) as client:
         words = client.send(request).text.split()[:3]
-    for kind in kinds(request):
-        cell = code(request, kind=kind, base_url=service.url)
+    for kind in available_kinds(request):
+        cell = write_cell(request, kind=kind, base_url=service.url)
         assert service.key not in cell
-        out = printed(cell)
+        output = run_cell(cell)
         if stream and kind in ("httpx", "curl"):
-            out = said(out, name)
-        assert all(word in out for word in words), (kind, out)
+            output = read_text(output, name)
+        assert all(word in output for word in words), (kind, output)
 
 
 @given(json_values.filter(lambda value: "inf" not in repr(value)))
 def test_a_value_is_written_as_python_that_means_the_same(value: object) -> None:
     """Whatever the nesting, the quotes and the escapes."""
-    assert ast.literal_eval(_literal(value)) == value
-    assert ast.literal_eval(_literal([value] * 12, indent=4)) == [value] * 12
+    assert ast.literal_eval(_python_literal(value)) == value
+    assert ast.literal_eval(_python_literal([value] * 12, indent=4)) == [value] * 12
 
 
 def test_long_values_are_written_an_item_a_line() -> None:
     """As a formatter would have it."""
-    assert _literal({"a": ["x" * 60, "y" * 60]}) == '{\n    "a": [\n        "' + "x" * 60 + '",\n        "' + (
+    assert _python_literal({"a": ["x" * 60, "y" * 60]}) == '{\n    "a": [\n        "' + "x" * 60 + '",\n        "' + (
         "y" * 60 + '",\n    ],\n}'
     )
 
 
 def test_an_address_of_no_environment_is_written_out() -> None:
     """The key still comes from the environment."""
-    cell = code(asked("messages", stream=False), kind="famnb", base_url="https://api.example.com")
+    cell = write_cell(make_request("messages", stream=False), kind="famnb", base_url="https://api.example.com")
     assert 'famnb.Client(base_url="https://api.example.com")' in cell
-    curl = code(asked("messages", stream=False), kind="curl", base_url="https://api.example.com")
+    curl = write_cell(make_request("messages", stream=False), kind="curl", base_url="https://api.example.com")
     assert "'https://api.example.com/v1/messages'" in curl
     assert "$FAM_API_KEY" in curl
 
@@ -109,4 +109,4 @@ def test_an_address_of_no_environment_is_written_out() -> None:
 def test_an_endpoint_has_no_cell_for_a_foreign_sdk() -> None:
     """The error says which kinds there are."""
     with pytest.raises(InvalidRequest, match="famnb, httpx, curl, anthropic"):
-        code(asked("messages", stream=False), kind="openai", base_url="https://api.example.com")
+        write_cell(make_request("messages", stream=False), kind="openai", base_url="https://api.example.com")
