@@ -10,7 +10,7 @@ from pathlib import Path
 
 __version__ = "0.1.0"
 
-# The stub is what type checkers and editors read; reading the same list here keeps one from drifting off the other.
+# The stub is what type checkers and editors read; a second list here would one day differ from it.
 _stub = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
 _MODULES = {
     alias.name: statement.module
@@ -32,6 +32,7 @@ def __getattr__(name: str) -> object:
         value = getattr(errors, name)
     else:
         raise AttributeError(f"famnb has no {name!r}; it has {', '.join(__all__)}, and the exceptions of famnb.errors")
+    # From now on an ordinary attribute, which Python finds without this function.
     globals()[name] = value
     return value
 

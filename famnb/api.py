@@ -16,7 +16,7 @@ from famnb.client.auth import Credential
 from famnb.client.client import BaseClient, BlockingClient, Viewer
 from famnb.client.config import Deadlines
 from famnb.client.conversation import AsyncConversation
-from famnb.client.replay import Replay, Replays
+from famnb.client.replay import ReplayMode, Replays
 from famnb.client.retry import Retries
 from famnb.client.transport import MAX_CONNECTIONS
 from famnb.errors import CredentialError
@@ -24,7 +24,9 @@ from famnb.record import Ledger
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL, announce
 
 _embedded: service.Server | None = None
+"""The service that `connect` started in this process, if it did."""
 _embedding = threading.Lock()
+"""Held while it starts, so that two threads that connect at once share one."""
 
 
 class _RecordingClient(BaseClient):
@@ -40,10 +42,10 @@ class _RecordingClient(BaseClient):
         retries: Retries | None = None,
         deadlines: Deadlines | None = None,
         connections: int = MAX_CONNECTIONS,
-        replay: Replay | None = None,
+        replay: ReplayMode | None = None,
         replay_speed: float | None = None,
     ) -> None:
-        # First of all: the frames of an error, which a traceback may show, must not hold the key as text.
+        # In the first line: the frames of an error, which a traceback may show, must not hold the key as text.
         api_key = Credential.from_argument(api_key)
         self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
         super().__init__(
@@ -73,7 +75,7 @@ class Client(_RecordingClient, BlockingClient):
 
 
 class AsyncClient(_RecordingClient):
-    """The same as Client with coroutines for methods, for programs that run on an event loop, any one or several."""
+    """A Client whose methods are coroutines, for programs that run on one event loop or on several."""
 
     send = BaseClient.asend
     ask = BaseClient.aask
@@ -89,10 +91,10 @@ def connect(
     ledger: Ledger | Path | str | None = None,
     retries: Retries | None = None,
     deadlines: Deadlines | None = None,
-    replay: Replay | None = None,
+    replay: ReplayMode | None = None,
     replay_speed: float | None = None,
 ) -> Client:
-    """A client of the service that FAM_API_KEY and FAM_BASE_URL name, else of the embedded one; says which.
+    """A client of the service that FAM_API_KEY and FAM_BASE_URL name, else of the embedded one; prints which.
 
     The embedded service is this machine's own: the one `famnb lab` started, or one started now, which ends with this
     process. It needs no key and no network, and its answers are simulated. The parameters are those of Client.
@@ -111,14 +113,14 @@ def connect(
                 "FAM_API_KEY is set, but FAM_BASE_URL is not: set it to the service's address, such as "
                 "https://api.example.com, or unset FAM_API_KEY to use the embedded service"
             )
-        connected = Client(**options)
+        client = Client(**options)
         where = f"{os.getenv('FAM_BASE_URL')}, with the key of FAM_API_KEY"
     else:
         url, key = embedded()
-        connected = Client(base_url=url, api_key=key, **options)
+        client = Client(base_url=url, api_key=key, **options)
         where = f"the embedded service at {url}: answers are simulated, nothing is billed"
-    print(f"famnb uses {where}\nand records every call in {connected.ledger.path}")  # noqa: T201 - says which, every time
-    return connected
+    print(f"famnb uses {where}\nand records every call in {client.ledger.path}")  # noqa: T201 - says which, every time
+    return client
 
 
 def embedded() -> tuple[str, str]:
@@ -135,7 +137,9 @@ def embedded() -> tuple[str, str]:
 
 
 def _answers(url: str) -> bool:
+    """Whether somebody listens at an address of this machine."""
     address = urlsplit(url)
+    # One second: a connection within one machine is made at once or not at all.
     with contextlib.suppress(OSError), socket.create_connection((address.hostname or "", address.port or 80), 1):
         return True
     return False

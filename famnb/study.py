@@ -1,6 +1,6 @@
-"""The public Experiment: with a client from `connect` where none is given, a live view of its run, ballot and report.
+"""The public Experiment: BaseExperiment with a default client from `connect`, a live view of its run, ballot, report.
 
-It stands apart from `api` because it needs pandas and ipywidgets, which a script with a Client must not wait for.
+It is a module apart from `api` because it needs pandas and ipywidgets, which a script with a Client must not wait for.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class Experiment(BaseExperiment):
         S skip, U undo, R results. Each vote is kept in the ledger at once, so that a ballot goes on where it was left;
         `votes()` and `ranking()` read them, also for several people who give their name as `voter`. `seed` decides
         which pairs, in which order, and which answer stands left; the experiment's own unless given.
-        InvalidRequest where there are no two answers to compare.
+        Raises InvalidRequest if there are no two answers to compare.
         """
         return Ballot(self, n=n, voter=voter, seed=seed)
 
     def report(self, path: str | os.PathLike[str]) -> Path:
-        """Write what there is of this experiment to one HTML file, in place of what it held; returns where it is.
+        """Write what there is of this experiment to one HTML file, replacing it if it exists; return its path.
 
         Findings, tables, figures, plan, settings, forecast and outcome, sample answers, failures, prices and versions.
         The file loads nothing and runs nothing, so that it can be sent, kept and printed; it is light or dark as its

@@ -1,9 +1,9 @@
-"""What `ask` does: composes a request, runs the tools that the model calls, reads the answer by a schema.
+"""The steps of `Client.ask`: compose a request, run the tools that the model calls, read the answer by a schema.
 
 request ── reply ──┬── no calls, or nobody to run them ── the reply
                    └── calls ── (approved) ── run ── request + reply + results ── next round
 
-Written once, as a generator of steps that a blocking or an awaiting client carries out:
+They are a generator, so that a blocking and an awaiting client share them; each carries the steps out in its own way:
 
 generator ── Send, Perform ──► run_steps │ arun_steps
           ◄── reply, value, or the error raised ──┘
@@ -51,7 +51,7 @@ class Perform:
 
     work: Callable[[], Any]
     is_slow: bool = False
-    """Whether it may take long, and so must not hold up an event loop."""
+    """Whether it may take long: then an awaiting client runs it in a thread, beside its event loop."""
 
 
 Steps: TypeAlias = Generator[Send | Perform, Any, Reply]
@@ -85,11 +85,12 @@ async def arun_steps(steps: Steps, send: Callable[[Send], Awaitable[Reply]]) -> 
         value = failure = None
         try:
             value = await (send(step) if isinstance(step, Send) else _aperform(step))
-        except BaseException as error:
+        except BaseException as error:  # as in `run_steps`; here an interrupt is often a cancellation
             failure = error
 
 
 def _get_reply(end: StopIteration) -> Reply:
+    # `StopIteration.value` is Any for mypy.
     reply: Reply = end.value
     return reply
 
@@ -101,8 +102,10 @@ def _perform(step: Perform) -> Any:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
+        # No loop runs in this thread: a plain program.
         return asyncio.run(_await(value))
     # In a notebook a loop runs already, and it waits for this very cell; so another thread gets a loop of its own.
+    # With the caller's context variables, as `asyncio.to_thread` does.
     with concurrent.futures.ThreadPoolExecutor(1) as executor:
         return executor.submit(contextvars.copy_context().run, asyncio.run, _await(value)).result()
 
@@ -121,8 +124,9 @@ Approve: TypeAlias = Callable[[Block], Any]
 """Asked before each call: True has it run; anything else declines it, a text is told to the model as the reason."""
 ToolsArgument: TypeAlias = Sequence[Any] | None
 """Python functions, `famnb.tool`s, and tools as the request has them."""
+# Enough for a few look-ups one after another, and few enough that a model that calls in circles costs little.
 MAX_ROUNDS = 8
-"""How many rounds of tool calls run by default: enough for a few look-ups, few enough to notice a model in a loop."""
+"""How many rounds of tool calls run by default."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +136,7 @@ class Result:
     call: Block
     """The model's call: `name`, `arguments`, `id`."""
     content: str
-    """What the model is told: a text as it is, any other value as JSON, a failure as `{"error": …}`."""
+    """What is sent to the model: a text as it is, any other value as JSON, a failure as `{"error": …}`."""
     value: Any = None
     """What the function returned; None when it did not run to its end."""
     error: Exception | None = None
@@ -160,7 +164,7 @@ class Tools:
 
     @classmethod
     def from_argument(cls, tools: Any, **options: Any) -> Tools:
-        """Those of a request's `tools` that are Python functions. Raises InvalidRequest for any that cannot be one."""
+        """The Python functions among a request's `tools`. Raises InvalidRequest for one that cannot be a tool."""
         items = tools if isinstance(tools, list | tuple) else ()
         functions = [as_tool(item) for item in items if callable(item)]
         names = [function.name for function in functions]
@@ -180,8 +184,9 @@ class Tools:
         return bool(self.functions) and (self.auto or self.approve is not None)
 
 
-def rounds(request: Request, labels: Mapping[str, str], tools: Tools) -> Steps:
-    """The steps from a request to the reply that ends it, which carries the rounds before; each call has its labels."""
+def round_steps(request: Request, labels: Mapping[str, str], tools: Tools) -> Steps:
+    """The steps from a request to the last reply, which carries the rounds before it; every call has the `labels`."""
+    # Labels, so that the ledger can tell which calls were rounds of one `ask`.
     loop = {"loop": secrets.token_hex(6)} if tools.functions else {}
     past: tuple[Round, ...] = ()
     while True:
@@ -195,6 +200,7 @@ def rounds(request: Request, labels: Mapping[str, str], tools: Tools) -> Steps:
         reply = dataclasses.replace(reply, rounds=past) if past else reply
         if not reply.tool_calls or not tools.run or reply.status == "cancelled":
             return reply
+        # Not an error: what the model has said so far is paid for, and the caller may want it.
         if len(past) == tools.max_rounds:
             warning = f"the model still calls tools after {len(past)} rounds (max_rounds); its last calls were not run"
             warnings.warn(warning, stacklevel=2)
@@ -204,6 +210,7 @@ def rounds(request: Request, labels: Mapping[str, str], tools: Tools) -> Steps:
         except KeyboardInterrupt:
             interrupted = Interrupted("a tool was running; the reply that called it is kept")
             interrupted.reply = reply
+            # Without the KeyboardInterrupt, which a cell's traceback would show above this one.
             raise interrupted from None
         past = (*past, Round(reply, results))
         request = request.with_tool_results(reply, [result.content for result in results])
@@ -279,7 +286,7 @@ def ask(
 
 
 def parse_reply(reply: Reply, schema: Any) -> Reply:
-    """The reply with `parsed`, an instance of the schema. Raises ParseError if its answer is none.
+    """The reply with `parsed`, an instance of the schema. Raises ParseError if the answer is not an instance.
 
     A reply that was stopped, or that calls tools, is returned as it is.
     """
@@ -304,7 +311,7 @@ def parse_reply(reply: Reply, schema: Any) -> Reply:
 
 
 def _ask_steps(request: Request, labels: Mapping[str, str], tools: Tools, schema: Any) -> Steps:
-    reply = yield from rounds(request, labels, tools)
+    reply = yield from round_steps(request, labels, tools)
     return parse_reply(reply, schema)
 
 

@@ -1,4 +1,4 @@
-"""Credential: the API key, checked when it is given, kept out of sight, put on a request at the last moment."""
+"""Credential, the API key: checked when it is given, held where no attribute shows it, read when a request is sent."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from famnb.errors import CredentialError
 from famnb.secret_patterns import MASK, MIN_KEY_LENGTH, key_pattern
 
 VARIABLE = "FAM_API_KEY"
+# A cookie is a secret of its own; the others are what a proxy or a debugging service may echo of the request.
 _SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "set-cookie", "x-api-key"})
 
 
@@ -27,7 +28,7 @@ class Credential:
     mask: Callable[[str], str]
     """Replaces the key in a text, should a user or a service have put it there."""
     mask_bytes: Callable[[bytes], bytes]
-    """The same for bytes as they came."""
+    """`mask` for bytes: the events and bodies of a response."""
     find: Callable[[str], list[tuple[int, int]]]
     """The places of the key in a text, as (start, end)."""
 
@@ -35,6 +36,7 @@ class Credential:
         self._fault = _find_fault(key)
         text = key if isinstance(key, str) and not self._fault else ""
         self._reveal: Callable[[], str] = lambda: text
+        # A very short key would be found in ordinary words.
         if len(text) < MIN_KEY_LENGTH:
             self.mask, self.mask_bytes, self.find = str, bytes, lambda _: []
             return

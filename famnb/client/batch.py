@@ -1,4 +1,4 @@
-"""What `send_many` does: calls started together, a limiter for each service, and a progress bar while they run."""
+"""Batch, the calls of one `send_many`: a limiter for each service, and a progress bar while they run."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from famnb.formatting import format_usd
 from famnb.reply import Reply
 from famnb.validation import check_integer
 
+# So few are over before a bar can be read; it would only leave a line behind.
 FEW_CALLS = 4
-"""Up to this many calls go without a progress bar."""
+"""Up to this many calls have no progress bar unless one is asked for."""
 
 
 class ServiceLimiters:
@@ -46,7 +47,7 @@ class Batch:
             stream.add_done_callback(self._finished.put)
 
     def replies(self) -> list[Reply]:
-        """The replies, waited for; an interrupt stops every call and waits until those that ran are recorded."""
+        """Wait for the replies; an interrupt stops every call and waits until those that ran are recorded."""
         count = 0
         with self._bar() as bar:
             try:
@@ -57,11 +58,12 @@ class Batch:
                 self._stop()
                 for stream in self._streams:
                     stream.wait()
+                # Without the KeyboardInterrupt, which a cell's traceback would show above this one.
                 raise Interrupted(f"{count} of {len(self._streams)} calls were over; no further one is sent") from None
         return [stream.reply for stream in self._streams]
 
     async def areplies(self) -> list[Reply]:
-        """`replies`, awaited; a cancellation stops every call."""
+        """`replies` for an event loop; a cancellation stops every call."""
         with self._bar() as bar:
             try:
                 for stream in self._streams:
@@ -73,7 +75,8 @@ class Batch:
         return [stream.reply for stream in self._streams]
 
     def _advance(self, bar: tqdm[Any], stream: Stream) -> None:
-        """One more call is over; what has been spent so far stands beside the bar."""
+        """Count one more call that is over, and show beside the bar what has been spent so far."""
+        # A recorder without prices leaves `cost` None, and a replayed call costs nothing.
         usd = getattr(stream.reply.cost, "usd", None)
         if usd is not None and not stream.reply.replayed:
             self._spent += usd
@@ -81,7 +84,7 @@ class Batch:
         bar.update()
 
     def _stop(self) -> None:
-        # Backwards, so that no call that waits gets the turn of one that was stopped.
+        # Last to first, so that no call that waits gets the turn of one that was stopped.
         for stream in reversed(self._streams):
             stream.stop()
 
@@ -93,6 +96,7 @@ class Batch:
 
 
 def is_watched() -> bool:
-    """Whether somebody is looking: a terminal, or a notebook, whose kernel's standard error is no terminal."""
+    """Whether a progress bar would be seen: in a terminal or in a notebook."""
+    # A kernel's standard error is no terminal, but the notebook shows it.
     ipython = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return sys.stderr.isatty() or hasattr(ipython, "kernel")

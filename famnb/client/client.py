@@ -29,7 +29,10 @@ from famnb.request import Request
 from famnb.validation import check_integer
 
 Labels = Mapping[str, str]
+"""Names of a call in the ledger, such as `{"tag": "first"}`."""
 Viewer = Callable[[Stream], contextlib.AbstractContextManager[object]]
+"""Shows a stream while the body of its context manager runs."""
+# Well below MAX_CONNECTIONS, so that other calls of the client find a connection; a service that takes less says so.
 CONCURRENCY = 16
 """How many calls of `send_many` run at once by default."""
 
@@ -60,6 +63,7 @@ class BaseClient:
         `replays` answers what it can from recorded calls, `viewer` shows a stream while `ask` waits for it.
         `clock` is for tests.
         """
+        # In this order, and before anything else can fail: the frames of an error must not hold the key as text.
         api_key = Credential.from_argument(api_key)
         api_key.check()
         self.connections = check_integer("connections", connections, minimum=1)
@@ -67,6 +71,7 @@ class BaseClient:
         self.viewer = viewer
         """Shows a stream while `ask` waits for it; may be set at any time."""
         self._addresses = Addresses.from_arguments(base_url, alt_base_url)
+        # Here, once: every call looks its address up.
         self._urls = {endpoint.name: self._addresses.url(endpoint) for endpoint in ENDPOINTS.values()}
         self._engine = CallEngine(
             credential=api_key,
@@ -110,7 +115,7 @@ class BaseClient:
         return self._urls[endpoint].removesuffix(endpoints.endpoint(endpoint).path)
 
     def exchange(self, request: Request, *, labels: Labels | None = None) -> Exchange:
-        """A call that is about to be made, as it is recorded: where to, its labels, and how its secrets are hidden."""
+        """The record of a call that is about to be made: its address, its labels, and how its secrets are masked."""
         return Exchange(
             request=request,
             endpoint=ENDPOINTS[request.endpoint],
@@ -154,7 +159,7 @@ class BaseClient:
         labels: Labels | None = None,
         **fields: Any,
     ) -> Reply:
-        """`ask`, awaited; `approve` and the tools may be coroutine functions."""
+        """`ask` for an event loop; `approve` and the tools may be coroutine functions."""
         options = {"auto": auto, "approve": approve, "max_rounds": max_rounds}
         steps = ask.ask(
             prompt,
@@ -177,7 +182,7 @@ class BaseClient:
         labels: Labels | None = None,
         progress: bool | None = None,
     ) -> list[Reply]:
-        """`send_many`, awaited."""
+        """`send_many` for an event loop."""
         return await self._start_batch(requests, concurrency, labels, progress).areplies()
 
     def aconversation(self, endpoint: str | None = None, **settings: Any) -> AsyncConversation:

@@ -21,9 +21,11 @@ class ConcurrencyLimiter:
         """How many run now."""
         self._queue: collections.deque[asyncio.Future[None]] = collections.deque()
         self._halved_ns = 0
+        """When the limit was last halved."""
 
     async def enter(self) -> None:
         """Wait for a turn."""
+        # Nobody overtakes the queue, even if the limit has just grown.
         if self.running < int(self.limit) and not self._queue:
             self.running += 1
             return
@@ -51,6 +53,7 @@ class ConcurrencyLimiter:
 
     def on_success(self) -> None:
         """A call went well."""
+        # A limit's worth of these adds up to 1.
         self.limit = min(float(self.maximum), self.limit + 1 / self.limit)
         self._admit()
 
@@ -58,12 +61,14 @@ class ConcurrencyLimiter:
         """The service asked for less; a request sent before the last halving says nothing new."""
         # Else one burst of refusals, all sent under the old limit, would halve it once for each.
         if sent_ns > self._halved_ns:
+            # Half of what runs, not of the limit: a limit that was never reached says nothing of the service.
             self.limit = max(1.0, min(self.limit, self.running or self.limit) / 2)
             self._halved_ns = now_ns
 
     def _admit(self) -> None:
         while self._queue and self.running < int(self.limit):
             turn = self._queue.popleft()
+            # A waiter that was cancelled leaves its turn in the queue, done.
             if not turn.done():
                 self.running += 1
                 turn.set_result(None)

@@ -1,4 +1,4 @@
-"""What a client is set up with: the two base addresses, deadlines, and the clock."""
+"""The settings of a client: the two base addresses, deadlines, and the clock."""
 
 from __future__ import annotations
 
@@ -53,12 +53,13 @@ class Addresses:
 
 
 def check_address(name: str, address: str) -> str:
-    """Return an address without its `/v1`. Raises InvalidRequest, naming the setting it came from, if it is none."""
+    """Return an address without its `/v1`. Raises InvalidRequest, naming the setting, if it is not an address."""
     parts = urlsplit(address)
     try:
         is_complete = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:  # `port` raises it for one that is no number, or beyond 65535
         is_complete = False
+    # First, and without the address in its message, which would show the password.
     if parts.username or parts.password:
         raise InvalidRequest(f"{name}: an address holds no user name or password; pass the key as api_key=")
     if not is_complete or parts.query or parts.fragment or any(map(str.isspace, address)):
@@ -74,6 +75,7 @@ def is_loopback(host: str) -> bool:
         address = ipaddress.ip_address(name)
     except ValueError:
         return name in ("localhost", "localhost.localdomain") or name.endswith(".localhost") or _is_short_loopback(name)
+    # `::ffff:127.0.0.1` and `0.0.0.0` lead to this machine too, which `is_loopback` alone does not say.
     address = getattr(address, "ipv4_mapped", None) or address
     return address.is_loopback or address.is_unspecified
 
@@ -97,9 +99,9 @@ class Deadlines:
     first_event: float = 120.0
     """From sending to the first event of a stream; a whole reply has no events and is under `total` alone."""
     idle: float = 60.0
-    """Between two events of a stream; a comment is a sign of life, a part of an event is none."""
+    """Between two events of a stream; a comment counts as a sign of life, a part of an event does not."""
     total: float = 600.0
-    """The whole call: waiting for a connection, every try and every pause between tries."""
+    """The whole call: waiting for a connection, every attempt and every pause between attempts."""
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -113,7 +115,7 @@ class Deadlines:
 
 
 NO_DEADLINES = Deadlines(math.inf, math.inf, math.inf, math.inf, math.inf)
-"""No limit at all, for what only its caller ends."""
+"""No limit at all: for a replay and for waiting in a batch, which only the caller ends."""
 
 
 _utc_now = functools.partial(datetime.now, UTC)
@@ -121,7 +123,7 @@ _utc_now = functools.partial(datetime.now, UTC)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Clock:
-    """Time and chance as a client uses them; a test gives it its own."""
+    """Time and chance as a client uses them; tests replace them."""
 
     monotonic_ns: Callable[[], int] = time.monotonic_ns
     """Nanoseconds, for what is measured."""

@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Self, TypeAlias
 
-from famnb.client.ask import MAX_ROUNDS, Approve, Steps, Tools, ToolsArgument, parse_reply, rounds
+from famnb.client.ask import MAX_ROUNDS, Approve, Steps, Tools, ToolsArgument, parse_reply, round_steps
 from famnb.endpoints import ENDPOINTS, compose, endpoint, endpoint_able_to
 from famnb.errors import APIStatusError, FamnbError, Interrupted, InvalidRequest, NotFoundError
 from famnb.reply import Reply
@@ -167,15 +167,16 @@ def turn_steps(requests: Sequence[Request], labels: Mapping[str, str], tools: To
     """
     first, *substitutes = requests
     try:
-        return (yield from rounds(first, labels, tools))
+        return (yield from round_steps(first, labels, tools))
     except APIStatusError as failure:
+        # Services differ: some have a code for it, others answer 404.
         is_forgotten = failure.code == "previous_response_not_found" or isinstance(failure, NotFoundError)
         if not substitutes or not is_forgotten:
             raise
     loss = "the service has not stored the turn before: the whole conversation is sent again"
     warnings.warn(loss, stacklevel=2)
     substitute = substitutes[0].with_losses((*substitutes[0].losses, loss))
-    return (yield from rounds(substitute, labels, tools))
+    return (yield from round_steps(substitute, labels, tools))
 
 
 class BaseConversation:
@@ -209,6 +210,7 @@ class BaseConversation:
         self._failures: list[Turn] = []
         self._answering = threading.Lock()
         """Held while a turn is being answered."""
+        # Composed with any prompt, so that a mistake in the settings is raised here and not at the first turn.
         self.losses = compose(self.endpoint, "…", **self._settings).losses
         """What the endpoint cannot carry of the settings, a sentence each."""
         for loss in self.losses:
@@ -352,7 +354,7 @@ class Conversation(BaseConversation):
 
 
 class AsyncConversation(BaseConversation):
-    """The same with coroutines for methods."""
+    """A Conversation whose methods are coroutines; `AsyncClient.conversation(…)` makes one."""
 
     async def say(self, prompt: UserContent, **fields: Any) -> Reply:
         """`Conversation.say`, awaited."""

@@ -1,4 +1,4 @@
-"""Carries the calls of one client on the I/O thread: attempts, pauses between them, deadlines, and the record of each.
+"""CallEngine, which carries a client's calls on the I/O thread: attempts, pauses, deadlines, and the record of each.
 
 start ── (found in the ledger: played) ── (turn in `send_many`) ── record opens ── attempt ── (pause ── attempt …) ──
          record closes ── over              an attempt: free connection ── POST ── headers ── body
@@ -31,16 +31,21 @@ from famnb.errors import APIStatusError, FamnbError, ProcessEnded, ResponseForma
 from famnb.reply import Reply
 from famnb.wire import errors
 
+# A choice: the caller waits for this, too, and without it the next call may need a new connection.
 DRAIN_S = 0.25
-"""How long a finished stream may take to end its body, so that its connection can be used again."""
+"""How many seconds a finished stream may take to end its body, so that its connection can be used again."""
+# The status is known already: a body that trickles must not delay the error that it explains.
 ERROR_BODY_S = 5.0
-"""How long the body of an error may take; then what has come of it must do."""
+"""How many seconds the body of an error may take; what has come by then is its body."""
+# Far more than any message, and a bound on what a misbehaving proxy can put into the ledger.
 ERROR_BODY_BYTES = 1_000_000
-"""How much of an error's body is read: enough for any message, little beside a page of a misbehaving proxy."""
+"""How many bytes of an error's body are read."""
+# A crash loses what came since the last time; each time costs a row.
 PROGRESS_S = 1.0
-"""How often a running call's new reads are recorded: what a crash loses, against the cost of writing them."""
+"""How often, in seconds, a running call's new reads are recorded."""
+# A stuck disk must not keep an answer from its caller.
 DURABLE_S = 10.0
-"""How long a call waits for its record to be durable; a stuck disk must not keep an answer from its caller."""
+"""How many seconds a call waits for its record to be durable."""
 
 T = TypeVar("T")
 _log = logging.getLogger("famnb")
@@ -106,7 +111,7 @@ class SafeRecorder:
             self._try(self._recorder.on_open, exchange)
 
     def on_reads(self, exchange: Exchange) -> None:
-        """More of its reads came."""
+        """More of the call's reads came."""
         if self._recorder is not None:
             self._try(self._recorder.on_reads, exchange)
 
@@ -281,9 +286,11 @@ class CallEngine:
                 await self._carry(call)
             else:
                 await self._carry_in_turn(call, call.limiter)
+        # A bug outside the attempts, in the replay or the record: without this the caller would wait for ever.
         except Exception as bug:
             error = self._bug_error(call, bug)
             error.reply = call.exchange.reply = Reply(call_id=call.exchange.id, status="failed", error=error)
+        # Before `finish`, which wakes the caller: it must not find its finished call among the running ones.
         self._calls.discard(call)
         self.last = call.exchange.reply
         call.buffer.finish(call.exchange.reply)
@@ -305,7 +312,7 @@ class CallEngine:
                 limiter.leave()
 
     async def _enter(self, call: LiveCall, limiter: ConcurrencyLimiter) -> bool:
-        """Wait for the call's turn; False if it was stopped before: then nothing was sent and nothing is recorded."""
+        """Wait for the call's turn; return False if it was stopped before, unsent and unrecorded."""
         try:
             async with call.limit_time(NO_DEADLINES):
                 await limiter.enter()

@@ -22,7 +22,7 @@ from famnb.timing import Read
 
 def new_call_id() -> str:
     """Return a fresh id for a call; ids sort by the time they were made, to the millisecond."""
-    # 44 bits of milliseconds in hexadecimal last beyond the year 2500.
+    # 11 hexadecimal digits, 44 bits, of milliseconds last beyond the year 2500; 8 random bytes tell calls apart.
     return f"call_{time.time_ns() // 1_000_000:011x}{secrets.token_hex(8)}"
 
 
@@ -47,9 +47,9 @@ class Exchange:
     id: str = dataclasses.field(default_factory=new_call_id)
     started_at: datetime = dataclasses.field(default_factory=lambda: datetime.now(UTC))
     labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """What the caller calls it: `experiment`, `tag`, …"""
+    """The caller's names for it in the ledger: `experiment`, `tag`, …"""
     mask: Callable[[str], str] = str
-    """Takes the key out of a text that is kept; a prompt may have it by mistake."""
+    """Takes the key out of a text that is recorded; a prompt may hold it by mistake."""
     attempts: int = 0
     """Requests sent, retries included."""
     http_status: int | None = None
@@ -72,7 +72,7 @@ class Exchange:
 
 
 class Recorder(Protocol):
-    """Keeps exchanges; called on the I/O thread, so no method may block."""
+    """Records exchanges; called on the I/O thread, so no method may block."""
 
     def on_open(self, exchange: Exchange) -> None:
         """The call starts: from here on it must leave a record."""

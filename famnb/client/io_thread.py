@@ -12,15 +12,16 @@ from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
+# A script should not hang at its end because a peer is dead.
 CLOSE_S = 2.0
-"""How long the end of the process waits for connections to close; a script should not hang on a dead peer."""
+"""How many seconds the end of the process waits for connections to close."""
 
 
 class Closable(Protocol):
     """Something that must be closed on the loop before the loop stops."""
 
     async def abandon(self) -> None:
-        """End it with the process; more than once does no harm."""
+        """Close it because the process ends; may be called more than once."""
 
 
 class IOThread:
@@ -31,6 +32,7 @@ class IOThread:
         self.open: set[Closable] = set()
         """What is to be closed when the process ends; touched on the loop's own thread alone."""
         self._tasks: set[asyncio.Task[Any]] = set()
+        # A daemon: a running stream must not keep a script's process from ending; `close` runs at exit.
         self._thread = threading.Thread(target=self._run, name="famnb-io", daemon=True)
         self._thread.start()
 
@@ -64,12 +66,14 @@ class IOThread:
         self._thread.join(CLOSE_S)
 
     async def _close(self) -> None:
+        # A copy, since what closes removes itself.
         for closable in list(self.open):
             await closable.abandon()
 
 
 def _make_event_loop() -> asyncio.AbstractEventLoop:
-    """An event loop of the fastest kind there is on this platform: uvloop halves the cost of a live event."""
+    """A uvloop event loop, or asyncio's own where there is no uvloop."""
+    # uvloop halves the cost of a live event; there is none for Windows.
     try:
         import uvloop
     except ImportError:

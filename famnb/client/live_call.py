@@ -40,8 +40,9 @@ from famnb.reply import Reply
 from famnb.request import structured_output
 from famnb.timing import Read
 
+# Longer than DURABLE_S of engine.py, the longest that a stopped call waits for its own record.
 GRACE_S = 15.0
-"""How long leaving a `with` block, or an interrupt, waits for a stopped call to be recorded."""
+"""How many seconds leaving a `with` block, or an interrupt, waits for a stopped call to be recorded."""
 _log = logging.getLogger("famnb")
 
 
@@ -70,6 +71,7 @@ class EventBuffer:
 
     def finish(self, reply: Reply) -> None:
         """Set the outcome and wake everybody; on the I/O thread."""
+        # The reply under the lock: `add_done_callback` must see it, or be seen here.
         with self._lock:
             self.reply = reply
             callbacks, self._on_events, self._on_end = [*self._on_events, *self._on_end], [], []
@@ -81,6 +83,7 @@ class EventBuffer:
             if self.reply is None:
                 self._on_end.append(callback)
                 return
+        # Outside the lock, since a callback may register another one.
         _run_all([callback])
 
     def wait(self, timeout: float | None = None, *, seen: int | None = None) -> bool:
@@ -179,6 +182,7 @@ class DeadlineTimer:
     async def __aenter__(self) -> DeadlineTimer:
         await self._timeout.__aenter__()
         self._is_open = True
+        # The total may be over at once, and `stop` may have come before the body.
         self._check()
         return self
 
@@ -219,6 +223,7 @@ class DeadlineTimer:
         self._check()
 
     def _begin_phase(self, error_type: type[DeadlineError], limit: float, message: str) -> None:
+        # A call that is being stopped keeps that as its reason.
         if self._early_end is not None:
             return
         self._error_type, self._limit, self._message = error_type, limit, message
@@ -270,6 +275,7 @@ class LiveCall:
     should_retry: str | None = None
     """The `x-should-retry` header of the present attempt."""
     timer: DeadlineTimer | None = None
+    """Ends the call early; None before its first limit."""
     early_end: FamnbError | None = None
     """Why the call is ended early; None if it is not."""
 
@@ -284,12 +290,13 @@ class LiveCall:
 
     def stop(self, reason: FamnbError | None = None) -> None:
         """End the call, for its caller unless `reason` says otherwise."""
+        # The first reason stays: the end of the process comes after a stop, and is not why.
         self.early_end = self.early_end or reason or Cancelled("stopped by the caller")
         if self.timer is not None:
             self.timer.stop(self.early_end)
 
     def start_attempt(self) -> None:
-        """Forget the attempt before; from here on time counts."""
+        """Forget the previous attempt, and start the clock."""
         exchange = self.exchange
         exchange.attempts += 1
         exchange.http_status = exchange.request_id = exchange.service = exchange.headers_ns = None
@@ -429,6 +436,7 @@ class Stream:
 
     async def __aiter__(self) -> AsyncIterator[Event]:
         seen, events = 0, self.events
+        # As in `__iter__`.
         while True:
             await self._buffer.await_change(seen=seen)
             if not self.running and seen == len(events):

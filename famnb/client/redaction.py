@@ -21,8 +21,9 @@ from famnb.wire import lenient_json
 
 Find: TypeAlias = Callable[[str], Sequence[tuple[int, int]]]
 """The places of the key in a text, as (start, end)."""
+# Not nothing: an event without content would change the latencies.
 PIECE_MASK = "*"
-"""In the place of each further piece of a key: an event without content would change the latencies."""
+"""In the place of each further piece of a key."""
 _EMPTY_EVENT = b"{}"
 """What is left of an event in which the piece of the key cannot be told from the rest."""
 
@@ -34,6 +35,7 @@ def conceal(exchange: Exchange, texts: Iterable[str], find: Find) -> None:
     bytes and the ledger do not keep them.
     """
     reply = exchange.reply
+    # A whole body is one piece, which `Credential.mask_bytes` has seen.
     if not exchange.streamed or not any(map(find, texts)):
         return
     reads = _redact_reads(exchange.endpoint, reply.reads, find)
@@ -53,6 +55,7 @@ def _redact_reads(endpoint: Endpoint, reads: Sequence[Read], find: Find) -> list
     """The reads with MASK in the event that had the key's beginning, and PIECE_MASK where more of it was."""
     data = [list(read.data) for read in reads]
     reader = endpoint.dialect.reader()
+    # Signatures apart: a block's text and its signature are two texts, and a key may be in either.
     pieces: dict[tuple[Address, bool], list[tuple[int, int, str]]] = {}
     for read_index, batch in enumerate(data):
         for event_index, event_data in enumerate(batch):

@@ -22,14 +22,15 @@ from famnb.errors import FamnbError, InvalidRequest, LedgerError, NotRecorded
 from famnb.request import Request
 from famnb.validation import check_number
 
-Replay: TypeAlias = Literal["prefer", "only"]
+ReplayMode: TypeAlias = Literal["prefer", "only"]
+"""Whether a request that is not recorded is sent (`prefer`) or refused (`only`)."""
 
 
 class ReplaySource(Protocol):
     """Finds recorded calls, as the ledger does; called on a thread of its own, so it may block."""
 
     def recall(self, request: Request, *, nth: int, simulated: bool) -> Exchange | None:
-        """The `nth` newest complete call of an identical request, over again after the oldest; None without any.
+        """The `nth` newest complete call of an identical request, counted round after the oldest; None without any.
 
         Without `simulated`, calls that a simulated engine answered do not count.
         """
@@ -38,13 +39,13 @@ class ReplaySource(Protocol):
 class Replays:
     """Answers a client's calls from recorded ones.
 
-    The first identical request of a client gets the newest recording, the next one the recording before it, and so on,
-    over again after the oldest: so repeats stay as different as they were. A simulated recording answers only a client
-    whose service is on this machine itself.
+    The first of several identical requests gets the newest recording, the next one the recording before it, and so on;
+    after the oldest comes the newest again. So repeats stay as different as they were. A simulated recording answers
+    only a client whose service is on this machine itself.
     """
 
-    def __init__(self, source: ReplaySource, *, mode: Replay, speed: float | None = None) -> None:
-        if mode not in get_args(Replay):
+    def __init__(self, source: ReplaySource, *, mode: ReplayMode, speed: float | None = None) -> None:
+        if mode not in get_args(ReplayMode):
             raise InvalidRequest(f"replay: expected 'prefer', 'only' or None, got {mode!r}")
         self._source = source
         self._mode = mode
@@ -55,13 +56,16 @@ class Replays:
         """Answer a call from the record if it can or must be; return False if the service is to be asked."""
         request = call.exchange.request
         key = request.key()
+        # Counted before the first await, so that two calls at once get two recordings.
         nth, self._counts[key] = self._counts[key], self._counts[key] + 1
         is_local = is_loopback(urlsplit(call.exchange.url).hostname or "")
         try:
+            # On another thread: the ledger reads a file, and the I/O thread carries every other call.
             recorded = await asyncio.to_thread(self._source.recall, request, nth=nth, simulated=is_local)
         except LedgerError as fault:
             if self._mode == "prefer":
                 return False
+            # A new one, without the frames of the ledger's thread.
             _fail(call, LedgerError(str(fault)))
             return True
         if recorded is not None:
@@ -72,7 +76,7 @@ class Replays:
 
 
 def play(recorded: Exchange, *, speed: float | None) -> Stream:
-    """Play one recorded call, whatever became of it; see `record.Ledger.replay`."""
+    """Play one recorded call, whether it succeeded or failed; see `record.Ledger.replay`."""
     scale, io = _check_speed("speed", speed), io_thread()
     call = LiveCall(exchange=recorded, body=b"")
 
@@ -99,6 +103,7 @@ async def _play(call: LiveCall, recorded: Exchange, *, scale: float) -> None:
     try:
         async with call.limit_time(NO_DEADLINES):
             for read in reads:
+                # Against the start, so that one late read does not delay all that follow.
                 await asyncio.sleep(max(0.0, start + read.t_ns * scale - loop.time()))
                 t_ns = read.t_ns
                 with contextlib.suppress(FamnbError):  # the recorded reply has it

@@ -1,4 +1,4 @@
-"""Reads one response: chunks of bytes and their times in; reads, events and a reply out. No input or output here."""
+"""ResponseReader: chunks of bytes and their times in; reads, typed events and a reply out. Opens no socket or file."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ResponseReader:
 
     @property
     def activity(self) -> int:
-        """How many signs of life came so far: whole events and comments of a stream, chunks of a body."""
+        """How many signs of life have come: whole events and comments of a stream, chunks of a body."""
         return self._decoder.signs_of_life if self.streamed else len(self._chunks)
 
     @property
@@ -102,6 +102,7 @@ class ResponseReader:
             rest = self._decoder.end()
             if rest:
                 self.feed_read(self._make_read(t_ns, rest))
+            # A proxy may begin a body with a byte order mark or blank lines, which say nothing of what it is.
             if not self.reads:
                 self.streamed = b"".join(self._chunks).lstrip(b"\xef\xbb\xbf \r\n").startswith(_SSE_STARTS)
         if not self.streamed:
@@ -109,12 +110,13 @@ class ResponseReader:
             if not read.data[0].strip():
                 raise self._format_error("is empty")
             self.feed_read(read)
+        # Before `failure`: what the dialect held back may be the evidence of the end.
         self.close(t_ns)
         if failure := self.failure():
             raise failure
 
     def close(self, t_ns: int) -> None:
-        """Nothing more will come, in order or not: read what was held back, and stop the clock. Once is enough."""
+        """Read what was held back and stop the clock: nothing more will come. Later calls do nothing."""
         if self._closed:
             return
         self._closed = True

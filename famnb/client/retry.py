@@ -4,7 +4,7 @@ failure                                   again?
 ── status 408 409 429 500 502 503 504 529 yes, or what `x-should-retry` says
 ── any other status                       no, or what `x-should-retry` says
 ── no connection, broken before headers   yes
-── a stream broken before its content     yes
+── a stream broken before its content     yes, since nobody has seen any of it
 ── anything else                          no
 """
 
@@ -17,22 +17,25 @@ from famnb.errors import APIStatusError, ConnectError, FamnbError, StreamInterru
 from famnb.validation import check_integer, check_number
 
 RETRIED = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+"""Statuses of failures that may pass; no other 4xx gets better by being sent again."""
 THROTTLED = frozenset({429, 529})
 """Statuses that ask for fewer requests."""
 MAX_PAUSE_S = 8.0
 """The longest pause of our own choice; a service's own wish may be longer, see `Retries.max_wait`."""
+# The draw may be next to 0, and so may a service's wish: a request sent at once meets the same fault.
 MIN_PAUSE_S = 0.05
+"""The shortest pause, in seconds."""
 BASE_S = 0.5
-"""The bound of the first pause; it doubles with each retry."""
+"""The upper bound of the first pause, in seconds; it doubles with each retry."""
 THROTTLED_BASE_S = 1.0
-"""The same where the service asked for fewer requests."""
+"""The same after a 429."""
 SPREAD = 0.1
-"""A wait the service asked for is lengthened by up to this share, so that not all come back at once."""
+"""The wait that a service asked for is lengthened by up to this share, so that not all clients return at once."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Retries:
-    """How often a call is tried again, and for how long a service may ask to wait."""
+    """How often a call is sent again after a failure, and how long a wait the service may ask for."""
 
     tries: int = 3
     """Requests sent at most for one call; 1 never tries again."""
@@ -52,6 +55,7 @@ def is_worth_retrying(error: FamnbError, *, should_retry: str | None = None, is_
     `should_retry` is the `x-should-retry` header, `is_consumed` whether content of the response was already handed on.
     """
     match error:
+        # Ahead of all others: whoever watches the stream would see its beginning twice.
         case _ if is_consumed:
             return False
         case APIStatusError(status=status):
@@ -64,7 +68,7 @@ def is_worth_retrying(error: FamnbError, *, should_retry: str | None = None, is_
 
 
 def compute_pause(error: FamnbError, *, retried: int, uniform: Callable[[float, float], float]) -> float:
-    """Seconds to wait before the next attempt, `retried` attempts after the first; `retry-after` goes first."""
+    """Seconds to wait before the next attempt, after `retried` retries; what `retry-after` asks for comes first."""
     status = error.status if isinstance(error, APIStatusError) else None
     retry_after = error.retry_after if isinstance(error, APIStatusError) else None
     if retry_after is not None:

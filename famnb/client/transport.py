@@ -1,4 +1,4 @@
-"""The connections to one service; the one module that knows httpx and aiohttp. What their bytes mean, others decide.
+"""Transport, the connections to one service: the only module of the client that imports httpx and aiohttp.
 
 A redirect is an answer like any other: it is not followed, so the key goes to no other host.
 
@@ -58,12 +58,14 @@ def proxy_for(origin: str) -> str | None:
     return proxy
 
 
+# A choice: long enough for the next cell of somebody at work, short enough that the service has rarely closed it.
 KEEPALIVE_S = 30.0
-"""How long an idle connection is kept for the next call."""
+"""How many seconds an idle connection is kept for the next call."""
 MAX_CONNECTIONS = 100
 """How many connections to one service may be in use at once, unless the client says otherwise."""
+# aiohttp's own 8 KB are too few for the policies and cookies of some proxies.
 HEADER_BYTES = 65_536
-"""The longest header that is read; a proxy's policies and cookies go well beyond aiohttp's own 8 KB."""
+"""The longest header that is read."""
 _FAILURES = (httpx.RequestError, httpx.StreamError, aiohttp.ClientError, zlib.error, OSError, ValueError)
 """What the libraries raise when a connection fails, mapped or not."""
 
@@ -101,6 +103,7 @@ class Response:
             case "gzip" | "x-gzip":
                 body = _gunzip(self._body)
             case _:
+                # We ask for no encoding; whatever comes all the same, httpx decodes.
                 body = self._response.aiter_bytes()
         message = None
         try:
@@ -134,6 +137,7 @@ class _Body(httpx.AsyncByteStream):
             raise failure
 
     async def aclose(self) -> None:
+        # Released, not closed: a body read to its end leaves a connection for the next call.
         self._response.release()
         await self._response.wait_for_close()
 

@@ -7,12 +7,14 @@ import json
 import os
 import signal
 import threading
+import time
 
 import pytest
 
 from famnb.client.retry import Retries
 from famnb.errors import InvalidRequest, ServerError
 from tests.support.fault_server import Do, chunked, whole
+from tests.support.waiting import wait_until
 from tests.support.wire_payloads import body, delta, opening, request
 
 ENDLESS = chunked(*opening("web"), *[delta("web", "x"), 0.01] * 1000)
@@ -69,21 +71,37 @@ def test_a_throttled_fan_out_finishes(serve, connect):
 
 def test_the_next_fan_out_begins_with_what_the_last_one_learned(send_many, serve, connect):
     """Four that were refused at once leave a limit of two, from which the next fan-out starts."""
-    refusal, answer = [0.05, *whole(b"", 429)], whole(body("web", "Hello"))
-    server = serve(refusal, refusal, refusal, refusal, answer)
+    all_sent = threading.Event()
+
+    def choose(_) -> list:
+        if len(server.requests) > 4:
+            return whole(body("web", "Hello"))
+        # No refusal before all four are sent: one that is sent after it would halve the limit once more.
+        if len(server.requests) == 4:
+            all_sent.set()
+        return [all_sent, *whole(b"", 429)]
+
+    server = serve(choose=choose)
     client = connect(server, retries=Retries(tries=1))
     send_many(client, prompts(*"abcd"), concurrency=4)
-    fan = next(iter(client._engine._services.values())).batch_limiter
-    assert (fan.limit, fan.running) == (2, 0)
+    limiter = next(iter(client._engine._services.values())).batch_limiter
+    assert (limiter.limit, limiter.running) == (2, 0)
     assert [reply.text for reply in send_many(client, prompts(*"abcd"), concurrency=4)] == ["Hello"] * 4
-    assert 2 < fan.limit <= 4
+    assert 2 < limiter.limit <= 4
 
 
 def test_an_interrupt_stops_them_all(serve, connect, notebook):
     """Those that ran are recorded as cancelled, those that waited were never sent."""
     server = serve(ENDLESS)
     client = connect(server, recorder=notebook)
-    threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()
+
+    def interrupt() -> None:
+        wait_until(lambda: len(server.requests) == 2)
+        # Until `send_many` waits: it is still starting the other eight when the first two arrive.
+        time.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):
         client.send_many([request("web")] * 10, concurrency=2, progress=False)
     assert client.in_use == 0
@@ -97,8 +115,11 @@ def test_a_cancelled_await_stops_them_all(serve, connect):
     client = connect(server)
 
     async def impatient() -> None:
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(client.asend_many([request("web")] * 10, concurrency=2), 0.3)
+        batch = asyncio.create_task(client.asend_many([request("web")] * 10, concurrency=2))
+        await asyncio.to_thread(wait_until, lambda: len(server.requests) == 2)
+        batch.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await batch
 
     asyncio.run(impatient())
     client.close()

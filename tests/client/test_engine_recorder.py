@@ -1,8 +1,9 @@
-"""What the recorder is told and when, and that nothing it does can break a call."""
+"""What the recorder is called with and when, and that nothing it does can break a call."""
 
 from __future__ import annotations
 
 import dataclasses
+import threading
 import warnings
 from concurrent.futures import Future
 
@@ -48,12 +49,27 @@ def test_what_an_exchange_holds(serve, connect, notebook):
     assert kept.reply.reads == tuple(kept.reads)
 
 
-def test_reads_are_handed_on_while_a_stream_runs(serve, connect, notebook, monkeypatch):
+def test_reads_are_handed_on_while_a_stream_runs(serve, connect, monkeypatch):
     """So that a crash keeps them; not when nothing new has come."""
-    monkeypatch.setattr("famnb.client.engine.PROGRESS_S", 0.05)
-    server = serve(chunked(delta("web", "a"), 0.2, delta("web", "b"), 0.2, *closing("web")))
-    connect(server, recorder=notebook).send(STREAM)
-    assert notebook.steps == ["on_open", "on_reads", "on_reads", "on_close"]
+    monkeypatch.setattr("famnb.client.engine.PROGRESS_S", 0.02)
+    gates = [threading.Event(), threading.Event()]
+
+    class Counting(Notebook):
+        """Lets the server go on with each read that it is given."""
+
+        def on_reads(self, exchange):
+            super().on_reads(exchange)
+            counts.append(len(exchange.reads))
+            for gate in gates[: len(counts)]:
+                gate.set()
+
+    counts: list[int] = []
+    notebook = Counting()
+    server = serve(chunked(delta("web", "a"), gates[0], 0.1, delta("web", "b"), gates[1], 0.1, *closing("web")))
+    assert connect(server, recorder=notebook).send(STREAM).text == "ab"
+    assert notebook.steps == ["on_open", *["on_reads"] * len(counts), "on_close"]
+    assert len(counts) >= 2
+    assert counts == sorted(set(counts)), "reads were handed on although nothing new had come"
 
 
 def test_the_recorder_may_complete_the_reply(serve, connect):

@@ -57,9 +57,10 @@ def test_a_drip_is_silence(way, serve, connect):
 
 def test_comments_are_signs_of_life(way, serve, connect):
     """A stream that says `: still here` more often than the limit is waited for."""
-    waiting = [b": still here\n\n", 0.1] * 6
+    # Longer than the limit in all, and each pause a tenth of it, so that a loaded machine may be late.
+    waiting = [b": still here\n\n", 0.1] * 12
     server = serve(chunked(delta("web", "Hel"), *waiting, delta("web", "lo"), *closing("web")))
-    assert way.send(connect(server, deadlines=Deadlines(idle=0.4)), STREAM).text == "Hello"
+    assert way.send(connect(server, deadlines=Deadlines(idle=1.0)), STREAM).text == "Hello"
 
 
 def test_the_total_counts_everything(way, serve, connect):

@@ -18,20 +18,20 @@ from tests.support.wire_payloads import ENDPOINTS, body, closing, delta, evidenc
 MS = 1_000_000
 
 
-def taken(name: str, *chunks: tuple[int, bytes], streamed: bool = True, end_ms: int = 1000) -> ResponseReader:
-    """An intake that was fed chunks at times in milliseconds, and ended."""
-    intake = ResponseReader(endpoint(name), streamed=streamed, headers_ns=5 * MS)
+def read_chunks(name: str, *chunks: tuple[int, bytes], streamed: bool = True, end_ms: int = 1000) -> ResponseReader:
+    """A reader that was fed chunks at times in milliseconds, and ended."""
+    reader = ResponseReader(endpoint(name), streamed=streamed, headers_ns=5 * MS)
     for t_ms, chunk in chunks:
-        intake.feed(chunk, t_ms * MS)
-    intake.end(end_ms * MS)
-    return intake
+        reader.feed(chunk, t_ms * MS)
+    reader.end(end_ms * MS)
+    return reader
 
 
 def test_times_are_those_of_the_reads():
     """Thinking at 100, answer at 300, more at 340 and 390, evidence at 400: every latency follows."""
     pieces = [(90, opening("messages")[0]), (100, thinking("Hm.")), (300, delta("messages", "a"))]
     pieces += [(340, delta("messages", "b")), (390, delta("messages", "c")), (400, evidence("messages")), (450, DONE)]
-    timing = taken("messages", *pieces).reply().timing
+    timing = read_chunks("messages", *pieces).reply().timing
     assert (timing.ttfb_s, timing.ttft_s, timing.ttfa_s, timing.think_s) == (0.005, 0.1, 0.3, 0.2)
     assert timing.e2e_s == 0.45
     assert (timing.icl_p50_s, timing.icl_max_s) == (0.05, 0.2)
@@ -42,7 +42,9 @@ def test_times_are_those_of_the_reads():
 def test_roles_and_empty_deltas_are_no_content():
     """`ttft_s` waits for the first character."""
     timing = (
-        taken("web", (10, opening("web")[0]), (20, delta("web", "")), (30, delta("web", "a")), (40, evidence("web")))
+        read_chunks(
+            "web", (10, opening("web")[0]), (20, delta("web", "")), (30, delta("web", "a")), (40, evidence("web"))
+        )
         .reply()
         .timing
     )
@@ -51,24 +53,24 @@ def test_roles_and_empty_deltas_are_no_content():
 
 def test_a_character_that_was_held_back_counts_when_it_came():
     """A text that could have begun a tag is content of the read that brought it."""
-    intake = taken("web", (10, delta("web", "<")), (20, delta("web", "a")), (30, evidence("web")))
-    assert intake.reply().text == "<a"
+    reader = read_chunks("web", (10, delta("web", "<")), (20, delta("web", "a")), (30, evidence("web")))
+    assert reader.reply().text == "<a"
 
 
 @pytest.mark.parametrize("name", ENDPOINTS)
 @given(data=st.data())
 def test_any_cut_of_the_bytes_gives_the_same_reply(name, data):
-    """Chunks are the network's business."""
+    """How the network cuts the bytes does not matter."""
     chunks = data.draw(cut(b"".join(said(name, "Hel", "lo ☃"))))
-    intake = taken(name, *((10, chunk) for chunk in chunks))
-    assert intake.outcome(None) == taken(name, (10, b"".join(chunks))).outcome(None)
-    assert intake.reply().text == "Hello ☃"
+    reader = read_chunks(name, *((10, chunk) for chunk in chunks))
+    assert reader.outcome(None) == read_chunks(name, (10, b"".join(chunks))).outcome(None)
+    assert reader.reply().text == "Hello ☃"
 
 
 @pytest.mark.parametrize("name", ENDPOINTS)
 def test_a_recorded_stream_reads_the_same_again(name):
     """Reply, events and timing from the reads alone."""
-    live = taken(name, (10, opening(name)[0]), (20, delta(name, "Hel")), (30, b"".join(closing(name, "Hel"))))
+    live = read_chunks(name, (10, opening(name)[0]), (20, delta(name, "Hel")), (30, b"".join(closing(name, "Hel"))))
     again = reply_from_reads(
         endpoint(name), streamed=True, reads=live.reads, headers_ns=5 * MS, end_ns=live.stopwatch.end_ns
     )
@@ -83,7 +85,7 @@ def test_a_recorded_stream_reads_the_same_again(name):
 @pytest.mark.parametrize("name", ENDPOINTS)
 def test_a_recorded_whole_reply_reads_the_same_again(name):
     """The body is its one read."""
-    live = taken(name, (10, lenient_json.encode(body(name, "Hello"))), streamed=False)
+    live = read_chunks(name, (10, lenient_json.encode(body(name, "Hello"))), streamed=False)
     again = reply_from_reads(
         endpoint(name), streamed=False, reads=live.reads, headers_ns=5 * MS, end_ns=live.stopwatch.end_ns
     )
@@ -136,10 +138,10 @@ def test_events_of_an_abandoned_try_stay_out_of_the_reply():
 def test_an_end_without_anything_is_no_reply():
     """Zero bytes are not an event stream."""
     with pytest.raises(ResponseFormatError, match="empty"):
-        taken("web")
+        read_chunks("web")
 
 
 def test_comments_alone_are_a_stream_that_broke_off():
     """An event stream without events lacks its evidence; it is not a malformed body."""
     with pytest.raises(StreamInterrupted):
-        taken("web", (10, b": hello\n\n"))
+        read_chunks("web", (10, b": hello\n\n"))

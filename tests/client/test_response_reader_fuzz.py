@@ -18,23 +18,23 @@ MUTANTS = 1500
 """Of each seed; a run of millions found what these now keep from coming back."""
 
 
-def taken(name: str, data: bytes, *, streamed: bool, chance: random.Random) -> Reply:
+def read_in_chunks(name: str, data: bytes, *, streamed: bool, chance: random.Random) -> Reply:
     """What a client makes of an answer that comes in chunks of any size, whether it is complete or not."""
-    intake, error = ResponseReader(ENDPOINTS[name], streamed=streamed), None
-    at = t_ns = 0
+    reader, error = ResponseReader(ENDPOINTS[name], streamed=streamed), None
+    offset = t_ns = 0
     try:
-        while at < len(data) and not intake.is_finished:
+        while offset < len(data) and not reader.is_finished:
             size = chance.choice((1, 7, 100, 10_000))
-            intake.feed(data[at : at + size], t_ns := t_ns + 1_000_000)
-            at += size
-        intake.end(t_ns)
+            reader.feed(data[offset : offset + size], t_ns := t_ns + 1_000_000)
+            offset += size
+        reader.end(t_ns)
     except FamnbError as fault:
         error = fault
-    intake.close(t_ns)
-    return intake.outcome(error)
+    reader.close(t_ns)
+    return reader.outcome(error)
 
 
-def used(reply: Reply) -> None:
+def use_everything(reply: Reply) -> None:
     """Everything that users and the ledger ask of a reply."""
     for text in (repr(reply), str(reply), reply.thinking):
         assert isinstance(text, str)
@@ -50,8 +50,8 @@ def test_no_answer_crashes_the_client(seed):
     chance = random.Random(seed)
     for name, data in mutants(seed, MUTANTS):
         for streamed in (True, False):
-            reply = taken(name, data, streamed=streamed, chance=chance)
-            used(reply)
+            reply = read_in_chunks(name, data, streamed=streamed, chance=chance)
+            use_everything(reply)
             assert reply.error is not None or reply.complete is not False or reply.status == "failed"
             again = reply_from_reads(
                 ENDPOINTS[name], streamed=reply.streamed, reads=reply.reads, headers_ns=None, end_ns=10**9

@@ -142,8 +142,8 @@ def test_one_try_means_one_try(serve, connect):
     assert len(server.requests) == 1
 
 
-def test_many_failures_use_up_the_quota(serve, connect):
-    """35 retries at 14 each exhaust a quota of 500: from then on a failing call is sent once."""
+def test_many_failures_use_up_the_budget(serve, connect):
+    """35 retries at 14 each exhaust a budget of 500: from then on a failing call is sent once."""
     server = serve(refusal(500))
     client = connect(server)
     for _ in range(20):
@@ -152,15 +152,15 @@ def test_many_failures_use_up_the_quota(serve, connect):
     assert len(server.requests) == 20 + 35
 
 
-def test_the_quota_is_refilled_by_success():
+def test_the_budget_is_refilled_by_success():
     """A success gives back what its retry cost, or one."""
-    quota = RetryBudget(capacity=28, cost=14)
-    assert [quota.take(), quota.take(), quota.take()] == [True, True, False]
-    quota.refill(retried=True)
-    assert [quota.take(), quota.take()] == [True, False]
+    budget = RetryBudget(capacity=28, cost=14)
+    assert [budget.take(), budget.take(), budget.take()] == [True, True, False]
+    budget.refill(retried=True)
+    assert [budget.take(), budget.take()] == [True, False]
     for _ in range(14):
-        quota.refill(retried=False)
-    assert quota.take()
+        budget.refill(retried=False)
+    assert budget.take()
 
 
 def high(low: float, up: float) -> float:
