@@ -8,14 +8,13 @@ start ── the worker with the fewest calls ── row opened, sent ── upd
 from __future__ import annotations
 
 import asyncio
-import collections
 import contextlib
 import dataclasses
 import os
 import secrets
 import time
 import warnings
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
 from famnb import __version__
@@ -28,6 +27,7 @@ from famnb.client.response_reader import reply_from_reads
 from famnb.errors import CredentialError, FamnbError, InvalidRequest, WorkerLost
 from famnb.experiment.budget import CallOutcome
 from famnb.experiment.dask import worker as remote
+from famnb.experiment.dask.worker import RemoteAgent
 from famnb.experiment.executor import OnDone, Stop, outcome_of
 from famnb.experiment.plan import Cell
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL
@@ -42,45 +42,39 @@ SETTLE_S = 1.0
 """How long a cell whose worker is lost waits before it is run again: workers often go several at a time."""
 ANSWER_S = 30.0
 """How long a worker has for an answer, besides the time for which it may wait for updates."""
-GATHER_S = 0.002
+GATHER_CALLS_S = 0.002
 """How long calls are gathered that are sent to a worker together: a trip costs about as much as making a call."""
 CLOSE_S = 10.0
 """How long `close` waits for the workers to be left as they were."""
 
 
-@dataclasses.dataclass(slots=True, kw_only=True, eq=False)
-class _Work:
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Call:
     """A cell's call until it is over."""
 
-    cell: Cell
-    labels: Mapping[str, str]
+    exchange: Exchange
     on_done: OnDone
-    exchange: Exchange | None = None
-    """The call as it is recorded; None before it is sent to a worker."""
 
 
 class _Worker:
     """A worker of the cluster, and the calls that it has."""
 
+    task: asyncio.Task[None]
+    """Sends its orders and reads its updates."""
+
     def __init__(self, address: str) -> None:
         self.address = address
-        self.unsent: list[_Work] = []
-        self.carried: dict[str, _Work] = {}
+        self.unsent: list[_Call] = []
+        self.carried: dict[str, _Call] = {}
         """Calls that it has, or is being sent, by their id."""
         self.stops: list[str] = []
         """Ids of calls that it is still to be told to stop."""
         self.has_orders = asyncio.Event()
-        self.tasks: list[asyncio.Task[None]] = []
 
     @property
     def load(self) -> int:
         """Calls that it has or will get."""
         return len(self.unsent) + len(self.carried)
-
-    def received(self) -> remote.Received:
-        """What has come of its calls, as `remote.read_updates` is told."""
-        exchanges = [work.exchange for work in self.carried.values() if work.exchange is not None]
-        return {exchange.id: (exchange.attempts, len(exchange.reads)) for exchange in exchanges}
 
 
 class DaskExecutor:
@@ -113,7 +107,7 @@ class DaskExecutor:
         self._workers: dict[str, _Worker] = {}
         self._left_alone: dict[str, float] = {}
         """Addresses of workers that are being opened or could not be used, until when."""
-        self._waiting: collections.deque[_Work] = collections.deque()
+        self._waiting: list[_Call] = []
         """Calls that came while there was no worker."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: FamnbError | None = None
@@ -128,9 +122,9 @@ class DaskExecutor:
         """See `Executor`; raises FamnbError once there has been no worker for `GONE_S`."""
         if self._failure is not None:
             raise self._failure
-        work = _Work(cell=cell, labels=labels, on_done=on_done)
-        self._io.call(self._place, work)
-        return lambda: self._io.call(self._stop, work)
+        call = _Call(self._client.exchange(cell.request, labels=labels), on_done)
+        self._io.call(self._place, [call])
+        return lambda: self._io.call(self._stop, call)
 
     def close(self) -> None:
         """Leave the workers as they were; never raises."""
@@ -167,9 +161,8 @@ class DaskExecutor:
                 "as this process has it"
             ) from fault
         worker = self._workers[address] = _Worker(address)
-        worker.tasks = [self._spawn(self._serve(worker, loop)) for loop in (self._send_orders, self._read_updates)]
-        while self._waiting:
-            self._place(self._waiting.popleft())
+        worker.task = self._spawn(self._serve(worker))
+        self._place_waiting()
 
     async def _open_newcomer(self, address: str) -> None:
         try:
@@ -199,78 +192,73 @@ class DaskExecutor:
                 return
             await asyncio.sleep(WATCH_S)
 
-    async def _serve(self, worker: _Worker, loop: Callable[[_Worker], Coroutine[Any, Any, None]]) -> None:
-        """Run one of a worker's two loops; whatever ends it, the worker is of no more use."""
+    async def _serve(self, worker: _Worker) -> None:
+        """Send a worker's orders and read its updates; whatever ends either, the worker is of no more use."""
         try:
-            await loop(worker)
-        except Exception as fault:
-            self._lose(worker, fault)
+            async with asyncio.TaskGroup() as loops:
+                loops.create_task(self._send_orders(worker))
+                loops.create_task(self._read_updates(worker))
+        except* Exception as faults:
+            self._lose(worker, faults)
 
     async def _send_orders(self, worker: _Worker) -> None:
         while True:
             await worker.has_orders.wait()
-            await asyncio.sleep(GATHER_S)
+            await asyncio.sleep(GATHER_CALLS_S)
             worker.has_orders.clear()
-            calls = [self._open_row(worker, work) for work in worker.unsent]
-            stops, worker.unsent, worker.stops = worker.stops, [], []
-            await self._ask(worker.address, remote.send_orders, calls, stops)
+            calls, worker.unsent = {call.exchange.id: call for call in worker.unsent}, []
+            stops, worker.stops = worker.stops, []
+            worker.carried |= calls
+            for call in calls.values():
+                # Its row is opened before it is sent: it may be billed from then on.
+                self._recording.on_open(call.exchange)
+            requests = {call_id: call.exchange.request for call_id, call in calls.items()}
+            await self._ask(worker.address, remote.ask_agent, RemoteAgent.send_orders, requests, stops)
 
     async def _read_updates(self, worker: _Worker) -> None:
         while True:
-            for update in await self._ask(worker.address, remote.read_updates, worker.received()):
-                self._apply(worker, update)
+            updates = await self._ask(worker.address, remote.ask_agent, RemoteAgent.read_updates)
+            for call_id, update in updates.items():
+                exchange = worker.carried[call_id].exchange
+                update.apply_to(exchange)
+                if update.reply is None:
+                    self._recording.on_reads(exchange)
+                else:
+                    self._spawn(self._conclude(worker.carried.pop(call_id)))
 
     # Calls.
 
-    def _place(self, work: _Work) -> None:
-        """Give a call to the worker that has the fewest."""
-        if self._failure is not None:
-            work.on_done(_never_sent(self._failure))
-            return
-        if not self._workers:
-            self._waiting.append(work)
-            return
-        worker = min(self._workers.values(), key=lambda worker: worker.load)
-        worker.unsent.append(work)
-        worker.has_orders.set()
+    def _place(self, calls: Iterable[_Call]) -> None:
+        """Give each call to the worker that has the fewest; it waits while there is none."""
+        for call in calls:
+            if self._failure is not None:
+                call.on_done(_never_sent(self._failure))
+            elif not self._workers:
+                self._waiting.append(call)
+            else:
+                worker = min(self._workers.values(), key=lambda worker: worker.load)
+                worker.unsent.append(call)
+                worker.has_orders.set()
 
-    def _open_row(self, worker: _Worker, work: _Work) -> remote.RemoteCall:
-        """Open a call's row, before it is sent: it may be billed from then on."""
-        exchange = work.exchange = self._client.exchange(work.cell.request, labels=work.labels)
-        self._recording.on_open(exchange)
-        worker.carried[exchange.id] = work
-        return remote.RemoteCall(exchange.id, exchange.request)
+    def _place_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        self._place(waiting)
 
-    def _apply(self, worker: _Worker, update: remote.CallUpdate) -> None:
-        work = worker.carried.get(update.id)
-        if work is None or work.exchange is None:
-            return
-        update.apply_to(work.exchange)
-        if update.reply is None:
-            self._recording.on_reads(work.exchange)
-        else:
-            del worker.carried[update.id]
-            self._spawn(self._conclude(work, work.exchange))
-
-    async def _conclude(self, work: _Work, exchange: Exchange, *, pause_s: float = 0.0) -> None:
-        await self._recording.on_close(exchange)
+    async def _conclude(self, call: _Call, *, pause_s: float = 0.0) -> None:
+        await self._recording.on_close(call.exchange)
         if pause_s:
             await asyncio.sleep(pause_s)
-        work.on_done(outcome_of(exchange))
+        call.on_done(outcome_of(call.exchange))
 
-    def _stop(self, work: _Work) -> None:
+    def _stop(self, call: _Call) -> None:
         for worker in self._workers.values():
-            if work.exchange is not None and work.exchange.id in worker.carried:
-                worker.stops.append(work.exchange.id)
+            if call.exchange.id in worker.carried:
+                worker.stops.append(call.exchange.id)
                 worker.has_orders.set()
-                return
-            if work in worker.unsent:
-                worker.unsent.remove(work)
-                work.on_done(_never_sent())
-                return
-        if work in self._waiting:
-            self._waiting.remove(work)
-            work.on_done(_never_sent())
+        for queue in (self._waiting, *(worker.unsent for worker in self._workers.values())):
+            if call in queue:
+                queue.remove(call)
+                call.on_done(_never_sent())
 
     def _lose(self, worker: _Worker, fault: Exception | None = None) -> None:
         """Close the rows of a worker's calls, and place those elsewhere that it was not sent yet."""
@@ -278,18 +266,15 @@ class DaskExecutor:
             return
         del self._workers[worker.address]
         self._left_alone[worker.address] = 0.0 if fault is None else time.monotonic() + REST_S
-        for task in worker.tasks:
-            if task is not asyncio.current_task():
-                task.cancel()
-        for work in worker.carried.values():
-            self._cut_off(work, worker.address)
-        for work in worker.unsent:
-            self._place(work)
+        # Where the task itself found the worker lost, this changes nothing: it has nothing left to do.
+        worker.task.cancel()
+        for call in worker.carried.values():
+            self._cut_off(call, worker.address)
+        self._place(worker.unsent)
 
-    def _cut_off(self, work: _Work, address: str) -> None:
+    def _cut_off(self, call: _Call, address: str) -> None:
         """Close a call with what had come of it."""
-        exchange = work.exchange
-        assert exchange is not None, "a call that a worker carries has an exchange"
+        exchange = call.exchange
         exchange.end_ns = exchange.reads[-1].t_ns if exchange.reads else None
         partial = reply_from_reads(
             exchange.endpoint,
@@ -302,24 +287,23 @@ class DaskExecutor:
         exchange.reply = dataclasses.replace(
             partial, call_id=exchange.id, request=exchange.request, status="interrupted", complete=False, error=error
         )
-        self._spawn(self._conclude(work, exchange, pause_s=SETTLE_S))
+        self._spawn(self._conclude(call, pause_s=SETTLE_S))
 
     def _give_up(self) -> None:
         self._failure = WorkerLost(f"the cluster has had no worker for {GONE_S:g} s; run() again goes on where it was")
         for worker in list(self._workers.values()):
             self._lose(worker)
-        while self._waiting:
-            self._waiting.popleft().on_done(_never_sent(self._failure))
+        self._place_waiting()
 
     async def _end(self) -> None:
         addresses, self._workers = list(self._workers), {}
         for task in list(self._tasks):
             task.cancel()
-        closing = (self._ask(address, remote.close_agent) for address in addresses)
+        closing = (self._ask(address, remote.ask_agent, RemoteAgent.close) for address in addresses)
         await asyncio.gather(*closing, return_exceptions=True)
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(work)
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(coroutine)
         # An event loop keeps weak references only: without this one, a task could be collected while it waits.
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

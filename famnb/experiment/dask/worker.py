@@ -4,10 +4,13 @@ The functions here are called through `distributed.Client.run`, on the worker's 
 it (distributed 2026.8, two workers): a task for each call holds one of the worker's threads until it secedes, and cost
 four to nine times the processor time, most of it in the scheduler.
 
-the recording process             the worker
-send_orders(run, calls, stops) ─> client.start, stream.stop
-read_updates(run, received) ────> waits until a call is over, or for a second
-                         <─────── updates: calls that are over, and the new reads of those that run
+the recording process               the worker
+ask_agent(run, send_orders, …) ──> client.start, stream.stop
+ask_agent(run, read_updates) ────> waits until a call is over, or for a second
+                          <─────── updates: calls that are over, and the new reads of those that run
+
+The agent remembers what it has reported, and the recording process acknowledges nothing: where an answer does not come,
+it takes the worker for lost, with all its calls.
 """
 
 from __future__ import annotations
@@ -17,8 +20,8 @@ import contextlib
 import copy
 import dataclasses
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any
 
 from famnb.client.auth import Credential
 from famnb.client.batch import ServiceLimiters
@@ -33,7 +36,7 @@ from famnb.timing import Read
 POLL_S = 1.0
 """How long `read_updates` waits, and how often the reads of calls that still run are reported: as often as a call made
 in the recording process notes them, so that a crash loses no more here than there."""
-GATHER_S = 0.01
+GATHER_ENDS_S = 0.01
 """How long it waits for further calls to end once one has: many short calls then share one answer."""
 SILENCE_S = 30.0
 """After this long without a question the recording process is taken for dead, and its calls are stopped: nobody would
@@ -51,23 +54,11 @@ STATE_FIELDS = (
 )
 """The fields of an exchange that only the process which makes the call knows."""
 
-Received: TypeAlias = Mapping[str, tuple[int, int]]
-"""By call id: the attempt, and the number of its reads, that the recording process has."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class RemoteCall:
-    """A call to be made on a worker."""
-
-    id: str
-    request: Request
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CallUpdate:
-    """What has come of a call since the recording process last heard of it."""
+    """What has come of a call since its last update."""
 
-    id: str
     state: Mapping[str, Any]
     """The fields in `STATE_FIELDS`."""
     since: int
@@ -75,16 +66,6 @@ class CallUpdate:
     reads: Sequence[Read]
     reply: Reply | None
     """The outcome, without request, reads and events, which the other side has; None while the call runs."""
-
-    @classmethod
-    def from_stream(cls, call_id: str, stream: Stream, received: tuple[int, int], *, is_over: bool) -> CallUpdate:
-        """Describe a call as it stands, without the reads that were `received`."""
-        exchange = stream.exchange
-        attempt, since = received
-        if attempt != exchange.attempts or since > len(exchange.reads):
-            since = 0  # a retry began the reads anew
-        state = {name: getattr(exchange, name) for name in STATE_FIELDS}
-        return cls(call_id, state, since, exchange.reads[since:], _strip(exchange.reply) if is_over else None)
 
     def apply_to(self, exchange: Exchange) -> None:
         """Bring the recording process's exchange up to date."""
@@ -97,6 +78,26 @@ class CallUpdate:
             )
 
 
+class _ReportedCall:
+    """A call of this worker, and how much of it was reported."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self._attempt = self._reads = 0
+
+    def next_update(self) -> CallUpdate:
+        """Describe the call as it stands, without the reads that were reported before."""
+        # Before its state is read, since the call goes on on another thread: once it is over, nothing changes any more.
+        is_over = not self.stream.running
+        exchange = self.stream.exchange
+        state = {name: getattr(exchange, name) for name in STATE_FIELDS}
+        # A retry begins the reads anew.
+        since = self._reads if state["attempts"] == self._attempt and self._reads <= len(exchange.reads) else 0
+        reads = exchange.reads[since:]
+        self._attempt, self._reads = state["attempts"], since + len(reads)
+        return CallUpdate(state, since, reads, _strip(exchange.reply) if is_over else None)
+
+
 class RemoteAgent:
     """Makes the calls of one run on this worker; used on the worker's event loop alone."""
 
@@ -105,45 +106,40 @@ class RemoteAgent:
         self._client = client
         self._limits = ServiceLimiters(concurrency)
         self._loop = asyncio.get_running_loop()
-        self._streams: dict[str, Stream] = {}
-        """Calls whose end is not reported yet."""
-        self._over: set[str] = set()
+        self._calls: dict[str, _ReportedCall] = {}
+        """Calls whose end is not reported yet, by their id."""
         self._any_over = asyncio.Event()
         self._progress_due = self._loop.time() + POLL_S
         self._silence = self._loop.call_later(SILENCE_S, self._on_silence)
 
-    def start(self, call: RemoteCall) -> None:
-        """Start a call."""
-        stream = self._streams[call.id] = self._client.start(call.request, limiters=self._limits)
-        # The callback runs on the client's I/O thread; everything of this object belongs to the event loop.
-        stream.add_done_callback(lambda _: self._loop.call_soon_threadsafe(self._on_end, call.id))
+    async def send_orders(self, requests: Mapping[str, Request], stops: Sequence[str]) -> None:
+        """Start calls, each by its id, and stop those named by their id: what had come is in their last update."""
+        for call_id, request in requests.items():
+            stream = self._client.start(request, limiters=self._limits)
+            self._calls[call_id] = _ReportedCall(stream)
+            # The callback runs on the client's I/O thread; everything of this object belongs to the event loop.
+            stream.add_done_callback(lambda _: self._loop.call_soon_threadsafe(self._any_over.set))
+        for call_id in stops:
+            if call_id in self._calls:
+                self._calls[call_id].stream.stop()
 
-    def stop(self, call_id: str) -> None:
-        """Stop a call, if it still runs; what had come of it is in its last update."""
-        if call_id in self._streams:
-            self._streams[call_id].stop()
-
-    async def read_updates(self, received: Received) -> list[CallUpdate]:
-        """Return updates of the calls that are over and, once in `POLL_S`, of those that run; waits for some."""
-        if not self._over:
-            self._any_over.clear()
+    async def read_updates(self) -> dict[str, CallUpdate]:
+        """Wait, at most `POLL_S`, for calls to end; return their updates and, once in `POLL_S`, those of all others."""
+        if not self._any_over.is_set():
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._any_over.wait(), POLL_S)
-                await asyncio.sleep(GATHER_S)
-        over, self._over = self._over, set()
-        subjects = set(over)
-        if self._loop.time() >= self._progress_due:
+                await asyncio.sleep(GATHER_ENDS_S)
+        # Cleared before the calls are looked at: one that ends meanwhile sets it again.
+        self._any_over.clear()
+        is_due = self._loop.time() >= self._progress_due
+        if is_due:
             self._progress_due = self._loop.time() + POLL_S
-            subjects |= self._streams.keys()
-        return [
-            CallUpdate.from_stream(
-                call_id,
-                self._streams.pop(call_id) if call_id in over else self._streams[call_id],
-                received.get(call_id, (0, 0)),
-                is_over=call_id in over,
-            )
-            for call_id in subjects
-        ]
+        subjects = {call_id: call for call_id, call in self._calls.items() if is_due or not call.stream.running}
+        updates = {call_id: call.next_update() for call_id, call in subjects.items()}
+        for call_id, update in updates.items():
+            if update.reply is not None:
+                del self._calls[call_id]
+        return updates
 
     def restart_silence(self) -> None:
         """Note that the recording process lives."""
@@ -152,16 +148,15 @@ class RemoteAgent:
 
     async def close(self) -> None:
         """Stop what runs and close every connection."""
+        AGENTS.pop(self._run_id, None)
         self._silence.cancel()
         await self._client.aclose()
-        self._any_over.set()
-
-    def _on_end(self, call_id: str) -> None:
-        self._over.add(call_id)
+        # Wakes a `read_updates` that still waits.
         self._any_over.set()
 
     def _on_silence(self) -> None:
-        self._closing = self._loop.create_task(close_agent(self._run_id))
+        # Kept on the object, since an event loop keeps only weak references to its tasks.
+        self._closing = self._loop.create_task(self.close())
 
 
 AGENTS: dict[str, RemoteAgent] = {}
@@ -179,28 +174,11 @@ async def open_agent(
     AGENTS[run_id] = RemoteAgent(run_id, client, concurrency=concurrency)
 
 
-async def send_orders(run_id: str, calls: list[RemoteCall], stops: list[str]) -> None:
-    """Start calls of a run on this worker, and stop those named by their id."""
+async def ask_agent(run_id: str, method: Callable[..., Coroutine[Any, Any, Any]], *arguments: Any) -> Any:
+    """Call a method of RemoteAgent on the agent that a run has on this worker. Raises KeyError if it has none."""
     agent = AGENTS[run_id]
     agent.restart_silence()
-    for call in calls:
-        agent.start(call)
-    for call_id in stops:
-        agent.stop(call_id)
-
-
-async def read_updates(run_id: str, received: Received) -> list[CallUpdate]:
-    """Wait for updates of a run's calls on this worker; empty if there are none within `POLL_S`."""
-    agent = AGENTS[run_id]
-    agent.restart_silence()
-    return await agent.read_updates(received)
-
-
-async def close_agent(run_id: str) -> None:
-    """Stop a run's calls on this worker and close its client."""
-    agent = AGENTS.pop(run_id, None)
-    if agent is not None:
-        await agent.close()
+    return await method(agent, *arguments)
 
 
 def _read_credential(variable: str, key: Callable[[], str] | None) -> Credential:
