@@ -40,6 +40,12 @@ def format_count(value: float, noun: str = "") -> str:
     return f"{digits} {noun}" if value == 1 else f"{digits} {noun}s"
 
 
+def format_simulated(simulated: int, calls: int) -> str:
+    """The sentence that says how many of some calls were answered by a simulated engine."""
+    which = "all calls were" if simulated == calls else f"{simulated:,} of {calls:,} calls were"
+    return f"Simulated: {which} answered by a simulated engine; timings and texts are made up."
+
+
 def format_percent(share: float, *, decimals: int = 0) -> str:
     """A share from 0 to 1 in percent: `62%`."""
     return f"{share:.{decimals}%}"

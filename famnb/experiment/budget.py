@@ -17,6 +17,7 @@ from famnb.experiment.plan import Cell
 from famnb.formatting import format_usd
 from famnb.record import prices
 from famnb.record.price import MILLION, Price
+from famnb.reply import Reply
 from famnb.request import Request
 from famnb.request.types import MINI_MODELS, MINI_OUTPUT_TOKENS
 from famnb.wire import lenient_json
@@ -55,8 +56,17 @@ def ceiling(request: Request) -> Ceiling:
             f"no price is known for {model!r}: famnb.prices.set({model!r}, input=…, output=…) in USD per million tokens"
         )
         return Ceiling(input_tokens, output_tokens, None, reason)
-    most = max(input_tokens * _dearest_input(price) + output_tokens * price.output for price in tier_prices)
+    # Writing to a cache can cost more than plain input, and whether the service does is not known beforehand.
+    most = max(input_tokens * max(price.rates.inputs) + output_tokens * price.output for price in tier_prices)
     return Ceiling(input_tokens, output_tokens, most / MILLION)
+
+
+def worst_case(request: Request, fault: str) -> Decimal:
+    """The most that a call can cost in USD. Raises InvalidRequest if it is not known: `fault`, why, and what to do."""
+    most = ceiling(request)
+    if most.usd is None:
+        raise InvalidRequest(f"budget_usd: {fault}: {most.reason}")
+    return most.usd
 
 
 def worst_cases(cells: Iterable[Cell]) -> dict[str, Decimal]:
@@ -69,10 +79,8 @@ def worst_cases(cells: Iterable[Cell]) -> dict[str, Decimal]:
     for cell in cells:
         # All repeats of a cell share one request object, so each request is encoded once.
         if id(cell.request) not in by_request:
-            most = ceiling(cell.request)
-            if most.usd is None:
-                raise InvalidRequest(f"budget_usd: variant {cell.variant.label!r} cannot be kept to one: {most.reason}")
-            by_request[id(cell.request)] = most.usd
+            fault = f"variant {cell.variant.label!r} cannot be kept to one"
+            by_request[id(cell.request)] = worst_case(cell.request, fault)
         by_cell[cell.key] = by_request[id(cell.request)]
     return by_cell
 
@@ -89,11 +97,6 @@ def _reachable_prices(model: str, input_tokens: int) -> list[Price]:
     contexts = [0, *(limit for limit in limits if limit <= input_tokens)]
     tier_prices = (prices.price(model, at=now, context=context) for context in contexts)
     return [price for price in tier_prices if price is not None]
-
-
-def _dearest_input(price: Price) -> Decimal:
-    # Writing to a cache can cost more than plain input, and whether the service does is not known beforehand.
-    return max(rate for rate in (price.input, price.cached, price.cache_write) if rate is not None)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -117,6 +120,21 @@ class CallOutcome:
     """Whether a simulated service answered, which bills nothing."""
     ttft_s: float | None = None
     """Time to first token in seconds."""
+
+    @classmethod
+    def from_reply(cls, reply: Reply, *, http_status: int | None, attempts: int) -> CallOutcome:
+        """The outcome of a call that is over; a reply does not say how often it was tried."""
+        return cls(
+            status=reply.status,
+            call_id=reply.call_id,
+            high=getattr(reply.cost, "high", None),
+            http_status=http_status,
+            attempts=attempts,
+            error=None if reply.error is None else type(reply.error).__name__,
+            replayed=reply.replayed,
+            simulated=reply.service == "sim",
+            ttft_s=reply.timing.ttft_s if reply.streamed else None,
+        )
 
     @property
     def is_failure(self) -> bool:

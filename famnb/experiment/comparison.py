@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -74,11 +74,7 @@ def compare_variants(
     has_enough = (table["n"] >= min_pairs(level)).to_numpy(dtype=bool)
     clear = has_enough & (np.nan_to_num(adjusted, nan=1.0) < 1 - level)
     table["clear"] = pd.array(clear, dtype="boolean")
-    needed = [
-        None if is_clear else _pairs_needed(*spread, level)
-        for is_clear, spread in zip(clear, _spreads(table), strict=True)
-    ]
-    table["needed"] = pd.array(needed, dtype="Int64")
+    table["needed"] = table["needed"].mask(clear)
     return table
 
 
@@ -114,6 +110,7 @@ def _row(metric: str, first: str, second: str, means: pd.DataFrame, level: float
         "ratio_high": difference.ratio.high,
         "p_value": _p_value(difference),
         "notable": notable,
+        "needed": _pairs_needed(difference, notable),
     }
 
 
@@ -124,15 +121,9 @@ def _p_value(difference: stats.Difference) -> float:
     return 1.0 if difference.value == 0 else 2.0 ** (1 - difference.n)
 
 
-def _spreads(table: pd.DataFrame) -> Iterator[tuple[int, float, float]]:
-    """Yield the pairs of each comparison, half the width of its interval, and its notable difference."""
-    half = (table["high"] - table["low"]) / 2
-    columns = (series.to_numpy(dtype=float, na_value=math.nan) for series in (half, table["notable"]))
-    yield from zip(table["n"].astype(int), *columns, strict=True)
-
-
-def _pairs_needed(n: int, half: float, notable: float, level: float) -> int | None:
+def _pairs_needed(difference: stats.Difference, notable: float) -> int | None:
     """The number of pairs that would show a notable difference; None without a spread to compute it from."""
+    n, level, half = difference.n, difference.level, (difference.high - difference.low) / 2
     if n < MIN_PAIRS_FOR_SPREAD or not notable > 0:
         return None
     # The standard deviation of the differences, back from the interval that Student's t made of it.

@@ -40,15 +40,4 @@ class LocalExecutor:
 
 def outcome_of(exchange: Exchange) -> CallOutcome:
     """The outcome of a call that is over."""
-    reply = exchange.reply
-    return CallOutcome(
-        status=reply.status,
-        call_id=reply.call_id,
-        high=getattr(reply.cost, "high", None),
-        http_status=exchange.http_status,
-        attempts=exchange.attempts,
-        error=None if reply.error is None else type(reply.error).__name__,
-        replayed=reply.replayed,
-        simulated=reply.service == "sim",
-        ttft_s=reply.timing.ttft_s if reply.streamed else None,
-    )
+    return CallOutcome.from_reply(exchange.reply, http_status=exchange.http_status, attempts=exchange.attempts)

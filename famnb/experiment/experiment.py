@@ -372,7 +372,7 @@ class BaseExperiment:
             concurrency=check_integer("concurrency", concurrency, minimum=1),
             progress=progress,
         )
-        return Scoring(answers, name=self.name, ledger=self.ledger, again=again, judge_runner=judge_runner)
+        return Scoring(answers, judge_runner)
 
     def _pairwise_judges(self) -> list[Judge]:
         return [scorer for scorer in self.scorers if isinstance(scorer, Judge) and scorer.pairwise]

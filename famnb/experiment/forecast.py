@@ -18,7 +18,7 @@ import pandas as pd
 
 from famnb.experiment.budget import ceiling
 from famnb.experiment.forecast_history import MIN_CALLS, Floats, SimilarCalls, find_similar_calls, settings_digest
-from famnb.experiment.forecast_simulation import PlannedCall, Rates, simulate_runs
+from famnb.experiment.forecast_simulation import PlannedCall, simulate_runs
 from famnb.experiment.plan import Cell, model_of
 from famnb.formatting import (
     escape_html,
@@ -31,7 +31,6 @@ from famnb.formatting import (
     html_table,
 )
 from famnb.record import prices
-from famnb.record.price import MILLION
 from famnb.record.serialize import input_chars
 from famnb.stats import Interval
 
@@ -190,18 +189,10 @@ def _plan_calls(cells: Sequence[Cell], history: pd.DataFrame) -> list[PlannedCal
             )
         past = similar[group]
         tokens = round(chars * float(np.mean(past.tokens_per_char))) if past and chars else 0
-        calls[id(request)] = PlannedCall(cell.variant.label, model, most, chars, past, _rates(model, tokens))
+        calls[id(request)] = PlannedCall(
+            cell.variant.label, model, most, chars, past, prices.price(model, context=tokens)
+        )
     return [calls[id(cell.request)] for cell in cells]
-
-
-def _rates(model: str, context: int) -> Rates | None:
-    """Today's prices of a model in USD per token, for requests of `context` tokens."""
-    price = prices.price(model, context=context)
-    if price is None:
-        return None
-    input_rates = [rate for rate in (price.input, price.cached, price.cache_write) if rate is not None]
-    lowest, usual, highest = (float(rate / MILLION) for rate in (min(input_rates), price.input, max(input_rates)))
-    return Rates(lowest, usual, highest, float(price.output / MILLION))
 
 
 def _forecast_line(label: str, calls: Sequence[PlannedCall], sums: Floats | None, level: float) -> ForecastLine:
@@ -245,7 +236,7 @@ def _notes(calls: Sequence[PlannedCall]) -> list[str]:
         )
     if models := _models(call for call in calls if call.chars is None):
         notes.append(f"What {', '.join(models)} will read is not known: images and earlier responses have no length.")
-    if models := _models(call for call in calls if call.rates is None):
+    if models := _models(call for call in calls if call.price is None):
         notes.append(
             f"No price is known for {', '.join(models)}, so neither is the cost: "
             f"famnb.prices.set({models[0]!r}, input=…, output=…) in USD per million tokens."
@@ -255,7 +246,7 @@ def _notes(calls: Sequence[PlannedCall]) -> list[str]:
     histories = {call.similar for call in calls if call.similar}
     if any("simulated" in past.description for past in histories):
         notes.append("Simulated: the past calls were answered by a simulated engine, whose timings are made up.")
-    if any(past.input_estimated.any() or past.output_estimated.any() for past in histories):
+    if any(past.is_estimated(name).any() for past in histories for name in ("input_tokens", "output_tokens")):
         notes.append(
             "Some past calls came without token counts. Theirs are estimated from the length of the text; "
             "the intervals are as much wider."

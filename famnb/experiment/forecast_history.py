@@ -47,38 +47,30 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class SimilarCalls:
-    """Past calls that stand for planned ones; each array has one element a call."""
+    """Past calls that stand for planned ones."""
 
     description: str
     """Which calls they are, in words."""
-    tokens_per_char: Floats
-    """Input tokens per character sent."""
-    output_tokens: Floats
-    e2e_s: Floats
-    """Seconds to the end of the reply."""
-    input_estimated: Flags
-    """Whether the input tokens were estimated from the length of the text."""
-    output_estimated: Flags
-    """Whether the output tokens were."""
+    rows: pd.DataFrame
+    """Rows of `read_history`, one a call."""
 
     @property
     def n(self) -> int:
         """Number of calls."""
-        return len(self.output_tokens)
+        return len(self.rows)
 
-    @classmethod
-    def from_rows(cls, rows: pd.DataFrame, description: str) -> SimilarCalls:
-        """Make them of rows of `read_history`."""
-        names = ("input_tokens", "input_chars", "output_tokens", "e2e_s")
-        input_tokens, chars, output_tokens, e2e_s = (rows[name].to_numpy(dtype=float) for name in names)
-        return cls(
-            description,
-            input_tokens / chars,
-            output_tokens,
-            e2e_s,
-            (rows["input_tokens_source"] == "estimated").to_numpy(dtype=bool),
-            (rows["output_tokens_source"] == "estimated").to_numpy(dtype=bool),
-        )
+    @property
+    def tokens_per_char(self) -> Floats:
+        """Each call's input tokens per character sent."""
+        return self.values("input_tokens") / self.values("input_chars")
+
+    def values(self, column: str) -> Floats:
+        """The numbers in a column."""
+        return self.rows[column].to_numpy(dtype=float)
+
+    def is_estimated(self, column: str) -> Flags:
+        """Of which calls the tokens in a column were estimated from the length of the text."""
+        return (self.rows[f"{column}_source"] == "estimated").to_numpy(dtype=bool)
 
 
 def read_history(ledger: Ledger, models: Iterable[str], *, until: Moment | None = None) -> pd.DataFrame:
@@ -144,9 +136,7 @@ def find_similar_calls(
         # An answer that a lower cap cut short says nothing about how long it would have become. Under the same settings
         # the planned calls are cut short alike.
         if is_large_enough and (level == 0 or was_truncated[mask].mean() <= MAX_TRUNCATED_SHARE):
-            return SimilarCalls.from_rows(
-                usable[mask].tail(MAX_CALLS), f"{description}{', simulated' if simulated else ''}"
-            )
+            return SimilarCalls(f"{description}{', simulated' if simulated else ''}", usable[mask].tail(MAX_CALLS))
     return None
 
 

@@ -20,6 +20,7 @@ from scipy import stats
 
 from famnb.experiment.budget import Ceiling
 from famnb.experiment.forecast_history import Flags, Floats, SimilarCalls
+from famnb.record.price import MILLION, Price
 from famnb.record.token_estimates import PRIOR
 
 RUNS = 1_000
@@ -32,18 +33,6 @@ LOW, HIGH = PRIOR.low / PRIOR.mid, PRIOR.high / PRIOR.mid
 """Factors from a count that was estimated from the length of a text to the least and the most that it may be."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Rates:
-    """Prices in USD per token."""
-
-    lowest: float
-    """The lowest of the prices of input, such as that of what a cache has."""
-    input: float
-    highest: float
-    """The highest of the prices of input, such as that of what is written to a cache."""
-    output: float
-
-
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class PlannedCall:
     """A call still to be made, with what is known of it before."""
@@ -54,12 +43,13 @@ class PlannedCall:
     chars: int | None
     """Characters sent; None where that says nothing of its tokens, such as with images."""
     similar: SimilarCalls | None
-    rates: Rates | None
+    price: Price | None
+    """Today's, for a request of its likely length."""
 
     @property
     def group(self) -> tuple[object, ...]:
         """Equal for calls that differ in their length alone, and so are drawn together."""
-        return self.variant, self.ceiling.output_tokens, self.similar, self.rates, self.chars is None
+        return self.variant, self.ceiling.output_tokens, self.similar, self.price, self.chars is None
 
 
 def simulate_runs(calls: Sequence[PlannedCall], *, concurrency: int, seed: int) -> tuple[dict[str, Floats], Floats]:
@@ -88,7 +78,7 @@ def simulate_runs(calls: Sequence[PlannedCall], *, concurrency: int, seed: int) 
             input_tokens, output_tokens, seconds[indexes] = resampled[call.similar].draw(
                 np.array(chars, dtype=float), call.ceiling.output_tokens, rng
             )
-            total += np.stack([input_tokens, output_tokens, _costs(input_tokens, output_tokens, call.rates)])
+            total += np.stack([input_tokens, output_tokens, _costs(input_tokens, output_tokens, call.price)])
         for call_seconds in seconds:
             # As in a run: the next call takes the place that is free first.
             free_at[every_run, free_at.argmin(axis=1)] += call_seconds
@@ -103,18 +93,21 @@ def _group(calls: Sequence[PlannedCall]) -> list[list[int]]:
     return list(groups.values())
 
 
-def _costs(input_tokens: Floats, output_tokens: Floats, rates: Rates | None) -> Floats:
-    if rates is None:
+def _costs(input_tokens: Floats, output_tokens: Floats, price: Price | None) -> Floats:
+    """The USD of some tokens (lowest, best, highest × runs); lowest and highest at the extreme prices of input."""
+    if price is None:
         return np.full_like(input_tokens, math.nan)
-    input_costs: Floats = input_tokens * np.array([[rates.lowest], [rates.input], [rates.highest]])
-    return input_costs + output_tokens * rates.output
+    rates = price.rates
+    input_rates = [[float(rate / MILLION)] for rate in (min(rates.inputs), rates.input, max(rates.inputs))]
+    input_costs: Floats = input_tokens * np.array(input_rates)
+    return input_costs + output_tokens * float(rates.output / MILLION)
 
 
 class _ResampledCalls:
     """Past calls drawn anew for each run, so that what few calls cannot tell shows as uncertainty."""
 
     def __init__(self, similar: SimilarCalls, runs: int, rng: np.random.Generator) -> None:
-        samples = np.stack([similar.tokens_per_char, similar.output_tokens, similar.e2e_s])
+        samples = np.stack([similar.tokens_per_char, similar.values("output_tokens"), similar.values("e2e_s")])
         mean = samples.mean(axis=1, keepdims=True)
         # A bootstrap of few calls is too narrow: by the ratio of Student's t to the normal quantile, and of the spread
         # with n - 1 to that with n.
@@ -122,8 +115,8 @@ class _ResampledCalls:
             similar.n / (similar.n - 1)
         )
         tokens_per_char, output_tokens, seconds = np.maximum(mean + stretch * (samples - mean), 0.0)
-        tokens_per_char = tokens_per_char * _bounds(similar.input_estimated)
-        output_tokens = output_tokens * _bounds(similar.output_estimated)
+        tokens_per_char = tokens_per_char * _bounds(similar.is_estimated("input_tokens"))
+        output_tokens = output_tokens * _bounds(similar.is_estimated("output_tokens"))
         # A row a past call: one gather fetches all seven values of a drawn call from adjacent memory.
         self._values = np.ascontiguousarray(np.concatenate([tokens_per_char, output_tokens, seconds[None]]).T)
         self._drawn = rng.integers(similar.n, size=(runs, similar.n))

@@ -11,10 +11,9 @@ from tqdm.auto import tqdm
 
 from famnb.client.batch import FEW_CALLS, is_watched
 from famnb.client.client import BlockingClient
-from famnb.errors import InvalidRequest
-from famnb.experiment.budget import Budget, CallOutcome, ceiling, counted_cost
+from famnb.experiment.budget import Budget, CallOutcome, counted_cost, worst_case
 from famnb.experiment.judge import Judge
-from famnb.experiment.resume import OUTCOME_COLUMNS, check_writable, outcomes_of, worst_case
+from famnb.experiment.resume import OUTCOME_COLUMNS, check_writable, outcomes_of, recorded_worst_case
 from famnb.frame.calls import calls
 from famnb.record import Ledger
 from famnb.reply import Reply
@@ -78,7 +77,10 @@ class JudgeRunner:
                 )
                 for index, reply in zip(batch, replies, strict=True):
                     if budget is not None:
-                        budget.settle(str(index), _outcome_of(reply))
+                        # Counted as one try: one that was never sent has an error that bills nothing.
+                        http_status = getattr(reply.error, "status", None)
+                        outcome = CallOutcome.from_reply(reply, http_status=http_status, attempts=1)
+                        budget.settle(str(index), outcome)
                     bar.update()
                     yield index, reply
 
@@ -86,7 +88,7 @@ class JudgeRunner:
         """The budget of all judges with what they have cost so far counted; None without a limit."""
         if self.budget_usd is None:
             return None
-        worst = {str(index): _worst_case(requests[index]) for index in indexes}
+        worst = {str(index): worst_case(requests[index], "a judge cannot be kept to one") for index in indexes}
         return Budget(self.budget_usd, worst=worst, spent=self._cost_so_far())
 
     def _cost_so_far(self) -> Decimal:
@@ -94,7 +96,8 @@ class JudgeRunner:
         judged = calls(self.ledger, tag=TAG, columns=OUTCOME_COLUMNS)
         own = judged[judged["call_id"].isin(judge_calls(self.ledger, self.name))]
         return sum(
-            (counted_cost(outcome, worst_case(outcome, self.ledger)) for _, outcome in outcomes_of(own)), Decimal()
+            (counted_cost(outcome, recorded_worst_case(outcome, self.ledger)) for _, outcome in outcomes_of(own)),
+            Decimal(),
         )
 
 
@@ -102,14 +105,6 @@ def judge_calls(ledger: Ledger, name: str) -> list[str]:
     """The ids of all calls of an experiment's judges, however they ended."""
     where = "tag = ? AND json_valid(labels) AND json_extract(labels, '$.judges') = ?"
     return [row["id"] for row in ledger.select(where, (TAG, name))]
-
-
-def _worst_case(request: Request) -> Decimal:
-    """The most that a judge's call can cost in USD. Raises InvalidRequest, saying what to do, if that is not known."""
-    most = ceiling(request)
-    if most.usd is None:
-        raise InvalidRequest(f"budget_usd: a judge cannot be kept to one: {most.reason}")
-    return most.usd
 
 
 def _take_affordable(budget: Budget | None, waiting: list[int], limit: int) -> list[int]:
@@ -120,17 +115,3 @@ def _take_affordable(budget: Budget | None, waiting: list[int], limit: int) -> l
             budget.reserve(str(waiting[0]))
         batch.append(waiting.pop(0))
     return batch
-
-
-def _outcome_of(reply: Reply) -> CallOutcome:
-    """The outcome of a judge's call; without an answer it counts at its worst case, unless it was refused."""
-    return CallOutcome(
-        status=reply.status,
-        call_id=reply.call_id,
-        high=getattr(reply.cost, "high", None),
-        http_status=getattr(reply.error, "status", None),
-        # A reply does not say how many requests it took; one that was never sent has an error that bills nothing.
-        attempts=1,
-        error=None if reply.error is None else type(reply.error).__name__,
-        replayed=reply.replayed,
-    )

@@ -10,7 +10,15 @@ import pandas as pd
 
 from famnb.experiment.comparison import min_pairs
 from famnb.experiment.resume import ANSWERED, failures
-from famnb.formatting import format_count, format_duration, format_level, format_number, format_range, format_usd
+from famnb.formatting import (
+    format_count,
+    format_duration,
+    format_level,
+    format_number,
+    format_range,
+    format_simulated,
+    format_usd,
+)
 
 ALL_PAIRS_UP_TO = 4
 """Number of variants up to which every two are compared in words; of more, each is compared with the first.
@@ -49,9 +57,7 @@ def reservations(rows: pd.DataFrame, *, warmups: int) -> Iterator[str]:
     """Yield what the figures leave out, and reservations about the rest, a sentence each."""
     simulated = int(rows["simulated"].fillna(False).sum()) if "simulated" in rows else 0
     if simulated:
-        answered = int(rows["simulated"].notna().sum())
-        which = "all calls were" if simulated == answered else f"{simulated:,} of {answered:,} calls were"
-        yield f"Simulated: {which} answered by a simulated engine; timings and texts are made up."
+        yield format_simulated(simulated, int(rows["simulated"].notna().sum()))
     if warmups:
         yield f"{format_count(warmups, 'warm-up call')} left out."
     is_failure = failures(rows)

@@ -19,9 +19,9 @@ from typing import get_args
 import numpy as np
 import pandas as pd
 
-from famnb.errors import InvalidRequest, LedgerError
+from famnb.errors import LedgerError
 from famnb.events import Status
-from famnb.experiment.budget import CallOutcome, ceiling, counted_cost, is_failure
+from famnb.experiment.budget import CallOutcome, counted_cost, is_failure, worst_case
 from famnb.frame.calls import calls
 from famnb.record import Ledger, schema
 
@@ -53,7 +53,7 @@ class ResumeState:
     def cost(self, worst: Mapping[str, Decimal], ledger: Ledger) -> Decimal:
         """What these calls count for against a budget in USD; `worst` is the most that planned cells can cost."""
         costs = (
-            counted_cost(outcome, worst[key] if key in worst else worst_case(outcome, ledger))
+            counted_cost(outcome, worst[key] if key in worst else recorded_worst_case(outcome, ledger))
             for key, outcome in self.outcomes
         )
         return sum(costs, Decimal())
@@ -87,7 +87,7 @@ def outcomes_of(table: pd.DataFrame) -> tuple[tuple[str, CallOutcome], ...]:
     )
 
 
-def worst_case(outcome: CallOutcome, ledger: Ledger) -> Decimal:
+def recorded_worst_case(outcome: CallOutcome, ledger: Ledger) -> Decimal:
     """The most that a recorded call can have cost in USD, by its request; 0 if that changes nothing.
 
     Raises InvalidRequest if it is not known.
@@ -95,12 +95,8 @@ def worst_case(outcome: CallOutcome, ledger: Ledger) -> Decimal:
     # Most calls have a known cost; then their requests need not be read at all.
     if counted_cost(outcome, Decimal(1)) == counted_cost(outcome, Decimal()) or outcome.call_id is None:
         return Decimal()
-    most = ceiling(ledger.call(outcome.call_id).request)
-    if most.usd is None:
-        raise InvalidRequest(
-            f"budget_usd: what call {outcome.call_id} of an earlier run cost is not known: {most.reason}"
-        )
-    return most.usd
+    request = ledger.call(outcome.call_id).request
+    return worst_case(request, f"what call {outcome.call_id} of an earlier run cost is not known")
 
 
 def check_writable(ledger: Ledger) -> None:

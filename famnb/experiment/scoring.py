@@ -64,19 +64,11 @@ class ScoreReport:
 class Scoring:
     """One round of scoring of an experiment's answers."""
 
-    def __init__(
-        self,
-        answers: Sequence[AnsweredCell],
-        *,
-        name: str,
-        ledger: Ledger,
-        again: bool,
-        judge_runner: JudgeRunner,
-    ) -> None:
+    def __init__(self, answers: Sequence[AnsweredCell], judge_runner: JudgeRunner) -> None:
         self._answers = answers
-        self._name = name
-        self._ledger = ledger
-        self._again = again
+        self._name = judge_runner.name
+        self._ledger = judge_runner.ledger
+        self._again = judge_runner.again
         self._judge_runner = judge_runner
         self._scored: Counter[str] = Counter()
         self._missing: Counter[str] = Counter()

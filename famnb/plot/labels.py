@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from famnb.formatting import format_count, format_duration, format_number, format_usd
+from famnb.formatting import format_count, format_duration, format_number, format_simulated, format_usd
 from famnb.frame.columns import CALLS
 from famnb.stats import Interval
 
@@ -86,10 +86,7 @@ def capitalize(text: str) -> str:
 def simulation_note(frame: pd.DataFrame) -> list[str]:
     """The footnote that says how many of these calls a simulated engine answered; empty if none."""
     simulated = int(frame["simulated"].fillna(False).sum()) if "simulated" in frame else 0
-    if not simulated:
-        return []
-    which = "all calls were" if simulated == len(frame) else f"{simulated:,} of {len(frame):,} calls were"
-    return [f"Simulated: {which} answered by a simulated engine; timings and texts are made up."]
+    return [format_simulated(simulated, len(frame))] if simulated else []
 
 
 def no_rows_reason(frame: pd.DataFrame, needed: str) -> str:

@@ -47,6 +47,11 @@ class TokenRates(NamedTuple):
     cache_write: Any
     """For input written to the cache."""
 
+    @property
+    def inputs(self) -> tuple[Any, Any, Any]:
+        """What a token of input may cost, as long as it is not known what the cache does."""
+        return self.input, self.cached, self.cache_write
+
 
 class TokenCounts(NamedTuple):
     """The token counts that a cost depends on: integers, or arrays with one element per call."""

@@ -81,12 +81,12 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
 
         def start(*written: Any) -> tuple[famnb.Client, FaultServer]:
             server = stack.enter_context(service(*written))
-            made = famnb.Client(
+            client = famnb.Client(
                 base_url=server.url,
                 api_key="k" * 20,
                 ledger=tmp_path / "judged.sqlite",
                 retries=famnb.Retries(tries=1),
             )
-            return stack.enter_context(made), server
+            return stack.enter_context(client), server
 
         yield start

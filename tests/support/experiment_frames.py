@@ -10,7 +10,7 @@ def frame(prompts=60, *, repeats=1, variants=("A", "B"), **columns):
     """An experiment's frame of answered calls; a column is given for each variant, as one value or one a call."""
     count = prompts * repeats
     parts = []
-    for place, variant in enumerate(variants):
+    for index, variant in enumerate(variants):
         values = {
             "prompt_id": [f"p{number // repeats}" for number in range(count)],
             "repeat": [number % repeats for number in range(count)],
@@ -27,7 +27,9 @@ def frame(prompts=60, *, repeats=1, variants=("A", "B"), **columns):
             "cost_low_usd": np.nan,
             "cost_high_usd": np.nan,
         }
-        parts.append(pd.DataFrame({**values, **{name: each[place] for name, each in columns.items()}}))
+        parts.append(
+            pd.DataFrame({**values, **{name: values_by_variant[index] for name, values_by_variant in columns.items()}})
+        )
     table = pd.concat(parts, ignore_index=True)
     numbers = [name for name in table if name.endswith(("_s", "_usd", "_tokens"))]
     return table.astype(dict.fromkeys(numbers, "Float64") | {"warmup": "boolean", "simulated": "boolean"})

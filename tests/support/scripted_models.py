@@ -27,11 +27,11 @@ def service(answering: Answering, judging: Judging = lambda _: "") -> FaultServe
 
     def choose(request: Received) -> Script:
         body = json.loads(request.body)
-        system = next((each["content"] for each in body["messages"] if each["role"] == "system"), "")
+        system = next((message["content"] for message in body["messages"] if message["role"] == "system"), "")
         asked = body["messages"][-1]["content"]
-        found = judging(shown(asked)) if "Reply with one JSON object" in asked else answering(system, asked)
+        answer = judging(shown(asked)) if "Reply with one JSON object" in asked else answering(system, asked)
         counts = {"usage": {"prompt_tokens": 100, "completion_tokens": 10}}
-        return found if not isinstance(found, str) else whole(wire_payloads.body("chat", found) | counts)
+        return answer if not isinstance(answer, str) else whole(wire_payloads.body("chat", answer) | counts)
 
     return FaultServer(choose=choose)
 
@@ -39,6 +39,6 @@ def service(answering: Answering, judging: Judging = lambda _: "") -> FaultServe
 def experiment(client: famnb.Client, prompts: Any, *variants: str, **options: Any) -> famnb.Experiment:
     """An experiment whose variants are told apart by their system text."""
     chosen = {name: {"model": "fam-mini", "system": name} for name in variants}
-    made = famnb.Experiment(prompts, chosen, name="spoken", client=client, stream=False, **options)
-    assert made.run(progress=False).failed == 0
-    return made
+    exp = famnb.Experiment(prompts, chosen, name="spoken", client=client, stream=False, **options)
+    assert exp.run(progress=False).failed == 0
+    return exp

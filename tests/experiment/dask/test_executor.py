@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import itertools
 import os
 import pickle
 import signal
@@ -15,27 +16,21 @@ import pytest
 import famnb
 from famnb.errors import CredentialError, InvalidRequest
 from famnb.experiment.dask import executor, worker
+from tests.support.experiments import GRID, small_experiment
 from tests.support.shared_run import CELLS_PER_PROMPT
 from tests.support.waiting import wait_until
 
-GRID = famnb.grid(model=["fam-2-5-pro", "fam-2-5-mini"], endpoint="messages")
 
-
-def experiment(client, *, prompts=3, **options):
-    texts = [f"Question {number}" for number in range(prompts)]
-    return famnb.Experiment(texts, GRID, 2, name="exp", client=client, max_tokens=16, **options)
-
-
-def standings(ledger):
-    """How the calls of each cell stand."""
-    found = collections.defaultdict(list)
+def standings_by_cell(ledger):
+    """The standings of each cell's calls."""
+    standings = collections.defaultdict(list)
     for row in ledger.select():
-        found[row["cell"]].append(row["standing"])
-    return found
+        standings[row["cell"]].append(row["standing"])
+    return standings
 
 
-def answered(found):
-    return sum(standing in ("completed", "incomplete") for standing in found)
+def count_answers(standings):
+    return sum(standing in ("completed", "incomplete") for standing in standings)
 
 
 def kill(dask_client, *, workers):
@@ -55,12 +50,12 @@ def slow(server):
 
 def test_every_cell_is_answered_once_by_both_workers_and_timed_there(client, dask_client):
     """240 cells at once on two threads: one ledger, each reply with its bytes and the times of its own call."""
-    exp = experiment(client, prompts=60)
+    exp = small_experiment(client, prompts=60)
     report = exp.run(concurrency=64, on=dask_client)
     assert (report.completed, report.failed, report.lost) == (240, 0, 0)
-    found = standings(client.ledger)
-    assert len(found) == 240
-    assert {(answered(each), len(each)) for each in found.values()} == {(1, 1)}
+    standings = standings_by_cell(client.ledger)
+    assert len(standings) == 240
+    assert {(count_answers(of_cell), len(of_cell)) for of_cell in standings.values()} == {(1, 1)}
     frame = exp.frame()
     assert (frame["ttfb_s"] <= frame["ttft_s"]).all()
     assert (frame["ttft_s"] <= frame["e2e_s"]).all()
@@ -74,16 +69,16 @@ def test_every_cell_is_answered_once_by_both_workers_and_timed_there(client, das
 def test_nothing_is_lost_when_a_worker_is_killed(connect, slow, dask_client):
     """Its calls read as interrupted, with why; their cells are run again, and every cell is answered once."""
     client = connect(slow)
-    exp = experiment(client, prompts=100)
+    exp = small_experiment(client, prompts=100)
     run = exp.run(concurrency=64, on=dask_client, wait=False)
     wait_until(lambda: run.progress.completed > 20)
     kill(dask_client, workers=1)
     report = run.wait()
     assert (report.completed, report.cancelled, report.left) == (400, 0, 0)
     assert 0 < report.lost <= 64
-    found = standings(client.ledger)
-    assert len(found) == 400
-    assert {answered(each) for each in found.values()} == {1}
+    standings = standings_by_cell(client.ledger)
+    assert len(standings) == 400
+    assert set(map(count_answers, standings.values())) == {1}
     cut_off = client.ledger.select("status = 'interrupted'")
     assert len(cut_off) == report.lost == len(client.ledger) - 400
     assert {row["error"] for row in cut_off} == {"WorkerLost"}
@@ -92,7 +87,7 @@ def test_nothing_is_lost_when_a_worker_is_killed(connect, slow, dask_client):
 def test_what_a_lost_worker_had_received_is_kept(connect, stalling, dask_client):
     """What came of a long stream is in the ledger about once a second."""
     client = connect(stalling)
-    exp = experiment(client, prompts=1)
+    exp = small_experiment(client, prompts=1)
     run = exp.run(concurrency=2, on=dask_client, wait=False)
     wait_until(lambda: len(list(client.ledger.reads([row["id"] for row in client.ledger.select()]))) == 2)
     kill(dask_client, workers=2)
@@ -113,21 +108,23 @@ def test_a_driver_that_is_killed_leaves_interrupted_calls_and_the_next_resumes(c
     wait_until(lambda: len(ledger) > 100)
     process.kill()
     process.join()
-    done = sum(map(answered, standings(ledger).values()))
+    done = sum(map(count_answers, standings_by_cell(ledger).values()))
     assert 0 < done < prompts * CELLS_PER_PROMPT
-    _, heard = child(prompts=prompts, concurrency=concurrency, on=on)
-    assert heard.recv() == prompts * CELLS_PER_PROMPT - done
-    found = standings(ledger)
-    assert len(found) == prompts * CELLS_PER_PROMPT
-    assert {answered(each) for each in found.values()} == {1}
-    others = [each for of_cell in found.values() for each in of_cell if each not in ("completed", "incomplete")]
+    _, messages = child(prompts=prompts, concurrency=concurrency, on=on)
+    assert messages.recv() == prompts * CELLS_PER_PROMPT - done
+    standings = standings_by_cell(ledger)
+    assert len(standings) == prompts * CELLS_PER_PROMPT
+    assert set(map(count_answers, standings.values())) == {1}
+    others = [
+        standing for standing in itertools.chain(*standings.values()) if standing not in ("completed", "incomplete")
+    ]
     assert set(others) <= {"interrupted"}
     assert len(others) <= concurrency
 
 
 def test_a_lost_call_counts_at_its_worst_in_the_budget(connect, stalling, server, dask_client, priced):
     """Two calls of 4 cells are lost; the ledger says the same to the next run."""
-    exp = experiment(connect(stalling), prompts=1)
+    exp = small_experiment(connect(stalling), prompts=1)
     run = exp.run(concurrency=2, budget_usd=1, on=dask_client, wait=False)
     wait_until(lambda: len(exp.ledger.select("status = 'running'")) == 2)
     kill(dask_client, workers=2)
@@ -135,14 +132,14 @@ def test_a_lost_call_counts_at_its_worst_in_the_budget(connect, stalling, server
     run.stop()
     counted = run.wait().counted_usd
     assert counted == 2 * sum(famnb.experiment.budget.ceiling(cell.request).usd for cell in exp.cells[:2])
-    again = experiment(connect(server), prompts=1)
+    again = small_experiment(connect(server), prompts=1)
     assert again.run(budget_usd=1, on=dask_client).counted_usd > counted
 
 
 def test_the_key_is_nowhere_that_dask_keeps_things(connect, stalling, dask_client, tmp_path, capfd):
     """The scheduler's and workers' whole state while calls run, task stream, events and logs: neither side's key."""
     client = famnb.Client(base_url=stalling.url, api_key="the-key-of-the-driver", ledger=tmp_path / "ledger.sqlite")
-    exp = experiment(client)
+    exp = small_experiment(client)
     run = exp.run(concurrency=4, on=dask_client, wait=False)
     wait_until(lambda: len(client.ledger.select("status = 'running'")) == 4)
     dask_client.dump_cluster_state(str(tmp_path / "state"), format="yaml")
@@ -191,32 +188,32 @@ def keyless(dask_client, server):
 def test_a_worker_without_a_key_is_said_before_anything_is_sent(client, keyless):
     """With its address and what to do; a function that fails is named without its words."""
     with pytest.raises(CredentialError, match=r"worker tcp://.* no key of its own: .*set FAM_API_KEY"):
-        experiment(client).run(on=keyless)
+        small_experiment(client).run(on=keyless)
     with pytest.raises(CredentialError, match=r"the function that was given for the key raised KeyError$"):
-        experiment(client).run(on=keyless, worker_key=functools.partial({}.__getitem__, "secret"))
+        small_experiment(client).run(on=keyless, worker_key=functools.partial({}.__getitem__, "secret"))
     assert len(client.ledger) == 0
 
 
 def test_workers_can_fetch_their_key_with_a_function(client, keyless, server, tmp_path):
     """It is called on the workers."""
     (tmp_path / "key").write_text(server.key)
-    assert experiment(client).run(on=keyless, worker_key=(tmp_path / "key").read_text).completed == 12
+    assert small_experiment(client).run(on=keyless, worker_key=(tmp_path / "key").read_text).completed == 12
 
 
 def test_a_new_worker_is_put_to_work(connect, slow, dask_client):
     """A third worker, come while the run is under way, answers some of its calls."""
     client = connect(slow)
-    left = set().union(*carrying(dask_client).values())  # by drivers that were killed, not yet noticed
-    run = experiment(client, prompts=1000).run(concurrency=16, on=dask_client, wait=False)
+    left = set().union(*runs_by_worker(dask_client).values())  # by drivers that were killed, not yet noticed
+    run = small_experiment(client, prompts=1000).run(concurrency=16, on=dask_client, wait=False)
     dask_client.cluster.scale(3)
-    wait_until(lambda: [len(set(agents) - left) for agents in carrying(dask_client).values()] == [1] * 3)
+    wait_until(lambda: [len(set(agents) - left) for agents in runs_by_worker(dask_client).values()] == [1] * 3)
     run.stop()
     run.wait()
-    wait_until(lambda: not set().union(*carrying(dask_client).values()) - left)
+    wait_until(lambda: not set().union(*runs_by_worker(dask_client).values()) - left)
     dask_client.cluster.scale(2)
 
 
-def carrying(dask_client):
+def runs_by_worker(dask_client):
     """Which runs have an agent on each worker."""
     return dask_client.run(lambda: list(worker.AGENTS))
 
@@ -226,14 +223,14 @@ def test_without_any_worker_for_long_the_run_ends_and_says_so(connect, stalling,
     monkeypatch.setattr(executor, "GONE_S", 0.5)
     key = {"FAM_API_KEY": stalling.key}
     with (
-        distributed.LocalCluster(n_workers=1, dashboard_address=":0", env=key) as alone,
-        distributed.Client(alone) as dask_client,
+        distributed.LocalCluster(n_workers=1, dashboard_address=":0", env=key) as cluster,
+        distributed.Client(cluster) as dask_client,
     ):
         client = connect(stalling)
-        exp = experiment(client, prompts=1)
+        exp = small_experiment(client, prompts=1)
         run = exp.run(concurrency=4, on=dask_client, wait=False)
         wait_until(lambda: len(client.ledger.select("status = 'running'")) == 4)
-        alone.scale(0)
+        cluster.scale(0)
         with pytest.raises(famnb.WorkerLost, match=r"no worker for 0.5 s; run\(\) again goes on"):
             run.wait()
         with pytest.raises(InvalidRequest, match="the cluster has no worker yet"):
@@ -242,27 +239,27 @@ def test_without_any_worker_for_long_the_run_ends_and_says_so(connect, stalling,
 
 
 @pytest.mark.parametrize(
-    ("on", "words"),
+    ("on", "message"),
     [
         ("tcp://127.0.0.1:8786", "expected a dask.distributed.Client, got 'tcp:"),
         (4, "expected a dask.distributed.Client, got 4"),
     ],
 )
-def test_what_is_no_dask_client_is_refused(client, on, words):
+def test_what_is_no_dask_client_is_refused(client, on, message):
     """Before anything is sent, and the experiment can be run at once."""
-    with pytest.raises(InvalidRequest, match=words):
-        experiment(client).run(on=on)
-    assert experiment(client).run().completed == 12
+    with pytest.raises(InvalidRequest, match=message):
+        small_experiment(client).run(on=on)
+    assert small_experiment(client).run().completed == 12
 
 
 def test_without_the_extra_the_error_says_which(client, dask_client, monkeypatch):
     """And how to install it."""
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(InvalidRequest, match=r'pip install "famnb\[scale\]"'):
-        experiment(client).run(on=dask_client)
+        small_experiment(client).run(on=dask_client)
 
 
 def test_a_client_that_replays_is_refused(connect, server, dask_client):
     """Its recorded calls are here, not on the workers."""
     with pytest.raises(InvalidRequest, match="run without on="):
-        experiment(connect(server, replay="prefer")).run(on=dask_client)
+        small_experiment(connect(server, replay="prefer")).run(on=dask_client)
