@@ -188,6 +188,7 @@ def _plan_calls(cells: Sequence[Cell], history: pd.DataFrame) -> list[PlannedCal
                 history, model=group[0], endpoint=group[1], settings=group[2], token_cap=most.output_tokens
             )
         past = similar[group]
+        # Some prices depend on the size of the input, of which only the length of the text is known.
         tokens = round(chars * float(np.mean(past.tokens_per_char))) if past and chars else 0
         calls[id(request)] = PlannedCall(
             cell.variant.label, model, most, chars, past, prices.price(model, context=tokens)

@@ -41,6 +41,8 @@ _COLUMNS = (
     "output_tokens_source",
 )
 
+_SYSTEM_ROLES = ("system", "developer")
+
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
@@ -101,9 +103,6 @@ def settings_digest(endpoint: str, body: Mapping[str, Any]) -> str:
     system = [message for message in messages if isinstance(message, dict) and message.get("role") in _SYSTEM_ROLES]
     settings = {name: value for name, value in body.items() if name != prompt_field}
     return hashlib.blake2b(msgspec.json.encode([endpoint, settings, system], order="sorted"), digest_size=8).hexdigest()
-
-
-_SYSTEM_ROLES = ("system", "developer")
 
 
 def find_similar_calls(

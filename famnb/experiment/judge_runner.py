@@ -13,7 +13,7 @@ from famnb.client.batch import FEW_CALLS, is_watched
 from famnb.client.client import BlockingClient
 from famnb.experiment.budget import Budget, CallOutcome, counted_cost, worst_case
 from famnb.experiment.judge import Judge
-from famnb.experiment.resume import OUTCOME_COLUMNS, check_writable, outcomes_of, recorded_worst_case
+from famnb.experiment.resume import OUTCOME_COLUMNS, check_writable, outcomes_of, past_worst_case
 from famnb.frame.calls import calls
 from famnb.record import Ledger
 from famnb.reply import Reply
@@ -96,7 +96,7 @@ class JudgeRunner:
         judged = calls(self.ledger, tag=TAG, columns=OUTCOME_COLUMNS)
         own = judged[judged["call_id"].isin(judge_calls(self.ledger, self.name))]
         return sum(
-            (counted_cost(outcome, recorded_worst_case(outcome, self.ledger)) for _, outcome in outcomes_of(own)),
+            (counted_cost(outcome, past_worst_case(outcome, self.ledger)) for _, outcome in outcomes_of(own)),
             Decimal(),
         )
 

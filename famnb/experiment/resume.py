@@ -53,7 +53,7 @@ class ResumeState:
     def cost(self, worst: Mapping[str, Decimal], ledger: Ledger) -> Decimal:
         """What these calls count for against a budget in USD; `worst` is the most that planned cells can cost."""
         costs = (
-            counted_cost(outcome, worst[key] if key in worst else recorded_worst_case(outcome, ledger))
+            counted_cost(outcome, worst[key] if key in worst else past_worst_case(outcome, ledger))
             for key, outcome in self.outcomes
         )
         return sum(costs, Decimal())
@@ -87,7 +87,7 @@ def outcomes_of(table: pd.DataFrame) -> tuple[tuple[str, CallOutcome], ...]:
     )
 
 
-def recorded_worst_case(outcome: CallOutcome, ledger: Ledger) -> Decimal:
+def past_worst_case(outcome: CallOutcome, ledger: Ledger) -> Decimal:
     """The most that a recorded call can have cost in USD, by its request; 0 if that changes nothing.
 
     Raises InvalidRequest if it is not known.

@@ -174,6 +174,7 @@ class Run:
         self._outcomes: queue.SimpleQueue[tuple[str, CallOutcome] | None] = queue.SimpleQueue()
         self._skipped = job.planned - len(job.todo)
         self._tally = Tally(job.todo, job.variants)
+        # For what the run's thread changes and others read, or the reverse: `_running`, `_tally`, `_stopped_by`.
         self._lock = threading.Lock()
         self._stopped_by: StopReason | None = None
         self._next_start = self._start_time = time.monotonic()
@@ -193,6 +194,7 @@ class Run:
     def progress(self) -> Progress:
         """Its state now; safe from any thread."""
         with self._lock:
+            # A shallow copy will do: only its plain counts are read below.
             tally, running = copy.copy(self._tally), len(self._running)
         elapsed = self._elapsed_s if self._elapsed_s is not None else time.monotonic() - self._start_time
         left = self._job.planned - self._skipped - tally.cells_over

@@ -158,6 +158,7 @@ class Scoring:
                 detail=reason,
                 judge_call_id=reply.call_id,
             )
+            # At once, as with a grade.
             ratings.save(self._ledger, [vote])
 
     def _ask_for_choices(self, judge: Judge, voter: str) -> Iterator[tuple[tuple[AnsweredCell, AnsweredCell], Reply]]:

@@ -205,6 +205,7 @@ class DaskExecutor:
         while True:
             await worker.has_orders.wait()
             await asyncio.sleep(GATHER_CALLS_S)
+            # Between here and the request nothing waits, so that no order falls between the event and the lists.
             worker.has_orders.clear()
             calls, worker.unsent = {call.exchange.id: call for call in worker.unsent}, []
             stops, worker.stops = worker.stops, []
@@ -232,7 +233,7 @@ class DaskExecutor:
         """Give each call to the worker that has the fewest; it waits while there is none."""
         for call in calls:
             if self._failure is not None:
-                call.on_done(_never_sent(self._failure))
+                call.on_done(_unsent_outcome(self._failure))
             elif not self._workers:
                 self._waiting.append(call)
             else:
@@ -258,7 +259,7 @@ class DaskExecutor:
         for queue in (self._waiting, *(worker.unsent for worker in self._workers.values())):
             if call in queue:
                 queue.remove(call)
-                call.on_done(_never_sent())
+                call.on_done(_unsent_outcome())
 
     def _lose(self, worker: _Worker, fault: Exception | None = None) -> None:
         """Close the rows of a worker's calls, and place those elsewhere that it was not sent yet."""
@@ -309,7 +310,7 @@ class DaskExecutor:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    # Questions to the cluster: Dask's event loop belongs to another thread, and none of its questions has a time limit.
+    # Questions to the cluster: Dask's event loop belongs to another thread, and its questions have no time limit.
 
     async def _ask(self, address: str, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function of `remote` on a worker."""
@@ -330,10 +331,11 @@ class DaskExecutor:
         except RuntimeError:
             question.close()
             raise ConnectionError("the Dask client is closed") from None
+        # A worker that hangs, or a scheduler that is cut off, would be waited for without end.
         return await asyncio.wait_for(asyncio.wrap_future(future), ANSWER_S + remote.POLL_S)
 
 
-def _never_sent(failure: FamnbError | None = None) -> CallOutcome:
+def _unsent_outcome(failure: FamnbError | None = None) -> CallOutcome:
     """Return the outcome of a call that no worker got; with a failure, its cell is tried again by the next run."""
     error = None if failure is None else type(failure).__name__
     return CallOutcome(status="cancelled", call_id=None, high=None, http_status=None, attempts=0, error=error)
