@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import ipywidgets as widgets
@@ -57,11 +57,11 @@ class Dashboard(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
 
     def __init__(self, client: Ledger | HasLedger | str | None = None) -> None:
         """Watch a client's ledger, a ledger or its path, or the default one."""
-        # Before anything can fail: ipywidgets calls `close` also for what was never made whole.
+        # Before anything can fail: ipywidgets (8.1) calls `close` when a widget is deleted, even if `__init__` failed.
         self._closed = threading.Event()
         self._ledger = ledger_of(client)
         self._session_start = datetime.fromtimestamp(psutil.Process().create_time(), UTC)
-        # Callbacks come on the main thread or on a subshell's, looks on the watching one.
+        # Callbacks come on the main thread or on an ipykernel subshell's, `refresh` on the thread of `_watch` too.
         self._guard = threading.RLock()
         choose = {"layout": widgets.Layout(width="auto")}
         self._scope = make_control(widgets.Dropdown, title="Calls of", help="Since when", options=SCOPES, **choose)
@@ -79,7 +79,7 @@ class Dashboard(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
             layout=widgets.Layout(width="auto", max_width="900px"),
         )
         self._is_updating = False
-        """Whether the list is being replaced, so that a change of it is no choice of the user's."""
+        """Whether the list is being replaced, so that a change of its value is not a choice of the user's."""
         self._opened = widgets.VBox()
         self._inspector: Inspector | None = None
         self._filters = (self._scope, self._model, self._endpoint)
@@ -101,20 +101,20 @@ class Dashboard(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
                 self._follow_call()
                 self._trouble.value = ""
             except Exception as error:
-                # On the watching thread nobody else hears of it, and the next look may succeed.
+                # On the thread of `_watch` it would end the updates, and the next look at the ledger may succeed.
                 self._trouble.value = error_html(error)
 
     def close(self) -> None:
-        """Stop looking, and take the widget away."""
+        """Stop looking at the ledger, and remove the widget."""
         self._closed.set()
         super().close()
 
     def _watch(self) -> None:
         pause = PERIOD_S
         while not self._closed.wait(pause) and self.comm is not None:
-            began = time.monotonic()
+            started_s = time.monotonic()
             self.refresh()
-            pause = max(PERIOD_S, PAUSE_PER_LOOK * (time.monotonic() - began))
+            pause = max(PERIOD_S, PAUSE_PER_LOOK * (time.monotonic() - started_s))
 
     def _since(self) -> datetime | None:
         match self._scope.value:
@@ -141,7 +141,7 @@ class Dashboard(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
         is_running = latest["status"] == "running"
         rows = pd.concat([latest[is_running], latest[~is_running]])
         options = tuple((call_line(row), row["call_id"]) for _, row in rows.iterrows())
-        # Only what changed is sent: a list that is replaced loses its place on the page.
+        # Only if it changed: a list that is replaced loses its scroll position on the page.
         if tuple(self._calls.options) != options:
             self._replace_options(options)
 
@@ -205,18 +205,13 @@ def figures_html(frame: pd.DataFrame) -> SafeHtml:
 
 def call_line(row: Any) -> str:
     """A call as one line of the list."""
-    started_at = row["started_at"].tz_convert(None) + _utc_offset(row["started_at"])
-    took = "" if pd.isna(row["e2e_s"]) else format_duration(row["e2e_s"], brief=True)
+    started_at = row["started_at"].to_pydatetime().astimezone()
+    duration = "" if pd.isna(row["e2e_s"]) else format_duration(row["e2e_s"], brief=True)
     cost = "" if pd.isna(row["cost_usd"]) else format_usd(row["cost_usd"])
     prompt = "" if pd.isna(row["prompt"]) else " ".join(sanitize.visible(row["prompt"]).split())
     error = "" if pd.isna(row["error"]) else f"{row['error']}: "
-    facts = f"{row['endpoint']:<9} {row['model']:<12} {row['status']:<11} {took:>7} {cost:>9}"
+    facts = f"{row['endpoint']:<9} {row['model']:<12} {row['status']:<11} {duration:>7} {cost:>9}"
     return f"{started_at:%H:%M:%S}  {facts}  {error}{prompt:.60}"
-
-
-def _utc_offset(moment: pd.Timestamp) -> timedelta:
-    """The offset of this machine's time zone at a moment."""
-    return moment.to_pydatetime().astimezone().utcoffset() or timedelta()
 
 
 def _tile(title: str, value: str, note: str) -> SafeHtml:

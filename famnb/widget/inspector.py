@@ -20,10 +20,11 @@ from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.live.copy_box import COPY_TABS_CLASS, CopyBox
 
+# Few enough to be drawn without a pause, enough that most replies need few pages.
 PAGE_LENGTH = 100
 """Events shown at once."""
+# The timeline gets half of the page: a wider figure would be scaled down, letters included.
 TIMELINE_WIDTH_IN = 6.6
-"""Width of the timeline's figure, which gets half of the page: a wider one would be scaled down, letters and all."""
 TABS = ("Transcript", "Request", "Response", "Events")
 _WRAP = widgets.Layout(flex_flow="row wrap", align_items="flex-start")
 _CELL_STYLE = "text-align:left;vertical-align:top;padding:1px 10px 1px 0"
@@ -48,9 +49,9 @@ class WireEvent(NamedTuple):
     """The data of one event of a stream, as it came."""
 
     number: int
-    """Its place in the stream, from 0."""
+    """Its index in the stream."""
     t_s: float
-    """When the read came that completed it, in seconds from sending the request."""
+    """When the read that completed it arrived, in seconds from sending the request."""
     text: str
 
 
@@ -105,7 +106,7 @@ class Inspector(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
         self._draw_timeline()
 
     def _turn_page(self, offset: int) -> None:
-        """Show the events that are that many on, or back, and hold the filter's text."""
+        """Show the events that contain the filter's text, from `offset` further on."""
         text = self._filter.value.strip().lower()
         matches = [event for event in self._events if text in event.text.lower()]
         last_page = max(len(matches) - 1, 0) // PAGE_LENGTH * PAGE_LENGTH
@@ -117,7 +118,7 @@ class Inspector(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
         self._copy_button.show("".join(f"{event.t_s:.6f}\t{event.text}\n" for event in matches))
 
     def _draw_timeline(self) -> None:
-        """Draw the timeline beside the events, once these are looked at: drawing takes longer than all the rest."""
+        """Draw the timeline when its tab is first opened: drawing takes longer than everything else here."""
         if self._timeline.children or TABS[self._tabs.selected_index or 0] != "Events":
             return
         figure: Any = plot.timeline(self._call.reply)
@@ -151,13 +152,14 @@ def error_html(error: Exception) -> SafeHtml:
 
 def _read_events(call: RecordedCall) -> list[WireEvent]:
     reads = call.reads if _is_event_stream(call) else ()
-    data = [(read.t_ns, data) for read in reads for data in read.data]
-    return [WireEvent(index, t_ns / 1e9, data.decode(errors="replace")) for index, (t_ns, data) in enumerate(data)]
+    arrivals = [(read.t_ns, data) for read in reads for data in read.data]
+    return [WireEvent(index, t_ns / 1e9, data.decode(errors="replace")) for index, (t_ns, data) in enumerate(arrivals)]
 
 
 def _describe_request(call: RecordedCall) -> tuple[Sequence[str], str]:
     """What to know about the request, a line each, and its head and body as they were sent, without the key."""
     facts = f"{call.row['attempts'] or 0} sent, started {call.started_at:%Y-%m-%d %H:%M:%S} UTC"
+    # The ledger does not hold the key.
     head = [f"POST {call.row['url']}", "authorization: Bearer ••••••", "content-type: application/json"]
     return (facts,), _http_message(head, json.dumps(call.body, indent=2, ensure_ascii=False))
 

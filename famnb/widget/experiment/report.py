@@ -1,4 +1,4 @@
-"""The report of an experiment: what was asked and how, what came of it, and what it cost, as one HTML page."""
+"""The report of an experiment as one HTML page: its findings, figures, plan, sample answers, failures and prices."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ from famnb.widget.experiment.report_page import (
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 
+# With these limits the page of an experiment of any size opens at once; the ledger has everything.
 MAX_PROMPTS = 200
 """Prompts that are listed; of more it is said how many."""
 MAX_SAMPLES = 3
@@ -215,7 +216,7 @@ def _setup(experiment: BaseExperiment) -> SafeHtml:
 
 def _prompts(experiment: BaseExperiment) -> SafeHtml:
     rows = [[prompt.id, prompt.text] for prompt in experiment.prompts[:MAX_PROMPTS]]
-    return _PROMPTS.format(table_html(("id", "prompt"), rows, left=2), _unlisted(len(experiment.prompts), MAX_PROMPTS))
+    return _PROMPTS.format(table_html(("id", "prompt"), rows, left=2), _more_note(len(experiment.prompts), MAX_PROMPTS))
 
 
 def _own_fields(variant: Variant) -> Mapping[str, Any]:
@@ -256,7 +257,7 @@ def _environment(frame: pd.DataFrame) -> SafeHtml:
 
 
 def _forecast_and_outcome(experiment: BaseExperiment, frame: pd.DataFrame) -> SafeHtml:
-    """What the calls before this experiment would have forecast of its answered calls, and what these came to."""
+    """A forecast of the answered calls from those before the experiment, beside their actual tokens, cost and time."""
     rows = frame[frame["status"].isin(ANSWERED)]
     if rows.empty:
         return SafeHtml()
@@ -276,8 +277,8 @@ def _forecast_and_outcome(experiment: BaseExperiment, frame: pd.DataFrame) -> Sa
         forecast_text = format_interval(interval, format_value)
         lines.append([title, forecast_text, "not known" if pd.isna(outcome) else format_value(float(outcome))])
     ends = rows["started_at"] + pd.to_timedelta(rows["e2e_s"].astype(float), unit="s")
-    took = ends.max() - rows["started_at"].min()
-    lines.append(["from first start to last end", "", format_duration(took.total_seconds())])
+    duration = ends.max() - rows["started_at"].min()
+    lines.append(["from first start to last end", "", format_duration(duration.total_seconds())])
     note = (
         f"Of the {len(rows):,} answered calls, warm-ups included. Foreseen by the ledger's calls that are older than "
         f"these ({total.history}), at today's prices."
@@ -326,7 +327,7 @@ def _failures(rows: pd.DataFrame) -> SafeHtml:
         for _, row in failed.head(MAX_FAILURES).iterrows()
     ]
     head = ("variant", "prompt", "repeat", "status", "error", "message")
-    return table_html(head, lines, left=len(head)) + _unlisted(len(failed), MAX_FAILURES)
+    return table_html(head, lines, left=len(head)) + _more_note(len(failed), MAX_FAILURES)
 
 
 def _methods(summary: Summary) -> SafeHtml:
@@ -353,6 +354,6 @@ def _items(texts: Iterable[str]) -> SafeHtml:
     return SafeHtml().join(map(_ITEM.format, texts))
 
 
-def _unlisted(count: int, limit: int) -> SafeHtml:
+def _more_note(count: int, limit: int) -> SafeHtml:
     """How many of a list were left out by its limit, if any."""
     return _SOFT.format(f"{count - limit:,} more are not listed.") if count > limit else SafeHtml()

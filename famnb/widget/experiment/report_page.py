@@ -16,7 +16,7 @@ from famnb.plot.figure import Figure
 from famnb.plot.palette import DARK
 from famnb.widget.html.sanitize import SafeHtml
 
-# Nothing is loaded and nothing runs, whatever a model wrote: pictures are in the page, and so is its style.
+# Nothing is loaded and nothing runs, whatever a model wrote: images and style are part of the page.
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _STYLE = """
 :root{color-scheme:light dark;--ink:#1f2328;--soft:#59636e;--line:#d9dee3;--ground:#fff;--card:#f6f8fa;--mark:#0072b2;
@@ -142,7 +142,8 @@ def figure_html(draw: Callable[[], matplotlib.figure.Figure]) -> SafeHtml:
 def write_file(path: Path, text: str) -> None:
     """Write a file, in place of what was there, all of it or nothing; raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # In the same folder, since only within one file system a rename takes the old file's place at once.
+    # Not `atomic_write`, whose files only their owner can read: a report is made to be shared.
+    # In the same folder, since a file is moved over another at once only within one file system.
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         temporary.write_text(text, encoding="utf-8")
