@@ -11,10 +11,21 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from famnb.stats import Interval
+
+class IntervalLike(Protocol):
+    """A value with the ends of its interval, such as a `stats.Interval`."""
+
+    @property
+    def value(self) -> float: ...
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
+    @property
+    def known(self) -> bool: ...
+
 
 Row = Sequence[str]
 FormatValue = Callable[[float], str]
@@ -117,7 +128,7 @@ def format_size(count: int) -> str:
     return f"{max(1, round(count / 1024))} kB" if count else "0 kB"
 
 
-def format_interval(interval: Interval, format_value: FormatValue) -> str:
+def format_interval(interval: IntervalLike, format_value: FormatValue) -> str:
     """A value and its interval: `0.42 s (0.35–0.48 s)`; what is not known says so."""
     if not math.isfinite(interval.value):
         bound = f", at most {format_value(interval.high)}" if math.isfinite(interval.high) else ""

@@ -131,9 +131,7 @@ class BaseClient:
 
         With `limiters`, those of a batch, the call waits for its turn, longer while its service is throttling.
         """
-        _check_request(request)
-        exchange = self.exchange(request, labels=labels)
-        return self._engine.start(exchange, None if limiters is None else limiters[origin_of(exchange.url)])
+        return _start_call(self, request, labels, limiters)
 
     def stream(self, request: Request, *, labels: Labels | None = None) -> Stream:
         """Send a request as a stream; a context manager, sync and async, that stops the call when it is left early."""
@@ -227,6 +225,15 @@ class BaseClient:
         return contextlib.nullcontext() if self.viewer is None else self.viewer(stream)
 
 
+def _start_call(
+    client: BaseClient, request: Request, labels: Labels | None, limiters: ServiceLimiters | None = None
+) -> Stream:
+    """Hand a request to the engine: what every way to send one comes down to."""
+    _check_request(request)
+    exchange = client.exchange(request, labels=labels)
+    return client._engine.start(exchange, None if limiters is None else limiters[origin_of(exchange.url)])
+
+
 async def _await_or_stop(stream: Stream) -> Reply:
     try:
         return await stream
@@ -249,7 +256,7 @@ class BlockingClient(BaseClient):
 
     def send(self, request: Request, *, labels: Labels | None = None) -> Reply:
         """Send a request and wait for its reply; raises the call's error, with what had come on its `.reply`."""
-        return self.start(request, labels=labels).result()
+        return _start_call(self, request, labels).result()
 
     def ask(
         self,

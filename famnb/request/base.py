@@ -17,14 +17,7 @@ from famnb.errors import InvalidRequest
 from famnb.formatting import shorten
 from famnb.reply import Reply
 from famnb.request.neutral import FieldPath, FormatPaths, GenerationSettings, PromptTurn
-from famnb.request.types import PATTERNS
-
-
-class StrictModel(BaseModel):
-    """Base of all models of a request: strict (`"0.5"` is not a number, `true` not an integer), no unknown fields."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, use_attribute_docstrings=True)
-
+from famnb.request.types import PATTERNS, StrictModel
 
 Heading: TypeAlias = Literal[
     "", "Sampling", "Reasoning", "Output form", "Tools", "Images", "Conversation", "Stream", "Metadata", "More"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Self, get_args
 
 from famnb.reply import Reply
-from famnb.request.base import SHARED_GROUPS, Request, RequestTraits, StrictModel
+from famnb.request.base import SHARED_GROUPS, Request, RequestTraits
 from famnb.request.message_parts import (
     RESPONSE_FORMAT,
     ChatMessage,
@@ -20,7 +20,7 @@ from famnb.request.message_parts import (
     response_format_hints,
 )
 from famnb.request.neutral import GenerationSettings, PromptToolCall, PromptTurn
-from famnb.request.types import MINI_OUTPUT_TOKENS, NON_EMPTY, MiniModel, MiniTokens, Temperature, TopP
+from famnb.request.types import MINI_OUTPUT_TOKENS, NON_EMPTY, MiniModel, MiniTokens, StrictModel, Temperature, TopP
 
 # Services refuse a conversation with a call that no tool message answers.
 _NOT_RUN = '{"error":"this call was not run"}'

@@ -17,9 +17,9 @@ from pydantic import (
     model_validator,
 )
 
-from famnb.request.base import StrictModel, any_shape
+from famnb.request.base import any_shape
 from famnb.request.neutral import AnswerFormat, FormatPaths
-from famnb.request.types import NON_EMPTY, Effort, Summary, Text
+from famnb.request.types import NON_EMPTY, Effort, StrictModel, Summary, Text
 
 TEXT_TYPES = ("text", "input_text", "output_text")
 IMAGE_TYPES = ("image_url", "input_image")

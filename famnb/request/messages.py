@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from famnb.reply import Block, Reply
-from famnb.request.base import SHARED_GROUPS, Request, RequestTraits, StrictModel
+from famnb.request.base import SHARED_GROUPS, Request, RequestTraits
 from famnb.request.message_parts import Content, chat_part, images, plain_text
 from famnb.request.neutral import GenerationSettings, PromptTurn
-from famnb.request.types import NON_EMPTY, ProModel, Temperature, Tokens, TopP
+from famnb.request.types import NON_EMPTY, ProModel, StrictModel, Temperature, Tokens, TopP
 
 
 class Message(StrictModel):

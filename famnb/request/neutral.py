@@ -6,12 +6,22 @@ The local service, the ledger and the widgets read any request through these, by
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
-if TYPE_CHECKING:
-    from famnb.request.web import Function
+from famnb.request.types import StrictModel, ToolName
+
+
+class Function(StrictModel):
+    """A function the model may call."""
+
+    name: ToolName
+    """a-z, A-Z, 0-9, underscore and dash; at most 64 characters."""
+    description: str | None = None
+    """What it does, for the model."""
+    parameters: dict[str, Any] | None = None
+    """Its parameters as a JSON Schema."""
 
 
 class PromptToolCall(msgspec.Struct, frozen=True):

@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, get_args
 from pydantic import Discriminator, Field, SerializeAsAny, Tag, model_validator
 
 from famnb.reply import Reply
-from famnb.request.base import SHARED_GROUPS, Request, RequestTraits, StrictModel, any_shape
+from famnb.request.base import SHARED_GROUPS, Request, RequestTraits, any_shape
 from famnb.request.message_parts import Content, Reasoning, effort_of, format_hints, images, plain_text
 from famnb.request.neutral import AnswerFormat, FormatPaths, GenerationSettings, PromptTurn
-from famnb.request.types import NON_EMPTY, Metadata, ProModel, Temperature, Text, Tokens, TopP
+from famnb.request.types import NON_EMPTY, Metadata, ProModel, StrictModel, Temperature, Text, Tokens, TopP
 
 
 class InputItem(StrictModel):

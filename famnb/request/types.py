@@ -1,10 +1,17 @@
-"""The limits of the document, each written once, as a type."""
+"""The model that every part of a request is made from, and the limits of the document, each written once, as a type."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BeforeValidator, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+
+
+class StrictModel(BaseModel):
+    """Base of all models of a request: strict (`"0.5"` is not a number, `true` not an integer), no unknown fields."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, use_attribute_docstrings=True)
+
 
 Temperature: TypeAlias = Annotated[float, Field(ge=0.0, le=2.0)]
 TopP: TypeAlias = Annotated[float, Field(ge=0.0, le=1.0)]

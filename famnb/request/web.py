@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, get_args
 from pydantic import Discriminator, FailFast, Tag, ValidationInfo, field_validator
 
 from famnb.reply import Reply
-from famnb.request.base import SHARED_GROUPS, Request, RequestTraits, StrictModel, any_shape
+from famnb.request.base import SHARED_GROUPS, Request, RequestTraits, any_shape
 from famnb.request.chat import chat_content, chat_turn, prompt_messages, reply_messages, round_messages
 from famnb.request.message_parts import (
     RESPONSE_FORMAT,
@@ -19,19 +19,8 @@ from famnb.request.message_parts import (
     effort_of,
     response_format_hints,
 )
-from famnb.request.neutral import GenerationSettings, PromptTurn
-from famnb.request.types import NON_EMPTY, ProModel, Temperature, Tokens, ToolName, TopP
-
-
-class Function(StrictModel):
-    """A function the model may call."""
-
-    name: ToolName
-    """a-z, A-Z, 0-9, underscore and dash; at most 64 characters."""
-    description: str | None = None
-    """What it does, for the model."""
-    parameters: dict[str, Any] | None = None
-    """Its parameters as a JSON Schema."""
+from famnb.request.neutral import Function, GenerationSettings, PromptTurn
+from famnb.request.types import NON_EMPTY, ProModel, StrictModel, Temperature, Tokens, ToolName, TopP
 
 
 class Tool(StrictModel):

@@ -45,7 +45,7 @@ _TRANSCRIPT = SafeHtml('<div class="jp-RenderedHTMLCommon">{}</div>')
 _ERROR = SafeHtml('<p role="alert" style="color:var(--jp-error-color1,#d32f2f)">{}</p>')
 
 
-class WireEvent(NamedTuple):
+class ArrivedEvent(NamedTuple):
     """The data of one event of a stream, as it came."""
 
     number: int
@@ -150,10 +150,12 @@ def error_html(error: Exception) -> SafeHtml:
     return _ERROR.format("".join(traceback.format_exception_only(error)).strip())
 
 
-def _read_events(call: RecordedCall) -> list[WireEvent]:
+def _read_events(call: RecordedCall) -> list[ArrivedEvent]:
     reads = call.reads if _is_event_stream(call) else ()
     arrivals = [(read.t_ns, data) for read in reads for data in read.data]
-    return [WireEvent(index, t_ns / 1e9, data.decode(errors="replace")) for index, (t_ns, data) in enumerate(arrivals)]
+    return [
+        ArrivedEvent(index, t_ns / 1e9, data.decode(errors="replace")) for index, (t_ns, data) in enumerate(arrivals)
+    ]
 
 
 def _describe_request(call: RecordedCall) -> tuple[Sequence[str], str]:
@@ -201,7 +203,7 @@ def _indent_json(body: bytes) -> str:
         return body.decode(errors="replace")
 
 
-def _events_html(page: Sequence[WireEvent], *, matches: int, total: int) -> SafeHtml:
+def _events_html(page: Sequence[ArrivedEvent], *, matches: int, total: int) -> SafeHtml:
     """One page of the events that match the filter as a table, or why there is none."""
     if not total:
         return SafeHtml("<p>No events: the reply was not an event stream, or nothing came.</p>")

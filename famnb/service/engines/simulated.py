@@ -20,9 +20,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Itera
 from typing import Any
 
 from famnb.events import Closed, Delta, Done, Ended, Event, Opened, Started, Usage
-from famnb.request.neutral import PromptTurn
+from famnb.request.neutral import Function, PromptTurn
 from famnb.request.types import MINI_CONTEXT_TOKENS, MINI_MODELS
-from famnb.request.web import Function
 from famnb.service.engines import sample_text
 from famnb.service.engines.latency_model import EFFORT_TOKENS, TokenPacer, latency_profile
 from famnb.service.engines.sample_json import Unsatisfiable, sample_value

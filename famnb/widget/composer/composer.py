@@ -146,19 +146,23 @@ class Composer:
         While a reply streams nothing is sent, and its stream is returned. Raises InvalidRequest when the form holds no
         valid request.
         """
-        return self._ask(lambda: self._conversation.begin(self.request))
+        with self._guard:
+            return self._busy_stream() or self._conversation.begin(self.request)
 
     def say(self, prompt: str) -> Stream:
         """Continue the conversation in view, with the settings that the form has now; begin one if there is none."""
-        return self._ask(lambda: self._conversation.say(prompt))
+        with self._guard:
+            return self._busy_stream() or self._conversation.add_turn(prompt)
 
     def edit(self, turn: int, prompt: str) -> Stream:
         """Ask another prompt in the place of a turn; that turn and what followed it stay as another version."""
-        return self._ask(lambda: self._conversation.edit(turn, prompt))
+        with self._guard:
+            return self._busy_stream() or self._conversation.edit(turn, prompt)
 
     def regenerate(self, turn: int = -1) -> Stream:
         """Ask a turn once more, with the settings that the form has now; the answer so far stays as another version."""
-        return self._ask(lambda: self._conversation.regenerate(turn))
+        with self._guard:
+            return self._busy_stream() or self._conversation.regenerate(turn)
 
     def switch(self, turn: int, version: int) -> None:
         """Show another version of a turn, and what followed it; both count from 0."""
@@ -202,14 +206,16 @@ class Composer:
     def __repr__(self) -> str:
         return f"<Composer {self._editor.form.endpoint.name}, {len(self._replies)} replies>"
 
-    def _ask(self, ask: Callable[[], Stream]) -> Stream:
-        """Ask something; while a turn is being answered ask nothing, and return that turn's stream."""
-        with self._guard:
-            stream = self._conversation.runner.stream
-            if stream is not None and self._prompt_box.busy:
-                return stream
-            self._trouble.value = ""
-            return ask()
+    def _busy_stream(self) -> Stream | None:
+        """Return the stream of the turn that is being answered: nothing else is asked meanwhile.
+
+        If there is none, something is about to be asked, and the last message of trouble no longer holds.
+        """
+        stream = self._conversation.runner.stream
+        if stream is not None and self._prompt_box.busy:
+            return stream
+        self._trouble.value = ""
+        return None
 
     def _on_turn_end(self) -> None:
         """Draw a turn that has ended, in the output and, where that cannot change, in the live view."""

@@ -255,7 +255,7 @@ class ConversationView:
             case _ if self._box.busy:
                 pass
             case {"kind": "reply", "prompt": str(prompt)}:
-                self.say(prompt)
+                self.add_turn(prompt)
             case {"kind": "edit", "turn": int(turn), "prompt": str(prompt)}:
                 self.edit(turn, prompt)
             case {"kind": "again", "turn": int(turn)}:
@@ -279,7 +279,7 @@ class ConversationView:
             self._earlier.append(_conversation_output(tree, views))
         return stream
 
-    def say(self, prompt: str) -> Stream:
+    def add_turn(self, prompt: str) -> Stream:
         """Ask the next turn of the branch in view."""
         request = self._editor.turn_request(prompt)
         pictures = split_content(last_user_content(request))[1]
