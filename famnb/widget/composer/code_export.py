@@ -68,7 +68,7 @@ class _Target:
 
 def _read_variable(name: str) -> str:
     """The Python expression for an environment variable's value."""
-    # Not `os.environ[…]`: where the variable is unset, a verbose traceback would show the whole mapping, keys included.
+    # `getenv`, as where a variable is unset a verbose traceback would show the whole environment, keys included.
     # And not without a default: given None, a vendor's SDK would send the key it finds for that vendor instead.
     return f'os.getenv("{name}", "")'
 

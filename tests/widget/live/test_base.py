@@ -27,12 +27,15 @@ def test_what_the_page_says_is_heard_where_the_page_says():
             self._reply_subshell_id = "of the page that is gone"
 
     widget = BaseWidget()
+    own = widget.comm
     widget.comm = page = Comm()
     widget.send({"kind": "text"})
     widget.send_state()
     assert page.sent == 2
     assert "_reply_subshell_id" not in vars(page)
-    widget.comm = None
+    # With its own channel back it can be closed, and does not stay among ipywidgets' open widgets.
+    widget.comm = own
+    widget.close()
 
 
 def test_the_kernel_still_remembers_subshells():
