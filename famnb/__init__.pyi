@@ -13,6 +13,7 @@ from .endpoints import compose as compose
 from .errors import *  # noqa: F403 - every exception; none of them is completed
 from .experiment import scorers as scorers
 from .experiment.variants import grid as grid
+from .experiment_api import Experiment as Experiment
 from .frame.calls import calls as calls
 from .frame.deltas import deltas as deltas
 from .frame.runs import runs as runs
@@ -29,7 +30,6 @@ from .request import ResponsesRequest as ResponsesRequest
 from .request import WebChatRequest as WebChatRequest
 from .request import tool as tool
 from .service.process import serve as serve
-from .study import Experiment as Experiment
 from .widget.board.board import Board as Board
 from .widget.composer.composer import Composer as Composer
 from .widget.dashboard import Dashboard as Dashboard

@@ -1,6 +1,6 @@
 """BaseExperiment: an experiment's plan, forecast, run, frame, scores, votes and summary.
 
-`famnb.Experiment` in `study.py` adds what needs a floor above: finding a client, ballot, report, and a run's live view.
+`famnb.Experiment` in `experiment_api.py` adds what needs higher floors: finding a client, ballot, report, a live view.
 """
 
 from __future__ import annotations
