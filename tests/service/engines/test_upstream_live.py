@@ -165,7 +165,7 @@ def test_a_stream_that_the_engine_drops_for_the_next_request_has_failed(api: Ser
     free = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
     tool = {"type": "function", "function": {"name": "t", "parameters": free}}
     body = minimal_body("web", stream=True, max_new_tokens=900, tools=[tool], tool_choice="required")
-    # Now and then this engine (llama-cpp-python 0.3.36) goes on with the first reply for 20 s before it looks for others.
+    # Now and then this engine (llama-cpp-python 0.3.36) goes on with the first reply for 20 s before it drops it.
     api.timeout = 120
     with api.stream("POST", PATHS["web"], json=body) as first:
         lines = first.iter_lines()
