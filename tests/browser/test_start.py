@@ -27,6 +27,8 @@ def test_the_start_notebook_works_as_a_newcomer_uses_it(lab: Lab):
         page.get_by_label("Prompt").fill(f"Question {number}: what is a tide?")
         page.get_by_role("button", name="Send").click()
         expect(composer_output(lab)).to_contain_text(f"Question {number}")
+        # The line of figures ends a transcript: what is sent while a reply still streams is not sent.
+        expect(composer_output(lab).get_by_text(" in all")).to_have_count(number)
     expect(composer_output(lab).locator("details summary").filter(has_text="Question")).to_have_count(3)
 
     notebook = lab.save()
