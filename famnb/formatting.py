@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Protocol
 
@@ -27,8 +27,22 @@ class IntervalLike(Protocol):
     def known(self) -> bool: ...
 
 
+class FormatValue(Protocol):
+    """A function that formats a value, with so many digits more than it usually has."""
+
+    def __call__(self, value: float, /, *, more_digits: int = 0) -> str: ...
+
+
 Row = Sequence[str]
-FormatValue = Callable[[float], str]
+
+ESTIMATE_MARK = "≈ "
+"""Stands before every figure that rests on an estimate."""
+MAX_FACTOR = 3
+"""A figure whose ends are further apart than this factor is no estimate, only a bound."""
+# Further apart in the seventh digit than anything that is measured here.
+_MAX_MORE_DIGITS = 3
+_SAME = 1e-9
+"""Ends this close, relative to their size, differ by the rounding of floats alone."""
 
 _CELL_STYLE = "padding:0.25em 0.8em 0.25em 0;border:none;vertical-align:top"
 _RULE = "1px solid rgba(128,128,128,0.35)"
@@ -36,16 +50,16 @@ _RULE = "1px solid rgba(128,128,128,0.35)"
 _FORMULA_DELIMITER = re.compile(r"\$|\\(?=[(\[]|begin\b)")
 
 
-def format_number(value: float) -> str:
+def format_number(value: float, *, more_digits: int = 0) -> str:
     """A number with three significant digits, and with all of those before the point: `0.123`, `12.3`, `1,234`."""
     # 99.95 and more have three digits before the point once they are rounded.
-    digits = f"{abs(value):,.0f}" if abs(value) >= 99.95 else f"{abs(value):.3g}"
+    digits = f"{abs(value):,.{more_digits}f}" if abs(value) >= 99.95 else f"{abs(value):.{3 + more_digits}g}"
     return f"{_minus(value)}{digits}"
 
 
-def format_count(value: float, noun: str = "") -> str:
+def format_count(value: float, noun: str = "", *, more_digits: int = 0) -> str:
     """A count in whole numbers: `1,234`; with a noun, `1 call` or `1,234 calls`."""
-    digits = f"{_minus(value)}{abs(value):,.0f}"
+    digits = f"{_minus(value)}{abs(value):,.{more_digits}f}"
     if not noun:
         return digits
     return f"{digits} {noun}" if value == 1 else f"{digits} {noun}s"
@@ -67,7 +81,7 @@ def format_level(level: float) -> str:
     return f"{level * 100:g}%"
 
 
-def format_duration(seconds: float, *, brief: bool = False, ms_below: float = 0.1) -> str:
+def format_duration(seconds: float, *, brief: bool = False, ms_below: float = 0.1, more_digits: int = 0) -> str:
     """A duration with three significant digits or, if `brief`, as a sentence about one reply has it.
 
     |              | brief          | else             |
@@ -83,35 +97,36 @@ def format_duration(seconds: float, *, brief: bool = False, ms_below: float = 0.
     `ms_below` is the number of seconds below which milliseconds are used, for text beside an axis in milliseconds.
     """
     if seconds < 0:
-        return f"−{format_duration(-seconds, brief=brief, ms_below=ms_below)}"
+        return f"−{format_duration(-seconds, brief=brief, ms_below=ms_below, more_digits=more_digits)}"
     # Each limit is where the last digit would be rounded up into the next unit: 99.6 ms reads "0.10 s", not "100 ms".
     if seconds < ms_below * 0.995:
-        return _format_milliseconds(seconds * 1e3, brief=brief)
+        return _format_milliseconds(seconds * 1e3, brief=brief, more_digits=more_digits)
     if seconds < (59.95 if brief else 90):
         # Up to 90 s and 90 min rather than 60: "1.2 min" would be one significant digit less.
-        return f"{seconds:.2f} s" if seconds < (0.995 if brief else 9.995) else f"{seconds:.1f} s"
+        return f"{seconds:.{(2 if seconds < (0.995 if brief else 9.995) else 1) + more_digits}f} s"
     if not brief:
-        return f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+        value, unit = (seconds / 60, "min") if seconds < 5400 else (seconds / 3600, "h")
+        return f"{value:.{1 + more_digits}f} {unit}"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def _format_milliseconds(value: float, *, brief: bool) -> str:
+def _format_milliseconds(value: float, *, brief: bool, more_digits: int) -> str:
     if brief:
         return f"{value:.0f} ms" if value >= 1 else "less than 1 ms"
     if not value:
         return "0 s"
-    return f"{value:.0f} ms" if value >= 9.95 else f"{value:.2g} ms"
+    return f"{value:.{more_digits}f} ms" if value >= 9.95 else f"{value:.{2 + more_digits}g} ms"
 
 
-def format_usd(amount: Decimal | float) -> str:
+def format_usd(amount: Decimal | float, *, more_digits: int = 0) -> str:
     """An amount of USD: two decimals from a dollar up, three significant digits below."""
     # The repr of a float is the shortest decimal that reads as it: 0.1 is 0.1, not 0.1000000000000000055.
     exact = amount if isinstance(amount, Decimal) else Decimal(repr(float(amount)))
     sign, exact = _minus(exact), abs(exact)
     if exact == 0 or exact >= 1:
-        return f"{sign}${exact:,.2f}"
-    digits = f"{exact:.{2 - exact.adjusted()}f}".rstrip("0")
+        return f"{sign}${exact:,.{2 + more_digits}f}"
+    digits = f"{exact:.{2 + more_digits - exact.adjusted()}f}".rstrip("0")
     # "$0.5" is not how an amount is written.
     return f"{sign}${digits}" if len(digits) >= 4 else f"{sign}${exact:.2f}"
 
@@ -128,18 +143,76 @@ def format_size(count: int) -> str:
     return f"{max(1, round(count / 1024))} kB" if count else "0 kB"
 
 
-def format_interval(interval: IntervalLike, format_value: FormatValue) -> str:
-    """A value and its interval: `0.42 s (0.35–0.48 s)`; what is not known says so."""
+def format_interval(interval: IntervalLike, format_value: FormatValue, *, is_estimate: bool = False) -> str:
+    """A value and its interval: `0.42 s (0.35–0.48 s)`; what is not known says so, and `≈` marks an estimate.
+
+    Of an estimate that is known only within more than MAX_FACTOR it is said what it is at most.
+    """
     if not math.isfinite(interval.value):
         bound = f", at most {format_value(interval.high)}" if math.isfinite(interval.high) else ""
         return f"not known{bound}"
-    value = format_value(interval.value)
-    return f"{value} ({format_range(interval.low, interval.high, format_value)})" if interval.known else value
+    mark = ESTIMATE_MARK if is_estimate else ""
+    if not interval.known:
+        return f"{mark}{format_value(interval.value)}"
+    if is_estimate and 0 <= interval.low * MAX_FACTOR < interval.high:
+        return f"at most {format_value(interval.high)}"
+    ends = format_range(interval.low, interval.high, format_value)
+    return f"{mark}{format_value(interval.value)} ({ends})"
+
+
+def format_estimate(
+    value: Decimal | float, low: Decimal | float, high: Decimal | float, format_value: FormatValue | None = None
+) -> str:
+    """A figure that its low and high end hold for certain, an amount of USD unless `format_value` says otherwise.
+
+    `$0.0012` where the ends are one, `≈ $0.0012 ($0.001–$0.0021)`, or `at most $0.0098` where they are more than
+    MAX_FACTOR apart; `not known` for NaN.
+    """
+    format_one = format_usd if format_value is None else format_value
+    value, low, high = float(value), float(low), float(high)
+    if not math.isfinite(value):
+        return "not known"
+    if not math.isfinite(high):
+        return f"at least {format_one(low)}" if math.isfinite(low) else f"{ESTIMATE_MARK}{format_one(value)}"
+    if is_same(low, high):
+        return format_one(value)
+    if high > MAX_FACTOR * low:
+        return f"at most {format_one(high)}"
+    return f"{ESTIMATE_MARK}{format_one(value)} ({format_range(low, high, format_one)})"
+
+
+def format_sum(
+    value: Decimal | float,
+    low: Decimal | float,
+    high: Decimal | float,
+    *,
+    unknown: int,
+    calls: int,
+    why: str = "without a price",
+) -> str:
+    """A sum of costs in USD, of `calls` calls of which `unknown` have none: `≥ $0.12 (28 of 29 calls without a price)`.
+
+    A sum with unknown parts is only known to be no less than the low end of what is known.
+    """
+    if not unknown:
+        return format_estimate(value, low, high)
+    which = f"{unknown:,} of {format_count(calls, 'call')} {why}"
+    return f"not known ({which})" if unknown == calls or math.isnan(float(low)) else f"≥ {format_usd(low)} ({which})"
 
 
 def format_range(low: float, high: float, format_value: FormatValue) -> str:
-    """The two ends of an interval, their common unit once: `0.35–0.48 s`, `−20 ms to 50 ms`."""
-    first, last = format_value(low), format_value(high)
+    """The two ends of an interval, their common unit once: `0.35–0.48 s`, `−20 ms to 50 ms`.
+
+    Ends that would read alike have as many more digits as tell them apart; if none do, `all 0.2`.
+    """
+    if is_same(low, high):
+        return f"all {format_value(low)}"
+    for more_digits in range(_MAX_MORE_DIGITS + 1):
+        first, last = (format_value(end, more_digits=more_digits) for end in (low, high))
+        if first != last:
+            break
+    else:
+        return f"all {format_value(low)}"
     if low < 0:
         # A dash beside a minus sign would be hard to read.
         return f"{first} to {last}"
@@ -147,6 +220,11 @@ def format_range(low: float, high: float, format_value: FormatValue) -> str:
     if " " in last and first.endswith(f" {unit}"):
         first = first.removesuffix(f" {unit}")
     return f"{first}–{last}"
+
+
+def is_same(low: float, high: float) -> bool:
+    """Whether two ends differ by no more than the rounding of floats."""
+    return math.isclose(low, high, rel_tol=_SAME, abs_tol=0.0)
 
 
 def _minus(value: float | Decimal) -> str:

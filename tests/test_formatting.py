@@ -12,12 +12,14 @@ from famnb.formatting import (
     escape_html,
     format_count,
     format_duration,
+    format_estimate,
     format_interval,
     format_level,
     format_number,
     format_percent,
     format_range,
     format_size,
+    format_sum,
     format_table,
     format_usd,
     html_table,
@@ -101,12 +103,17 @@ def test_a_size_is_in_kb_or_mb(size: int, text: str) -> None:
         (-0.02, 0.05, format_duration, "−20 ms to 50 ms"),
         (-3, -1, format_count, "−3 to −1"),
         (0.0012, 1.5, format_usd, "$0.0012–$1.50"),
+        (0.19998, 0.20003, format_number, "0.19998–0.20003"),
+        (119.8, 120.2, format_number, "119.8–120.2"),
+        (2.338, 2.342, format_duration, "2.338–2.342 s"),
+        (0.0012311, 0.0012329, format_usd, "$0.001231–$0.001233"),
+        (0.3, 0.1 + 0.2, format_number, "all 0.3"),
     ],
 )
 def test_intervals_are_written_as_one_reads_them(
     low: float, high: float, format_value: Callable[[float], str], expected: str
 ) -> None:
-    """A common unit once, a minus sign where there is one."""
+    """A common unit once, a minus sign where there is one, and digits enough to tell the ends apart."""
     assert format_range(low, high, format_value) == expected
 
 
@@ -118,6 +125,25 @@ def test_what_is_not_known_of_an_interval_says_so() -> None:
     whole = Interval(3.0, 2.0, 4.0, 9, 0.95)
     texts = [format_interval(interval, format_count) for interval in (nothing, bound, alone, whole)]
     assert texts == ["not known", "not known, at most 7", "3", "3 (2–4)"]
+
+
+def test_what_is_estimated_wears_its_mark() -> None:
+    """A point has none; what is known only within more than a factor of three is a bound, not a figure."""
+    ends = [(2, 2, 2), (2, 1, 3), (2, 1, 3.1), (2, 0, 3), (math.nan, math.nan, math.nan)]
+    assert [format_estimate(*triple, format_number) for triple in ends] == [
+        "2", "≈ 2 (1–3)", "at most 3.1", "at most 3", "not known"
+    ]  # fmt: skip
+    estimates = [Interval(2.0, low, high, 9) for _, low, high in ends[:3]]
+    assert [format_interval(estimate, format_number, is_estimate=True) for estimate in estimates] == [
+        "≈ 2 (all 2)", "≈ 2 (1–3)", "at most 3.1"
+    ]  # fmt: skip
+
+
+def test_a_sum_with_unknown_parts_is_a_lower_bound() -> None:
+    """And says how many calls are not in it."""
+    assert format_sum(0.12, 0.12, 0.12, unknown=28, calls=29) == "≥ $0.12 (28 of 29 calls without a price)"
+    assert format_sum(0.12, 0.1, 0.2, unknown=1, calls=1) == "not known (1 of 1 call without a price)"
+    assert format_sum(0.12, 0.1, 0.2, unknown=0, calls=9) == "≈ $0.12 ($0.10–$0.20)"
 
 
 def test_a_table_of_text_is_aligned() -> None:

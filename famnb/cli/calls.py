@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         table, left_out = _format_frame(frame.tail(options.n), _terminal_width())
         print(table)
-        print(f"{len(frame)} calls in all; times in seconds, started_at in UTC, ~ is an estimate")
+        print(f"{len(frame)} calls in all; times in seconds, started_at in UTC, ≈ is an estimate")
         if left_out:
             print(f"without {', '.join(left_out)}, for which the terminal is too narrow")
     return 0
@@ -63,7 +63,7 @@ def _terminal_width() -> int | None:
 
 
 def _format_frame(frame: pd.DataFrame, width: int | None) -> tuple[str, list[str]]:
-    """The columns that fit as text, and the names of the others; an estimated value is marked with ~."""
+    """The columns that fit as text, and the names of the others; an estimated value is marked with ≈."""
     shown = frame[["started_at", "endpoint", "model", "status", "ttft_s", "e2e_s"]].copy()
     # Without "+00:00" in every row: the line below says UTC.
     shown["started_at"] = shown["started_at"].dt.tz_convert(None).dt.floor("s")
@@ -83,6 +83,6 @@ def _format_frame(frame: pd.DataFrame, width: int | None) -> tuple[str, list[str
 def _mark_estimates(
     values: pd.Series[Any], is_estimate: pd.Series[Any], format_value: Callable[[float], str]
 ) -> list[str]:
-    """Values as text, `–` for a missing one and ~ before an estimated one."""
+    """Values as text, `–` for a missing one and ≈ before an estimated one."""
     pairs = zip(values.tolist(), is_estimate.fillna(False).tolist(), strict=True)
-    return ["–" if pd.isna(value) else f"{'~' if estimate else ''}{format_value(value)}" for value, estimate in pairs]
+    return ["–" if pd.isna(value) else f"{'≈' if estimate else ''}{format_value(value)}" for value, estimate in pairs]

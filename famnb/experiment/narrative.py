@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -11,6 +11,7 @@ import pandas as pd
 from famnb.experiment.comparison import min_pairs
 from famnb.experiment.resume import ANSWERED, failures
 from famnb.formatting import (
+    FormatValue,
     format_count,
     format_duration,
     format_level,
@@ -32,7 +33,7 @@ _NAMES = {
     "output_tokens": "output tokens",
     "cost_usd": "cost",
 }
-_FORMATTERS: dict[str, Callable[[float], str]] = {
+_FORMATTERS: dict[str, FormatValue] = {
     "ttft_s": format_duration,
     "ttfa_s": format_duration,
     "e2e_s": format_duration,
@@ -43,7 +44,7 @@ _ORDER = ("e2e_s", "ttft_s", "ttfa_s", "output_tokens", "cost_usd")
 """The order of metrics in a sentence; scores follow."""
 
 
-def metric_formatter(metric: str) -> Callable[[float], str]:
+def metric_formatter(metric: str) -> FormatValue:
     """The function that formats values of a metric."""
     return _FORMATTERS.get(metric, format_number)
 

@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
-from famnb.formatting import format_count, format_usd
+from famnb.formatting import format_count, format_estimate
 from famnb.plot.canvas import Canvas
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, require_columns, time_column
@@ -200,10 +200,7 @@ def _legend_entry(canvas: Canvas, handle: Artist, group: str, rows: pd.DataFrame
 def _format_sum(rows: pd.DataFrame) -> str:
     """The sum of some calls, with its interval where it has one."""
     best, low, high = (float(rows[name].sum()) for name in COST_COLUMNS)
-    # Sums of floats that are equal on paper differ in their last digits.
-    if high - low <= best * 1e-9:
-        return format_usd(best)
-    return f"about {format_usd(best)} ({format_usd(low)} to {format_usd(high)})"
+    return format_estimate(best, low, high)
 
 
 def _tick_formatter(axes: Axes) -> Callable[[float, int], str]:

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pandas as pd
 
-from famnb.formatting import format_count, format_duration, format_number, format_simulated, format_usd
+from famnb.formatting import (
+    format_count,
+    format_duration,
+    format_interval,
+    format_number,
+    format_simulated,
+    format_usd,
+)
 from famnb.frame.columns import CALLS
 from famnb.stats import Interval
 
@@ -42,32 +51,24 @@ def axis_label(column: str, largest: float) -> tuple[str, float]:
     return (f"{name} ({unit})" if unit not in ("", "tokens", "tokens/s") else name), 1.0
 
 
-def format_metric(column: str, value: float) -> str:
+def format_metric(column: str, value: float, *, more_digits: int = 0) -> str:
     """A value of a column, in its unit; below a second in milliseconds, as on the axis."""
     match UNITS.get(column, ""):
         case "s":
-            return format_duration(value, ms_below=1)
+            return format_duration(value, ms_below=1, more_digits=more_digits)
         case "s/token":
-            return f"{format_duration(value, ms_below=1)}/token"
+            return f"{format_duration(value, ms_below=1, more_digits=more_digits)}/token"
         case "USD":
-            return format_usd(value)
+            return format_usd(value, more_digits=more_digits)
         case "tokens" | "characters" | "requests":
-            return format_count(value)
+            return format_count(value, more_digits=more_digits)
         case _:
-            return format_number(value)
+            return format_number(value, more_digits=more_digits)
 
 
-def format_metric_interval(column: str, interval: Interval) -> str:
-    """A value of a column and, where n carries one, its interval, the unit once: `2.00 s (1.50 to 2.50)`."""
-    value = format_metric(column, interval.value)
-    if not interval.known:
-        return value
-    low, high = format_metric(column, interval.low), format_metric(column, interval.high)
-    # "400 ms to 1.2 s" keeps both units: only one that all three share is left out.
-    unit = value.rpartition(" ")[2]
-    if unit and all(text.endswith(f" {unit}") for text in (value, low, high)):
-        low, high = low.removesuffix(f" {unit}"), high.removesuffix(f" {unit}")
-    return f"{value} ({low.removeprefix('$')} to {high.removeprefix('$')})"
+def format_metric_interval(column: str, interval: Interval, *, is_estimate: bool = False) -> str:
+    """A value of a column and, where n carries one, its interval: `2.00 s (1.50–2.50 s)`; `≈` marks an estimate."""
+    return format_interval(interval, partial(format_metric, column), is_estimate=is_estimate)
 
 
 def shorten(text: str, limit: int = 44) -> str:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple, TypeAlias
 
 from famnb.errors import InvalidRequest
-from famnb.formatting import format_usd
+from famnb.formatting import format_estimate
 from famnb.validation import check_integer, check_text
 
 MILLION = Decimal(1_000_000)
@@ -32,9 +32,7 @@ class Cost:
         return self.low == self.high
 
     def __str__(self) -> str:
-        if self.exact:
-            return format_usd(self.usd)
-        return f"about {format_usd(self.usd)} ({format_usd(self.low)} to {format_usd(self.high)})"
+        return format_estimate(self.usd, self.low, self.high)
 
 
 class TokenRates(NamedTuple):

@@ -33,7 +33,7 @@ def test_calls_prints_the_latest_and_exports_all(environment: None, tmp_path: Pa
     assert cli.main(["calls", "-n", "3"]) == 0
     printed = capsys.readouterr().out
     assert len(printed.splitlines()) == 1 + 3 + 1
-    assert re.search(r"web +fam-2-5-pro .* ~\d+ ", printed), (
+    assert re.search(r"web +fam-2-5-pro .* ≈\d+ ", printed), (
         "a streamed web chat tells no usage: its count is an estimate"
     )
     file = tmp_path / "calls.csv"

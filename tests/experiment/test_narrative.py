@@ -12,7 +12,7 @@ def test_a_clear_difference_is_said_with_its_interval_and_n():
     rows = frame(e2e_s=(spread(60, 2, 0.3), spread(60, 2, 0.3) - spread(60, 0.41, 0.1, 1)), cost_usd=(cost, cost * 2.1))
     found = summary(rows)
     assert found.lines == (
-        "B answers 0.41 s sooner than A (95% interval 0.38–0.43 s, n = 60 pairs); costs 2.1 times as much (2.1–2.1).",
+        "B answers 0.41 s sooner than A (95% interval 0.38–0.43 s, n = 60 pairs); costs 2.1 times as much (all 2.1).",
     )
     row = found.pairs.set_index("metric").loc["e2e_s"]
     assert (row["first"], row["second"], row["n"], bool(row["clear"])) == ("A", "B", 60, True)

@@ -12,10 +12,11 @@ from tests.support.plot_frames import many_calls, priced_calls
 
 
 def test_costs_add_up_with_their_interval() -> None:
-    """Three calls of 1, 2 and 3 cents, off by at most a factor of two, are 3 to 12 cents."""
-    figure = plot.cost(priced_calls(["m"] * 3, [0.01, 0.02, 0.03], off=2))
-    assert "about $0.06 ($0.03 to $0.12)" in legend_texts(figure)
-    assert "about $0.06 ($0.03 to $0.12) for 3 calls" in figure_text(figure)
+    """Three calls of 1, 2 and 3 cents, each off by at most a factor of 1.5; by one of 2, only the most is said."""
+    figure = plot.cost(priced_calls(["m"] * 3, [0.01, 0.02, 0.03], off=1.5))
+    assert "≈ $0.06 ($0.04–$0.09)" in legend_texts(figure)
+    assert "≈ $0.06 ($0.04–$0.09) for 3 calls" in figure_text(figure)
+    assert "at most $0.12" in legend_texts(plot.cost(priced_calls(["m"] * 3, [0.01, 0.02, 0.03], off=2)))
     assert plot.cost(priced_calls(["m"], [0.5])).alt == "Cost by model: $0.50 for 1 call; m (n=1), $0.50"
 
 

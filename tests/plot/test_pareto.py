@@ -27,5 +27,5 @@ def test_a_pareto_point_stands_at_mean_cost_and_median_latency() -> None:
 def test_twenty_passes_of_twenty_are_not_certain() -> None:
     """A score of yes and no has Wilson's interval, and is called by its scorer's name."""
     figure = plot.pareto(many_calls(20, models=1).assign(score_whole=1.0), score="score_whole")
-    assert "1 (0.839 to 1)" in figure_text(figure)
+    assert "1 (0.839–1)" in figure_text(figure)
     assert "Score whole against cost by model" in figure_text(figure)

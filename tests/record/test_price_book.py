@@ -107,7 +107,7 @@ def test_an_estimated_count_is_an_interval(book: PriceBook) -> None:
     """Without an interval of its own, an estimate is right within a factor of two."""
     cost = book.cost("fam-mini", used(1000, 1000, estimated=("output_tokens",)))
     assert cost == Cost(Decimal("0.00125"), Decimal("0.00075"), Decimal("0.00225"))
-    assert str(cost) == "about $0.00125 ($0.00075 to $0.00225)"
+    assert str(cost) == "≈ $0.00125 ($0.00075–$0.00225)"
 
 
 @pytest.mark.parametrize("wrong", [-1, "a lot", float("nan"), float("inf")])

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from famnb.client.exchange import Exchange
-from famnb.formatting import format_count, format_duration, format_usd
+from famnb.formatting import ESTIMATE_MARK, format_count, format_duration
 from famnb.record import prices
 from famnb.record.price import Cost
 from famnb.record.token_estimates import PRIOR
@@ -51,7 +51,7 @@ def read_meters(reply: Reply, *, cost: Cost | None, elapsed_s: float) -> Meters:
     is_running, timing = reply.status == "running", reply.timing
     reported = None if is_running else reply.usage.output_tokens
     is_exact = reported is not None and reply.usage.source("output_tokens") != "estimated"
-    mark = "" if is_exact else "≈ "
+    mark = "" if is_exact else ESTIMATE_MARK
     characters = sum(len(block.text) for block in reply.blocks)
     tokens = round(characters * PRIOR.mid) if reported is None else reported
     seconds = elapsed_s if is_running else timing.e2e_s
@@ -69,9 +69,7 @@ def format_cost(reply: Reply, cost: Cost | None) -> str:
     """A cost in USD, with its interval if it is estimated, or why there is none."""
     if cost is None:
         return "not known" if prices.price(getattr(reply.request, "model", "")) else "no price"
-    if cost.exact:
-        return format_usd(cost.usd)
-    return f"≈ {format_usd(cost.usd)} ({format_usd(cost.low)} to {format_usd(cost.high)})"
+    return str(cost)
 
 
 def _format_time(seconds: float | None) -> str:

@@ -21,7 +21,7 @@ def test_while_it_streams_tokens_are_estimated_from_characters():
     """Thinking counts; a count that the wire gave at the start is no count; cost has its interval."""
     reply = dataclasses.replace(RUNNING, usage=Usage(output_tokens=1))
     assert read_meters(reply, cost=ABOUT, elapsed_s=2.0) == Meters(
-        "0.42 s", "1.2 s", "≈ 100", "≈ 50", "", "≈ $0.0012 ($0.001 to $0.0021)"
+        "0.42 s", "1.2 s", "≈ 100", "≈ 50", "", "≈ $0.0012 ($0.001–$0.0021)"
     )
 
 
@@ -51,4 +51,4 @@ def test_meters_go_out_with_the_text_at_most_once_a_second(stream):
         stream.says(Delta(TEXT, "text", "word"))
         sent += [change for change in pane.changes() if change[0] == "meters"]
     assert [change[2][2] for change in sent] == ["≈ 1", "≈ 11", "≈ 21"]
-    assert {change[2][5] for change in sent} == {"≈ $0.0012 ($0.001 to $0.0021)"}
+    assert {change[2][5] for change in sent} == {"≈ $0.0012 ($0.001–$0.0021)"}
