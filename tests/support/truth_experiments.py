@@ -1,0 +1,45 @@
+"""Experiments on an engine of known truth: prompts, variants on each endpoint, and what their calls truly cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import famnb
+from famnb import scorers
+from tests.support import truth_engine
+from tests.support.truth_engine import TrueReply, TruthEngine
+
+MODELS = ("fam-mini", "fam-2-5-pro", "fam-2-5-mini")
+PRICE = {"input": 1.0, "output": 4.0, "cached": 0.1}
+"""USD per million tokens, of every model."""
+HIDDEN = {"endpoint": "web", "stream_options": {"include_usage": False}}
+"""Fields of a variant whose streams report no usage at all."""
+
+
+def experiment(
+    client: famnb.Client, prompts: int, variants: dict[str, dict[str, Any]], **options: Any
+) -> famnb.Experiment:
+    """An experiment whose variants carry their name as system text, by which the engine knows them."""
+    named = {name: {"model": "fam-2-5-pro", "system": name, **fields} for name, fields in variants.items()}
+    # Of different lengths, as prompts are.
+    rows = [f"question {number} {'why ' * (20 + number * 7 % 60)}" for number in range(prompts)]
+    right = scorers.regex(f"^{truth_engine.RIGHT}\\b", name="right")
+    return famnb.Experiment(rows, named, name="truth", client=client, scorers=[right], **options)
+
+
+def unconnected(folder: Path) -> famnb.Client:
+    """A client that records in this folder and has no service."""
+    return famnb.Client(base_url="http://127.0.0.1:1", api_key=truth_engine.KEY, ledger=folder / "truth.sqlite")
+
+
+def true_cost(reply: TrueReply) -> float:
+    """What a reply truly costs in USD."""
+    plain = reply.input_tokens - reply.cached_tokens
+    counts = {"input": plain, "cached": reply.cached_tokens, "output": reply.output_tokens}
+    return sum(PRICE[kind] * tokens for kind, tokens in counts.items()) / 1e6
+
+
+def true_replies(exp: famnb.Experiment, engine: TruthEngine) -> dict[str, TrueReply]:
+    """What each cell is truly answered, by the cell's key."""
+    return {cell.key: engine.draw_cell(cell) for cell in exp.cells}
