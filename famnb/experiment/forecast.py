@@ -16,6 +16,7 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 
+from famnb.endpoints import ENDPOINTS
 from famnb.experiment.budget import ceiling
 from famnb.experiment.forecast_history import MIN_CALLS, Floats, SimilarCalls, find_similar_calls, settings_digest
 from famnb.experiment.forecast_simulation import PlannedCall, simulate_runs
@@ -190,9 +191,10 @@ def _plan_calls(cells: Sequence[Cell], history: pd.DataFrame) -> list[PlannedCal
         past = similar[group]
         # Some prices depend on the size of the input, of which only the length of the text is known.
         tokens = round(chars * float(np.mean(past.tokens_per_char))) if past and chars else 0
-        calls[id(request)] = PlannedCall(
-            cell.variant.label, model, most, chars, past, prices.price(model, context=tokens)
-        )
+        price = prices.price(model, context=tokens)
+        if price is not None and not ENDPOINTS[request.endpoint].traits.has_cache_writes:
+            price = price.without_cache_writes
+        calls[id(request)] = PlannedCall(cell.variant.label, model, most, chars, past, price)
     return [calls[id(cell.request)] for cell in cells]
 
 

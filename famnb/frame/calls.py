@@ -15,10 +15,11 @@ import numpy as np
 import pandas as pd
 
 from famnb import endpoints
+from famnb.endpoints import ENDPOINTS
 from famnb.events import COUNTS
 from famnb.frame.columnar_reader import ColumnArrays, SelectedColumn, read_columns, to_pandas
-from famnb.frame.columns import CALLS, PEER, Column, format_columns
-from famnb.frame.fill_estimates import NEEDED_COLUMNS, CountBounds, as_floats, fill_counts
+from famnb.frame.columns import BOUNDED_COUNTS, CALLS, PEER, Column, format_columns
+from famnb.frame.fill_estimates import NEEDED_COLUMNS, CountBounds, as_floats, as_integers, fill_counts
 from famnb.frame.filters import HasLedger, Moment, OneOrMore, source_of, where
 from famnb.frame.latency_definitions import Definition, Latencies, Peer, latencies
 from famnb.record import Ledger, prices
@@ -71,14 +72,17 @@ def calls(
     )
     # Counts and costs need columns of their own and most of the time; who asks for neither does not wait for them.
     needs_costs = any(column.name in _COMPUTED for column in chosen)
-    selected = [SelectedColumn.of(column) for column in chosen if column.name not in _COSTS]
+    selected = [SelectedColumn.of(column) for column in chosen if column.name not in (*_COSTS, *_BOUNDS)]
     if needs_costs:
         selected += _NEEDED_FOR_COSTS
     if definition != "famnb":
         selected += _NEEDED_FOR_PEERS
     arrays = read_columns(source, selected, condition, values, limit)
     if needs_costs:
-        arrays |= _costs(arrays, fill_counts(arrays, source))
+        bounds = fill_counts(arrays, source)
+        arrays |= _costs(arrays, bounds)
+        for count, (low, high) in bounds.items():
+            arrays[f"{count}_low"], arrays[f"{count}_high"] = as_integers(low), as_integers(high)
     frame = pd.DataFrame(
         {column.name: to_pandas(column, arrays[column.sql or column.name]) for column in chosen}, copy=False
     )
@@ -94,12 +98,16 @@ def calls(
 calls.__doc__ = f"{calls.__doc__}\n{format_columns(CALLS)}\n"
 
 _COSTS = ("cost_usd", "cost_low_usd", "cost_high_usd")
-_COMPUTED = {*_COSTS, *COUNTS, *(f"{count}_source" for count in COUNTS)}
+_WITHOUT_CACHE_WRITES = {name for name, value in ENDPOINTS.items() if not value.traits.has_cache_writes}
+"""Endpoints whose calls have written nothing to a cache, though no reply says so."""
+_BOUNDS = tuple(f"{count}_{end}" for count in BOUNDED_COUNTS for end in ("low", "high"))
+_COMPUTED = {*_COSTS, *_BOUNDS, *COUNTS, *(f"{count}_source" for count in COUNTS)}
 """Columns that are not simply what the ledger has stored."""
 _NEEDED_FOR_PEERS = (SelectedColumn("id", "text"), SelectedColumn("started_us", "integer"))
 _NEEDED_FOR_COSTS = (
     *NEEDED_COLUMNS,
     SelectedColumn("started_us", "integer"),
+    SelectedColumn("endpoint", "word"),
     *(SelectedColumn(name, "real") for name in _COSTS),
 )
 
@@ -124,6 +132,8 @@ def _costs(arrays: ColumnArrays, bounds: CountBounds) -> ColumnArrays:
         name: as_floats(arrays[name])
         for name in ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
     }
+    written = counts["cache_write_tokens"]
+    written[np.isnan(written) & arrays["endpoint"].isin(_WITHOUT_CACHE_WRITES)] = 0
     models = arrays["model"]
     for model in {price.model for price in prices}.intersection(models.words):
         rows = np.flatnonzero(models.codes == models.code_of(model))

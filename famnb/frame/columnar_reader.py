@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -53,6 +53,11 @@ class CodedWords:
         if word not in self.words:
             self.words.append(word)
         return self.words.index(word)
+
+    def isin(self, words: Container[str]) -> npt.NDArray[np.bool_]:
+        """Return which elements are one of some words."""
+        codes = [code for code, word in enumerate(self.words) if word in words]
+        return np.isin(self.codes, codes)
 
     def categorical(self, categories: Sequence[str] | None) -> pd.Categorical:
         """Return the column for pandas; without `categories`, those that occur, sorted."""

@@ -10,7 +10,7 @@ from typing import Any, get_args
 import pandas as pd
 
 from famnb.endpoints import ENDPOINTS
-from famnb.events import COUNTS, Source, Status
+from famnb.events import COUNTS, Count, Source, Status
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -75,11 +75,18 @@ _COUNT_DOCS = {
     "cache_write_tokens": "Input tokens written to the service's cache.",
     "total_tokens": "Input and output tokens.",
 }
+BOUNDED_COUNTS: tuple[Count, ...] = ("input_tokens", "output_tokens")
+"""The counts that are estimated where they are missing, each with a `_low` and a `_high` column."""
 _USAGE = tuple(
     column
     for count in COUNTS
     for column in (
         Column(count, "Int64", "tokens", f"{_COUNT_DOCS[count]} Missing where nothing is known."),
+        *(
+            Column(f"{count}_{end}", "Int64", "tokens", f"{word} end of `{count}`; equals it unless that is estimated.")
+            for end, word in (("low", "Low"), ("high", "High"))
+            if count in BOUNDED_COUNTS
+        ),
         Column(
             f"{count}_source",
             "category",
@@ -161,13 +168,14 @@ CALLS: tuple[Column, ...] = (
         "cost_low_usd",
         "Float64",
         "USD",
-        "Low end of the cost; equals `cost_usd` unless a count is estimated or absent.",
+        "Low end of the cost; equals `cost_usd` unless a count is estimated, or absent and priced: any of the input "
+        "may then have been read from the cache.",
     ),
     Column(
         "cost_high_usd",
         "Float64",
         "USD",
-        "High end of the cost; equals `cost_usd` unless a count is estimated or absent.",
+        "High end of the cost; equals `cost_usd` where `cost_low_usd` does.",
     ),
 )
 """The columns of `calls`."""

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from famnb.events import COUNTS
 from famnb.frame.columnar_reader import ABSENT, CodedWords, ColumnArrays, SelectedColumn
+from famnb.frame.columns import BOUNDED_COUNTS
 from famnb.record import Ledger, token_estimates
 from famnb.record.parquet import Parquet
 from famnb.record.token_estimates import MathFunctions, TokenFit, TokenRatio
@@ -44,7 +45,7 @@ def fill_counts(columns: ColumnArrays, source: Ledger | Parquet) -> CountBounds:
     rows = np.flatnonzero(_lacks_counts(columns))
     estimated = _fill_rows(columns, rows, source) if len(rows) else {}
     bounds: CountBounds = {}
-    for count in ("input_tokens", "output_tokens"):
+    for count in BOUNDED_COUNTS:
         low, high = as_floats(columns[count]), as_floats(columns[count])
         if count in estimated:
             low[rows], high[rows] = estimated[count]
@@ -57,6 +58,12 @@ def as_floats(counts: npt.NDArray[np.int64]) -> FloatColumn:
     values = counts.astype(np.float64)
     values[counts == ABSENT] = np.nan
     return values
+
+
+def as_integers(counts: FloatColumn) -> npt.NDArray[np.int64]:
+    """The counts as integers, ABSENT where they are NaN."""
+    # ABSENT is a power of two, which a float holds exactly.
+    return np.where(np.isnan(counts), ABSENT, counts).astype(np.int64)
 
 
 def _lacks_counts(columns: ColumnArrays) -> npt.NDArray[np.bool_]:

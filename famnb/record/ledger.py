@@ -320,7 +320,13 @@ class Ledger:
             fit=fits.get(exchange.service, token_estimates.TokenFit()),
             hidden_cap=None if reply.thinking else serialize.hidden_cap(request),
         )
-        return prices.cost(model, estimate.usage, exchange.started_at, between=(estimate.low, estimate.high))
+        return prices.cost(
+            model,
+            estimate.usage,
+            exchange.started_at,
+            between=(estimate.low, estimate.high),
+            has_cache_writes=exchange.endpoint.traits.has_cache_writes,
+        )
 
     def _refit(self, model: str) -> None:
         """Refresh the fit that `cost` uses, if it is old; called on the writer's thread."""

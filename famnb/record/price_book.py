@@ -153,11 +153,13 @@ class PriceBook:
         at: datetime | None = None,
         *,
         between: tuple[Usage, Usage] | None = None,
+        has_cache_writes: bool = True,
     ) -> Cost | None:
         """Return the cost of a call made at `at` (now, if None); None if no price, input or output count is known.
 
         `between` holds the lowest and highest counts where `usage` has estimated ones; without it an estimated count
-        is taken to be right within a factor of two.
+        is taken to be right within a factor of two. A cache count that is absent leaves the cost an interval: any of
+        the input may have been read from the cache or, if the endpoint `has_cache_writes`, written to it.
         """
         if usage.input_tokens is None or usage.output_tokens is None:
             return None
@@ -181,7 +183,7 @@ class PriceBook:
                     price.rates,
                     counts,
                     has_cached=usage.cached_tokens is not None,
-                    has_cache_write=usage.cache_write_tokens is not None,
+                    has_cache_write=usage.cache_write_tokens is not None or not has_cache_writes,
                 )
             )
         best = bounds[0][0]

@@ -45,6 +45,8 @@ class RequestTraits:
     """Where the format of the answer is set; None if it cannot be."""
     usage_fields: Mapping[str, Any]
     """The fields that ask for usage in a stream; empty if it is always there, or never."""
+    has_cache_writes: bool
+    """Whether input can be written to the service's cache at a price of its own; if so, replies report how much was."""
     stores_replies: bool
     """Whether the service can keep a reply, to be retrieved at `{path}/{id}` and continued."""
     groups: Mapping[str, Heading]

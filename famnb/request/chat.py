@@ -83,6 +83,7 @@ TRAITS = RequestTraits(
     thinking="effort",
     format=RESPONSE_FORMAT,
     usage_fields={},
+    has_cache_writes=False,
     stores_replies=False,
     groups={**SHARED_GROUPS, "reasoning": "Reasoning", "response_format": "Output form"},
     implied={RESPONSE_FORMAT.schema: (RESPONSE_FORMAT.type, "json_schema")},

@@ -38,6 +38,7 @@ TRAITS = RequestTraits(
     thinking="budget",
     format=None,
     usage_fields={},
+    has_cache_writes=True,
     stores_replies=False,
     groups={**SHARED_GROUPS, "thinking": "Reasoning", "system": "Conversation"},
     implied={("thinking", "budget_tokens"): (("thinking", "type"), "enabled")},

@@ -83,6 +83,7 @@ TRAITS = RequestTraits(
     thinking="effort",
     format=_FORMAT,
     usage_fields={},
+    has_cache_writes=False,
     stores_replies=True,
     groups={
         **SHARED_GROUPS,

@@ -69,6 +69,7 @@ TRAITS = RequestTraits(
     thinking="effort",
     format=RESPONSE_FORMAT,
     usage_fields={"stream_options": {"include_usage": True}},
+    has_cache_writes=False,
     stores_replies=False,
     groups={
         **SHARED_GROUPS,

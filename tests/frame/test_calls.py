@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 import famnb
+from famnb.client.exchange import Exchange
 from famnb.errors import AuthenticationError, IdleTimeout, LedgerError
 from famnb.frame import CALLS, DELTAS, calls, deltas, describe
 from famnb.record import Ledger, prices
@@ -96,6 +97,65 @@ def test_a_stream_without_usage_is_estimated_and_says_so(ledger: Ledger) -> None
     assert got["cost_usd"] == pytest.approx(105e-6)
     assert (got["cost_low_usd"], got["cost_high_usd"]) == (pytest.approx(52.5e-6), pytest.approx(420e-6))
     assert got[["tpot_s", "output_tps"]].isna().all()
+
+
+def test_an_estimated_count_has_its_ends_beside_it(ledger: Ledger) -> None:
+    """64 + 16 and 400 characters at one to eight a token; the ends of a reported count are the count."""
+    got = row(ledger, exchange(spoken("a" * 400), prompt="b" * 64))
+    assert list(got[["input_tokens_low", "input_tokens", "input_tokens_high"]]) == [10, 20, 80]
+    assert list(got[["output_tokens_low", "output_tokens", "output_tokens_high"]]) == [50, 100, 400]
+    told = row(ledger, exchange(spoken("a" * 400, counts=(8, 3))), columns=["call_id", "output_tokens_high"])
+    assert told["output_tokens_high"] == 3
+    lost = exchange([], status=None)
+    lost.reply = Reply(status="failed")
+    assert row(ledger, lost)[["input_tokens_low", "output_tokens_high"]].isna().all()
+
+
+def cost_ends(ledger: Ledger, made: Exchange) -> tuple[float, float]:
+    """Low and high cost of a call in millionths of a dollar: in its row, and on its reply."""
+    got = row(ledger, made)
+    ends = round(got["cost_low_usd"] * 1e6, 6), round(got["cost_high_usd"] * 1e6, 6)
+    assert (float(made.reply.cost.low * 10**6), float(made.reply.cost.high * 10**6)) == ends
+    return ends
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "ends"),
+    [
+        # 1,000 tokens of input at 1, or at 0.1 read from the cache, and 10 of output at 10; no writes at 2.
+        ("web", (1000 * 0.1 + 100, 1000 * 1 + 100)),
+        # Any of the input may have been written to the cache, too.
+        ("messages", (1000 * 0.1 + 100, 1000 * 2 + 100)),
+    ],
+)
+def test_what_an_endpoint_does_not_say_of_its_cache_is_unknown_and_what_it_cannot_do_is_none(
+    ledger: Ledger, pro_price: None, endpoint: str, ends: tuple[float, float]
+) -> None:
+    """Cached tokens that no reply counts are between none and all; only `messages` has cache writes."""
+    prices.set("fam-2-5-pro", input=1, output=10, cached=0.1, cache_write=2)
+    assert cost_ends(ledger, whole(endpoint)) == ends
+
+
+def test_an_endpoint_that_counts_its_cached_tokens_has_an_exact_cost(ledger: Ledger, pro_price: None) -> None:
+    """Its API has no cache writes, so that their price puts nothing in doubt."""
+    prices.set("fam-2-5-pro", input=1, output=10, cached=0.1, cache_write=2)
+    assert cost_ends(ledger, whole("web", prompt_tokens_details={"cached_tokens": 400})) == (740, 740)
+
+
+def whole(endpoint: str, **details: object) -> Exchange:
+    """A whole reply with 1,000 tokens of input and 10 of output."""
+    bodies = {
+        "web": {
+            "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 1000, "completion_tokens": 10, "total_tokens": 1010, **details},
+        },
+        "messages": {
+            "content": [{"type": "text", "text": "Hi"}],
+            "stop_reason": "end_turn",
+            "usage": {"input_tokens": 1000, "output_tokens": 10, **details},
+        },
+    }
+    return exchange([at(10, bodies[endpoint])], endpoint=endpoint, streamed=False)
 
 
 def test_estimates_learn_from_the_ledgers_own_replies(ledger: Ledger) -> None:

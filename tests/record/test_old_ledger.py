@@ -82,7 +82,8 @@ def small_experiment(client: famnb.Client, *, prompts: int) -> famnb.Experiment:
 def test_frames_of_an_old_ledger_are_the_same(old_ledger: Ledger) -> None:
     """Calls with their costs and estimates, by another tool's definitions, events, runs and spending."""
     frame = famnb.calls(old_ledger)
-    assert table(frame) == EXPECTED["calls"]
+    # The columns of those days; more have come since, and they stand in another order.
+    assert table(frame[EXPECTED["calls"]["columns"]]) == EXPECTED["calls"]
     by_vllm = famnb.calls(old_ledger, definition="vllm")
     assert table(by_vllm[["call_id", "ttft_s", "tpot_s", "e2e_s", "itl_s", "itl_n"]]) == EXPECTED["vllm"]
     assert table(famnb.deltas(list(frame["call_id"])[:12:3], old_ledger)) == EXPECTED["deltas"]
@@ -148,7 +149,7 @@ def test_an_experiment_in_an_old_ledger_goes_on_where_it_stopped(old_ledger: Led
     """Its cells are found by their keys, so nothing is sent again; cells added since are planned."""
     with famnb.Client(base_url=NOBODY, api_key="none", ledger=old_ledger) as client:
         experiment = small_experiment(client, prompts=2)
-        assert table(experiment.frame()) == EXPECTED["experiment"]
+        assert table(experiment.frame()[EXPECTED["experiment"]["columns"]]) == EXPECTED["experiment"]
         assert table(experiment.votes()) == EXPECTED["experiment_votes"]
         statuses = read_resume_state(old_ledger, "small").statuses
         assert {cell: sorted(found) for cell, found in statuses.items()} == EXPECTED["resume"]

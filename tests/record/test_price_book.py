@@ -103,6 +103,15 @@ def test_cache_counts_that_are_absent_but_priced_widen_the_cost(book: PriceBook)
     assert book.cost("m", used(MILLION, 0, cached_tokens=0)).exact
 
 
+def test_an_endpoint_without_cache_writes_leaves_no_doubt_about_them(book: PriceBook) -> None:
+    """What its API cannot do costs nothing; whether input was read from the cache is another question."""
+    book.set("m", input=10, output=0, cache_write=12)
+    assert book.cost("m", used(MILLION, 0)) == Cost(Decimal(10), Decimal(10), Decimal(12))
+    assert book.cost("m", used(MILLION, 0), has_cache_writes=False).exact
+    book.set("m", input=10, output=0, cached=1, cache_write=12)
+    assert book.cost("m", used(MILLION, 0), has_cache_writes=False) == Cost(Decimal(10), Decimal(1), Decimal(10))
+
+
 def test_an_estimated_count_is_an_interval(book: PriceBook) -> None:
     """Without an interval of its own, an estimate is right within a factor of two."""
     cost = book.cost("fam-mini", used(1000, 1000, estimated=("output_tokens",)))
