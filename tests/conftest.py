@@ -23,17 +23,16 @@ _KEPT = {"FAMNB_REQUIRE_BROWSER"}
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the files so that parallel workers end at about the same time.
 
-    Slow tests come first, since a long one that is started last keeps one worker busy and the others idle. Tests in the
-    browser come last, the largest files of them first: Playwright leaves its event loop running, inside which
-    `asyncio.run` refuses to work.
+    Files with slow tests come first, then those in the browser, the largest first: they wait more than they compute, so
+    they belong beside the many quick ones, and a long file that is started last keeps one worker busy and the others idle.
     """
     sizes = collections.Counter(item.path for item in items)
     slow_files = {item.path for item in items if item.get_closest_marker("slow")}
 
     def rank(item: pytest.Item) -> tuple[int, int]:
-        if item.get_closest_marker("browser"):
-            return 2, -sizes[item.path]
-        return (0, 0) if item.path in slow_files else (1, 0)
+        if item.path in slow_files:
+            return 0, 0
+        return (1, -sizes[item.path]) if item.get_closest_marker("browser") else (2, 0)
 
     items.sort(key=rank)
 

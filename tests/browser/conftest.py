@@ -39,14 +39,22 @@ expect.set_options(timeout=40_000)
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
+def chromium() -> str:
+    """The path of Chromium's program."""
     if CHROMIUM is None:
         reason = "no `chromium` on the PATH; install it (Debian: apt install chromium) to run the browser tests"
         if REQUIRED:
             pytest.fail(f"{reason}; FAMNB_REQUIRE_BROWSER=1 makes its absence a failure")
         pytest.skip(reason)
+    return CHROMIUM
+
+
+# Not for the session: while Playwright runs, so does its event loop, inside which the `asyncio.run` of other files' tests
+# refuses to work.
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
         yield browser
         browser.close()
 
@@ -60,7 +68,7 @@ def service() -> Iterator[famnb.service.Server]:
 
 @pytest.fixture(scope="session")
 def jupyter(
-    browser: Browser, service: famnb.service.Server, tmp_path_factory: pytest.TempPathFactory
+    chromium: str, service: famnb.service.Server, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Jupyter]:
     """A JupyterLab whose every folder is its own."""
     home = tmp_path_factory.mktemp("lab")
