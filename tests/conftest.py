@@ -23,8 +23,8 @@ _KEPT = {"FAMNB_REQUIRE_BROWSER"}
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the files so that parallel workers end at about the same time.
 
-    Files with slow tests come first, then those in the browser, the largest first: they wait more than they compute, so
-    they belong beside the many quick ones, and a long file that is started last keeps one worker busy and the others idle.
+    Files with slow tests come first, then those in the browser, the largest first: they wait more than they compute,
+    so they belong beside the many quick ones; and a long file that starts last keeps one worker busy, the others idle.
     """
     sizes = collections.Counter(item.path for item in items)
     slow_files = {item.path for item in items if item.get_closest_marker("slow")}
