@@ -49,8 +49,8 @@ def chromium() -> str:
     return CHROMIUM
 
 
-# Not for the session: while Playwright runs, so does its event loop, inside which the `asyncio.run` of other files' tests
-# refuses to work.
+# Not for the session: while Playwright runs, so does its event loop, inside which the `asyncio.run` of other files'
+# tests refuses to work.
 @pytest.fixture(scope="module")
 def browser(chromium: str) -> Iterator[Browser]:
     with sync_playwright() as playwright:
