@@ -106,13 +106,14 @@ class EndpointApp:
 
         Raises ServiceError 400 if the response that the request continues is unknown.
         """
+        is_kept = not request.streams or self._endpoint.conventions.repeats_text
         if request.continues is None and not request.stores_reply:
-            prompt = await run_without_blocking(lambda: build_prompt(request), size=size)
+            prompt = await run_without_blocking(lambda: build_prompt(request, is_kept=is_kept), size=size)
             return self._generate(prompt, faults, streams=request.streams)
         store, previous_id = self._context.store, request.continues
         prior = PriorConversation() if previous_id is None else await store.get_conversation(key, previous_id)
         prompt, turns = await run_without_blocking(
-            lambda: (build_prompt(request, prior), read_turns(request)), size=size
+            lambda: (build_prompt(request, prior, is_kept=is_kept), read_turns(request)), size=size
         )
         events = self._generate(prompt, faults, streams=request.streams)
         if not request.stores_reply:

@@ -8,6 +8,7 @@ import msgspec
 
 from famnb.request import Request
 from famnb.request.neutral import GenerationSettings, PromptTurn
+from famnb.request.types import PRO_MODELS
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -35,8 +36,16 @@ class GenerationPrompt(GenerationSettings):
     """The conversation without its system text, oldest first."""
     explicit: frozenset[str] = frozenset()
     """Which of `cap`, `temperature` and `top_p` the request sets; the others are the endpoint's defaults."""
+    is_kept: bool = False
+    """Whether the whole answer is held in memory while it comes."""
     seen_turns: int = 0
     """How many leading turns the engine has seen before, under the same system text: they count as cached tokens."""
+
+    @property
+    def enforced_cap(self) -> int | None:
+        """The cap if the request or the document sets one; None where the engine's own is in force."""
+        # The document has a default for the three alternative endpoints only, whose models these are.
+        return self.cap if "cap" in self.explicit or self.model in PRO_MODELS else None
 
 
 def read_turns(request: Request) -> tuple[PromptTurn, ...]:
@@ -47,7 +56,9 @@ def read_turns(request: Request) -> tuple[PromptTurn, ...]:
     )
 
 
-def build_prompt(request: Request, prior: PriorConversation = PriorConversation()) -> GenerationPrompt:
+def build_prompt(
+    request: Request, prior: PriorConversation = PriorConversation(), *, is_kept: bool = False
+) -> GenerationPrompt:
     """Return the prompt of a request that continues `prior`."""
     turns = (*prior.turns, *read_turns(request))
     own_system = [request.system_turn.text] if request.system_turn else []
@@ -59,6 +70,7 @@ def build_prompt(request: Request, prior: PriorConversation = PriorConversation(
         turns=tuple(turn for turn in turns if turn.role != "system"),
         system=system,
         streams=request.streams,
+        is_kept=is_kept,
         explicit=frozenset(
             name
             for name, field in {"cap": request.cap, "temperature": "temperature", "top_p": "top_p"}.items()

@@ -88,6 +88,8 @@ class Conventions:
     names_events: str | None
     """The header whose presence asks for `event:` lines: the vendor's SDK sends it, and needs them to read a stream."""
     sdk: Sdk
+    repeats_text: bool = False
+    """Whether the end of a stream repeats its text, which is therefore held in memory."""
 
     def error_type(self, status: int) -> str:
         """Return the `type` of an error with this status."""

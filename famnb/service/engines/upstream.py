@@ -1,7 +1,7 @@
 """The upstream engine: any server with `POST /v1/chat/completions` answers.
 
 model's name ── request (upstream_request.py) ── POST ── (a field refused: once more without it)
-     ── events (upstream_reply.py) ── end
+     ── events (upstream_reader.py) ── our events (upstream_reply.py) ── end
 
 Of its errors the caller's own mistakes are answered with 400, too many requests with 429, all others with 500.
 """
@@ -21,7 +21,6 @@ from typing import Any
 from famnb.client.auth import Credential
 from famnb.client.config import Deadlines, check_address
 from famnb.client.engine import drain, read_error_body
-from famnb.client.response_reader import ResponseReader
 from famnb.client.transport import Response, Transport, origin_of
 from famnb.endpoints import ENDPOINTS, UPSTREAM
 from famnb.errors import (
@@ -29,11 +28,11 @@ from famnb.errors import (
     ConnectError,
     FamnbError,
     InvalidRequest,
-    StreamDecodeError,
     StreamError,
     StreamInterrupted,
 )
-from famnb.events import Event
+from famnb.events import Done, Ended, Event, Usage
+from famnb.service.engines.upstream_reader import UpstreamReader
 from famnb.service.engines.upstream_reply import ReplyTranslator
 from famnb.service.engines.upstream_request import (
     RefusedField,
@@ -58,9 +57,9 @@ SILENCE_S = 600.0
 # A kept connection that the upstream was closing already breaks at once, which says nothing about the upstream.
 _STALE_S = 1.0
 """Within how many seconds a connection must break for the request to be sent once more."""
-# The answer itself is complete by then: usage is worth a short wait, a server that never closes is not.
-_TAIL_TIMEOUT_S = 2.0
-"""How many seconds usage and the end of the body may take once the answer has ended."""
+# The answer itself is complete by then, and its caller waits for the end: servers send usage right behind it.
+_TAIL_TIMEOUT_S = 0.4
+"""How many seconds usage may take once the answer has ended."""
 # A call whose model's name is not known yet waits for it, and so does `/health`.
 _PROBE_TIMEOUT_S = 2.0
 """How many seconds the upstream may take to list its models."""
@@ -95,15 +94,37 @@ class UpstreamEngine:
         self._listed_models: tuple[str, ...] | None = None
         self._state: tuple[float, str] | None = None
         """When its state was asked for, and what it was."""
+        self._drains: set[asyncio.Task[None]] = set()
+        """What still reads the ends of bodies; kept, since a task without a reference may vanish."""
 
     async def generate(self, prompt: GenerationPrompt, /) -> AsyncGenerator[Event]:
         try:
-            async with (
-                self._open_answer(prompt) as (answer, request),
-                aclosing(self._read_events(prompt, answer, request)) as events,
-            ):
-                async for event in events:
+            async with contextlib.AsyncExitStack() as stack:
+                answer, request = await stack.enter_async_context(self._open_answer(prompt))
+                chunks = await stack.enter_async_context(aclosing(answer.chunks()))
+                # Some servers answer a request for a stream with one JSON object.
+                streams = request.body["stream"] and not answer.content_type.endswith("json")
+                reader = UpstreamReader(
+                    streamed=streams or answer.content_type == "text/event-stream",
+                    mask=self._credential.mask_bytes if self._credential else bytes,
+                )
+                translator = ReplyTranslator(prompt)
+                async for chunk in chunks:
+                    for event in translator.translate(reader.feed(chunk), streamed=True):
+                        yield event
+                    if translator.has_ended:
+                        tail = await _read_tail(chunks, reader) if translator.may_get_usage else []
+                        for event in translator.translate(tail, streamed=True):
+                            yield event
+                        break
+                else:
+                    rest = list(reader.end())
+                    for event in translator.translate(rest, streamed=reader.streamed):
+                        yield event
+                for event in translator.translate_end():
                     yield event
+                if not translator.is_cut:
+                    self._drain_later(chunks, stack.pop_all())
         except FamnbError as error:
             raise to_service_error(error, hide=self._hide) from None
 
@@ -111,6 +132,7 @@ class UpstreamEngine:
         return {"upstream": await self._probe()}
 
     async def aclose(self) -> None:
+        await asyncio.gather(*self._drains)
         await self._transport.aclose()
 
     @contextlib.asynccontextmanager
@@ -151,38 +173,16 @@ class UpstreamEngine:
                 answer = await stack.enter_async_context(self._transport.send(url, body, streams=streams))
             yield answer
 
-    async def _read_events(
-        self, prompt: GenerationPrompt, answer: Response, request: UpstreamRequest
-    ) -> AsyncGenerator[Event]:
-        """Yield the events of an answer, up to its end. Raises FamnbError if there is no proof of one."""
-        # Some servers answer a request for a stream with one JSON object.
-        streams = request.body["stream"] and not answer.content_type.endswith("json")
-        reader = ResponseReader(
-            UPSTREAM,
-            streamed=streams or answer.content_type == "text/event-stream",
-            mask=self._credential.mask_bytes if self._credential else bytes,
-        )
-        translator, translated, builder = ReplyTranslator(prompt), 0, reader.builder
-        async with aclosing(answer.chunks()) as chunks:
-            async for chunk in chunks:
-                error = _feed(reader, chunk)
-                # The events before an unreadable one are sent first.
-                for event in translator.translate(reader.events[translated:], streamed=True):
-                    yield event
-                translated = len(reader.events)
-                if error is not None:
-                    raise error
-                if builder.done or builder.ended is not None:
-                    break
-            if not builder.done:
-                await _read_tail(chunks, reader)
-            reader.end(0)
-            for event in translator.translate(reader.events[translated:], streamed=reader.streamed):
-                yield event
-            for event in translator.translate_end(builder):
-                yield event
-            if builder.done:
-                await drain(chunks)  # a connection is used again only once its body has been read
+    def _drain_later(self, chunks: AsyncGenerator[bytes], stack: contextlib.AsyncExitStack) -> None:
+        """Read a body to its end, so that its connection can be used again; the caller does not wait for that."""
+
+        async def finish() -> None:
+            async with stack:
+                await drain(chunks)
+
+        task = asyncio.create_task(finish())
+        self._drains.add(task)
+        task.add_done_callback(self._drains.discard)
 
     async def _find_model(self, ours: str) -> str:
         """Return the upstream's name of a model: the one configured, else ours if it has it, else its only one."""
@@ -229,23 +229,18 @@ def _parse_model(option: str) -> tuple[str, str]:
     return ours, theirs
 
 
-def _feed(reader: ResponseReader, chunk: bytes) -> StreamDecodeError | None:
-    """Feed a chunk to the reader; returns the error of an unreadable event, since those before it come first."""
-    try:
-        reader.feed(chunk, 0)
-    except StreamDecodeError as error:
-        return error
-    return None
-
-
-async def _read_tail(chunks: AsyncIterator[bytes], reader: ResponseReader) -> None:
-    """Read what follows the end of an answer, usage and `[DONE]`; an answer without them is complete."""
-    with contextlib.suppress(StreamInterrupted, StreamDecodeError, TimeoutError):
+async def _read_tail(chunks: AsyncIterator[bytes], reader: UpstreamReader) -> list[Event]:
+    """Return what follows the finish reason, up to the usage; an answer without it is complete all the same."""
+    tail: list[Event] = []
+    with contextlib.suppress(FamnbError, TimeoutError):
         async with asyncio.timeout(_TAIL_TIMEOUT_S):
             async for chunk in chunks:
-                reader.feed(chunk, 0)
-                if reader.builder.done:
-                    break
+                # Without content: an engine that goes on after its own end would fill the memory with it.
+                tail += [event for event in reader.feed(chunk) if isinstance(event, Usage | Ended | Done)]
+                if any(isinstance(event, Usage | Done) for event in tail):
+                    return tail
+            tail += reader.end()
+    return tail
 
 
 def _model_ids(body: bytes) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -18,36 +19,69 @@ _FINISH_REASONS = {"length", "content_filter", "tool_calls", "stop_sequence"}
 """Finish reasons that are passed on; any other that is no failure becomes `stop`."""
 _FAILURE_REASONS = {"abort", "error", "cancelled"}
 """Finish reasons with which some servers report a failure."""
+# Some 300,000 tokens of a word each, about twice as long as any model's longest answer.
+_MAX_KEPT_BYTES = 30_000_000
+"""How much memory a reply may take that is held as a whole, about."""
+# A string of its own and its place in two lists; beside that a letter is up to six bytes long in the JSON of the end.
+_PIECE_BYTES, _LETTER_BYTES = 64, 6
 
 
 class ReplyTranslator:
-    """Translates the events of one reply.
+    """Translates the events of one reply, of which it keeps only the end.
 
     Thinking passes only if the prompt asks for it, an end only with a finish reason; tool calls get ids where they have
-    none. The clock, in seconds, measures how long a streamed thinking block took.
+    none. A reply that is longer than the prompt allows is cut there, for engines ignore what they do not know. The
+    clock, in seconds, measures how long a streamed thinking block took.
     """
 
     def __init__(self, prompt: GenerationPrompt, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._kinds = _COMMON_KINDS if prompt.thinking is None else _COMMON_KINDS | {"thinking"}
         self._clock = clock
+        self.is_cut = False
+        """Whether the reply was ended here, while the engine would go on."""
+        self._cap = math.inf if prompt.enforced_cap is None else prompt.enforced_cap
+        self._tokens = self._reported_tokens = 0
+        self._free_bytes = _MAX_KEPT_BYTES if prompt.is_kept else math.inf
+        self._end = ReplyBuilder()
+        """The end of the reply, without its content."""
+        self._has_final_usage = False
         self._has_started = False
         self._withheld: set[Address] = set()
         self._thinking_since: dict[Address, float] = {}
         self._tool_calls: set[Address] = set()
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether a finish reason, a terminator or the prompt's own limit has ended the reply."""
+        return self.is_cut or self._end.done or self._end.ended is not None
+
+    @property
+    def may_get_usage(self) -> bool:
+        """Whether the usage may still come, though the reply has ended."""
+        return not (self.is_cut or self._end.done or self._has_final_usage)
+
     def translate(self, events: Iterable[Event], *, streamed: bool) -> Iterator[Event]:
         """Yield the content among these events, a `Started` before the first; the end follows from `translate_end`."""
         for event in events:
             match event:
-                case Started():
-                    yield from self._start()
-                case Delta() | Opened() if event.kind not in self._kinds:
-                    self._withheld.add(event.at)
+                case Delta() if self._tokens >= self._cap or self._free_bytes < 0:
+                    self.is_cut = True
+                    return
                 case Delta():
-                    yield from self._start()
+                    self._tokens += bool(event.text)
+                    if event.kind not in self._kinds:
+                        self._withheld.add(event.at)
+                        continue
+                    self._free_bytes -= _PIECE_BYTES + _LETTER_BYTES * len(event.text)
+                    if not self._has_started:
+                        yield from self._start()
                     if streamed and event.kind == "thinking":
                         self._thinking_since.setdefault(event.at, self._clock())
                     yield event
+                case Started():
+                    yield from self._start()
+                case Opened() if event.kind not in self._kinds:
+                    self._withheld.add(event.at)
                 case Opened():
                     yield from self._start()
                     yield self._with_id(event)
@@ -58,18 +92,29 @@ class ReplyTranslator:
                         yield event
                     else:
                         yield Closed(event.at, event.text, round((self._clock() - since) * 1000))
+                case Usage():
+                    self._end.add(event)
+                    # One that came before the finish reason is a running count.
+                    self._has_final_usage = self._end.ended is not None
+                    # A count that stands still, or is zero, is none; content that came since the last one is added.
+                    if (event.output_tokens or 0) > self._reported_tokens:
+                        self._reported_tokens = self._tokens = event.output_tokens or 0
+                case Ended() | Done():
+                    self._end.add(event)
                 case _:
                     pass
 
-    def translate_end(self, builder: ReplyBuilder) -> Iterator[Event]:
+    def translate_end(self) -> Iterator[Event]:
         """Yield the end of the reply: its finish reason and its usage, as far as the upstream reported it.
 
-        Raises StreamInterrupted if there is no finish reason, StreamError if the reason is a failure.
+        Raises StreamInterrupted if there is no finish reason, StreamError if the upstream reported a failure.
         """
-        ended = builder.ended
+        ended = Ended("length") if self.is_cut else self._end.ended
         if ended is None:
             # A terminator proves nothing: some servers send it when they drop an answer for the next request.
             raise StreamInterrupted("the upstream ended its answer without a finish reason")
+        if ended.fault is not None:
+            raise StreamError(ended.fault.message, type=ended.fault.type, code=ended.fault.code)
         reason = ended.finish_reason or "stop"
         if reason in _FAILURE_REASONS:
             raise StreamError(f"the upstream gave up ({reason})")
@@ -78,8 +123,8 @@ class ReplyTranslator:
             reason = "tool_calls"
         yield from self._start()
         yield Ended(reason if reason in _FINISH_REASONS else "stop", stop_sequence=ended.stop_sequence)
-        if builder.usage != Usage():
-            yield builder.usage.with_total()
+        if self._end.usage != Usage():
+            yield self._end.usage.with_total()
         yield Done()
 
     def _start(self) -> Iterator[Event]:

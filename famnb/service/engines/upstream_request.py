@@ -17,7 +17,6 @@ from typing import Any, TypeAlias
 from famnb.errors import APIStatusError
 from famnb.request.message_parts import Reasoning
 from famnb.request.neutral import AnswerFormat, PromptTurn
-from famnb.request.types import PRO_MODELS
 from famnb.service.prompt import GenerationPrompt
 
 RefusedField: TypeAlias = tuple[str, str]
@@ -61,8 +60,7 @@ def build_upstream_request(
             (body if name in prompt.explicit else dispensable)[name] = value
     if stream:
         dispensable["stream_options"] = {"include_usage": True}
-    if "cap" in prompt.explicit or prompt.model in PRO_MODELS:
-        # The other models have no documented default: the upstream's own is in force, as far as its context reaches.
+    if prompt.enforced_cap is not None:
         dispensable[_CAP] = prompt.cap
         if _mark(_CAP, prompt.cap) in refused:
             body[_OTHER_CAP] = prompt.cap

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from famnb.events import Done, Event, Usage
+from famnb.request.neutral import PromptTurn
+from famnb.service.engines.upstream import UpstreamEngine
+from famnb.service.prompt import GenerationPrompt
 from tests.support.fault_server import DONE, Do, FaultServer, Script, chunked, event, whole
 from tests.support.service_requests import ServiceClient
 from tests.support.upstream_servers import (
@@ -17,8 +22,10 @@ from tests.support.upstream_servers import (
     completion,
     decode_body,
     fetch_reply,
+    start_gateway,
     stream_chunks,
 )
+from tests.support.waiting import wait_until
 
 BARE = [event({"choices": [{"index": 0, "delta": {"content": piece}}]}) for piece in ("Hello", ", world.")]
 
@@ -252,3 +259,103 @@ def test_the_token_cap_is_an_incomplete_reply(gateway: ServiceClient, upstream: 
     answer_with(upstream, chunked(*HELLO, chunk({}, "length"), DONE))
     reply = fetch_reply(gateway, endpoint, stream=True)
     assert (reply.finish_reason, reply.status) == ("length", "incomplete")
+
+
+CAPS = {"chat": "max_tokens", "web": "max_new_tokens", "responses": "max_output_tokens", "messages": "max_tokens"}
+
+
+def running(tokens: int) -> dict[str, int]:
+    """The usage so far."""
+    return {"prompt_tokens": 7, "completion_tokens": tokens, "total_tokens": 7 + tokens}
+
+
+IGNORING = {
+    "without usage": [chunk({"content": f"{n} "}) for n in range(1, 50)],
+    "with a usage that stands still": [chunk({"content": f"{n} "}, usage=running(0)) for n in range(1, 50)],
+    "with running usage": [chunk({"content": f"{n} "}, usage=running(n)) for n in range(1, 50)],
+    "several tokens a delta": [chunk({"content": f"{n} "}, usage=running(10 * n)) for n in range(1, 50)],
+    "while it thinks": [
+        *(chunk({"reasoning_content": "Hm. "}) for _ in range(3)),
+        *(chunk({"content": f"{n} "}) for n in range(1, 50)),
+    ],
+}
+TEXTS = ["1 2 3 4 5 ", "1 2 3 4 5 ", "1 2 3 4 5 ", "1 ", "1 2 "]
+
+
+@pytest.mark.parametrize(("words", "text"), [*zip(IGNORING.values(), TEXTS, strict=True)], ids=IGNORING.keys())
+def test_a_cap_that_the_upstream_ignores_is_enforced(endpoint: str, words: list[bytes], text: str) -> None:
+    """Counted by its own usage where that grows, else by deltas: the reply is incomplete, and the engine is left."""
+    with FaultServer(chunked(*words, Do.HOLD, end=False)) as upstream, start_gateway(upstream) as api:
+        reply = fetch_reply(api, endpoint, stream=True, **{CAPS[endpoint]: 5})
+        assert (reply.text, reply.finish_reason, reply.status) == (text, "length", "incomplete")
+        wait_until(lambda: upstream.open == 0)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_reply_as_long_as_its_cap_ends_as_the_upstream_says(
+    gateway: ServiceClient, upstream: FaultServer, endpoint: str, stream: bool
+) -> None:
+    """It stopped by itself, just in time."""
+    answer_with(upstream, chunked(*stream_chunks("Hello", ", world.")) if stream else whole(completion()))
+    assert fetch_reply(gateway, endpoint, stream=stream, **{CAPS[endpoint]: 2}).finish_reason == "stop"
+
+
+def test_without_a_cap_the_first_endpoint_has_no_limit(gateway: ServiceClient, upstream: FaultServer) -> None:
+    """The document names no default there."""
+    answer_with(upstream, chunked(*stream_chunks(*(["word "] * 20_000))))
+    reply = fetch_reply(gateway, "chat", stream=True)
+    assert (len(reply.text), reply.finish_reason) == (100_000, "stop")
+
+
+OPEN_ENDS = {
+    "usage on the finish chunk": [chunk({}, "stop", usage=COUNTS)],
+    "usage behind it": [chunk({}, "stop"), chunk(None, usage=COUNTS)],
+    "[DONE]": [chunk({}, "stop"), DONE],
+    "the running usage again": [chunk({"content": ""}, usage=COUNTS), chunk({}, "stop", usage=COUNTS)],
+}
+
+
+@pytest.mark.parametrize("tail", OPEN_ENDS.values(), ids=OPEN_ENDS.keys())
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_body_that_stays_open_after_its_end_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, tail: list[bytes], stream: bool
+) -> None:
+    """Here the wait for usage would be ten minutes: it is not begun, since the usage is there, or will not come."""
+    monkeypatch.setattr("famnb.service.engines.upstream._TAIL_TIMEOUT_S", 600)
+    prompt = GenerationPrompt(model="m", cap=100, turns=(PromptTurn("user", "Hello"),), streams=stream)
+
+    async def generate(url: str) -> list[Event]:
+        engine = UpstreamEngine(url, models="m")
+        events = [event async for event in engine.generate(prompt)]
+        assert upstream.open == 1  # the body is read on behind the caller's back
+        await engine.aclose()
+        return events
+
+    with FaultServer(chunked(*HELLO, *tail, Do.HOLD, end=False)) as upstream:
+        events = asyncio.run(generate(upstream.url))
+    usage = [event.output_tokens for event in events if isinstance(event, Usage)]
+    assert (events[-1], usage) == (Done(), [5] if DONE not in tail else [])
+
+
+def test_an_upstream_that_ends_without_usage_is_not_waited_for_long(
+    gateway: ServiceClient, upstream: FaultServer, endpoint: str
+) -> None:
+    """Its body stays open, and no usage comes: the reply is complete without."""
+    answer_with(upstream, chunked(*HELLO, chunk({}, "stop"), Do.HOLD, end=False))
+    reply = fetch_reply(gateway, endpoint, stream=True)
+    assert (reply.text, reply.complete, reply.usage.output_tokens) == ("Hello, world.", True, None)
+
+
+def test_a_connection_is_used_again_though_its_body_ends_late(endpoint: str) -> None:
+    """The caller has the end; the engine's own comes a moment later."""
+    script = chunked(*HELLO, chunk({}, "stop", usage=COUNTS), 0.02, DONE)
+    writes = sum(isinstance(step, bytes) for step in script)
+    with FaultServer(script) as upstream, start_gateway(upstream) as api:
+        counts = []
+        for number in (1, 2, 3):
+            assert fetch_reply(api, endpoint, stream=True).complete is True
+            wait_until(lambda number=number: len(upstream.sent) == number * writes)
+            api.get("/health")  # the service has read the rest by the time that it answers another call
+            counts.append(upstream.connections)
+    assert len(upstream.requests) == 3
+    assert counts[0] == counts[2]
