@@ -15,7 +15,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from scipy import special
 
 from famnb import stats
 
@@ -46,8 +45,7 @@ COLUMNS = {
 
 def min_pairs(level: float) -> int:
     """The fewest pairs in which a sign test can show a difference: 6 at 95 %."""
-    # All n differences have one sign by chance with a probability of 2 ** (1 - n).
-    return math.ceil(1 - math.log2(1 - level))
+    return stats.min_values(level)
 
 
 def compare_variants(
@@ -108,31 +106,22 @@ def _row(metric: str, first: str, second: str, means: pd.DataFrame, level: float
         "ratio": difference.ratio.value,
         "ratio_low": difference.ratio.low,
         "ratio_high": difference.ratio.high,
-        "p_value": _p_value(difference),
+        "p_value": difference.p_value,
         "notable": notable,
         "needed": _pairs_needed(difference, notable),
     }
 
 
-def _p_value(difference: stats.Difference) -> float:
-    """Student's p-value; the sign test's if all differences are equal, since Student's has no spread to divide by."""
-    if difference.n < 2 or not math.isnan(difference.p_value):
-        return difference.p_value
-    return 1.0 if difference.value == 0 else 2.0 ** (1 - difference.n)
-
-
 def _pairs_needed(difference: stats.Difference, notable: float) -> int | None:
     """The number of pairs that would show a notable difference; None without a spread to compute it from."""
-    n, level, half = difference.n, difference.level, (difference.high - difference.low) / 2
+    n, level, spread = difference.n, difference.level, difference.sd
     if n < MIN_PAIRS_FOR_SPREAD or not notable > 0:
         return None
-    # The standard deviation of the differences, back from the interval that Student's t made of it.
-    spread = half * math.sqrt(n) / float(special.stdtrit(n - 1, (1 + level) / 2))
     # Differences that are all equal have a spread of rounding errors.
     if not spread > 1e-9 * notable:
         return None
     try:
-        return max(stats.sample_size(sd=spread, difference=notable, level=level), min_pairs(level))
+        return stats.sample_size(sd=spread, sd_n=n, difference=notable, level=level)
     except ValueError:
         return None
 

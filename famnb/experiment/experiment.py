@@ -253,7 +253,8 @@ class BaseExperiment:
     def ranking(self, voter: str | None = None, *, level: float = 0.95) -> stats.Ranking:
         """Bradley–Terry strengths of the variants with intervals, from people's votes; see `famnb.stats.Ranking`.
 
-        `voter` is one of the voters in `votes()`, or the name of a judge of pairs; None: all people.
+        `voter` is one of the voters in `votes()`, or the name of a judge of pairs; None: all people. The intervals
+        are of new prompts: a prompt's votes go together, and where several people voted, `notes` says so.
         ValueError where the votes do not suffice, saying what is missing.
         """
         judge_voters = {judge.name: judge_voter(judge) for judge in self._pairwise_judges()}

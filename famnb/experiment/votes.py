@@ -13,14 +13,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from scipy.special import expit
-from scipy.stats import norm
 
 from famnb import stats
 from famnb.experiment.plan import Cell
-from famnb.formatting import format_level, format_percent
+from famnb.formatting import format_count, format_level, format_percent
 from famnb.record.ratings import RecordedVote
 
 JUDGE_PREFIX = "judge:"
@@ -45,6 +43,7 @@ class Duel:
     """The better of the two; None for a tie."""
     consistent: bool = True
     """False if a judge's verdict changed with the position of the answers."""
+    voter: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -111,19 +110,21 @@ def duels(votes: Iterable[RecordedVote], cells: Iterable[Cell], *, voter: str | 
         if vote.voter.startswith(JUDGE_PREFIX):
             by_judges[vote.voter, frozenset((vote.left_cell, vote.right_cell))].append(vote)
         else:
-            verdicts.append(Duel(known[vote.left_cell], known[vote.right_cell], _winning_cell(vote, known)))
+            winner = _winning_cell(vote, known)
+            verdicts.append(Duel(known[vote.left_cell], known[vote.right_cell], winner, voter=vote.voter))
     for pair in by_judges.values():
         # A pair that was judged one way round only tells nothing: the verdict may be the position's.
         if len(pair) == 2:
             first, second = (_winning_cell(vote, known) for vote in pair)
             left, right = known[pair[0].left_cell], known[pair[0].right_cell]
-            verdicts.append(Duel(left, right, first if first is second else None, first is second))
+            winner = first if first is second else None
+            verdicts.append(Duel(left, right, winner, first is second, pair[0].voter))
     return verdicts
 
 
 def ranking(verdicts: Sequence[Duel], *, level: float = 0.95) -> stats.Ranking:
-    """Bradley–Terry strengths of the variants. Raises ValueError if the votes do not suffice."""
-    return stats.bradley_terry(
+    """Bradley–Terry strengths of the variants, for new prompts. Raises ValueError if the votes do not suffice."""
+    ranked = stats.bradley_terry(
         [
             (
                 duel.first.variant.label,
@@ -132,32 +133,41 @@ def ranking(verdicts: Sequence[Duel], *, level: float = 0.95) -> stats.Ranking:
             )
             for duel in verdicts
         ],
+        clusters=[duel.first.prompt.id for duel in verdicts],
         level=level,
     )
+    voters = {duel.voter for duel in verdicts}
+    if len(voters) < 2:
+        return ranked
+    note = f"votes of {len(voters)} voters: the intervals are of new prompts judged by the same voters"
+    return dataclasses.replace(ranked, notes=(*ranked.notes, note))
 
 
 def ranking_sentences(result: stats.Ranking) -> list[str]:
     """Compare the first of a ranking with each other variant, a sentence each, with its interval.
 
     The intervals are each comparison's own; a difference is claimed only if Holm's adjustment for all comparisons
-    leaves it clear.
+    leaves it clear, and only from so many prompts that a sign test over them could show one.
     """
-    first, *others = result.frame.index
-    strength, covariance = result.frame["strength"].to_numpy(), result.covariance
-    gaps = strength[0] - strength[1:]
-    # The variance of a difference; rounding can bring it below 0.
-    errors = np.sqrt(np.maximum(covariance[0, 0] + np.diag(covariance)[1:] - 2 * covariance[0, 1:], 0))
-    z = float(norm.ppf((1 + result.level) / 2))
-    adjusted = stats.holm(2 * norm.sf(gaps / errors))
+    first, *others = map(str, result.frame.index)
+    adjusted = stats.holm([result.p_value(first, name) for name in others])
+    fewest = stats.min_values(result.level)
+    too_few = 0 < result.clusters < fewest
     sentences = []
-    for name, gap, margin, p_value in zip(others, gaps, z * errors, adjusted, strict=True):
-        share, low, high = (format_percent(float(expit(odds))) for odds in (gap, gap - margin, gap + margin))
+    for name, p_value in zip(others, adjusted, strict=True):
+        gap = result.gap(first, name)
+        share, low, high = (format_percent(float(expit(odds))) for odds in (gap.value, gap.low, gap.high))
         between = f"{format_level(result.level)} interval {low} to {high}"
-        if p_value < 1 - result.level:
-            sentences.append(f"{first} is chosen over {name} in {share} of cases ({between}).")
-        else:
-            few = f", not enough for one of {len(others)} comparisons" if gap > margin else ""
-            sentences.append(f"The votes do not tell {first} and {name} apart ({share}, {between}{few}).")
+        if p_value < 1 - result.level and not too_few:
+            decided = " that chose one of the two" if result.ties else ""
+            sentences.append(f"{first} is chosen over {name} in {share} of cases{decided} ({between}).")
+            continue
+        reason = ""
+        if too_few:
+            reason = f", from {format_count(result.clusters, 'prompt')}; {fewest} are the fewest that could"
+        elif gap.low > 0:
+            reason = f", not enough for one of {len(others)} comparisons"
+        sentences.append(f"The votes do not tell {first} and {name} apart ({share}, {between}{reason}).")
     return sentences
 
 

@@ -1,4 +1,8 @@
-"""Differences of two samples, paired over the same prompts or not, with intervals, and Holm's adjustment."""
+"""Differences of two samples, paired over the same prompts or not, with intervals, and Holm's adjustment.
+
+`paired` compares means, `paired_bounds` means of what is known between bounds only, `paired_percentile` percentiles,
+`paired_share` shares of yes and no: each over prompts, which count once, whatever their repeats.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +14,30 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import special
+from scipy import special, stats
 
-from famnb.stats.intervals import Interval, Values, as_floats, check_share, mean, present_floats
+from famnb.stats.intervals import (
+    RESAMPLES,
+    Interval,
+    Values,
+    as_floats,
+    carries,
+    check_share,
+    mean,
+    mean_p_value,
+    min_values,
+    present_floats,
+    resampled_quantiles,
+    share,
+)
 
 # One value has no standard deviation.
 MIN_VALUES = 2
-"""Pairs, or values a side, below which no interval is given."""
+"""Values a side below which an unpaired difference has no interval."""
+SWAPS = 4999
+"""Random swaps behind the p-value of a percentile's difference, and flips behind a share's: the least is 0.0002."""
+FEW_BEYOND = 3
+"""Prompts expected beyond a percentile below which the interval of a difference says that they are few."""
 # Equal differences, such as 0.3 - 0.1 and 0.4 - 0.2, differ in their last bit, which would make any gap significant.
 _ROUNDING = 1e-12
 """A spread smaller than this, relative to the values, comes from rounding alone and counts as none."""
@@ -28,8 +49,9 @@ class Difference:
     """How much more the second is than the first."""
 
     value: float
-    """Mean of second − first, in the values' unit; NaN without values."""
+    """Second − first, in the values' unit; NaN without values."""
     low: float
+    """Lower end of the interval; NaN where n carries none."""
     high: float
     n: int
     """Pairs; unpaired, the smaller side."""
@@ -39,45 +61,133 @@ class Difference:
     effect: float
     """Standardised: Cohen's d_z when paired, Hedges' g when not; NaN where there is no spread to measure by."""
     p_value: float
-    """Of Student's (Welch's, unpaired) test that there is no difference."""
+    """Of the test that there is no difference; NaN where n carries none or, unpaired, there is no spread."""
+    statistic: str = "mean"
+    """What is compared: "mean", "p95", "share"."""
+    sd: float = math.nan
+    """The standard deviation of the paired differences of prompts, to plan with: see `sample_size`."""
+    method: str = ""
+    """The name of the interval's method."""
+    caution: str = ""
+    """Why the interval may hold the truth less often than in `level` of all samples; empty where nothing speaks so."""
+    value_low: float = math.nan
+    """Of uncertain inputs, the difference if the first is as much, and the second as little, as they may be."""
+    value_high: float = math.nan
 
     @property
     def clear(self) -> bool:
         """Whether the interval excludes 0, so that it is clear which of the two is more."""
         return self.low > 0 or self.high < 0
 
+    @property
+    def exact(self) -> bool:
+        """Whether the inputs were known, so that the interval is of sampling alone."""
+        return math.isnan(self.value_low) or self.value_low == self.value_high
+
     def __str__(self) -> str:
-        difference = Interval(self.value, self.low, self.high, self.n, self.level)
-        return f"{difference}" if self.clear or not difference.known else f"no clear difference: {difference}"
+        difference = Interval(self.value, self.low, self.high, self.n, self.level, caution=self.caution)
+        mark = "" if self.exact else "≈ "
+        return (
+            f"{mark}{difference}" if self.clear or not difference.known else f"no clear difference: {mark}{difference}"
+        )
 
 
 def paired(first: Any, second: Any, *, by: Iterable[Any] | None = None, level: float = 0.95) -> Difference:
-    """Return the difference of two variants that answered the same prompts.
+    """Return the difference of the means of two variants that answered the same prompts.
 
     Series are matched by their index, anything else by position; `by` names each position's prompt instead. Repeats of
     a prompt are averaged first, since they are no further prompts; a prompt that one side lacks is left out. The
-    interval is Student's, over prompts.
+    interval is that of `mean`, over prompts, and takes six of them at 95 %; the p-value is of the same tests.
     """
     level = check_share("level", level)
-    table = _side_by_side(first, second, by)
-    both = (table if table.index.is_unique else table.groupby(level=0).mean()).dropna()
-    a, b = present_floats(both["first"]), present_floats(both["second"])
-    gap = mean(b - a, level=level)
-    positive = bool(len(a)) and bool((a > 0).all()) and bool((b > 0).all())
-    ratio = _exponential(mean(np.log(b) - np.log(a), level=level)) if positive else _UNKNOWN
-    spread = _spread(b - a, of=(a, b))
-    return Difference(
-        gap.value,
-        gap.low,
-        gap.high,
-        gap.n,
-        level,
-        ratio,
-        effect=gap.value / spread if spread else math.nan,
-        p_value=float(2 * special.stdtr(gap.n - 1, -abs(gap.value) * math.sqrt(gap.n) / spread))
-        if spread
-        else math.nan,
+    both = _prompt_means(first, second, by)
+    return _mean_difference(present_floats(both["first"]), present_floats(both["second"]), level)
+
+
+def paired_bounds(first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0.95) -> Difference:
+    """Return the paired difference of means of inputs that are known between bounds only, such as estimated costs.
+
+    Both sides have the columns low, value and high, a row a call, and the prompt as their index; a row that lacks one
+    of the three is left out. The interval reaches from the low end of (second's low − first's high) to the high end of
+    (second's high − first's low), so it holds the truth at its rate wherever between its bounds each input lies; the
+    p-value is the larger of the two, and 1 unless both are on one side of 0. `ratio` likewise. ValueError for bounds
+    that do not enclose their values.
+    """
+    level = check_share("level", level)
+    a, b = _check_bounds("first", first), _check_bounds("second", second)
+    middle, least, most = (
+        paired(a[one], b[other], level=level) for one, other in (("value", "value"), ("high", "low"), ("low", "high"))
     )
+    return dataclasses.replace(
+        middle,
+        low=least.low,
+        high=most.high,
+        ratio=dataclasses.replace(middle.ratio, low=least.ratio.low, high=most.ratio.high),
+        p_value=max(least.p_value, most.p_value) if least.value * most.value > 0 else middle.p_value * 0 + 1,
+        caution=least.caution or most.caution,
+        value_low=least.value,
+        value_high=most.value,
+    )
+
+
+def paired_percentile(
+    first: pd.Series[Any], second: pd.Series[Any], p: float, *, level: float = 0.95, seed: int = 0
+) -> Difference:
+    """Return the difference of the p-quantiles of two variants over the prompts that both answered.
+
+    Both are a value a call, with the prompt as their index. The interval is the cluster bootstrap's, which draws
+    prompts with the calls of both sides, widened for few prompts (Hesterberg, 2015); it takes 1 / (1 − p) prompts, and
+    six at 95 %. The p-value is of swapping the two sides of prompts, unless that of the interval is larger.
+    """
+    level, name = check_share("level", level), f"p{100 * check_share('p', p):g}"
+    a, b, codes_a, codes_b, n = _calls_by_prompt(first, second)
+    has_value = carries(min(len(a), len(b)), p)
+    value = float(np.quantile(b, p) - np.quantile(a, p)) if has_value else math.nan
+    if not has_value or not carries(n, p) or n < min_values(level):
+        return Difference(value, math.nan, math.nan, n, level, _UNKNOWN, math.nan, math.nan, name)
+    rng = np.random.default_rng(seed)
+    drawn = rng.multinomial(n, np.full(n, 1 / n), size=RESAMPLES)
+    gaps = resampled_quantiles(b, codes_b, p, drawn) - resampled_quantiles(a, codes_a, p, drawn)
+    # The bootstrap's spread is that of n values, which is too small by n − 1 to n, and known no better than Student's.
+    stretch = math.sqrt(n / (n - 1))
+    tail = float(special.ndtr(special.stdtrit(n - 1, (1 - level) / 2) * stretch))
+    low, high = map(float, np.quantile(gaps, [tail, 1 - tail]))
+    p_value = _swap_p_value(a, b, codes_a, codes_b, n, p, rng)
+    if low <= 0 <= high:
+        side = (min(np.count_nonzero(gaps <= 0), np.count_nonzero(gaps >= 0)) + 1) / (RESAMPLES + 1)
+        p_value = max(p_value, min(2 * float(special.stdtr(n - 1, special.ndtri(side) / stretch)), 1.0), 1 - level)
+    few = not carries(n, 1 - (1 - max(p, 1 - p)) / FEW_BEYOND)
+    caution = f"fewer than {FEW_BEYOND} of {n} prompts are expected beyond it" if few else ""
+    method = "cluster bootstrap"
+    return Difference(value, low, high, n, level, _UNKNOWN, math.nan, p_value, name, math.nan, method, caution)
+
+
+def paired_share(first: pd.Series[Any], second: pd.Series[Any], *, level: float = 0.95) -> Difference:
+    """Return the difference of the shares of yes (true or 1) of two variants over the prompts that both answered.
+
+    Both are a value a call, with the prompt as their index, such as whether the call met its limits. The interval is
+    Newcombe's (1998, method 10) of two shares by prompts, `share`, and of how they go together: it has a width even
+    where all calls are alike. The p-value is of flipping the signs of prompts' differences, which with one call a
+    prompt is McNemar's exact test.
+    """
+    level = check_share("level", level)
+    a, b, codes_a, codes_b, n = _calls_by_prompt(first, second)
+    if not n:
+        return Difference(math.nan, math.nan, math.nan, 0, level, _UNKNOWN, math.nan, math.nan, "share")
+    one, other = share(a, clusters=codes_a, level=level), share(b, clusters=codes_b, level=level)
+    means = [np.bincount(codes, values) / np.bincount(codes) for values, codes in ((a, codes_a), (b, codes_b))]
+    spreads = [float(np.std(side)) for side in means]
+    together = float(np.corrcoef(means[0], means[1])[0, 1]) if all(spreads) else 0.0
+    value = other.value - one.value
+    low = value - _together(other.value - other.low, one.high - one.value, together)
+    high = value + _together(other.high - other.value, one.value - one.low, together)
+    gaps = means[1] - means[0]
+    p_value = math.nan if n < min_values(level) else _flip_p_value(gaps)
+    if low <= 0 <= high:
+        p_value = max(p_value, 1 - level)
+    spread = _spread(gaps, of=(means[0], means[1]))
+    effect = value / spread if spread else math.nan
+    return Difference(value, low, high, n, level, _UNKNOWN, effect, p_value, "share", spread, "Newcombe, by clusters")
 
 
 def unpaired(first: Any, second: Any, *, level: float = 0.95) -> Difference:
@@ -109,6 +219,93 @@ def holm(p_values: Iterable[float]) -> npt.NDArray[np.float64]:
     return adjusted
 
 
+def _mean_difference(a: Values, b: Values, level: float) -> Difference:
+    """The difference of the means of pairs."""
+    spread = _spread(b - a, of=(a, b))
+    # Differences that differ by rounding alone are all alike.
+    gaps = b - a if spread else np.full(len(a), np.mean(b - a)) if len(a) else b
+    gap, is_positive = mean(gaps, level=level), bool(len(a)) and bool((a > 0).all()) and bool((b > 0).all())
+    return Difference(
+        gap.value,
+        gap.low,
+        gap.high,
+        gap.n,
+        level,
+        ratio=_exponential(mean(np.log(b) - np.log(a), level=level)) if is_positive else _UNKNOWN,
+        effect=gap.value / spread if spread else math.nan,
+        p_value=mean_p_value(gaps) if gap.known else math.nan,
+        sd=spread if len(gaps) > 1 else math.nan,
+        method=gap.method,
+        caution=gap.caution,
+    )
+
+
+def _check_bounds(name: str, side: pd.DataFrame) -> pd.DataFrame:
+    """The rows that have low, value and high, as floats. Raises ValueError if the bounds do not enclose the value."""
+    missing = {"low", "value", "high"} - set(side.columns)
+    if missing:
+        raise ValueError(f"{name}: expected the columns low, value and high; {', '.join(sorted(missing))} missing")
+    rows = pd.DataFrame({column: as_floats(side[column]) for column in ("low", "value", "high")}, side.index).dropna()
+    if not (rows["low"].le(rows["value"]) & rows["value"].le(rows["high"])).all():
+        raise ValueError(f"{name}: expected low ≤ value ≤ high in every row")
+    return rows
+
+
+def _calls_by_prompt(first: Any, second: Any) -> tuple[Values, Values, npt.NDArray[Any], npt.NDArray[Any], int]:
+    """The values of both sides, the number of each's prompt, and how many prompts there are that both have."""
+    if not (isinstance(first, pd.Series) and isinstance(second, pd.Series)):
+        raise ValueError("expected two Series, a value a call, with the prompt as their index")
+    sides = [pd.Series(as_floats(side), index=side.index).dropna() for side in (first, second)]
+    both = sides[0].index.unique().intersection(sides[1].index.unique())
+    a, b = (side[side.index.isin(both)] for side in sides)
+    codes = [both.get_indexer(side.index) for side in (a, b)]
+    return np.asarray(a, dtype=float), np.asarray(b, dtype=float), codes[0], codes[1], len(both)
+
+
+def _swap_p_value(
+    a: Values,
+    b: Values,
+    codes_a: npt.NDArray[Any],
+    codes_b: npt.NDArray[Any],
+    n: int,
+    p: float,
+    rng: np.random.Generator,
+) -> float:
+    """How often a difference of quantiles as large comes of swapping the two sides of prompts at random."""
+    values, codes = np.concatenate([a, b]), np.concatenate([codes_a, codes_b + n])
+    is_swapped = rng.random((SWAPS, n)) < 0.5
+    on_first = np.concatenate([~is_swapped, is_swapped], axis=1).astype(np.int64)
+    gaps = resampled_quantiles(values, codes, p, 1 - on_first) - resampled_quantiles(values, codes, p, on_first)
+    found = abs(float(np.quantile(b, p) - np.quantile(a, p)))
+    return (np.count_nonzero(np.abs(gaps) >= found * (1 - _ROUNDING)) + 1) / (SWAPS + 1)
+
+
+def _flip_p_value(gaps: Values) -> float:
+    """How often a mean as far from 0 comes of flipping the signs of the differences at random."""
+    if not gaps.any():
+        return 1.0
+    test = stats.permutation_test(
+        (gaps,),
+        lambda values, axis: values.mean(axis=axis),
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=SWAPS,
+        rng=np.random.default_rng(0),
+    )
+    return float(test.pvalue)
+
+
+def _together(margin: float, other: float, correlation: float) -> float:
+    """The margin of a difference from those of its two sides."""
+    return math.sqrt(max(margin**2 + other**2 - 2 * correlation * margin * other, 0.0))
+
+
+def _prompt_means(first: Any, second: Any, by: Iterable[Any] | None) -> pd.DataFrame:
+    """The mean of both sides, one row a prompt that both have."""
+    table = _side_by_side(first, second, by)
+    return (table if table.index.is_unique else table.groupby(level=0).mean()).dropna()
+
+
 def _side_by_side(first: Any, second: Any, by: Iterable[Any] | None) -> pd.DataFrame:
     """Both samples side by side, one row a prompt and repeat."""
     if by is None and isinstance(first, pd.Series) and isinstance(second, pd.Series):
@@ -127,12 +324,13 @@ def _side_by_side(first: Any, second: Any, by: Iterable[Any] | None) -> pd.DataF
 
 
 def _exponential(logs: Interval) -> Interval:
-    return Interval(math.exp(logs.value), math.exp(logs.low), math.exp(logs.high), logs.n, logs.level)
+    low, high = math.exp(logs.low), math.exp(logs.high)
+    return dataclasses.replace(logs, value=math.exp(logs.value), low=low, high=high)
 
 
 def _spread(values: Values, *, of: tuple[Values, Values]) -> float:
     """The standard deviation; 0 for a single value, and where it is only what rounding left of `of`."""
-    if len(values) < MIN_VALUES:
+    if len(values) < 2:
         return 0.0
     spread = float(np.std(values, ddof=1))
     return spread if spread > _ROUNDING * max(float(np.abs(side).max()) for side in of) else 0.0

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
 from scipy import special, stats
 
-from famnb.stats.intervals import check_share
+from famnb.stats.intervals import Values, check_share, min_values
 
+_SPREADS = 100
+"""Spreads that stand for all those that a sample's may come of."""
 MAX_SIZE = 10_000_000
 """Larger sizes raise ValueError: no experiment makes so many calls, and the search has to end."""
 
@@ -16,29 +19,41 @@ MAX_SIZE = 10_000_000
 def sample_size(
     *,
     sd: float,
+    sd_n: int | None = None,
     half_width: float | None = None,
     difference: float | None = None,
     level: float = 0.95,
     power: float = 0.8,
     paired: bool = True,
+    comparisons: int = 1,
 ) -> int:
     """How many values (pairs, or values a side) a mean needs; give `half_width` or `difference`, in the unit of `sd`.
 
     `half_width`: for an interval that reaches so far to either side. `difference`: for one of this size to be found
-    with probability `power` at `level`; `sd` is then that of the paired differences, or of either side.
+    with probability `power` at `level`, by the t test; `sd` is then that of the paired differences, or of either side.
+    It counts as known unless `sd_n` says of how many values it is: the power is then that over all spreads that such
+    a sample can come of (Julious, 2006). With `comparisons` judged together by Holm's adjustment the difference has to
+    pass its first step, so that it is found whatever the others show. Pairs are at least six at 95 %: see `min_values`.
     """
     check_share("level", level)
     check_share("power", power)
     if not (math.isfinite(sd) and sd > 0):
         raise ValueError(f"sd: expected a standard deviation above 0; got {sd!r}")
+    if sd_n is not None and sd_n < 2:
+        raise ValueError(f"sd_n: expected the number of values behind sd, at least 2; got {sd_n!r}")
+    if comparisons < 1:
+        raise ValueError(f"comparisons: expected a number of at least 1; got {comparisons!r}")
     goals = [goal for goal in (half_width, difference) if goal is not None]
     if len(goals) != 1:
         raise ValueError("give either half_width= or difference=, in the unit of sd")
     if not abs(goals[0]) > 0:
         raise ValueError(f"expected a half_width or a difference other than 0; got {goals[0]!r}")
+    fewest = min_values(level) if paired else 2
+    level = 1 - (1 - level) / comparisons
     if half_width is not None:
-        return _smallest(lambda n: _half_width(n, sd, level, paired=paired) <= abs(half_width))
-    return _smallest(lambda n: _power(n, abs(goals[0]) / sd, level, paired=paired) >= power)
+        return max(_smallest(lambda n: _half_width(n, sd, level, paired=paired) <= abs(half_width)), fewest)
+    effects = abs(goals[0]) / (sd * _possible_spreads(sd_n))
+    return max(_smallest(lambda n: float(_power(n, effects, level, paired=paired).mean()) >= power), fewest)
 
 
 def percentile_size(p: float, *, level: float = 0.95) -> int:
@@ -58,12 +73,20 @@ def _half_width(n: int, sd: float, level: float, *, paired: bool) -> float:
     return float(special.stdtrit(free, (1 + level) / 2)) * error
 
 
-def _power(n: int, effect: float, level: float, *, paired: bool) -> float:
-    """The probability of a significant result, by the noncentral t distribution."""
-    free, shift = (n - 1, effect * math.sqrt(n)) if paired else (2 * n - 2, effect * math.sqrt(n / 2))
+def _possible_spreads(n: int | None) -> Values:
+    """The spreads that may lie behind one estimated from n values, as shares of it, all equally likely."""
+    if n is None:
+        return np.ones(1)
+    chances = (np.arange(_SPREADS) + 0.5) / _SPREADS
+    return np.asarray(np.sqrt((n - 1) / special.chdtri(n - 1, chances)))
+
+
+def _power(n: int, effects: Values, level: float, *, paired: bool) -> Values:
+    """The probability of a significant result for each effect, by the noncentral t distribution."""
+    free, shift = (n - 1, effects * math.sqrt(n)) if paired else (2 * n - 2, effects * math.sqrt(n / 2))
     bound = float(special.stdtrit(free, (1 + level) / 2))
-    power = float(1 - special.nctdtr(free, shift, bound) + special.nctdtr(free, shift, -bound))
-    return 1.0 if math.isnan(power) else power  # so far out that the distribution has no figure left
+    power = 1 - special.nctdtr(free, shift, bound) + special.nctdtr(free, shift, -bound)
+    return np.where(np.isnan(power), 1.0, power)  # NaN so far out that the distribution has no figure left
 
 
 def _smallest(enough: Callable[[int], bool]) -> int:

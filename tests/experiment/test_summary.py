@@ -20,14 +20,14 @@ PRO, MINI = "fam-2-5-pro", "fam-2-5-mini"
 
 def test_an_interval_of_scores_keeps_to_what_scores_there_can_be():
     """Grades of 1 on a scale from 1 to 5 are no share of 1, and no share of votes is above 1 or below 0."""
-    rows = frame(4, e2e_s=(1, 1)).assign(score_grade=1.0, score_won=[1, 0.5, 1, 1] * 2, score_exact=1.0)
+    rows = frame(6, e2e_s=(1, 1)).assign(score_grade=1.0, score_won=[1, 0.5, 1, 1, 1, 1] * 2, score_exact=1.0)
     spans = {"score_grade": (1, 5), "score_won": (0, 1), "score_exact": (0, 1)}
     row = summary(rows, spans=spans).table.loc["A"]
     ends = {name: (row[f"score_{name}_low"], row[f"score_{name}_high"]) for name in ("grade", "won", "exact")}
     assert ends == {
         "grade": (1, 1),
-        "won": (pytest.approx(0.477, abs=1e-3), 1),
-        "exact": (pytest.approx(0.51, abs=1e-3), 1),
+        "won": (pytest.approx(0.488, abs=1e-3), 1),
+        "exact": (pytest.approx(0.61, abs=1e-3), 1),
     }
 
 

@@ -162,7 +162,7 @@ def test_votes_stand_in_frames_beside_cost_and_latency(talker: famnb.Client) -> 
 
 def test_the_interval_of_a_share_ends_where_shares_end() -> None:
     """No variant wins more than all votes or fewer than none, however few there are."""
-    scores = {"score_votes": [1.0, 0.5, 0.0, 1.0], "cost_usd": [0.1] * 4, "e2e_s": [1.0] * 4, "variant": ["a"] * 4}
+    scores = {"score_votes": [1, 0.5, 0, 0, 1, 1], "cost_usd": [0.1] * 6, "e2e_s": [1.0] * 6, "variant": ["a"] * 6}
     lines = famnb.plot.pareto(pd.DataFrame(scores), by="variant", score="score_votes").axes[0].lines
     ends = [
         end

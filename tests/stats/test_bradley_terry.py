@@ -81,8 +81,8 @@ def test_a_ranking_shows_itself_as_a_table() -> None:
     shown = repr(stats.bradley_terry([("a", "b", "a"), ("a", "b", "b"), ("a", "b", None)]))
     assert [line.split() for line in shown.splitlines()] == [
         ["strength", "low", "high", "better", "wins", "ties", "votes"],
-        ["a", "0.00", "-1.13", "1.13", "0.50", "1", "1", "3"],
-        ["b", "0.00", "-1.13", "1.13", "0.50", "1", "1", "3"],
+        ["a", "0.00", "-1.39", "1.39", "0.50", "1", "1", "3"],
+        ["b", "0.00", "-1.39", "1.39", "0.50", "1", "1", "3"],
         ["n", "=", "3", "votes"],
     ]
 

@@ -19,31 +19,41 @@ FIRST = RNG.lognormal(0, 0.5, 25)
 SECOND = FIRST * 1.4 + RNG.normal(0, 0.1, 25)
 
 
-def test_paired_differences_are_students() -> None:
+def test_paired_differences_of_no_skewness_are_students() -> None:
     """Interval, p-value and effect as scipy's paired test has them."""
-    found = stats.paired(FIRST, SECOND)
-    test = peer.ttest_rel(SECOND, FIRST)
+    gaps = RNG.normal(0.4, 1, 12)
+    gaps = np.concatenate([gaps, 0.8 - gaps])
+    found = stats.paired(FIRST[:24], FIRST[:24] + gaps)
+    test = peer.ttest_1samp(gaps, 0)
     ends = test.confidence_interval(0.95)
-    gaps = SECOND - FIRST
-    assert (found.value, found.low, found.high) == pytest.approx((gaps.mean(), ends.low, ends.high))
-    assert (found.p_value, found.n) == (pytest.approx(test.pvalue), 25)
-    assert found.effect == pytest.approx(gaps.mean() / gaps.std(ddof=1))
+    assert (found.value, found.low, found.high) == pytest.approx((0.4, ends.low, ends.high))
+    assert (found.p_value, found.n) == (pytest.approx(test.pvalue), 24)
+    assert found.effect == pytest.approx(0.4 / gaps.std(ddof=1))
+
+
+@pytest.mark.parametrize("level", [0.9, 0.95, 0.99])
+def test_a_p_value_and_an_interval_claim_the_same(level: float) -> None:
+    """However skewed the differences are: the p-value is below 1 − level exactly where 0 is outside."""
+    gaps = np.random.default_rng(6).lognormal(0, 1, (400, 12)) - 1
+    found = [stats.paired(np.zeros(12), row, level=level) for row in gaps]
+    assert [one.p_value < 1 - level for one in found] == [one.clear for one in found]
+    assert 0 < sum(one.clear for one in found) < 400
 
 
 def test_the_ratio_is_the_geometric_mean_of_ratios() -> None:
     """Its interval is that of the logarithms."""
     found = stats.paired(FIRST, SECOND).ratio
     assert found.value == pytest.approx(peer.gmean(SECOND / FIRST))
-    ends = peer.ttest_rel(np.log(SECOND), np.log(FIRST)).confidence_interval(0.95)
-    assert (found.low, found.high) == pytest.approx((math.exp(ends.low), math.exp(ends.high)))
+    logs = stats.mean(np.log(SECOND / FIRST))
+    assert (found.low, found.high) == pytest.approx((math.exp(logs.low), math.exp(logs.high)))
 
 
 def test_repeats_of_a_prompt_are_no_further_prompts() -> None:
-    """Five repeats of each prompt have the n, and the interval, of their means."""
-    prompts = np.repeat(np.arange(5), 5)
-    found = stats.paired(FIRST, SECOND, by=prompts)
-    means = stats.paired(FIRST.reshape(5, 5).mean(axis=1), SECOND.reshape(5, 5).mean(axis=1))
-    assert found.n == 5
+    """Three repeats of each prompt have the n, and the interval, of their means."""
+    prompts, first, second = np.repeat(np.arange(8), 3), FIRST[:24], SECOND[:24]
+    found = stats.paired(first, second, by=prompts)
+    means = stats.paired(first.reshape(8, 3).mean(axis=1), second.reshape(8, 3).mean(axis=1))
+    assert found.n == 8
     assert (found.low, found.high) == pytest.approx((means.low, means.high))
 
 
@@ -77,17 +87,18 @@ def test_paired_intervals_cover_the_truth_at_their_rate() -> None:
 
 def test_words_claim_no_more_than_the_interval() -> None:
     """A difference that may be none is not claimed."""
-    assert str(stats.paired([1, 2, 3, 4], [1.1, 1.9, 3.2, 3.8])).startswith("no clear difference: ")
+    assert str(stats.paired([1, 2, 3, 4, 5, 6], [1.1, 1.9, 3.2, 3.8, 5, 6.1])).startswith("no clear difference: ")
     assert not str(stats.paired(FIRST, SECOND)).startswith("no clear")
 
 
 def test_too_few_pairs_give_no_interval() -> None:
-    """One pair has a difference and nothing more; none at all has none."""
-    one, none = stats.paired([1.0], [2.0]), stats.paired([], [])
-    assert (one.value, one.n) == (1.0, 1)
-    assert math.isnan(one.low)
+    """Five pairs have a difference and nothing more, however alike they are; none at all has none."""
+    five, none = stats.paired(range(5), range(1, 6)), stats.paired([], [])
+    assert (five.value, five.n) == (1.0, 5)
+    assert math.isnan(five.low)
+    assert math.isnan(five.p_value)
     assert math.isnan(none.value)
-    assert not one.clear
+    assert not five.clear
 
 
 def test_sides_of_different_length_are_refused() -> None:
@@ -116,13 +127,13 @@ def test_holm_counts_tests_not_gaps() -> None:
 
 @pytest.mark.parametrize("compare", [stats.paired, stats.unpaired])
 def test_rounding_is_no_spread(compare: Callable[..., stats.Difference]) -> None:
-    """Equal differences have no effect size and no p-value, though floats make them differ in the last digit."""
-    first = [1.1, 2.1, 3.1] if compare is stats.paired else [0.1 + 0.2, 0.3, 0.3]
-    second = [1.2, 2.2, 3.2] if compare is stats.paired else [0.4, 0.4, 0.4]
+    """Equal differences have no effect size, though floats make them differ in the last digit; pairs a sign test."""
+    first = [1.1, 2.1, 3.1] * 2 if compare is stats.paired else [0.1 + 0.2, 0.3, 0.3]
+    second = [1.2, 2.2, 3.2] * 2 if compare is stats.paired else [0.4, 0.4, 0.4]
     found = compare(first, second)
     assert (found.value, found.low, found.high) == pytest.approx((0.1,) * 3)
     assert math.isnan(found.effect)
-    assert math.isnan(found.p_value)
+    assert found.p_value == 2**-5 if compare is stats.paired else math.isnan(found.p_value)
 
 
 def test_one_side_without_spread_is_no_trouble() -> None:

@@ -13,7 +13,7 @@ from famnb import plot, stats
 from famnb.experiment.experiment import BaseExperiment
 from famnb.experiment.resume import ANSWERED
 from famnb.experiment.votes import VOTES_SCORE, ranking_sentences
-from famnb.formatting import format_duration, format_percent, format_usd
+from famnb.formatting import format_count, format_duration, format_percent, format_usd
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 
@@ -37,8 +37,11 @@ def results_bundle(experiment: BaseExperiment, *, progress: str) -> transcript.B
     except ValueError as error:
         return transcript.render([transcript.Section("note", f"{progress}. No ranking yet: {error}.")])
     rows = [_row(name, line, frame) for name, line in ranking.frame.iterrows()]
-    lines = [f"{progress}. {ranking.n:,} votes count.", *ranking_sentences(ranking)]
-    lines += [] if ranking.bounded else ["One never lost or never won: half a win both ways was added to each pair."]
+    lines = [
+        f"{progress}. {ranking.n:,} votes count, on {format_count(ranking.clusters, 'prompt')}.",
+        *ranking_sentences(ranking),
+    ]
+    lines += [f"{note[0].upper()}{note[1:]}." for note in ranking.notes]
     simulated = frame["simulated"].fillna(False).any()
     lines += ["Some of these answers were simulated; a decision needs real ones."] if simulated else []
     head = (*_HEAD, *_EXTRA_COLUMNS)

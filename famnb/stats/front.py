@@ -1,0 +1,171 @@
+"""Which variants no other beats, such as in cost, latency and score at once, as far as the data can say.
+
+    clear      every other variant is clearly worse in one way at least: none can beat it
+    possible   the data do not decide
+    beaten     another is clearly better in one way at least, and in each other clearly better or the same in every pair
+
+"Clearly" is by a paired comparison over the prompts that both answered, with Holm's adjustment over all comparisons of
+all variants in all ways: any false clear or beaten in a whole table is then as rare as one false difference, 5 % at
+a level of 95 %.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from famnb.stats.differences import Difference, holm, paired, paired_bounds, paired_percentile, paired_share
+from famnb.stats.intervals import Interval, check_share, mean, median, min_values, share
+
+Standing = Literal["clear", "possible", "beaten"]
+SAME = "same in every pair"
+"""In `Front.pairs`, instead of the better of two: all their differences are 0."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Objective:
+    """A column in which variants compete, and how."""
+
+    column: str
+    more_is_better: bool = False
+    statistic: Literal["mean", "median"] = "mean"
+    """Of means, repeats of a prompt are averaged first; a column of yes and no is a share."""
+    bounds: tuple[str, str] | None = None
+    """The columns of the lowest and the highest that each value may be, where it is estimated; of a mean only."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Front:
+    """Where each variant stands."""
+
+    table: pd.DataFrame
+    """One row a variant, in the order they came: for each column its value, `_low`, `_high` (the interval, of new
+    prompts) and `_n`; `standing`, and `beaten_by`, the first that beats it. Missing where a variant has no value."""
+    pairs: pd.DataFrame
+    """One row two variants and a column: first, second, metric, n (prompts), difference, low, high, p_value,
+    p_adjusted, and `better`: the clearly better of the two, SAME if all differences are 0, else missing."""
+    level: float
+
+    def standing(self, variant: str) -> str:
+        """Return "clear", "possible" or "beaten"; empty for one without the values to place it."""
+        return str(self.table.loc[variant, "standing"])
+
+
+def front(frame: pd.DataFrame, objectives: Sequence[Objective], *, by: str, prompts: str, level: float = 0.95) -> Front:
+    """Return where each value of the column `by` stands; `prompts` is the column by which calls are paired.
+
+    A call without a prompt is paired with none. A variant that lacks values of an objective has no standing.
+    """
+    check_share("level", level)
+    if not objectives:
+        raise ValueError("objectives: expected at least one")
+    rows = frame[frame[by].notna()]
+    # Each call without a prompt is one of its own.
+    names = rows[prompts].astype("object").where(rows[prompts].notna(), [("", index) for index in range(len(rows))])
+    by_prompt = rows.set_index(pd.Index(names, tupleize_cols=False))
+    sides = {str(name): part for name, part in by_prompt.groupby(by, observed=True, sort=False)}
+    figures = {name: [_figure(part, objective, level) for objective in objectives] for name, part in sides.items()}
+    placed = [name for name, intervals in figures.items() if all(math.isfinite(one.value) for one in intervals)]
+    pairs = _compare(sides, placed, objectives, level)
+    standings = {name: _stand(name, pairs) for name in placed}
+    table = pd.DataFrame(
+        [
+            {
+                f"{objective.column}{end}": value
+                for objective, interval in zip(objectives, intervals, strict=True)
+                for end, value in _ends(interval)
+            }
+            | dict(zip(("standing", "beaten_by"), standings.get(name, (pd.NA, pd.NA)), strict=True))
+            for name, intervals in figures.items()
+        ],
+        index=pd.Index(list(figures), name=by),
+    )
+    return Front(table.astype({"standing": "string", "beaten_by": "string"}) if len(table) else table, pairs, level)
+
+
+def _ends(interval: Interval) -> list[tuple[str, float]]:
+    return [("", interval.value), ("_low", interval.low), ("_high", interval.high), ("_n", interval.n)]
+
+
+def _is_share(part: pd.DataFrame, objective: Objective) -> bool:
+    known = part[objective.column].dropna()
+    return objective.statistic == "mean" and objective.bounds is None and bool(known.isin((0, 1)).all())
+
+
+def _figure(part: pd.DataFrame, objective: Objective, level: float) -> Interval:
+    """The value of one variant, with its interval for new prompts."""
+    values, clusters = part[objective.column], part.index
+    if objective.statistic == "median":
+        return median(values, clusters=clusters, level=level)
+    if _is_share(part, objective):
+        return share(values, clusters=clusters, level=level)
+    middle = mean(values, clusters=clusters, level=level)
+    if objective.bounds is None:
+        return middle
+    least, most = (mean(part[name], clusters=clusters, level=level) for name in objective.bounds)
+    return dataclasses.replace(middle, low=least.low, high=most.high)
+
+
+def _compare(
+    sides: dict[str, pd.DataFrame], placed: Sequence[str], objectives: Sequence[Objective], level: float
+) -> pd.DataFrame:
+    """Every two variants in every way; see `Front.pairs`."""
+    rows = []
+    for first, second in itertools.combinations(placed, 2):
+        for objective in objectives:
+            difference = _difference(sides[first], sides[second], objective, level)
+            rows.append(
+                {
+                    "first": first,
+                    "second": second,
+                    "metric": objective.column,
+                    "n": difference.n,
+                    "difference": difference.value,
+                    "low": difference.low,
+                    "high": difference.high,
+                    "p_value": difference.p_value,
+                    "sign": -1 if objective.more_is_better else 1,
+                }
+            )
+    columns = ["first", "second", "metric", "n", "difference", "low", "high", "p_value", "sign"]
+    table = pd.DataFrame(rows, columns=columns)
+    table["p_adjusted"] = holm(table["p_value"].astype(float))
+    is_clear = (table["p_adjusted"] < 1 - level) & (table["n"] >= min_values(level))
+    is_same = (table["low"] == 0) & (table["high"] == 0) & (table["n"] >= min_values(level))
+    is_first = table["sign"] * table["difference"].astype(float) > 0
+    better = pd.Series(np.where(is_first, table["first"], table["second"]), index=table.index, dtype="string")
+    table["better"] = better.where(is_clear).mask(is_same, SAME)
+    return table.drop(columns="sign")
+
+
+def _difference(first: pd.DataFrame, second: pd.DataFrame, objective: Objective, level: float) -> Difference:
+    """The paired difference of two variants in one way."""
+    column = objective.column
+    if objective.statistic == "median":
+        return paired_percentile(first[column], second[column], 0.5, level=level)
+    if objective.bounds is not None:
+        low, high = objective.bounds
+        names = {low: "low", column: "value", high: "high"}
+        one, other = (side[[low, column, high]].rename(columns=names) for side in (first, second))
+        return paired_bounds(one, other, level=level)
+    if _is_share(first, objective) and _is_share(second, objective):
+        return paired_share(first[column], second[column], level=level)
+    return paired(first[column], second[column], level=level)
+
+
+def _stand(name: str, pairs: pd.DataFrame) -> tuple[Standing, Any]:
+    """Where one variant stands, and the first of those that beat it."""
+    own = pairs[(pairs["first"] == name) | (pairs["second"] == name)]
+    other = own["second"].where(own["first"] == name, own["first"])
+    verdicts = {str(rival): set(part) for rival, part in own["better"].fillna("").groupby(other, sort=False)}
+    for rival, better in verdicts.items():
+        if rival in better and better <= {rival, SAME}:
+            return "beaten", rival
+    cannot_lose = all(name in better or better == {SAME} for better in verdicts.values())
+    return ("clear" if cannot_lose else "possible"), pd.NA
