@@ -324,7 +324,7 @@ class CallEngine:
     async def _carry(self, call: LiveCall) -> None:
         """Make a call's attempts and record it."""
         exchange = call.exchange
-        exchange.started_at = self._clock.now()
+        exchange.started_at, call.begun_ns = self._clock.now(), call.now_ns()
         self._recorder.on_open(exchange)
         error: FamnbError | None = None
         with self._recorder.record_progress(exchange):

@@ -66,6 +66,11 @@ class Exchange:
     """Monotonic nanoseconds from sending to the response headers."""
     end_ns: int | None = None
     """Monotonic nanoseconds from sending to the end of what was observed."""
+    wait_ns: int | None = None
+    """Monotonic nanoseconds from the first attempt's start to the end: all attempts, pauses and waits for a connection.
+
+    None for a call that was not made, and while it runs.
+    """
     reads: list[Read] = dataclasses.field(default_factory=list)
     reply: Reply = dataclasses.field(default_factory=Reply)
     """The outcome once the call is over; its `error` is the error raised, if any."""

@@ -272,6 +272,8 @@ class LiveCall:
     """Reads the response of the present attempt; None before its headers have come."""
     sent_ns: int | None = None
     """When the present attempt was sent."""
+    begun_ns: int | None = None
+    """When the call was begun, before it waited for a connection; None for one that is played again."""
     should_retry: str | None = None
     """The `x-should-retry` header of the present attempt."""
     timer: DeadlineTimer | None = None
@@ -351,11 +353,22 @@ class LiveCall:
         # A call that was never sent has no duration, not one of 0.
         exchange.end_ns = None if self.sent_ns is None else reader.stopwatch.end_ns
         reader.stopwatch.end_ns = exchange.end_ns
+        exchange.wait_ns = self._wait_ns(is_answered=error is None)
         outcome = self._identify(reader.outcome(error))
         if isinstance(error, Cancelled):
             error, outcome = None, dataclasses.replace(outcome, error=None)
         exchange.reply = outcome
         return error
+
+    def _wait_ns(self, *, is_answered: bool) -> int | None:
+        """Nanoseconds that the caller has waited, to the terminal event of an answer, else until now."""
+        if self.begun_ns is None:
+            return None
+        end_ns, sent_ns = self.exchange.end_ns, self.sent_ns
+        # Not until now for an answer: its connection is read on for a moment, for the sake of the next call.
+        if is_answered and end_ns is not None and sent_ns is not None:
+            return sent_ns + end_ns - self.begun_ns
+        return self.now_ns() - self.begun_ns
 
     def _identify(self, reply: Reply) -> Reply:
         """The reply with what only the call knows."""

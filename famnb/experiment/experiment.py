@@ -116,8 +116,8 @@ class BaseExperiment:
     def plan(self) -> pd.DataFrame:
         """One row a planned call, in order; nothing is sent.
 
-        The columns: order, cell (its key), prompt_id, prompt, variant, endpoint, model, each field in which variants
-        differ, repeat (from 0), warmup.
+        The columns: order, cell (its key), prompt_id, prompt, each tag of the prompts (`keep=`), variant, endpoint,
+        model, each field in which variants differ, repeat (from 0), warmup.
         """
         return plan_frame(self.cells, self.variants, shared=self.fields)
 

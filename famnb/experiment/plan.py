@@ -21,7 +21,13 @@ import pandas as pd
 from famnb.errors import InvalidRequest
 from famnb.experiment.prompts import Prompt
 from famnb.experiment.variants import Fields, Variant, build_request, endpoint_of
+from famnb.frame.columns import plain_series, tag_column_name
+from famnb.record.serialize import PROMPT_TAGS
 from famnb.request import Request
+from famnb.wire import lenient_json
+
+MAX_TAG_CHARS = 200
+"""Longer texts that are kept for scorers are in an experiment's frame, but not in the ledger."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -42,7 +48,7 @@ class Cell:
 
     def labels(self, experiment: str) -> dict[str, str]:
         """The labels of its call in the ledger."""
-        return {
+        labels = {
             "experiment": experiment,
             "variant": self.variant.label,
             "cell": self.key,
@@ -50,6 +56,13 @@ class Cell:
             "repeat": str(self.repeat),
             "warmup": str(self.warmup).lower(),
         }
+        tags = {name: value for name, value in self.prompt.tags.items() if _is_short(value)}
+        return {**labels, PROMPT_TAGS: lenient_json.encode(tags).decode()} if tags else labels
+
+
+def _is_short(value: Any) -> bool:
+    """Whether a value can be a tag of a recorded call, rather than a text for scorers that would swell every row."""
+    return isinstance(value, bool | int | float) or (isinstance(value, str) and len(value) <= MAX_TAG_CHARS)
 
 
 def cell_key(endpoint: str, body: Mapping[str, Any], *, repeat: int, warmup: bool = False) -> str:
@@ -88,27 +101,36 @@ def plan_cells(
 def plan_frame(cells: Sequence[Cell], variants: Sequence[Variant], *, shared: Fields) -> pd.DataFrame:
     """The plan as a frame, one row a cell, in order.
 
-    The columns: order, cell, prompt_id, prompt, variant, endpoint, model, each field in which variants differ, repeat,
-    warmup.
+    The columns: order, cell, prompt_id, prompt, the tags of prompts, variant, endpoint, model, each field in which
+    variants differ, repeat, warmup.
     """
     fields = {variant.label: {**shared, **variant.fields} for variant in variants}
+    varying = varying_fields(variants)
     columns: dict[str, Any] = {
         "order": pd.array([cell.order for cell in cells], dtype="Int64"),
         "cell": pd.array([cell.key for cell in cells], dtype="string"),
         "prompt_id": pd.array([cell.prompt.id for cell in cells], dtype="string"),
         "prompt": pd.array([cell.prompt.text for cell in cells], dtype="string"),
+        **_tag_columns(cells, varying),
         "variant": pd.Categorical([cell.variant.label for cell in cells], categories=list(fields)),
         "endpoint": pd.Categorical([cell.request.endpoint for cell in cells]),
         "model": pd.Categorical([model_of(cell.request) for cell in cells]),
     }
-    for name in varying_fields(variants):
+    for name in varying:
         if name not in columns:
-            values = [fields[cell.variant.label].get(name) for cell in cells]
-            is_plain = all(isinstance(value, str | bool | int | float | None) for value in values)
-            columns[name] = pd.Series(values).convert_dtypes() if is_plain else pd.Series(values, dtype=object)
+            columns[name] = plain_series([fields[cell.variant.label].get(name) for cell in cells])
     columns["repeat"] = pd.array([cell.repeat for cell in cells], dtype="Int64")
     columns["warmup"] = pd.array([cell.warmup for cell in cells], dtype="boolean")
     return pd.DataFrame(columns)
+
+
+def _tag_columns(cells: Sequence[Cell], varying: Sequence[str]) -> dict[str, pd.Series[Any]]:
+    """The tags of the cells' prompts, a column each."""
+    names = dict.fromkeys(name for cell in cells for name in cell.prompt.tags)
+    return {
+        tag_column_name(name, others=varying): plain_series([cell.prompt.tags.get(name) for cell in cells])
+        for name in names
+    }
 
 
 def varying_fields(variants: Sequence[Variant]) -> list[str]:

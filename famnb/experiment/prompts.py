@@ -120,13 +120,15 @@ class Prompt:
     """The text that is sent."""
     slots: Row = dataclasses.field(default_factory=lambda: MappingProxyType({}))
     """The row's other values: those filled in, and those kept for scorers."""
+    tags: Row = dataclasses.field(default_factory=lambda: MappingProxyType({}))
+    """Of these, the values named in `keep=`: each is a column of frames, by which calls are grouped."""
 
 
 def parse_prompts(source: Source, *, template: str | None = None, keep: str | Iterable[str] = ()) -> tuple[Prompt, ...]:
     """Return the prompts of a source.
 
     A row's text is its `prompt`, or the `template`. Every other value but `id` must be used in that text, except
-    `expected` and the names in `keep`, which are kept on `slots` for scorers.
+    `expected` and the names in `keep`, which are kept on `slots` for scorers; those in `keep` are its `tags`, too.
     Raises InvalidRequest, naming row and slot, if a prompt cannot be made; OSError if the file cannot be read.
     """
     if not isinstance(template, str | None):
@@ -214,7 +216,8 @@ def _make_prompt(place: str, row: Row, number: int, template: str | None, kept: 
     # Without a template and without values, braces in the prompt are text.
     if must_use or template is not None:
         text = _fill_slots(place, text, values, must_use)
-    return Prompt(prompt_id, text, MappingProxyType(values))
+    tags = {name: value for name, value in values.items() if name in kept and name != EXPECTED_SLOT}
+    return Prompt(prompt_id, text, MappingProxyType(values), MappingProxyType(tags))
 
 
 def _check_sendable(place: str, text: str) -> None:

@@ -17,8 +17,8 @@ import pandas as pd
 from famnb import endpoints
 from famnb.endpoints import ENDPOINTS
 from famnb.events import COUNTS
-from famnb.frame.columnar_reader import ColumnArrays, SelectedColumn, read_columns, to_pandas
-from famnb.frame.columns import BOUNDED_COUNTS, CALLS, PEER, Column, format_columns
+from famnb.frame.columnar_reader import CodedWords, ColumnArrays, SelectedColumn, read_columns, to_pandas
+from famnb.frame.columns import BOUNDED_COUNTS, CALLS, PEER, format_columns, plain_series, tag_column_name
 from famnb.frame.fill_estimates import NEEDED_COLUMNS, CountBounds, as_floats, as_integers, fill_counts
 from famnb.frame.filters import HasLedger, Moment, OneOrMore, source_of, where
 from famnb.frame.latency_definitions import Definition, Latencies, Peer, latencies
@@ -26,6 +26,7 @@ from famnb.record import Ledger, prices
 from famnb.record.costs import cost_columns
 from famnb.record.parquet import Parquet
 from famnb.validation import check_integer
+from famnb.wire import lenient_json
 
 Row: TypeAlias = sqlite3.Row | Mapping[str, Any]
 
@@ -58,7 +59,8 @@ def calls(
         raise ValueError(f"definition: {definition!r} is none of {', '.join(get_args(Definition))}")
     if limit is not None:
         limit = check_integer("limit", limit, minimum=0, expected="a number of calls of at least 0")
-    chosen = _columns_of(columns)
+    names = _check_names(columns)
+    chosen = CALLS if names is None else tuple(_BY_NAME[name] for name in names if name in _BY_NAME)
     source = source_of(ledger)
     condition, values = where(
         since=since,
@@ -77,26 +79,33 @@ def calls(
         selected += _NEEDED_FOR_COSTS
     if definition != "famnb":
         selected += _NEEDED_FOR_PEERS
+    # A name that is no declared column may be that of a tag.
+    needs_tags = names is None or len(names) > len(chosen)
+    if needs_tags:
+        selected.append(_PROMPT_TAGS)
     arrays = read_columns(source, selected, condition, values, limit)
     if needs_costs:
         bounds = fill_counts(arrays, source)
         arrays |= _costs(arrays, bounds)
         for count, (low, high) in bounds.items():
             arrays[f"{count}_low"], arrays[f"{count}_high"] = as_integers(low), as_integers(high)
-    frame = pd.DataFrame(
-        {column.name: to_pandas(column, arrays[column.sql or column.name]) for column in chosen}, copy=False
-    )
+    table = {column.name: to_pandas(column, arrays[column.sql or column.name]) for column in chosen}
+    if needs_tags:
+        table = _with_tags(table, _tag_columns(arrays[_PROMPT_TAGS.sql]), names)
+    frame = pd.DataFrame(table, copy=False)
     if definition != "famnb":
         # Calls may have been recorded since; those read before are among the rows from the first of them on.
         first = min(arrays["started_us"], default=0)
         rows = source.select(f"({condition}) AND started_us >= ?", [*values, int(first)])
-        frame = _with_latencies(frame, _peer_latencies(definition, arrays["id"], rows, source), columns)
+        frame = _with_latencies(frame, _peer_latencies(definition, arrays["id"], rows, source), names)
     frame.attrs["definition"] = definition
     return frame
 
 
 calls.__doc__ = f"{calls.__doc__}\n{format_columns(CALLS)}\n"
 
+_BY_NAME = {column.name: column for column in CALLS}
+_PROMPT_TAGS = SelectedColumn("prompt_tags", "word")
 _COSTS = ("cost_usd", "cost_low_usd", "cost_high_usd")
 _WITHOUT_CACHE_WRITES = {name for name, value in ENDPOINTS.items() if not value.traits.has_cache_writes}
 """Endpoints whose calls have written nothing to a cache, though no reply says so."""
@@ -112,18 +121,36 @@ _NEEDED_FOR_COSTS = (
 )
 
 
-def _columns_of(names: Iterable[str] | None) -> tuple[Column, ...]:
-    """The columns of these names, in the order given; all of them for None."""
-    if names is None:
-        return CALLS
-    by_name = {column.name: column for column in CALLS}
-    distinct = [names] if isinstance(names, str) else list(dict.fromkeys(names))
-    if not distinct:
+def _check_names(columns: Iterable[str] | None) -> list[str] | None:
+    """The names of the columns asked for, each once; None for all columns."""
+    if columns is None:
+        return None
+    names = [columns] if isinstance(columns, str) else list(dict.fromkeys(columns))
+    if not names:
         raise ValueError("columns: expected at least one; None is all of them")
-    for name in distinct:
-        if name not in by_name:
+    return names
+
+
+def _with_tags(table: dict[str, Any], tags: Mapping[str, Any], names: list[str] | None) -> dict[str, Any]:
+    """The columns with those of tags: in the order of the names, or all of them after `tag`. Raises ValueError."""
+    if names is None:
+        columns = list(table.items())
+        place = list(table).index("tag") + 1
+        return dict([*columns[:place], *tags.items(), *columns[place:]])
+    found = {**table, **tags}
+    for name in names:
+        if name not in found:
             raise ValueError(f"columns: there is no {name!r}; help(famnb.calls) lists what there is")
-    return tuple(by_name[name] for name in distinct)
+    return {name: found[name] for name in names}
+
+
+def _tag_columns(encoded: CodedWords) -> dict[str, Any]:
+    """The tags of prompts, a column each, of the JSON objects that hold those of each call."""
+    objects = [lenient_json.decode(word.encode()) for word in encoded.words]
+    names = dict.fromkeys(name for tags in objects for name in tags)
+    # Decoded and typed once for each prompt, not for each call; the None at the end is where the code -1 points.
+    columns = {name: plain_series([*(tags.get(name) for tags in objects), None]) for name in names}
+    return {tag_column_name(name): values.array.take(encoded.codes) for name, values in columns.items()}
 
 
 def _costs(arrays: ColumnArrays, bounds: CountBounds) -> ColumnArrays:
@@ -151,12 +178,10 @@ def _costs(arrays: ColumnArrays, bounds: CountBounds) -> ColumnArrays:
     return {name: arrays[name] for name in _COSTS}
 
 
-def _with_latencies(
-    frame: pd.DataFrame, table: Mapping[str, Sequence[Any]], columns: Iterable[str] | None
-) -> pd.DataFrame:
+def _with_latencies(frame: pd.DataFrame, table: Mapping[str, Sequence[Any]], wanted: list[str] | None) -> pd.DataFrame:
     """The frame with these latencies in place of its own, and those it has no column for if all were asked for."""
     by_name = {column.name: column for column in (*CALLS, *PEER)}
-    names = [name for name in table if name in frame or columns is None]
+    names = [name for name in table if name in frame or wanted is None]
     return frame.assign(**{name: by_name[name].to_series(table[name]) for name in names})
 
 

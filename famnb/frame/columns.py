@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, get_args
 
 import pandas as pd
@@ -46,6 +46,21 @@ def build_frame(columns: Iterable[Column], values: Mapping[str, Sequence[Any]]) 
     return pd.DataFrame({column.name: column.to_series(values.get(column.name, ())) for column in columns})
 
 
+def plain_series(values: Sequence[Any]) -> pd.Series[Any]:
+    """Return users' values, None where missing, as a Series of the type that they have in common, else of objects."""
+    is_plain = all(isinstance(value, str | bool | int | float | None) for value in values)
+    return pd.Series(values).convert_dtypes() if is_plain else pd.Series(values, dtype=object)
+
+
+def tag_column_name(tag: str, *, others: Container[str] = ()) -> str:
+    """Return the name of the column for a tag of prompts: its own, or `prompt_…` where frames have that name already.
+
+    `others` are names of columns that a frame has besides those of `calls`.
+    """
+    is_taken = tag in _TAKEN or tag in others or tag.startswith("score_")
+    return f"prompt_{tag}" if is_taken else tag
+
+
 def describe(columns: Sequence[Column] | None = None) -> pd.DataFrame:
     """Return a frame of what columns mean: those of `calls`, unless others (`RUNS`, `DELTAS`, `SPEND`) are given."""
     described = CALLS if columns is None else columns
@@ -77,34 +92,27 @@ _COUNT_DOCS = {
 }
 BOUNDED_COUNTS: tuple[Count, ...] = ("input_tokens", "output_tokens")
 """The counts that are estimated where they are missing, each with a `_low` and a `_high` column."""
-_USAGE = tuple(
-    column
-    for count in COUNTS
-    for column in (
-        Column(count, "Int64", "tokens", f"{_COUNT_DOCS[count]} Missing where nothing is known."),
-        *(
-            Column(f"{count}_{end}", "Int64", "tokens", f"{word} end of `{count}`; equals it unless that is estimated.")
-            for end, word in (("low", "Low"), ("high", "High"))
-            if count in BOUNDED_COUNTS
-        ),
-        Column(
-            f"{count}_source",
-            "category",
-            "",
-            f"Where `{count}` comes from: the service (reported), other reported counts (derived), "
-            "the length of the text (estimated), nowhere (absent).",
-            _SOURCES,
-        ),
-    )
-)
 
+
+def _count_column(count: Count) -> Column:
+    return Column(count, "Int64", "tokens", f"{_COUNT_DOCS[count]} Missing where nothing is known.")
+
+
+def _source_column(count: Count) -> Column:
+    return Column(
+        f"{count}_source",
+        "category",
+        "",
+        f"Where `{count}` comes from: the service (reported), other reported counts (derived), "
+        "the length of the text (estimated), nowhere (absent).",
+        _SOURCES,
+    )
+
+
+# What people look for first comes first, and what only finds a call again last: a frame is read from the left.
 CALLS: tuple[Column, ...] = (
-    Column("call_id", "string", "", "The call's id in the ledger; `Ledger.call` takes it.", sql="id"),
-    Column(
-        "started_at", "datetime64[us, UTC]", "UTC", "When the call started, by this machine's clock.", sql="started_us"
-    ),
-    Column("endpoint", "category", "", "The endpoint: chat, responses, web or messages.", tuple(ENDPOINTS)),
     Column("model", "category", "", "The model that was asked for."),
+    Column("endpoint", "category", "", "The endpoint: chat, responses, web or messages.", tuple(ENDPOINTS)),
     Column(
         "status",
         "category",
@@ -113,11 +121,32 @@ CALLS: tuple[Column, ...] = (
         get_args(Status),
         sql="standing",
     ),
+    Column("ttft_s", "Float64", "s", "Time to first token: generated content of any kind; for a whole reply its body."),
+    Column("e2e_s", "Float64", "s", "Time to the terminal event, or to the end of what was observed."),
+    *(_count_column(count) for count in BOUNDED_COUNTS),
+    Column("cost_usd", "Float64", "USD", "Cost by the price book of the call's day; missing where no price is known."),
+    Column("prompt", "string", "", "The head of the last user message, at most 200 characters."),
+    Column(
+        "started_at", "datetime64[us, UTC]", "UTC", "When the call started, by this machine's clock.", sql="started_us"
+    ),
+    Column("experiment", "category", "", "The experiment it belongs to."),
+    Column("variant", "category", "", "The variant of that experiment; missing outside of one."),
+    Column("prompt_id", "category", "", "The id of the prompt in that experiment; missing outside of one."),
+    Column("repeat", "Int64", "", "Which repeat of the same request it is, from 0; missing outside of an experiment."),
+    Column(
+        "warmup",
+        "boolean",
+        "",
+        "Whether it only warmed the service up; missing outside of an experiment. Figures of measures leave it out.",
+    ),
+    Column("tag", "category", "", "The caller's own tag."),
     Column("finish_reason", "category", "", "Why generation ended, in the same words on every endpoint."),
     Column("stop_reason", "category", "", "The same in the service's own word."),
     Column(
         "complete", "boolean", "", "Whether there is evidence that the reply is whole; missing: only `[DONE]` came."
     ),
+    Column("error", "category", "", "The class of the error it ended with; missing where there was none."),
+    Column("error_message", "string", "", "What that error said."),
     Column("streamed", "boolean", "", "Whether the reply was an event stream; as asked for, where none came."),
     Column(
         "service", "category", "", "The engine a famnb service names (sim, upstream); missing for any other service."
@@ -129,27 +158,25 @@ CALLS: tuple[Column, ...] = (
         "Whether a simulated engine answered; missing where nobody did.",
         sql="CASE WHEN http_status IS NOT NULL THEN IFNULL(service, '') = 'sim' END",
     ),
-    Column("url", "string", "", "Where the request was sent."),
+    Column(
+        "reply_model",
+        "category",
+        "",
+        "The model that answered, as the reply names it; missing where it does not, and for calls of older versions.",
+    ),
     Column("attempts", "Int64", "requests", "Requests sent, retries included."),
     Column("http_status", "Int64", "", "The HTTP status; missing where no response came."),
-    Column("request_id", "string", "", "The service's `x-request-id`."),
-    Column("error", "category", "", "The class of the error it ended with; missing where there was none."),
-    Column("error_message", "string", "", "What that error said."),
-    Column("experiment", "category", "", "The experiment it belongs to."),
-    Column("variant", "category", "", "The variant of that experiment; missing outside of one."),
-    Column("cell", "string", "", "The key of the planned cell that it fills; missing outside of an experiment."),
-    Column("tag", "category", "", "The caller's own tag."),
-    Column("prompt", "string", "", "The head of the last user message, at most 200 characters."),
-    Column("text_chars", "Int64", "characters", "Length of the visible answer; missing while the call runs."),
     Column(
-        "thinking_chars", "Int64", "characters", "Length of the thinking that was shown; missing while the call runs."
+        "wait_s",
+        "Float64",
+        "s",
+        "What the caller waited in all: from the first attempt's start to the end, with retries, pauses and waits for "
+        "a connection; missing while the call runs, and for calls of older versions.",
     ),
     Column("ttfb_s", "Float64", "s", "Time to the response headers."),
-    Column("ttft_s", "Float64", "s", "Time to first token: generated content of any kind; for a whole reply its body."),
     Column("ttfa_s", "Float64", "s", "Time to the first visible answer text."),
     Column("think_s", "Float64", "s", "`ttfa_s - ttft_s`; missing unless thinking came first in a stream."),
     Column("thinking_latency_ms", "Int64", "ms", "The service's own measure of its thinking."),
-    Column("e2e_s", "Float64", "s", "Time to the terminal event, or to the end of what was observed."),
     Column(
         "icl_p50_s", "Float64", "s", "Inter-chunk latency, the gap between reads with content: median. Not per token."
     ),
@@ -162,8 +189,29 @@ CALLS: tuple[Column, ...] = (
         "Time per output token after the first, over the same span; missing without a reported output count.",
     ),
     Column("output_tps", "Float64", "tokens/s", "Output tokens / `e2e_s`; missing without a reported output count."),
-    *_USAGE,
-    Column("cost_usd", "Float64", "USD", "Cost by the price book of the call's day; missing where no price is known."),
+    Column("text_chars", "Int64", "characters", "Length of the visible answer; missing while the call runs."),
+    Column(
+        "thinking_chars", "Int64", "characters", "Length of the thinking that was shown; missing while the call runs."
+    ),
+    *(
+        column
+        for count in BOUNDED_COUNTS
+        for column in (
+            *(
+                Column(
+                    f"{count}_{end}", "Int64", "tokens", f"{word} end of `{count}`; equals it unless that is estimated."
+                )
+                for end, word in (("low", "Low"), ("high", "High"))
+            ),
+            _source_column(count),
+        )
+    ),
+    *(
+        column
+        for count in COUNTS
+        if count not in BOUNDED_COUNTS
+        for column in (_count_column(count), _source_column(count))
+    ),
     Column(
         "cost_low_usd",
         "Float64",
@@ -177,8 +225,21 @@ CALLS: tuple[Column, ...] = (
         "USD",
         "High end of the cost; equals `cost_usd` where `cost_low_usd` does.",
     ),
+    Column("url", "string", "", "Where the request was sent."),
+    Column(
+        "prompt_hash",
+        "string",
+        "",
+        "Stands for the whole last user message, images included: the same for the same message on every endpoint. "
+        "Missing for long prompts of older versions.",
+    ),
+    Column("cell", "string", "", "The key of the planned cell that it fills; missing outside of an experiment."),
+    Column("request_id", "string", "", "The service's `x-request-id`."),
+    Column("call_id", "string", "", "The call's id in the ledger; `Ledger.call` takes it.", sql="id"),
 )
 """The columns of `calls`."""
+_TAKEN = {"order", *(column.name for column in CALLS)}
+"""Names that no tag of a prompt can have as a column."""
 
 PEER: tuple[Column, ...] = (
     Column("itl_s", "Float64", "s", "Inter-token latency of the call as the chosen tool defines it."),

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from famnb.errors import LedgerError
+from famnb.request.neutral import PromptTurn
 
 # A transaction of the ledger takes milliseconds; a slow disk, or VACUUM, takes longer.
 LOCK_S = 5.0
@@ -86,7 +87,32 @@ def _create_ratings(connection: sqlite3.Connection) -> None:
         ) WITHOUT ROWID""")
 
 
-MIGRATIONS: tuple[Migration, ...] = (_create_calls, _add_hidden_cap, _add_variant_and_cell, _create_ratings)
+def _add_prompt_and_wait(connection: sqlite3.Connection) -> None:
+    """Which prompt a call asks, and how often, from its labels; the whole wait, and the model that answered."""
+    columns = "prompt_id TEXT", "repeat INTEGER", "warmup INTEGER", "prompt_tags TEXT", "prompt_hash TEXT"
+    for column in (*columns, "wait_s REAL", "reply_model TEXT"):
+        connection.execute(f"ALTER TABLE calls ADD COLUMN {column}")
+    connection.execute("""
+        UPDATE calls SET
+            prompt_id = json_extract(labels, '$.prompt_id'),
+            repeat = CASE WHEN json_extract(labels, '$.repeat') NOT GLOB '*[^0-9]*'
+                THEN CAST(json_extract(labels, '$.repeat') AS INTEGER) END,
+            warmup = CASE json_extract(labels, '$.warmup') WHEN 'true' THEN 1 WHEN 'false' THEN 0 END
+        WHERE json_valid(labels) AND json_extract(labels, '$.prompt_id') IS NOT NULL""")
+    # The row has the head of a prompt alone, and nothing of images: only what is surely the whole prompt gets a hash.
+    connection.create_function("digest", 1, lambda text: PromptTurn("user", text).digest, deterministic=True)
+    connection.execute(
+        "UPDATE calls SET prompt_hash = digest(prompt) WHERE LENGTH(prompt) < 200 AND input_chars IS NOT NULL"
+    )
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    _create_calls,
+    _add_hidden_cap,
+    _add_variant_and_cell,
+    _create_ratings,
+    _add_prompt_and_wait,
+)
 """The n-th takes a file of version n to version n + 1; one that was ever released is never changed."""
 
 

@@ -24,15 +24,20 @@ from famnb.record.process import OwnerProcess
 from famnb.record.writer import Statement
 from famnb.reply import Reply
 from famnb.request import Request
+from famnb.request.neutral import PromptTurn
 from famnb.timing import Read, Timing
 
 # Enough to know a prompt again in a list of calls.
 HEAD = 200
 """Characters of a prompt in its row, for lists of calls; all of it is in the request's body."""
+PROMPT_TAGS = "prompt_tags"
+"""The label that holds the tags of a planned call's prompt, as a JSON object."""
 # A tokenizer sees marks of role and turn with each message; uncounted, they would make a short prompt's tokens per
 # character unlike a long one's. By the prior of `token_estimates` these are four tokens.
 FRAME = 16
 """Characters by which a message counts as longer than its text."""
+LABEL_COLUMNS = ("experiment", "variant", "cell", "tag", "prompt_id", PROMPT_TAGS)
+"""The labels that have a column of their own as they are."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TIMINGS: tuple[str, ...] = Timing.__struct_fields__
 
@@ -80,6 +85,7 @@ def outcome_columns(reply: Reply) -> dict[str, Any]:
     return {
         "status": reply.status,
         "reply_id": reply.id,
+        "reply_model": reply.model or None,
         "finish_reason": reply.finish_reason,
         "stop_reason": reply.stop_reason,
         "complete": reply.complete,
@@ -115,11 +121,11 @@ def hidden_cap(request: Request) -> int | None:
     return None if settings.effort in (None, "none") else settings.cap
 
 
-def prompt_text(request: Request) -> str:
-    """Return the text of the user's last message, or of the last message if none is the user's."""
+def prompt_turn(request: Request) -> PromptTurn:
+    """Return the user's last message, or the last message if none is the user's."""
     turns = request.turns()
     candidates = [turn for turn in turns if turn.role == "user"] or turns
-    return candidates[-1].text
+    return candidates[-1]
 
 
 def pack_reads(reads: Sequence[Read]) -> bytes:
@@ -163,7 +169,9 @@ def microseconds(moment: datetime) -> int:
 
 def _request_columns(exchange: Exchange, owner: OwnerProcess) -> dict[str, Any]:
     """The columns that are known when a call starts."""
-    request = exchange.request
+    request, labels = exchange.request, exchange.labels
+    prompt = prompt_turn(request)
+    prompt = msgspec.structs.replace(prompt, text=exchange.mask(prompt.text))
     return {
         "id": exchange.id,
         "started_us": microseconds(exchange.started_at),
@@ -174,14 +182,14 @@ def _request_columns(exchange: Exchange, owner: OwnerProcess) -> dict[str, Any]:
         "model": getattr(request, "model", None),
         "url": exchange.url,
         "request_key": request.key(),
-        "prompt": exchange.mask(prompt_text(request))[:HEAD],
+        "prompt": prompt.text[:HEAD],
+        "prompt_hash": prompt.digest,
         "input_chars": input_chars(request),
         "hidden_cap": hidden_cap(request),
-        "experiment": exchange.labels.get("experiment"),
-        "variant": exchange.labels.get("variant"),
-        "cell": exchange.labels.get("cell"),
-        "tag": exchange.labels.get("tag"),
-        "labels": _json(dict(exchange.labels)),
+        **{name: labels.get(name) for name in LABEL_COLUMNS},
+        "repeat": int(repeat) if (repeat := labels.get("repeat", "")).isdecimal() else None,
+        "warmup": {"true": 1, "false": 0}.get(labels.get("warmup", "")),
+        "labels": _json(dict(labels)),
     }
 
 
@@ -197,6 +205,7 @@ def _progress_columns(exchange: Exchange) -> dict[str, Any]:
         "response_headers": _json(exchange.response_headers),
         "headers_ns": exchange.headers_ns,
         "end_ns": exchange.end_ns,
+        "wait_s": None if exchange.wait_ns is None else exchange.wait_ns / 1e9,
     }
 
 

@@ -6,6 +6,7 @@ The local service, the ledger and the widgets read any request through these, by
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from typing import Any, Literal
 
 import msgspec
@@ -48,6 +49,16 @@ class PromptTurn(msgspec.Struct, frozen=True):
     """The tool calls of an assistant's turn."""
     tool_call_id: str = msgspec.field(default="", name="answers")
     """The id of the call whose result a tool's turn is."""
+
+    @property
+    def digest(self) -> str:
+        """32 hexadecimal digits that stand for text and images: the same for the same message on every endpoint.
+
+        Digests are stored, so that a change of this would have equal prompts of old and new calls differ.
+        """
+        content = "\0".join((self.text, *self.images))
+        # A prompt may hold half a character, which plain UTF-8 does not have.
+        return hashlib.blake2b(content.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
     @property
     def full_text(self) -> str:

@@ -23,6 +23,22 @@ def cells(*, repeats=3, warmup=0, seed=0, prompts=("a", "b", "c", "d")):
     return plan_cells(parse_prompts(prompts), GRID, repeats=repeats, warmup=warmup, seed=seed, shared={})
 
 
+def test_the_tags_of_prompts_are_columns(client):
+    """Each value named in `keep=`; one whose name is that of another column says whose it is."""
+    rows = [
+        {"id": "a", "prompt": "2 + 2?", "expected": "4", "topic": "sums", "level": 1, "model": "car"},
+        {"id": "b", "prompt": "A fish?", "expected": "cod", "topic": "food", "temperature": "cold"},
+    ]
+    kept = ["topic", "level", "model", "temperature"]
+    exp = famnb.Experiment(rows, famnb.grid(temperature=[0.0, 0.5]), name="p", client=client, keep=kept)
+    plan = exp.plan().drop_duplicates("prompt_id").sort_values("prompt_id")
+    assert list(plan["topic"]) == ["sums", "food"]
+    assert (plan["level"].iloc[0], plan["level"].isna().iloc[1], str(plan["level"].dtype)) == (1, True, "Int64")
+    assert (plan["prompt_model"].iloc[0], plan["prompt_temperature"].iloc[1]) == ("car", "cold")
+    assert set(exp.plan()["temperature"]) == {0.0, 0.5}
+    assert "expected" not in plan
+
+
 def test_a_plan_is_a_row_a_cell(client):
     """With the varied fields as columns, warm-ups first."""
     exp = famnb.Experiment(["a", "b"], famnb.grid(temperature=[0.0, 0.5]), 2, name="p", client=client, warmup=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import sqlite3
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
@@ -80,6 +81,60 @@ def test_a_call_in_its_row(ledger: Ledger) -> None:
     assert list(got[["input_tokens", "output_tokens", "total_tokens"]]) == [8, 3, 11]
     assert got[["think_s", "thinking_latency_ms", "icl_p95_s", "error", "reasoning_tokens"]].isna().all()
     assert got["cost_usd"] == got["cost_low_usd"] == got["cost_high_usd"] == pytest.approx(8 * 0.25e-6 + 3e-6)
+
+
+PLANNED = {"experiment": "e", "variant": "warm", "cell": "k", "prompt_id": "p1", "repeat": "2", "warmup": "true"}
+
+
+def test_a_planned_call_says_which_prompt_it_asks_and_how_often(ledger: Ledger) -> None:
+    """From the labels of its cell; outside of an experiment they are missing."""
+    planned = row(ledger, exchange(labels=PLANNED))
+    assert list(planned[["experiment", "variant", "prompt_id", "repeat", "warmup"]]) == ["e", "warm", "p1", 2, True]
+    alone = row(ledger, exchange(labels={"repeat": "often", "warmup": "maybe"}))
+    assert alone[["experiment", "variant", "prompt_id", "repeat", "warmup"]].isna().all()
+
+
+def test_a_prompts_hash_is_that_of_all_of_it(ledger: Ledger) -> None:
+    """Two prompts with the same head differ, the same one on another endpoint, after other turns, does not."""
+    made = [
+        exchange(prompt="x" * 300),
+        exchange(prompt="x" * 300 + "y"),
+        exchange(prompt="x" * 300, endpoint="messages", system="Be brief."),
+    ]
+    for one in made:
+        ledger.on_close(one)
+    frame = calls(ledger).set_index("call_id").loc[[one.id for one in made]]
+    first, second, third = frame["prompt_hash"]
+    assert (first == third, first == second, len(first), frame["prompt"].nunique()) == (True, False, 32, 1)
+
+
+def test_tags_of_prompts_are_columns_where_any_call_has_them(ledger: Ledger) -> None:
+    """With their own types, in the order asked for, usable as any other column; a name that is none is refused."""
+    ledger.on_close(exchange())
+    tags = {"topic": "sums", "level": 3}
+    ledger.on_close(exchange(labels={**PLANNED, "prompt_tags": json.dumps(tags)}))
+    ledger.on_close(exchange(labels={**PLANNED, "prompt_tags": '{"topic":"food","model":"car"}'})).result()
+    frame = calls(ledger)
+    assert list(frame["topic"].fillna("none")) == ["none", "sums", "food"]
+    assert (str(frame["level"].dtype), frame["level"].sum(), frame["prompt_model"].iloc[2]) == ("Int64", 3, "car")
+    assert list(frame.groupby("topic")["e2e_s"].count()) == [1, 1]
+    assert list(calls(ledger, columns=["topic", "model"])) == ["topic", "model"]
+    with pytest.raises(ValueError, match="columns: there is no 'topics'"):
+        calls(ledger, columns=["topics", "model"])
+
+
+def test_what_the_caller_waited_is_a_column(ledger: Ledger) -> None:
+    """From the first attempt's start, so longer than what the last attempt took; missing where nobody measured it."""
+    retried = exchange()
+    retried.wait_ns, retried.attempts = 4_500 * MS, 3
+    assert list(row(ledger, retried)[["wait_s", "e2e_s", "attempts"]]) == [4.5, 0.4, 3]
+    assert row(ledger, exchange())["wait_s"] is pd.NA
+
+
+def test_the_model_that_answered_stands_beside_the_one_asked_for(ledger: Ledger) -> None:
+    """As the reply names it."""
+    reads = [at(10, chunk({"content": "Hi"}) | {"model": "fam-mini-0613"}), at(20, chunk(finish="stop"), b"[DONE]")]
+    assert list(row(ledger, exchange(reads))[["model", "reply_model"]]) == ["fam-mini", "fam-mini-0613"]
 
 
 def test_reported_counts_say_so_and_absent_ones_are_missing(ledger: Ledger) -> None:

@@ -208,3 +208,22 @@ def test_a_file_of_every_older_version_comes_forward(ledger: Ledger, old: int) -
     ]
     with sqlite3.connect(ledger.path) as connection:
         assert schema.version(connection) == len(schema.MIGRATIONS)
+
+
+def test_an_older_file_gets_its_planned_prompts_and_the_hashes_of_short_ones(ledger: Ledger) -> None:
+    """From the labels of its calls; of a prompt that its row may have cut, the hash is not known."""
+    connection = sqlite3.connect(ledger.path, isolation_level=None)
+    for step in schema.MIGRATIONS[:4]:
+        step(connection)
+    labels = '{"variant": "warm", "prompt_id": "p1", "repeat": "12", "warmup": "false"}'
+    connection.executemany(
+        "INSERT INTO calls (id, started_us, status, endpoint, labels, prompt, input_chars) "
+        "VALUES (?, 1, 'failed', 'web', ?, ?, ?)",
+        [("a", labels, "Hello?", 22), ("b", "", "x" * 200, 216), ("c", '{"repeat": "often"}', "With a picture", None)],
+    )
+    connection.execute("PRAGMA user_version = 4")
+    connection.close()
+    rows = [[row[name] for name in ("prompt_id", "repeat", "warmup", "prompt_hash")] for row in ledger.select()]
+    new = exchange(prompt="Hello?")
+    ledger.on_close(new).result()
+    assert rows == [["p1", 12, 0, ledger.call(new.id).row["prompt_hash"]], [None] * 4, [None] * 4]

@@ -50,6 +50,7 @@ STATE_FIELDS = (
     "response_headers",
     "streamed",
     "headers_ns",
+    "wait_ns",
     "end_ns",
 )
 """The fields of an exchange that only the process which makes the call knows."""
