@@ -205,13 +205,13 @@ class Budget:
         self.counted += counted_cost(outcome, self._worst[key])
 
 
-def parse_budget(budget_usd: float | str | Decimal) -> Decimal:
-    """Return a budget as a Decimal. Raises InvalidRequest if it is no amount of 0 or more."""
+def parse_budget(budget_usd: float | str | Decimal, name: str = "budget_usd") -> Decimal:
+    """Return an amount in USD as a Decimal. Raises InvalidRequest, naming the argument, if it is none of 0 or more."""
     try:
         # By way of text, since Decimal(0.1) is 0.1000000000000000055511151231257827.
         amount = Decimal(str(budget_usd))
     except ArithmeticError:
         amount = Decimal("NaN")
     if isinstance(budget_usd, bool) or not amount.is_finite() or amount < 0:
-        raise InvalidRequest(f"budget_usd: expected an amount in USD of 0 or more, got {budget_usd!r}")
+        raise InvalidRequest(f"{name}: expected an amount in USD of 0 or more, got {budget_usd!r}")
     return amount

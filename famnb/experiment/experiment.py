@@ -34,7 +34,7 @@ from famnb.experiment.resume import ANSWERED, check_writable, join_calls, read_r
 from famnb.experiment.run_lock import RunLock
 from famnb.experiment.runner import Job, Run, follow
 from famnb.experiment.score import YES_NO
-from famnb.experiment.scorers import Scorer, parse_scorers
+from famnb.experiment.scorers import Scorer, parse_scorers, score_names
 from famnb.experiment.scoring import AnsweredCell, ScoreReport, Scoring, judge_voter, scores_by_cell
 from famnb.experiment.summary import Summary, summary
 from famnb.experiment.variants import Variant, Variants, check_variant, parse_variants
@@ -213,7 +213,7 @@ class BaseExperiment:
         spans = {f"score_{votes.VOTES_SCORE}": YES_NO}
         for scorer in self.scorers:
             if span := getattr(scorer, "span", None):
-                spans[f"score_{scorer.name}"] = span
+                spans |= {f"score_{name}": span for name in score_names(scorer)}
         result = summary(self.frame(), level=level, spans=spans)
         return dataclasses.replace(result, findings=(*result.findings, *self._judge_findings()))
 

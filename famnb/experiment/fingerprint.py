@@ -23,16 +23,25 @@ class ScoreKeys:
     """The keys under which scores are kept: the scorer's `key`, else its name, and a digest of the prompt's values."""
 
     def __init__(self, scorers: Iterable[Any]) -> None:
-        self._scorer_keys = {scorer.name: str(getattr(scorer, "key", scorer.name)) for scorer in scorers}
+        self._scorer_keys: dict[str, str] = {}
+        for scorer in scorers:
+            # A judge with a rubric makes several scores; any other scorer one, of its own name.
+            keys = getattr(scorer, "score_keys", {scorer.name: str(getattr(scorer, "key", scorer.name))})
+            self._scorer_keys |= keys
         self._prompt_keys: dict[str, str] = {}
 
-    def key(self, scorer: str, prompt: Prompt) -> str:
-        """The key of a scorer's scores, by its name, for the answers to one prompt of an experiment."""
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all scores."""
+        return tuple(self._scorer_keys)
+
+    def key(self, name: str, prompt: Prompt) -> str:
+        """The key of a score, by its name, for the answers to one prompt of an experiment."""
         if prompt.id not in self._prompt_keys:
             # A corrected `expected` is another question to the scorer, though the call is the same.
             values = sorted((name, str(value)) for name, value in prompt.slots.items())
             self._prompt_keys[prompt.id] = f"@{fingerprint(*values)}" if values else ""
-        return self._scorer_keys[scorer] + self._prompt_keys[prompt.id]
+        return self._scorer_keys[name] + self._prompt_keys[prompt.id]
 
 
 def _normalize(value: Any, parents: tuple[Any, ...] = ()) -> Any:

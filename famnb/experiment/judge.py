@@ -2,7 +2,7 @@
 
 one answer                   two answers, x and y
 ── a grade on a scale        ── asked twice: A = x, B = y, then A = y, B = x
-                                ├ both name the same answer   that one is better
+── a grade a criterion          ├ both name the same answer   that one is better
                                 └ they differ                 a tie, and counted as inconsistent
 """
 
@@ -12,8 +12,8 @@ import dataclasses
 import hashlib
 import json
 import string
-from collections.abc import Iterator
-from typing import Any, Literal, TypeAlias, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import pydantic
 
@@ -24,6 +24,7 @@ from famnb.experiment.prompts import EXPECTED_SLOT, Prompt
 from famnb.experiment.score import YES_NO, Score, Span
 from famnb.reply import Reply
 from famnb.request import Request
+from famnb.validation import check_number, check_text
 
 CRITERIA = "Is the answer correct, complete, and no longer than it needs to be?"
 MAX_TOKENS = 2000
@@ -70,6 +71,11 @@ class Judge:
         return f"{self.name}#{fingerprint(*settings, _GRADE.template, _CHOICE.template)}"
 
     @property
+    def score_keys(self) -> Mapping[str, str]:
+        """The keys of all scores that one verdict makes, by their names."""
+        return {self.name: self.key}
+
+    @property
     def span(self) -> Span:
         """The lowest and the highest score: its scale, or with `pairwise` the share of pairs won."""
         return YES_NO if self.pairwise else self.scale
@@ -88,18 +94,23 @@ class Judge:
     def grade(self, reply: Reply) -> Score:
         """Read the grade in a judge's reply."""
         verdict = _read_verdict(reply, Grade)
-        low, high = self.scale
-        if isinstance(verdict, str):
-            return Score(None, verdict)
-        if not low <= verdict.grade <= high:
-            detail = f"the judge gave {verdict.grade:g}, not a grade from {low} to {high}: {verdict.reason}"
-            return Score(None, detail[:MAX_REASON_CHARS])
-        return Score(verdict.grade, verdict.reason[:MAX_REASON_CHARS])
+        return Score(None, verdict) if isinstance(verdict, str) else self._to_score(verdict)
+
+    def grades(self, reply: Reply) -> dict[str, Score]:
+        """Read all scores in a judge's reply, by their names."""
+        return {self.name: self.grade(reply)}
 
     def choice(self, reply: Reply) -> tuple[Letter | None, str]:
         """Read the choice in a judge's reply, None if it has no valid one, and the reason."""
         verdict = _read_verdict(reply, Choice)
         return (None, verdict) if isinstance(verdict, str) else (verdict.winner, verdict.reason[:MAX_REASON_CHARS])
+
+    def _to_score(self, verdict: Grade) -> Score:
+        low, high = self.scale
+        if low <= verdict.grade <= high:
+            return Score(verdict.grade, verdict.reason[:MAX_REASON_CHARS])
+        detail = f"the judge gave {verdict.grade:g}, not a grade from {low} to {high}: {verdict.reason}"
+        return Score(None, detail[:MAX_REASON_CHARS])
 
     def _reference(self, prompt: Prompt) -> dict[str, str]:
         return {"expected answer": str(prompt.slots[EXPECTED_SLOT])} if EXPECTED_SLOT in prompt.slots else {}
@@ -113,6 +124,73 @@ class Judge:
         text = template.substitute(values, criteria=self.criteria, digest=digest, parts=parts)
         fields: dict[str, Any] = {"schema": schema} if _takes_schema(self.endpoint) else {}
         return compose(self.endpoint, text, model=self.model, max_tokens=self.max_tokens, **fields)
+
+
+class Criterion(NamedTuple):
+    """One criterion of a rubric."""
+
+    name: str
+    weight: float
+    """How much it counts in the total, beside the others."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class RubricJudge(Judge):
+    """A model that grades answers by several criteria in one call; `famnb.scorers.rubric` makes one."""
+
+    rubric: tuple[Criterion, ...]
+
+    @property
+    def key(self) -> str:
+        settings = (self.model, self.endpoint, self.criteria, self.scale, self.max_tokens)
+        return f"{self.name}#{fingerprint(*settings, *map(tuple, self.rubric), _RUBRIC.template)}"
+
+    @property
+    def score_keys(self) -> Mapping[str, str]:
+        digest = self.key.removeprefix(self.name)
+        names = (self.name, *(self._score_name(criterion) for criterion in self.rubric))
+        return {name: f"{name}{digest}" for name in names}
+
+    def grading(self, prompt: Prompt, answer: str) -> Request:
+        low, high = self.scale
+        texts = {"prompt": prompt.text, "answer": answer, **self._reference(prompt)}
+        one = '{"reason": "why, in one sentence", "grade": a number}'
+        form = ", ".join(f'"{criterion.name}": {one}' for criterion in self.rubric)
+        return self._build_request(_RUBRIC, self._schema(), texts, low=str(low), high=str(high), form=f"{{{form}}}")
+
+    def grade(self, reply: Reply) -> Score:
+        """Read the total in a judge's reply: the mean of all grades by their weights."""
+        return self.grades(reply)[self.name]
+
+    def grades(self, reply: Reply) -> dict[str, Score]:
+        verdict = _read_verdict(reply, self._schema())
+        if isinstance(verdict, str):
+            return dict.fromkeys(self.score_keys, Score(None, verdict))
+        scores = {criterion: self._to_score(getattr(verdict, criterion.name)) for criterion in self.rubric}
+        by_name = {self._score_name(criterion): score for criterion, score in scores.items()}
+        return {self.name: _total(scores), **by_name}
+
+    def _score_name(self, criterion: Criterion) -> str:
+        return f"{self.name}_{criterion.name}"
+
+    def _schema(self) -> type[pydantic.BaseModel]:
+        """The form of a verdict: a grade for each criterion."""
+        fields: dict[str, Any] = {criterion.name: (Grade, ...) for criterion in self.rubric}
+        return pydantic.create_model("Grades", **fields)
+
+
+def _total(scores: Mapping[Criterion, Score]) -> Score:
+    """The weighted mean of a rubric's scores; missing if one of them is, since the mean of the others is another."""
+    detail = ", ".join(f"{criterion.name} {_format_grade(score)}" for criterion, score in scores.items())
+    grades = {criterion: score.value for criterion, score in scores.items() if score.value is not None}
+    if len(grades) < len(scores):
+        return Score(None, detail)
+    weights = sum(criterion.weight for criterion in grades)
+    return Score(sum(criterion.weight * grade for criterion, grade in grades.items()) / weights, detail)
+
+
+def _format_grade(score: Score) -> str:
+    return "not known" if score.value is None else f"{score.value:g}"
 
 
 _HEAD = """\
@@ -136,6 +214,15 @@ _CHOICE = string.Template(
 )
 
 
+_RUBRIC = string.Template(
+    _HEAD.replace(
+        "$task",
+        "Grade the answer to the prompt below by each criterion on its own, from $low (worst) to $high (best).",
+    )
+    + "Reply with one JSON object and nothing else: $form"
+)
+
+
 def judge(
     model: str,
     endpoint: str | None = None,
@@ -155,26 +242,76 @@ def judge(
     `endpoint`, one that serves the model and can ask for a form; without `client`, the experiment's own.
     Raises InvalidRequest for what cannot be sent.
     """
-    match scale:
-        case (int() | float() as low, int() | float() as high) if low < high:
-            pass
-        case _:
-            raise InvalidRequest(f"scale: expected the worst and the best grade, such as (1, 5); got {scale!r:.80}")
-    if not criteria.strip():
-        raise InvalidRequest("criteria: expected what the judge is to look at, in words")
+    if not isinstance(criteria, str) or not criteria.strip():
+        raise InvalidRequest("criteria: expected what the judge is to look at, in words; several are for rubric()")
     created = Judge(
         name=name,
         model=model,
         endpoint=endpoint or _endpoint(model),
         criteria=criteria.strip(),
         pairwise=pairwise,
-        scale=(low, high),
+        scale=_check_scale(scale),
         max_tokens=max_tokens,
         client=client,
     )
     # Refuses here, and not in the middle of a round, what cannot be sent.
     created.grading(Prompt("", "?"), "?")
     return created
+
+
+def rubric(
+    model: str,
+    criteria: Mapping[str, str],
+    endpoint: str | None = None,
+    *,
+    weights: Mapping[str, float] | None = None,
+    scale: tuple[int, int] = (1, 5),
+    max_tokens: int = MAX_TOKENS,
+    name: str = "rubric",
+    client: Any = None,
+) -> Judge:
+    """A model as judge that grades each answer by several criteria in one call.
+
+    `criteria` has what to look at, in words, by a short name: `{"correct": "Is every fact right?", …}`. Each makes a
+    score of its own, `score_rubric_correct`, and all together `score_rubric`: their mean, by `weights` where some count
+    more than the 1 of the others. All else is as with `judge`. Raises InvalidRequest for what cannot be sent.
+    """
+    if not isinstance(criteria, Mapping) or not criteria:
+        raise InvalidRequest(
+            f"criteria: expected what to look at by a short name, such as {{'correct': 'Is every fact right?'}}; "
+            f"got {criteria!r:.80}"
+        )
+    for label, text in criteria.items():
+        if not isinstance(label, str) or not label.isidentifier() or label.startswith("_"):
+            raise InvalidRequest(f"criteria: {label!r:.80} is no name for a column; use letters, digits and _")
+        check_text(f"criteria: {label}", text, expected="what to look at, in words")
+    weights = weights or {}
+    if unknown := weights.keys() - criteria.keys():
+        raise InvalidRequest(f"weights: there is no criterion {min(unknown)!r}; there are {', '.join(criteria)}")
+    for label, weight in weights.items():
+        check_number(f"weights: {label}", weight, above=0, expected="a number above 0")
+    created = RubricJudge(
+        name=name,
+        model=model,
+        endpoint=endpoint or _endpoint(model),
+        criteria="".join(f"\n- {label}: {text.strip()}" for label, text in criteria.items()),
+        pairwise=False,
+        scale=_check_scale(scale),
+        max_tokens=max_tokens,
+        client=client,
+        rubric=tuple(Criterion(label, float(weights.get(label, 1))) for label in criteria),
+    )
+    created.grading(Prompt("", "?"), "?")
+    return created
+
+
+def _check_scale(scale: tuple[int, int]) -> tuple[int, int]:
+    """Return the worst and the best grade. Raises InvalidRequest for what is no scale."""
+    match scale:
+        case (int() | float() as low, int() | float() as high) if low < high:
+            return low, high
+        case _:
+            raise InvalidRequest(f"scale: expected the worst and the best grade, such as (1, 5); got {scale!r:.80}")
 
 
 def _endpoint(model: str) -> str:

@@ -3,40 +3,74 @@ r"""Scorers, as `famnb.scorers` has them: functions that make one, and the proto
 A scorer is any object with a `name` and a `score(reply, prompt)`; those made here are small values:
 
     famnb.scorers.exact()                   the answer is the prompt's `expected`
+    famnb.scorers.contains("Paris")         the answer contains a text, or each of several
+    famnb.scorers.numeric(tolerance=0.5)    the last number of the answer is `expected`
     famnb.scorers.regex(r"\b42\b")          the answer holds a match
     famnb.scorers.schema(Invoice)           the answer is JSON of that form
+    famnb.scorers.refusal(wanted=False)     the model did not decline to answer
+    famnb.scorers.latency(2.0)              the answer was there within so many seconds
+    famnb.scorers.cost(0.001)               the call cost no more than so many USD
     famnb.scorers.function(my_function)     the result of a Python function of the answer
     famnb.scorers.judge("fam-2-5-pro")      a model grades it, or compares two
+    famnb.scorers.rubric("fam-2-5-pro", {"correct": …, "brief": …})   a model grades it by several criteria
 """
 
 from __future__ import annotations
 
 import inspect
+import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import jsonschema_rs
 
 from famnb.errors import InvalidRequest
-from famnb.experiment.judge import Judge, judge
+from famnb.experiment.budget import parse_budget
+from famnb.experiment.judge import Judge, judge, rubric
 from famnb.experiment.prompts import EXPECTED_SLOT, Prompt
 from famnb.experiment.score import (
+    REFUSALS,
+    ContainsScorer,
+    CostScorer,
     ExactScorer,
+    Expected,
     FunctionScorer,
     JsonSchemaScorer,
+    LatencyScorer,
+    Normalization,
+    NumericScorer,
+    RefusalScorer,
     RegexScorer,
     Score,
     TypeScorer,
+    Which,
     to_score,
 )
 from famnb.experiment.votes import VOTES_SCORE
 from famnb.reply import Reply
 from famnb.request import structured_output
-from famnb.validation import check_text
+from famnb.timing import Timing
+from famnb.validation import check_number, check_text
 
-__all__ = ["Judge", "Score", "Scorer", "exact", "function", "judge", "regex", "schema"]
+__all__ = [
+    "Judge",
+    "Score",
+    "Scorer",
+    "contains",
+    "cost",
+    "exact",
+    "function",
+    "judge",
+    "latency",
+    "numeric",
+    "refusal",
+    "regex",
+    "rubric",
+    "schema",
+]
 
 
 @runtime_checkable
@@ -69,16 +103,120 @@ def exact(
     `strip` leaves white space at both ends out of account, `casefold` upper and lower case. A prompt without that
     value has no score.
     """
-    return ExactScorer(name, expected, slot, strip, casefold)
+    return ExactScorer(name, Expected(expected, slot), Normalization(strip, casefold))
 
 
-def regex(pattern: str | re.Pattern[str], *, flags: int = 0, name: str = "regex") -> Scorer:
-    """Score 1 for an answer that holds a match of a regular expression, else 0; InvalidRequest for one that is none."""
+def contains(
+    expected: str | Sequence[str] | None = None,
+    *,
+    slot: str = EXPECTED_SLOT,
+    need: Literal["all", "any"] = "all",
+    casefold: bool = False,
+    name: str = "contains",
+) -> Scorer:
+    """Score 1 for an answer that contains the expected text, else 0: `expected`, or the prompt's own value of `slot`.
+
+    Of several texts, in a list, it must contain all, or with `need="any"` one. `casefold` leaves upper and lower case
+    out of account. A prompt without that value has no score.
+    """
+    if need not in ("all", "any"):
+        raise InvalidRequest(f"need: expected 'all' or 'any' of the texts, got {need!r:.80}")
+    texts = [expected] if isinstance(expected, str) else expected
+    if texts is not None and not (
+        isinstance(texts, list | tuple) and texts and all(isinstance(text, str) and text for text in texts)
+    ):
+        raise InvalidRequest(f"contains: expected a text or a list of texts, got {expected!r:.80}")
+    value = None if texts is None else tuple(texts)
+    return ContainsScorer(name, Expected(value, slot), Normalization(strip=False, casefold=casefold), need == "all")
+
+
+def numeric(
+    expected: float | None = None,
+    *,
+    slot: str = EXPECTED_SLOT,
+    tolerance: float = 0.0,
+    relative: float = 0.0,
+    which: Which = "last",
+    name: str = "numeric",
+) -> Scorer:
+    """Score 1 if a number in the answer is the expected one, else 0: `expected`, or the prompt's own value of `slot`.
+
+    The answer's last number counts, since a model that thinks aloud ends with its result, or with `which="first"` the
+    first. It may be off by `tolerance`, or by `relative` as a share of the expected number, whichever is more. Numbers
+    are read as written in English: "1,234.5" is one. A prompt without a number to expect has no score.
+    """
+    for setting, value in {"tolerance": tolerance, "relative": relative}.items():
+        check_number(setting, value, minimum=0, expected="a number of 0 or more")
+    if which not in get_args(Which):
+        raise InvalidRequest(f"which: expected 'last' or 'first', got {which!r:.80}")
+    if expected is not None:
+        check_number("expected", expected, expected="a number, or None for the prompt's own")
+    return NumericScorer(name, Expected(expected, slot), tolerance, relative, which)
+
+
+def regex(
+    pattern: str | re.Pattern[str] | None = None,
+    *,
+    flags: int = 0,
+    group: int | str | None = None,
+    slot: str = EXPECTED_SLOT,
+    name: str = "regex",
+) -> Scorer:
+    r"""Score 1 for an answer that holds a match of a regular expression, else 0.
+
+    Without a `pattern`, the prompt's own value of `slot` is one. With a `group`, such as 1 of r"Answer: (\w+)", the
+    text of that group in the last match must be the prompt's value of `slot`. A prompt without that value has no
+    score. Raises InvalidRequest for what is no regular expression, or has no such group.
+    """
+    if pattern is None:
+        if group is not None:
+            raise InvalidRequest("regex: group= is of a pattern; give one, such as r'Answer: (\\w+)'")
+        return RegexScorer(name, None, flags, None, slot)
     try:
         compiled = re.compile(pattern, flags)
     except (re.error, ValueError, TypeError) as error:
         raise InvalidRequest(f"regex: {pattern!r:.80} is no regular expression: {error}") from None
-    return RegexScorer(name, compiled)
+    if group is not None and group not in (*range(compiled.groups + 1), *compiled.groupindex):
+        raise InvalidRequest(f"group: {compiled.pattern!r:.80} has no group {group!r}; groups are what stands in (…)")
+    return RegexScorer(name, compiled, flags, group, slot)
+
+
+def refusal(*, wanted: bool = True, patterns: Iterable[str] | None = None, name: str = "refusal") -> Scorer:
+    """Score 1 for an answer in which the model declines to answer, else 0; with `wanted=False` the other way round.
+
+    Declined has one that the service marks as refused or filtered, or that says so at its beginning: in the usual
+    English words, or in those of your `patterns`, regular expressions whose case does not matter. Raises InvalidRequest
+    for what is no regular expression.
+    """
+    given = REFUSALS if patterns is None else [patterns] if isinstance(patterns, str) else list(patterns)
+    if not given:
+        raise InvalidRequest("patterns: expected at least one regular expression; leave it out for the usual words")
+    for pattern in given:
+        regex(pattern)
+    combined = re.compile("|".join(f"(?:{pattern})" for pattern in given), re.IGNORECASE)
+    return RefusalScorer(name, combined, bool(wanted))
+
+
+def latency(max_s: float, *, metric: str = "e2e_s", name: str = "latency") -> Scorer:
+    """Score 1 for an answer that came within `max_s` seconds, else 0.
+
+    `metric` is any of the times of `famnb.calls`, such as "ttft_s" for the first token. No score where it was not
+    observed. Raises InvalidRequest for one that there is not.
+    """
+    check_number("max_s", max_s, above=0, expected="a number of seconds above 0")
+    metrics = [field for field in Timing.__struct_fields__ if field.endswith("_s")]
+    if metric not in metrics:
+        raise InvalidRequest(f"metric: there is no {metric!r:.80}; expected one of {', '.join(metrics)}")
+    return LatencyScorer(name, max_s, metric)
+
+
+def cost(max_usd: float | str | Decimal, *, name: str = "cost") -> Scorer:
+    """Score 1 for a call that cost no more than `max_usd`, else 0.
+
+    No score where that is not known: without a price, or where usage is estimated and the limit lies between the lowest
+    and the highest cost. Raises InvalidRequest for what is no amount.
+    """
+    return CostScorer(name, parse_budget(max_usd, "max_usd"))
 
 
 def schema(kind: Any, *, name: str = "schema") -> Scorer:
@@ -125,10 +263,9 @@ def parse_scorers(given: Iterable[Any]) -> tuple[Scorer | Judge, ...]:
     """
     is_list = isinstance(given, Iterable) and not isinstance(given, str | Scorer | Judge) and not callable(given)
     scorers = tuple(map(_to_scorer, given if is_list else [given]))
-    names = [
+    for scorer in scorers:
         check_text("scorers", scorer.name, expected="scorers with names, for the columns of their scores")
-        for scorer in scorers
-    ]
+    names = list(itertools.chain.from_iterable(map(score_names, scorers)))
     if VOTES_SCORE in names:
         raise InvalidRequest(
             f"scorers: the name {VOTES_SCORE!r} is that of people's votes; give this one another name="
@@ -138,8 +275,16 @@ def parse_scorers(given: Iterable[Any]) -> tuple[Scorer | Judge, ...]:
     return scorers
 
 
+def score_names(scorer: Scorer | Judge) -> tuple[str, ...]:
+    """The names of the scores that a scorer makes: its own, and those of a rubric's criteria."""
+    return tuple(scorer.score_keys) if isinstance(scorer, Judge) else (scorer.name,)
+
+
+_FACTORIES = (contains, cost, exact, function, judge, latency, numeric, refusal, regex, rubric, schema)
+
+
 def _to_scorer(item: Any) -> Scorer | Judge:
-    if any(item is factory for factory in (exact, function, judge, regex, schema)):
+    if any(item is factory for factory in _FACTORIES):
         raise InvalidRequest(f"scorers: {item.__name__} makes a scorer; call it: famnb.scorers.{item.__name__}(…)")
     match item:
         case Scorer() | Judge():

@@ -122,24 +122,28 @@ class Scoring:
 
     def _grade(self, judge: Judge) -> None:
         """Have a judge grade each answer that it has not graded."""
-        keys = self._find_unscored([judge])[judge.name]
-        todo = list(keys)
+        keys = ScoreKeys([judge])
+        todo = list(self._find_unscored([judge])[judge.name])
         texts = self._read_texts(todo)
         requests = [judge.grading(answer.cell.prompt, texts[answer.call_id]) for answer in todo]
         for index, reply in self._judge_runner.ask(judge, requests):
-            score = judge.grade(reply)
-            self._count(judge.name, is_missing=score.value is None)
+            scores = judge.grades(reply)
+            self._count(judge.name, is_missing=scores[judge.name].value is None)
             if not self._is_verdict(judge, reply):
                 continue
-            grade = RecordedScore(
-                call_id=todo[index].call_id,
-                scorer=keys[todo[index]],
-                value=score.value,
-                detail=score.detail,
-                judge_call_id=reply.call_id,
-            )
-            # At once, since it was paid for.
-            ratings.save(self._ledger, [grade])
+            answer = todo[index]
+            recorded = [
+                RecordedScore(
+                    call_id=answer.call_id,
+                    scorer=keys.key(name, answer.cell.prompt),
+                    value=score.value,
+                    detail=score.detail,
+                    judge_call_id=reply.call_id,
+                )
+                for name, score in scores.items()
+            ]
+            # At once, since they were paid for.
+            ratings.save(self._ledger, recorded)
 
     def _compare(self, judge: Judge) -> None:
         """Have a judge compare each pair of answers, both ways round, that it has not compared."""
@@ -228,19 +232,19 @@ class Scoring:
 def scores_by_cell(
     ledger: Ledger, name: str, scorers: Iterable[Scorer | Judge], answers: Sequence[AnsweredCell]
 ) -> dict[str, dict[str, float]]:
-    """Each scorer's scores by the cell's key; under `votes` those that people's votes make, if there are any."""
+    """Each score, by its name, by the cell's key; under `votes` those that people's votes make, if there are any."""
     scorers = tuple(scorers)
     keys = ScoreKeys(scorers)
     targets = {
-        (keys.key(scorer.name, answer.cell.prompt), answer.call_id): (scorer.name, answer.cell.key)
-        for scorer in scorers
+        (keys.key(score_name, answer.cell.prompt), answer.call_id): (score_name, answer.cell.key)
+        for score_name in keys.names
         for answer in answers
     }
-    scores: dict[str, dict[str, float]] = {scorer.name: {} for scorer in scorers}
+    scores: dict[str, dict[str, float]] = {score_name: {} for score_name in keys.names}
     for score in ratings.read_scores(ledger, [answer.call_id for answer in answers]):
         if (target := targets.get((score.scorer, score.call_id))) and score.value is not None:
-            scorer_name, cell_key = target
-            scores[scorer_name][cell_key] = score.value
+            score_name, cell_key = target
+            scores[score_name][cell_key] = score.value
     votes_cast, cells = ratings.read_votes(ledger, name), [answer.cell for answer in answers]
     for scorer in scorers:
         if isinstance(scorer, Judge) and scorer.pairwise:

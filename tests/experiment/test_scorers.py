@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, Literal
 
 import pydantic
@@ -11,9 +12,12 @@ import pytest
 import famnb
 from famnb import scorers
 from famnb.errors import InvalidRequest
+from famnb.events import Usage
 from famnb.experiment import Prompt
 from famnb.experiment.scorers import Score, Scorer, apply_scorer
+from famnb.record.price import Cost
 from famnb.reply import Block, Reply
+from famnb.timing import Timing
 
 
 class Invoice(pydantic.BaseModel):
@@ -50,6 +54,42 @@ def value(scorer: Scorer, text: str, **slots: Any) -> float | None:
         (scorers.exact(slot="other"), "42", None),
         (scorers.regex(r"\b4\d\b"), "it is 42.", 1),
         (scorers.regex(r"\b4\d\b"), "it is 420.", 0),
+        (scorers.contains("4"), "it is 42", 1),
+        (scorers.contains(), "It is 42.", 1),
+        (scorers.contains(), "It is 43.", 0),
+        (scorers.contains("PARIS"), "in Paris", 0),
+        (scorers.contains("PARIS", casefold=True), "in Paris", 1),
+        (scorers.contains(["Paris", "Rome"]), "Paris, then Rome", 1),
+        (scorers.contains(["Paris", "Rome"]), "Paris", 0),
+        (scorers.contains(["Paris", "Rome"], need="any"), "Paris", 1),
+        (scorers.contains(slot="other"), "42", None),
+        (scorers.numeric(), "6 times 7 is 42.", 1),
+        (scorers.numeric(), "42 is 6 times 7.", 0),
+        (scorers.numeric(which="first"), "42 is 6 times 7.", 1),
+        (scorers.numeric(), "the answer is **42.0**", 1),
+        (scorers.numeric(), "$4.2e1", 1),
+        (scorers.numeric(1234.5), "about 1,234.5 km", 1),
+        (scorers.numeric(-3), "it is \u22123", 1),
+        (scorers.numeric(0.3), "0.30000000000000004", 1),
+        (scorers.numeric(tolerance=0.5), "42.5", 1),
+        (scorers.numeric(tolerance=0.5), "42.6", 0),
+        (scorers.numeric(relative=0.1), "46", 1),
+        (scorers.numeric(relative=0.1), "47", 0),
+        (scorers.numeric(), "forty-two", 0),
+        (scorers.numeric(slot="other"), "42", None),
+        (scorers.regex(), "it is 42.", 1),
+        (scorers.regex(), "it is 43.", 0),
+        (scorers.regex(slot="other"), "42", None),
+        (scorers.regex(r"Answer: (\w+)", group=1), "Answer: 41. No. Answer: 42", 1),
+        (scorers.regex(r"Answer: (?P<number>\d+)", group="number"), "Answer: 420", 0),
+        (scorers.regex(r"Answer: (.+)", group=1), "42", 0),
+        (scorers.refusal(), "I\u2019m sorry, but I can\u2019t help with that.", 1),
+        (scorers.refusal(), "As an AI, I am unable to say.", 1),
+        (scorers.refusal(), "I cannot stress enough: 42.", 0),
+        (scorers.refusal(), "42. " * 100 + "I can't help with more.", 0),
+        (scorers.refusal(wanted=False), "42", 1),
+        (scorers.refusal(patterns=["je ne peux pas"]), "Je ne peux pas r\u00e9pondre.", 1),
+        (scorers.refusal(patterns=["je ne peux pas"]), "I can't help with that.", 0),
         (scorers.schema(FORM), '{"total": 3}', 1),
         (scorers.schema(FORM), '{"total": -1}', 0),
         (scorers.schema(FORM), 'Here you are: {"total": 3}', 0),
@@ -67,6 +107,56 @@ def value(scorer: Scorer, text: str, **slots: Any) -> float | None:
 def test_what_a_scorer_says(scorer: Scorer, text: str, expected: float | None) -> None:
     """1 and 0 for right and wrong, a function's own number, and none where nothing can be said."""
     assert value(scorer, text, expected="42") == expected
+
+
+@pytest.mark.parametrize(
+    ("scorer", "expected", "value", "detail"),
+    [
+        (scorers.contains(), ["4", "2"], 1, ""),
+        (scorers.contains(), ["4", "3"], 0, "not in the answer: '3'"),
+        (scorers.numeric(), 42, 1, "42, expected 42"),
+        (scorers.numeric(), "4,200", 0, "42, expected 4200"),
+        (scorers.numeric(), "42 km", None, "expected is no number: '42 km'"),
+        (scorers.regex(), r"\d{2}", 1, "found 42"),
+        (scorers.regex(), "(", None, "'(' is no regular expression: missing ), unterminated subpattern at position 0"),
+    ],
+)
+def test_what_a_prompt_may_expect(scorer: Scorer, expected: Any, value: float | None, detail: str) -> None:
+    """A list, a number or a pattern; of what is none there is no score, and the detail says why."""
+    assert apply_scorer(scorer, said("42"), Prompt("p1", "?", {"expected": expected})) == Score(value, detail)
+
+
+def test_a_refusal_that_the_service_marks_is_one_whatever_its_words() -> None:
+    """A refusal block, or an answer that was filtered."""
+    marked = Reply(blocks=(Block(at=(0, 0), kind="refusal", text="No."),), status="completed")
+    filtered = Reply(blocks=(), finish_reason="content_filter", status="incomplete")
+    scores = [apply_scorer(scorers.refusal(), reply, Prompt("p1", "?")) for reply in (marked, filtered, said(""))]
+    assert [score.value for score in scores] == [1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "metric", "value"), [(2.0, "e2e_s", 1), (1.9, "e2e_s", 0), (0.5, "ttft_s", 1), (1, "think_s", None)]
+)
+def test_a_latency_scorer_knows_its_limit_and_its_metric(seconds: float, metric: str, value: float | None) -> None:
+    """No score where the time was not observed."""
+    reply = Reply(status="completed", timing=Timing(ttft_s=0.5, e2e_s=2.0))
+    assert apply_scorer(scorers.latency(seconds, metric=metric), reply, Prompt("p1", "?")).value == value
+
+
+@pytest.mark.parametrize(("limit", "value"), [("0.02", 1), ("0.015", None), ("0.005", 0), (0.01, None)])
+def test_a_cost_scorer_says_nothing_of_a_limit_within_the_bounds_of_a_cost(limit: Any, value: float | None) -> None:
+    """A cost between 0.01 and 0.02 USD is within one, beyond the other, and unknown between."""
+    reply = Reply(status="completed", cost=Cost(Decimal("0.012"), Decimal("0.01"), Decimal("0.02")))
+    assert apply_scorer(scorers.cost(limit), reply, Prompt("p1", "?")).value == value
+
+
+def test_a_cost_scorer_prices_a_call_whose_price_came_later(priced: None) -> None:
+    """By today's book; without a price or a count there is no score."""
+    request = famnb.compose("messages", "?", model="fam-2-5-pro")
+    counted = Reply(status="completed", request=request, usage=Usage(input_tokens=1_000_000, output_tokens=0))
+    uncounted = Reply(status="completed", request=request)
+    scores = [apply_scorer(scorers.cost(2), reply, Prompt("p1", "?")).value for reply in (counted, uncounted)]
+    assert scores == [1, None]
 
 
 def test_what_a_score_comes_from_is_said_in_words() -> None:
@@ -91,6 +181,26 @@ def test_what_a_score_comes_from_is_said_in_words() -> None:
     ("make", "words"),
     [
         (lambda: scorers.regex("("), "is no regular expression"),
+        (lambda: scorers.regex("a(b)", group=2), "has no group 2"),
+        (lambda: scorers.regex(group=1), "group= is of a pattern"),
+        (lambda: scorers.contains(4), "expected a text or a list of texts, got 4"),
+        (lambda: scorers.contains([]), "expected a text or a list of texts"),
+        (lambda: scorers.contains("a", need="most"), "expected 'all' or 'any'"),
+        (lambda: scorers.numeric("42"), "expected a number, or None"),
+        (lambda: scorers.numeric(tolerance=-1), "tolerance: expected a number of 0 or more"),
+        (lambda: scorers.numeric(which="best"), "expected 'last' or 'first'"),
+        (lambda: scorers.refusal(patterns=["("]), "is no regular expression"),
+        (lambda: scorers.refusal(patterns=[]), "at least one regular expression"),
+        (lambda: scorers.latency(0), "max_s: expected a number of seconds above 0"),
+        (lambda: scorers.latency(1, metric="speed"), "there is no 'speed'; expected one of ttfb_s, ttft_s"),
+        (lambda: scorers.cost(-1), "max_usd: expected an amount in USD"),
+        (lambda: scorers.rubric("fam-mini", {}), "expected what to look at by a short name"),
+        (lambda: scorers.rubric("fam-mini", "Is it right?"), "expected what to look at by a short name"),
+        (lambda: scorers.rubric("fam-mini", {"so so": "x"}), "no name for a column"),
+        (lambda: scorers.rubric("fam-mini", {"right": " "}), "criteria: right: expected what to look at"),
+        (lambda: scorers.rubric("fam-mini", {"right": "x"}, weights={"left": 1}), "there is no criterion 'left'"),
+        (lambda: scorers.rubric("fam-mini", {"right": "x"}, weights={"right": 0}), "expected a number above 0"),
+        (lambda: scorers.judge("fam-mini", criteria={"right": "x"}), r"several are for rubric\(\)"),
         (lambda: scorers.schema({"type": "nothing"}), "is no JSON Schema"),
         (lambda: scorers.schema({"$ref": "http://127.0.0.1:1/schema.json"}), "not fetched"),
         (lambda: scorers.schema(int), "expected a type whose JSON is an object"),
@@ -117,6 +227,10 @@ def test_a_scorer_that_cannot_be_is_refused_at_once(make: Callable[[], object], 
         (None, "expected one of famnb.scorers.*got None"),
         ("exact", "expected one of famnb.scorers.*got 'exact'"),
         ([scorers.exact], r"exact makes a scorer; call it: famnb.scorers.exact\(…\)"),
+        (
+            [scorers.rubric("fam-mini", {"right": "x"}), scorers.exact(name="rubric_right")],
+            "the name 'rubric_right' occurs twice",
+        ),
         ([scorers.exact(name="votes")], "the name 'votes' is that of people's votes"),
         ([scorers.exact(name="")], "expected scorers with names.*got ''"),
     ],
