@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import msgspec
@@ -263,10 +263,10 @@ def format_location(location: tuple[int | str, ...]) -> str:
     return path
 
 
-def describe_fault(fault: Any) -> str:
-    """Return one pydantic fault as a sentence that shows what was given, shortened."""
+def describe_fault(fault: Any, *, show: Callable[[Any], str] = repr) -> str:
+    """Return one pydantic fault as a sentence that shows what was given, shortened; `show` makes a text of it."""
     # What was given may be as long as a whole body.
-    given = shorten(repr(fault.get("input")))
+    given = shorten(show(fault.get("input")))
     # Pydantic says "List should have at least 1 item after validation, not 0".
     message = fault["msg"].partition(" after validation")[0]
     match fault["type"]:

@@ -9,9 +9,11 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
+import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from typing import TypeAlias
 
 from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HTTPRequest
@@ -36,7 +38,13 @@ from famnb.wire import lenient_json
 from famnb.wire.dialect import Dialect, EventWriter
 
 _log = logging.getLogger("famnb.service")
-_STREAM_HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
+_FIELD_PATH = re.compile(r"[\w.$\[\]-]{1,80}", re.ASCII)
+"""What the path of a field looks like that can be named in a header."""
+_MAX_IGNORED = 20
+"""How many fields of a request are named."""
+_MAX_LOGGED = 1_000
+Headers: TypeAlias = list[tuple[bytes, bytes]]
+_STREAM_HEADERS: Headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +59,24 @@ class ServiceContext:
     shutdown: Shutdown
     faults: InjectedFaults | None
     """The faults of every generation that does not ask for its own."""
+    ignored_fields: IgnoredFields = dataclasses.field(default_factory=lambda: IgnoredFields())
+
+
+class IgnoredFields:
+    """Tells callers, and once the log, which fields of their requests had no effect."""
+
+    def __init__(self) -> None:
+        self._logged: set[tuple[str, str]] = set()
+
+    def headers(self, endpoint: str, fields: tuple[str, ...]) -> Headers:
+        """Return the header `x-famnb-ignored` with these fields; none if there are none."""
+        # The names are the caller's own: no header can hold all of them, nor a log an endless number.
+        names = [name for name in fields[:_MAX_IGNORED] if _FIELD_PATH.fullmatch(name)]
+        for name in names:
+            if (endpoint, name) not in self._logged and len(self._logged) < _MAX_LOGGED:
+                self._logged.add((endpoint, name))
+                _log.warning("%s: the field %s is ignored, here and from now on; --strict refuses it", endpoint, name)
+        return [(b"x-famnb-ignored", ", ".join(names).encode())] if names else []
 
 
 class EndpointApp:
@@ -75,9 +101,10 @@ class EndpointApp:
                 lambda: read_body(http, limit=options.body_limit, timeout=options.upload_timeout)
             )
             size = len(body)
-            request = await run_without_blocking(
+            request, ignored = await run_without_blocking(
                 lambda: parse_request(endpoint, body, strict=options.strict), size=size
             )
+            headers = context.ignored_fields.headers(endpoint.name, ignored)
             header = http.headers.get(fault_injection.HEADER)
             faults = context.faults if header is None else fault_injection.parse_faults(header)
             dialect = self._choose_dialect(request)
@@ -89,9 +116,9 @@ class EndpointApp:
                     await context.shutdown.wait_for(faults.delay_or_refuse)
                 if request.streams:
                     writer = dialect.writer(include_usage=request.asks_for_usage, named=named)
-                    await self._send_stream(writer, events, faults, send)
+                    await self._send_stream(writer, events, faults, send, headers=headers)
                 else:
-                    await self._send_whole(dialect, events, faults, send)
+                    await self._send_whole(dialect, events, faults, send, headers=headers)
 
     def _choose_dialect(self, request: Request) -> Dialect:
         """Return the endpoint's dialect, or the one of the profile that the service runs under."""
@@ -148,12 +175,18 @@ class EndpointApp:
             yield Done()
 
     async def _send_stream(
-        self, writer: EventWriter, events: AsyncGenerator[Event], faults: InjectedFaults | None, send: Send
+        self,
+        writer: EventWriter,
+        events: AsyncGenerator[Event],
+        faults: InjectedFaults | None,
+        send: Send,
+        *,
+        headers: Headers,
     ) -> None:
         """Send the reply as it comes: one block, one write. The body ends right after the last block."""
         # Waits for the first event before the status is sent: a refusal by the engine is then an error response.
         first = await anext(events)
-        await send({"type": "http.response.start", "status": 200, "headers": [*_STREAM_HEADERS]})
+        await send({"type": "http.response.start", "status": 200, "headers": [*_STREAM_HEADERS, *headers]})
         for block in writer.write(first):
             await send({"type": "http.response.body", "body": block, "more_body": True})
         if faults is None:
@@ -169,7 +202,13 @@ class EndpointApp:
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _send_whole(
-        self, dialect: Dialect, events: AsyncIterator[Event], faults: InjectedFaults | None, send: Send
+        self,
+        dialect: Dialect,
+        events: AsyncIterator[Event],
+        faults: InjectedFaults | None,
+        send: Send,
+        *,
+        headers: Headers,
     ) -> None:
         """Send the reply as one JSON object, once it is complete. Raises ServiceError 500 if it failed."""
         builder = ReplyBuilder()
@@ -183,8 +222,8 @@ class EndpointApp:
         is_cut = faults is not None and faults.cut is not None
         # A cut reply promises its whole length, so that the caller notices what is missing.
         length = len(data) if is_cut else len(body)
-        headers = [(b"content-type", b"application/json"), (b"content-length", str(length).encode())]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        own = [(b"content-type", b"application/json"), (b"content-length", str(length).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": [*own, *headers]})
         await send({"type": "http.response.body", "body": body, "more_body": is_cut})
 
 

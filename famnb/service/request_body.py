@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,7 @@ from famnb.endpoints import Endpoint
 from famnb.request import Request
 from famnb.request.base import describe_fault, format_location
 from famnb.service.errors import ServiceError
+from famnb.wire import lenient_json
 
 # A choice: far above the few hundred bytes that clients send, yet little to hold for each of a thousand connections.
 HEAD_LIMIT = 65_536
@@ -37,6 +39,10 @@ MAX_DEPTH = 100
 # A smaller request takes a few milliseconds at most, during which other callers can wait.
 LARGE = 256_000
 """The bytes, or characters, from which a request counts as large."""
+# Some editors and shells put it before what they write.
+_BOM = b"\xef\xbb\xbf"
+_OPEN_OBJECTS = frozenset({"parameters", "schema", "metadata"})
+"""Fields whose content is the caller's own, so that a null in it means null."""
 # With 700, 10, 10 (Python 3.11) a growing request is looked through again and again; higher ones free cycles later.
 _GC_THRESHOLDS = (50_000, 50, 20)
 """The thresholds of `gc.set_threshold` while the service runs."""
@@ -97,23 +103,57 @@ def _body_too_large_error(limit: int) -> ServiceError:
     return ServiceError(413, f"the body is larger than {limit:,} bytes; send less")
 
 
-def parse_request(endpoint: Endpoint, body: bytes, *, strict: bool = False) -> Request:
-    """Return the request that a body holds; unknown fields are ignored unless `strict`.
+def parse_request(endpoint: Endpoint, body: bytes, *, strict: bool = False) -> tuple[Request, tuple[str, ...]]:
+    """Return the request that a body holds, and the paths of its fields that are ignored, such as `tools[].cache`.
 
-    Raises ServiceError 400, which names the field, if the body is not a valid request.
+    Raises ServiceError 400, which names the field, if the body is not a valid request; if `strict`, also for a field
+    that would be ignored.
     """
     value = _decode_object(body)
+    # A quick look spares nearly every request the walk through its body.
+    fields = _without_nulls(value) if b"null" in body else value
+    system = endpoint.traits.system_field
+    if system is not None and fields.get(system) in ("", []):
+        fields = {name: field for name, field in fields.items() if name != system}
     try:
-        return endpoint.request.model_validate(value, extra="forbid" if strict else "ignore")
+        request = endpoint.request.model_validate(fields, extra="forbid" if strict else "ignore")
     except pydantic.ValidationError as error:
-        raise _validation_error(error) from None
+        raise _validation_error(error, value) from None
+    # A large body is looked at from above: the walk through half a million messages takes as long as all the rest.
+    return request, tuple(dict.fromkeys(_ignored_fields(fields, request, is_deep=len(body) < LARGE)))
+
+
+def _ignored_fields(fields: dict[str, Any], model: pydantic.BaseModel, *, is_deep: bool) -> Iterator[str]:
+    """Yield the paths of the fields that a model does not have; `is_deep` looks into the models in it as well."""
+    known = _attributes(type(model))
+    for name, value in fields.items():
+        if name not in known:
+            yield name
+        elif is_deep and type(value) in (dict, list):
+            inner = getattr(model, known[name])
+            is_list = isinstance(inner, list)
+            path = f"{name}[]." if is_list else f"{name}."
+            pairs = zip(value, inner, strict=True) if is_list else [(value, inner)]
+            for item, item_model in pairs:
+                if isinstance(item_model, pydantic.BaseModel):
+                    yield from (path + rest for rest in _ignored_fields(item, item_model, is_deep=True))
+
+
+@functools.cache
+def _attributes(model: type[pydantic.BaseModel]) -> dict[str, str]:
+    """Return the attribute for each name of a field in JSON."""
+    return {field.alias or name: name for name, field in model.model_fields.items()}
 
 
 def _decode_object(body: bytes) -> dict[str, Any]:
+    body = body.removeprefix(_BOM)
     try:
         value = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except msgspec.DecodeError as error:
         problem = "the body is empty" if not body.strip() else f"the body is not valid JSON ({error})"
+        raise ServiceError(400, f"{problem}; send one JSON object", code="invalid_json") from None
+    except UnicodeDecodeError as error:
+        problem = f"the body is not valid UTF-8 (at byte {error.start:,} of a text)"
         raise ServiceError(400, f"{problem}; send one JSON object", code="invalid_json") from None
     except RecursionError:
         raise _too_deep_error() from None
@@ -126,6 +166,21 @@ def _decode_object(body: bytes) -> dict[str, Any]:
     if body.count(b"[") + body.count(b"{") > MAX_DEPTH and _is_deeper(value, MAX_DEPTH):
         raise _too_deep_error()
     return value
+
+
+def _without_nulls(value: Any) -> Any:
+    """Return a value of a body without the fields that are null, which mean the same as fields that are left out."""
+    match value:
+        case dict():
+            return {
+                name: field if name in _OPEN_OBJECTS else _without_nulls(field)
+                for name, field in value.items()
+                if field is not None
+            }
+        case list():
+            return [_without_nulls(item) for item in value]
+        case _:
+            return value
 
 
 def _too_deep_error() -> ServiceError:
@@ -147,20 +202,40 @@ def _is_deeper(value: dict[str, Any], limit: int) -> bool:
     return True
 
 
-def _validation_error(error: pydantic.ValidationError) -> ServiceError:
+def _validation_error(error: pydantic.ValidationError, body: dict[str, Any]) -> ServiceError:
     """Return the error for a body that is no valid request: `param` is the first wrong field, the message names all."""
     details = error.errors(include_url=False)
     fields = [format_location(detail["loc"]) for detail in details]
     # A dict keeps the order and drops repetitions: alternatives of one field may report the same problem.
     problems = list(
         dict.fromkeys(
-            f"{field or 'the body'}: {describe_fault(detail)}" for field, detail in zip(fields, details, strict=True)
+            f"{field or 'the body'}: {_describe_problem(detail, body)}"
+            for field, detail in zip(fields, details, strict=True)
         )
     )
     more = f"; and {len(problems) - 10} more" if len(problems) > 10 else ""
     # Cut, since field names include keys of the caller's own, which may be as long as the body.
     message = "; ".join(problems[:10])[:2000] + more
     return ServiceError(400, message, code=_error_code(details[0]), param=fields[0][:200] or None)
+
+
+def _describe_problem(detail: Any, body: dict[str, Any]) -> str:
+    """Return what is wrong with a field in the terms of JSON, which the caller wrote."""
+    if detail["type"] == "missing" and _is_null(body, detail["loc"]):
+        return "required, but null"
+    problem = describe_fault(detail, show=lambda value: lenient_json.encode(value).decode())
+    return problem.replace("should be a valid list", "should be an array")
+
+
+def _is_null(value: Any, location: tuple[int | str, ...]) -> bool:
+    """Whether there is a null in a body at a location as pydantic gives it, with the names of alternatives in it."""
+    for step in location:
+        try:
+            value = value[step]
+        except (LookupError, TypeError):
+            if isinstance(step, int) or not step.startswith("<"):
+                return False
+    return value is None
 
 
 def _error_code(detail: Any) -> str:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
+from pydantic import BaseModel
 
 from famnb.endpoints import ENDPOINTS
+from famnb.reply import fold
 from famnb.service import Server, serve
 from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body
 
@@ -333,3 +339,156 @@ def test_a_prompt_beyond_the_context_window_is_refused(api: ServiceClient) -> No
 def test_minimal_requests_are_valid(api: ServiceClient, endpoint: str) -> None:
     """The request that the other tests spoil is itself answered."""
     assert api.post(PATHS[endpoint], json=minimal_body(endpoint)).status_code == 200
+
+
+def optional_fields(model: type[BaseModel]) -> list[str]:
+    """The names in JSON of the fields that a model does not require."""
+    return [field.alias or name for name, field in model.model_fields.items() if not field.is_required()]
+
+
+@pytest.mark.parametrize(
+    ("endpoint_", "field"), [(name, field) for name in ENDPOINTS for field in optional_fields(ENDPOINTS[name].request)]
+)
+def test_null_for_an_optional_field_is_its_default(api: ServiceClient, endpoint_: str, field: str) -> None:
+    """The answer is the one without the field."""
+    answers = [api.ask(endpoint_, **fields) for fields in ({field: None}, {})]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert answers[0].headers["content-type"] == answers[1].headers["content-type"]
+    dialect = ENDPOINTS[endpoint_].dialect
+    with_null, without = (fold(dialect.read(answer.json())) for answer in answers)
+    assert (with_null.text, with_null.usage, with_null.finish_reason) == (
+        without.text,
+        without.usage,
+        without.finish_reason,
+    )
+
+
+FORMAT = {"type": "json_schema", "name": "x", "strict": None, "schema": {"enum": [None], "const": None}}
+
+
+@pytest.mark.parametrize(
+    ("endpoint_", "fields"),
+    [
+        ("responses", {"input": [{"type": None, "role": "user", "content": [{"type": "input_text", "text": "x"}]}]}),
+        ("responses", {"text": {"format": {"type": None}, "verbosity": None}}),
+        ("responses", {"reasoning": {"effort": None, "summary": None}}),
+        (
+            "web",
+            {"stream_options": {"include_usage": None}, "tools": [tool(function={"name": "f", "parameters": None})]},
+        ),
+        ("messages", {"thinking": {"type": "enabled", "budget_tokens": None}}),
+    ],
+    ids=repr,
+)
+def test_null_inside_an_object_is_the_default_as_well(api: ServiceClient, endpoint_: str, fields: Any) -> None:
+    """At every depth."""
+    assert api.ask(endpoint_, **fields).status_code == 200
+
+
+def test_null_in_a_schema_means_null(api: ServiceClient) -> None:
+    """There it is a value like any other."""
+    body = api.ask("responses", text={"format": FORMAT}).json()
+    assert body["output"][0]["content"][0]["text"] == "null"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_empty_system_text_is_none(api: ServiceClient, stream: bool) -> None:
+    """Empty in whichever shape, the answer knows of no system text."""
+    for endpoint, empty in (("messages", []), ("messages", ""), ("messages", None), ("responses", "")):
+        field = "system" if endpoint == "messages" else "instructions"
+        answer = api.ask(endpoint, stream=stream, **{field: empty})
+        assert answer.status_code == 200, answer.text
+    usage = [api.ask("messages", **fields).json()["usage"] for fields in ({"system": []}, {"system": ""}, {})]
+    assert usage[0] == usage[1] == usage[2]
+
+
+def test_a_byte_order_mark_is_read_over(api: ServiceClient, endpoint: str) -> None:
+    """Before the body, where some editors put it; twice it is no JSON."""
+    body = json.dumps(minimal_body(endpoint)).encode()
+    assert api.post(PATHS[endpoint], content=b"\xef\xbb\xbf" + body).status_code == 200
+    assert api.post(PATHS[endpoint], content=b"\xef\xbb\xbf" * 2 + body).status_code == 400
+
+
+PYTHON = re.compile(r"\b(None|True|False|NoneType|dict(ionary)?|tuple|codec|TypeError|'utf-8')\b|\{'|\['|valid list")
+NONSENSE: list[Any] = [None, True, [None], {"a": None}, {"a": [True]}, 10**30, "x" * 1000, [[]], [{"type": None}]]
+
+
+@pytest.mark.parametrize("value", NONSENSE, ids=lambda value: repr(value)[:20])
+def test_messages_are_in_the_terms_of_json(api: ServiceClient, endpoint: str, value: Any) -> None:
+    """Whatever stands in a field, it is shown as the caller wrote it."""
+    for field in ENDPOINTS[endpoint].request.model_fields:
+        answer = api.ask(endpoint, **{field: value})
+        assert answer.status_code in (200, 400), answer.text
+        if answer.status_code == 400:
+            assert not PYTHON.search(error_of(endpoint, answer.json())["message"])
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"model": None}, "model: required, but null"),
+        ({"messages": [{"role": None, "content": "x"}]}, "messages[0].role: required, but null"),
+        (
+            {"messages": [{"role": "user", "content": [None]}]},
+            "messages[0].content[0]: input should be an object, got null",
+        ),
+        ({"stream": {"a": None}}, "stream: input should be a valid boolean, got {}"),
+        ({"tools": {"a": True}}, 'tools: input should be an array, got {"a":true}'),
+    ],
+)
+def test_what_was_given_is_shown(api: ServiceClient, fields: Any, message: str) -> None:
+    """As JSON."""
+    assert error_of("web", api.ask("web", **fields).json())["message"] == message
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        ({"type": "object", "properties": [1]}, "not a valid JSON Schema (properties: [1] is not of type"),
+        ({"type": "string", "minLength": "5"}, "not a valid JSON Schema (minLength"),
+        ({"type": True}, "true is no type of JSON Schema"),
+    ],
+)
+def test_what_is_wrong_with_a_schema_is_said_in_its_own_terms(api: ServiceClient, schema: Any, message: str) -> None:
+    """Not in those of the program that reads it."""
+    text = {"format": {"type": "json_schema", "schema": schema}}
+    assert message in error_of("responses", api.ask("responses", text=text).json())["message"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_fields_without_effect_are_named(api: ServiceClient, endpoint: str, stream: bool) -> None:
+    """In a header, with their place; a request without any gets no such header."""
+    fields = {"max_completion_tokens": 1, "user": "me", "top_k": None, CONVERSATION[endpoint]: [MOODY]}
+    answer = api.ask(endpoint, stream=stream, **fields)
+    named = answer.headers["x-famnb-ignored"].split(", ")
+    assert named == [f"{CONVERSATION[endpoint]}[].mood", "max_completion_tokens", "user"]
+    assert "x-famnb-ignored" not in api.ask(endpoint, stream=stream).headers
+
+
+MOODY = {"role": "user", "content": [{"type": "text", "text": "x"}], "mood": "calm"}
+
+
+def test_only_what_looks_like_a_field_is_named(api: ServiceClient) -> None:
+    """A header holds no line of the caller's, and not a thousand names."""
+    answer = api.ask("web", **{"a\r\nset-cookie: b": 1, "ä": 1, "x" * 100: 1, **{f"f{n}": n for n in range(1000)}})
+    assert "set-cookie" not in answer.headers
+    assert answer.headers["x-famnb-ignored"].split(", ") == [f"f{n}" for n in range(17)]
+
+
+def test_a_field_without_effect_is_logged_once(make_client: Callable[[Server], ServiceClient]) -> None:
+    """For each endpoint."""
+    command = [sys.executable, "-m", "famnb", "serve", "--time-scale", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        address = json.loads(process.stdout.readline() if process.stdout else b"")
+        with httpx.Client(base_url=address["url"], headers={"authorization": f"Bearer {address['key']}"}) as caller:
+            for endpoint in ("web", "web", "messages"):
+                body = minimal_body(endpoint, seed=1, max_completion_tokens=1)
+                assert caller.post(PATHS[endpoint], json=body).status_code == 200
+        process.terminate()
+        _, log = process.communicate(timeout=20)
+    lines = [line for line in log.decode().splitlines() if "is ignored" in line]
+    assert [line.partition(" is ignored")[0] for line in lines] == [
+        f"{endpoint}: the field {field}"
+        for endpoint in ("web", "messages")
+        for field in ("seed", "max_completion_tokens")
+    ]

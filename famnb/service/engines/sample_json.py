@@ -11,6 +11,10 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import jsonschema_rs
+
+from famnb.formatting import shorten
+
 # Far beyond usual schemas: one that demands more is taken for recursive without end.
 MAX_DEPTH = 40
 """How many levels a value may have."""
@@ -75,9 +79,21 @@ def sample_value(schema: Any, *, words: tuple[str, ...] = (), approximate: bool 
         return _SampleBuilder(schema, words, approximate=approximate).value(schema, "the schema")
     except Unsatisfiable:
         raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         # The schema is the caller's: a keyword of the wrong type shows as any of these, wherever it is used.
-        raise Unsatisfiable(f"the schema is not a valid JSON Schema ({type(error).__name__}: {error})") from None
+        raise Unsatisfiable(f"the schema is not a valid JSON Schema{_describe_invalid(schema)}") from None
+
+
+def _describe_invalid(schema: Any) -> str:
+    """Return what is wrong with a schema, in parentheses; empty if the standard has no objection."""
+    # Without its own dialect, which would be fetched from wherever the caller says.
+    keywords = {name: value for name, value in schema.items() if name != "$schema"} if type(schema) is dict else schema
+    try:
+        jsonschema_rs.meta.validate(keywords)
+    except jsonschema_rs.ValidationError as error:
+        place = "/".join(map(str, error.instance_path))
+        return f" ({place or 'the schema'}: {shorten(error.message)})"
+    return ""
 
 
 class _SampleBuilder:
@@ -132,7 +148,7 @@ class _SampleBuilder:
             case "null":
                 return None
             case other:
-                raise Unsatisfiable(f"{path}: {other!r} is no type of JSON Schema")
+                raise Unsatisfiable(f"{path}: {shorten(json.dumps(other))} is no type of JSON Schema")
 
     def _object(self, schema: Mapping[str, Any], path: str, depth: int) -> dict[str, Any]:
         properties: Mapping[str, Any] = schema.get("properties", {})

@@ -101,7 +101,7 @@ def test_an_instance_satisfies_its_schema(schema: Any) -> None:
         ({"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}, "bound its recursion"),
         ({"required": ["a", "b"], "additionalProperties": {"$ref": "#"}}, "bound its recursion"),
         ({"allOf": [{"anyOf": [{"title": str(n)} for n in range(10)]}] * 9}, "bound its recursion"),
-        ({"type": "banana"}, "'banana' is no type"),
+        ({"type": "banana"}, '"banana" is no type'),
         ({"type": "object", "properties": 5}, "not a valid JSON Schema"),
         ({"type": "object", "required": 5}, "not a valid JSON Schema"),
         ({"type": "integer", "minimum": "low"}, "not a valid JSON Schema"),
