@@ -353,6 +353,11 @@ class _OpenItem:
     blocks: list[_OpenBlock] = dataclasses.field(default_factory=list)
     status: str = "in_progress"
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether all its parts are finished."""
+        return all(block.final_text is not None for block in self.blocks)
+
     def body(self, *, logprobs: bool) -> dict[str, Any]:
         """Return the item's JSON object, as far as it is written."""
         if self.kind == "function_call":
@@ -366,18 +371,28 @@ def write(reply: Reply, *, logprobs: bool = False) -> dict[str, Any]:
     """Return a reply as the body of a response; with `logprobs`, each text has an empty list of them."""
     ended = Ended(reply.finish_reason, status=reply.status, fault=reply.fault)
     status = _status(ended)
-    item_status = "completed" if status == "completed" else "incomplete"
+    item_status = _item_status(status)
     output: list[dict[str, Any]] = []
-    messages: dict[int, dict[str, Any]] = {}
+    is_closed: list[bool] = []
+    positions: dict[int, int] = {}
     for block in reply.blocks:
         id_ = _item_id("function_call" if block.kind == "tool_call" else "message", reply.id, len(output))
         if block.kind == "tool_call":
-            output.append(_call_item(id_, block.id, block.name, block.text, "completed"))
+            call_status = "completed" if block.closed else item_status
+            output.append(_call_item(id_, block.id, block.name, block.text, call_status))
+            is_closed.append(block.closed)
         elif block.kind in _WRITTEN_PARTS:
-            if block.at[0] not in messages:
-                messages[block.at[0]] = _message_item(id_, [], item_status)
-                output.append(messages[block.at[0]])
-            messages[block.at[0]]["content"].append(_part_fields(block.kind, block.text, logprobs=logprobs))
+            if block.at[0] not in positions:
+                positions[block.at[0]] = len(output)
+                output.append(_message_item(id_, [], item_status))
+                is_closed.append(True)
+            position = positions[block.at[0]]
+            output[position]["content"].append(_part_fields(block.kind, block.text, logprobs=logprobs))
+            is_closed[position] = is_closed[position] and block.closed
+    # As in a stream, where a message is done once the next item begins: only what the end cut short is incomplete.
+    for item, was_done in zip(output[:-1], is_closed, strict=False):
+        if was_done:
+            item["status"] = "completed"
     response = _response(reply.id, reply.created, reply.model, status, output, _usage_fields(reply.usage))
     _add_outcome(response, reply.finish_reason, reply.fault)
     return response
@@ -528,13 +543,7 @@ class ResponsesWriter:
 
     def _add_item(self, kind: str, call_id: str = "", name: str = "") -> tuple[list[bytes], _OpenItem]:
         """Add an item; return it with the frames that close the finished messages before it and open it."""
-        # A message may get further parts until another item begins, so only then is it known to be done.
-        frames = [
-            frame
-            for item in self._items
-            if item.kind == "message" and all(block.final_text is not None for block in item.blocks)
-            for frame in self._close_item(item, "completed")
-        ]
+        frames = [frame for item in self._items if item.is_closed for frame in self._close_item(item, "completed")]
         index = len(self._items)
         item = _OpenItem(_item_id(kind, self._started.id, index), index, kind, call_id, name)
         frames.append(
@@ -547,7 +556,8 @@ class ResponsesWriter:
         name = f"event: {type_}\n".encode() if self._named else b""
         return b'%bdata: %b,"delta":' % (name, lenient_json.encode({"type": type_, **address_fields})[:-1])
 
-    def _write_close(self, at: Address, text: str | None) -> list[bytes]:
+    def _write_close(self, at: Address, text: str | None, item_status: str = "completed") -> list[bytes]:
+        """Return the frames that close a block, and its item if that is done with it, with this status."""
         entry = self._blocks.get(at)
         if entry is None:
             if not text or at in self._unwritable:
@@ -560,11 +570,14 @@ class ResponsesWriter:
         block.final_text = "".join(block.pieces) if text is None else text
         if item.kind == "function_call":
             frames = [self._render_block(block, "done", {"arguments": block.final_text})]
-            return [*frames, *self._close_item(item, "completed")]
+            return [*frames, *self._close_item(item, item_status)]
         frames = [self._render_block(block, "done", {_WRITTEN_PARTS[block.kind][1]: block.final_text})]
         if self._extension is not None:
             part = self._part_fields(block.kind, block.final_text)
             frames.append(self._render("response.content_part.done", {**block.address_fields, "part": part}))
+        # A message may get further parts until another item begins, so only then is it known to be done.
+        if item is not self._items[-1] and item.is_closed:
+            frames += self._close_item(item, item_status)
         return frames
 
     def _close_item(self, item: _OpenItem, status: str) -> list[bytes]:
@@ -574,14 +587,12 @@ class ResponsesWriter:
         return [self._render("response.output_item.done", {"output_index": item.index, "item": self._item_body(item)})]
 
     def _write_end(self, ended: Ended) -> list[bytes]:
-        """Close every block and item, except after a failure, which leaves them unfinished."""
+        """Close every block and item as it is, after a failure as well: what the caller has is part of the response."""
         if self._ended is not None and (self._ended.fault is not None or ended.fault is None):
             return []
         self._ended = ended
-        if ended.fault is not None:
-            return []
-        frames = [frame for at in self._blocks for frame in self._write_close(at, None)]
-        status = "completed" if _status(ended) == "completed" else "incomplete"
+        status = _item_status(_status(ended))
+        frames = [frame for at in self._blocks for frame in self._write_close(at, None, status)]
         return frames + [frame for item in self._items for frame in self._close_item(item, status)]
 
     def _write_final_response(self) -> list[bytes]:
@@ -647,6 +658,11 @@ def _status(ended: Ended) -> str:
     if ended.finish_reason in _INCOMPLETE_REASONS:
         return "incomplete"
     return ended.status if ended.status in ("incomplete", "cancelled", "failed") else "completed"
+
+
+def _item_status(status: str) -> str:
+    """Return the status of the items that were open when a response ended with this one."""
+    return "completed" if status == "completed" else "incomplete"
 
 
 def _add_outcome(response: dict[str, Any], finish_reason: str | None, fault: Fault | None) -> None:

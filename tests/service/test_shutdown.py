@@ -159,8 +159,9 @@ def test_a_stored_response_that_was_cut_short_has_failed(tmp_path: Path) -> None
     last = decode_stream(call.content)[-1]["response"]
     with serve(time_scale=1, store=tmp_path / "store", key=KEY) as server, ServiceClient(server) as caller:
         stored = caller.get(f"{PATHS['responses']}/{last['id']}").json()
-        assert (stored["status"], stored["error"]) == ("failed", last["error"])
+        assert (stored["status"], stored["error"], stored["output"]) == ("failed", last["error"], last["output"])
         assert stored["output"][0]["content"][0]["text"]
+        assert stored["output"][0]["status"] == "incomplete"
         assert caller.ask("responses", previous_response_id=last["id"]).status_code == 400
 
 

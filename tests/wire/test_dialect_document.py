@@ -52,7 +52,7 @@ STREAMS: dict[str, tuple[ModuleType, dict[str, bool], list[Event]]] = {
         responses,
         {},
         [
-            *[started("resp_1"), *CUT_OFF],
+            *[started("resp_1"), *CUT_OFF, Closed(AT)],
             *[Ended("error", "failed", fault=Fault(FAULT.message, code=FAULT.code), status="failed"), Done()],
         ],
     ),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 from types import ModuleType
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from famnb.events import Usage
+from famnb.events import Done, Ended, Fault, Usage
 from famnb.reply import Reply, fold
-from famnb.wire import lenient_json
+from famnb.wire import lenient_json, responses, sse
 from tests.support.strategies import DIALECTS, NAMES, cut, failing_streams, line_ends, read, streams, written
 
 each_dialect = pytest.mark.parametrize("dialect", DIALECTS, ids=NAMES.get)
@@ -31,7 +32,24 @@ def test_a_stream_reads_as_it_was_written(dialect: ModuleType, data: st.DataObje
 def test_a_failing_stream_reads_as_it_was_written(dialect: ModuleType, data: st.DataObject):
     """What had arrived before a failure stays, and the failure keeps its words."""
     events = data.draw(failing_streams(dialect))
-    assert fold(read(dialect, data.draw(cut(written(dialect, events))))) == fold(events)
+    reply = fold(read(dialect, data.draw(cut(written(dialect, events)))))
+    assert without_closed(reply) == without_closed(fold(events))
+
+
+@given(data=st.data())
+def test_a_responses_stream_ends_with_the_output_of_the_whole_response(data: st.DataObject):
+    """Wherever it is cut short and for whatever reason, each item is done before, as the terminal event has it."""
+    events = data.draw(streams(responses, whole=True))
+    content = [event for event in events if not isinstance(event, Ended | Usage | Done)]
+    length = data.draw(st.integers(1, len(content)))
+    fault = Fault("no", code="server_error")
+    end = data.draw(st.sampled_from([Ended("error", fault=fault, status="failed"), Ended("length"), Ended("stop")]))
+    cut_short = [*content[:length], end, Done()]
+    sent = [lenient_json.decode(item) for item in sse.Decoder().feed(written(responses, cut_short))]
+    output = responses.write(fold(cut_short))["output"]
+    assert sent[-1]["response"]["output"] == output
+    done = {event["output_index"]: event["item"] for event in sent if event["type"] == "response.output_item.done"}
+    assert [item for _, item in sorted(done.items())] == output
 
 
 @each_dialect
@@ -70,6 +88,12 @@ def test_line_ends_are_alike(dialect: ModuleType, data: st.DataObject):
     stream = written(dialect, data.draw(streams(dialect)))
     other = data.draw(line_ends(stream))
     assert read(dialect, data.draw(cut(other))) == read(dialect, [stream])
+
+
+def without_closed(reply: Reply) -> Reply:
+    """A reply without what only a normal end, and the responses dialect, say: which blocks were complete."""
+    blocks = tuple(msgspec.structs.replace(block, closed=True) for block in reply.blocks)
+    return dataclasses.replace(reply, blocks=blocks)
 
 
 def without_usage(reply: Reply) -> Reply:

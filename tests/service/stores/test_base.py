@@ -20,7 +20,7 @@ from famnb.service.stores.base import Store, StoredResponse, store_events
 from famnb.service.stores.memory import MemoryStore
 from famnb.service.stores.sqlite import SqliteStore
 from famnb.wire import responses
-from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body
+from tests.support.service_requests import PATHS, ServiceClient, decode_stream, error_of, minimal_body
 
 PATH = PATHS["responses"]
 
@@ -127,6 +127,24 @@ def test_a_stored_response_is_retrieved_as_it_was(api: ServiceClient) -> None:
     final = api.events("responses")[-1]["response"]
     stored = api.get(f"{PATH}/{final['id']}").json()
     assert (stored["output"], stored["status"]) == (final["output"], "completed")
+
+
+@pytest.mark.parametrize("cut_short", ["failed", "incomplete"])
+def test_a_response_cut_short_is_stored_as_its_last_event_has_it(api: ServiceClient, cut_short: str) -> None:
+    """With what had come, as an item that is done and incomplete."""
+    headers = {"x-famnb-fault": "error=3"} if cut_short == "failed" else {}
+    body = minimal_body("responses", stream=True, max_output_tokens=5)
+    events = decode_stream(api.post(PATH, json=body, headers=headers).content)
+    text = "".join(event["delta"] for event in events if event["type"] == "response.output_text.delta")
+    last = events[-1]["response"]
+    (item,) = last["output"]
+    assert (last["status"], item["status"], item["content"][0]["text"]) == (cut_short, "incomplete", text)
+    assert (events[-2]["type"], events[-2]["item"]) == ("response.output_item.done", item)
+    stored = api.get(f"{PATH}/{last['id']}").json()
+    assert (stored["output"], stored["status"]) == (last["output"], cut_short)
+    assert [stored.get(name) for name in ("error", "incomplete_details")] == [
+        last.get(name) for name in ("error", "incomplete_details")
+    ]
 
 
 def test_a_deleted_response_is_gone_while_its_successors_go_on(api: ServiceClient) -> None:
