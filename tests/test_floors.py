@@ -48,6 +48,11 @@ def test_what_reads_recorded_calls_imports_without_the_network(module: str):
     assert loaded_by(module, NETWORK) == "[]"
 
 
+def test_a_dask_worker_imports_only_what_makes_calls():
+    """Frames and statistics stay in the recording process; each worker would take a second longer to start."""
+    assert loaded_by("client.dask_worker", ("pandas", "scipy", "matplotlib", "starlette")) == "[]"
+
+
 def loaded_by(module: str, libraries: tuple[str, ...]) -> str:
     """Those of some libraries that a new interpreter has loaded once it has imported a module, as a list is printed."""
     code = f"import sys, famnb.{module}; print([name for name in {libraries} if name in sys.modules])"

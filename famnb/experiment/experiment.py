@@ -21,7 +21,7 @@ from famnb.client.client import CONCURRENCY, BlockingClient
 from famnb.errors import InvalidRequest
 from famnb.experiment import votes
 from famnb.experiment.budget import Budget, parse_budget, worst_cases
-from famnb.experiment.dask.executor import DaskExecutor
+from famnb.experiment.dask_executor import DaskExecutor
 from famnb.experiment.executor import Executor, LocalExecutor
 from famnb.experiment.forecast import Forecast, forecast
 from famnb.experiment.forecast_history import read_history

@@ -18,16 +18,16 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
 from famnb import __version__
+from famnb.client import dask_worker as dask_worker
 from famnb.client.auth import VARIABLE
 from famnb.client.client import BaseClient
+from famnb.client.dask_worker import RemoteAgent
 from famnb.client.engine import SafeRecorder
 from famnb.client.exchange import Exchange, Recorder
 from famnb.client.io_thread import io_thread
 from famnb.client.response_reader import reply_from_reads
 from famnb.errors import CredentialError, FamnbError, InvalidRequest, WorkerLost
 from famnb.experiment.budget import CallOutcome
-from famnb.experiment.dask import worker as remote
-from famnb.experiment.dask.worker import RemoteAgent
 from famnb.experiment.executor import OnDone, Stop, outcome_of
 from famnb.experiment.plan import Cell
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL
@@ -152,7 +152,7 @@ class DaskExecutor:
         """Open an agent on a worker and begin to use it."""
         self._left_alone[address] = time.monotonic() + REST_S
         try:
-            await self._ask(address, remote.open_agent, *self._open_arguments)
+            await self._ask(address, dask_worker.open_agent, *self._open_arguments)
         except CredentialError as error:
             raise CredentialError(f"worker {address} has no key of its own: {error}") from None
         except Exception as fault:
@@ -214,11 +214,11 @@ class DaskExecutor:
                 # Its row is opened before it is sent: it may be billed from then on.
                 self._recording.on_open(call.exchange)
             requests = {call_id: call.exchange.request for call_id, call in calls.items()}
-            await self._ask(worker.address, remote.ask_agent, RemoteAgent.send_orders, requests, stops)
+            await self._ask(worker.address, dask_worker.ask_agent, RemoteAgent.send_orders, requests, stops)
 
     async def _read_updates(self, worker: _Worker) -> None:
         while True:
-            updates = await self._ask(worker.address, remote.ask_agent, RemoteAgent.read_updates)
+            updates = await self._ask(worker.address, dask_worker.ask_agent, RemoteAgent.read_updates)
             for call_id, update in updates.items():
                 exchange = worker.carried[call_id].exchange
                 update.apply_to(exchange)
@@ -300,7 +300,7 @@ class DaskExecutor:
         addresses, self._workers = list(self._workers), {}
         for task in list(self._tasks):
             task.cancel()
-        closing = (self._ask(address, remote.ask_agent, RemoteAgent.close) for address in addresses)
+        closing = (self._ask(address, dask_worker.ask_agent, RemoteAgent.close) for address in addresses)
         await asyncio.gather(*closing, return_exceptions=True)
 
     def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -313,7 +313,7 @@ class DaskExecutor:
     # Questions to the cluster: Dask's event loop belongs to another thread, and its questions have no time limit.
 
     async def _ask(self, address: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function of `remote` on a worker."""
+        """Call a function of `dask_worker` on a worker."""
         question = self._dask.run, function, self._run_id, *arguments
         return (await self._await_in_dask(*question, workers=[address]))[address]
 
@@ -332,7 +332,7 @@ class DaskExecutor:
             question.close()
             raise ConnectionError("the Dask client is closed") from None
         # A worker that hangs, or a scheduler that is cut off, would be waited for without end.
-        return await asyncio.wait_for(asyncio.wrap_future(future), ANSWER_S + remote.POLL_S)
+        return await asyncio.wait_for(asyncio.wrap_future(future), ANSWER_S + dask_worker.POLL_S)
 
 
 def _unsent_outcome(failure: FamnbError | None = None) -> CallOutcome:

@@ -14,8 +14,9 @@ import distributed
 import pytest
 
 import famnb
+from famnb.client import dask_worker
 from famnb.errors import CredentialError, InvalidRequest
-from famnb.experiment.dask import executor, worker
+from famnb.experiment import dask_executor
 from tests.support.experiments import GRID, small_experiment
 from tests.support.shared_run import CELLS_PER_PROMPT
 from tests.support.waiting import wait_until
@@ -215,12 +216,12 @@ def test_a_new_worker_is_put_to_work(connect, slow, dask_client):
 
 def runs_by_worker(dask_client):
     """Which runs have an agent on each worker."""
-    return dask_client.run(lambda: list(worker.AGENTS))
+    return dask_client.run(lambda: list(dask_worker.AGENTS))
 
 
 def test_without_any_worker_for_long_the_run_ends_and_says_so(connect, stalling, monkeypatch):
     """Also where no cell is left to start; what was in flight is interrupted, and the next run goes on."""
-    monkeypatch.setattr(executor, "GONE_S", 0.5)
+    monkeypatch.setattr(dask_executor, "GONE_S", 0.5)
     key = {"FAM_API_KEY": stalling.key}
     with (
         distributed.LocalCluster(n_workers=1, dashboard_address=":0", env=key) as cluster,

@@ -11,6 +11,9 @@ ask_agent(run, read_updates) ────> waits until a call is over, or for a 
 
 The agent remembers what it has reported, and the recording process acknowledges nothing: where an answer does not come,
 it takes the worker for lost, with all its calls.
+
+It stands beside the client, not beside `experiment/dask_executor.py` which talks to it: a worker then imports neither
+pandas nor scipy, which took it longer than a thousand calls.
 """
 
 from __future__ import annotations

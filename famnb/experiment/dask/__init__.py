@@ -1,1 +1,0 @@
-"""Experiments on a Dask cluster."""
