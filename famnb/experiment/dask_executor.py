@@ -18,7 +18,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
 from famnb import __version__
-from famnb.client import dask_worker as dask_worker
+from famnb.client import dask_worker
 from famnb.client.auth import VARIABLE
 from famnb.client.client import BaseClient
 from famnb.client.dask_worker import RemoteAgent
