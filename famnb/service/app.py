@@ -34,6 +34,13 @@ from famnb.service.stores.memory import MemoryStore
 from famnb.service.stores.sqlite import SqliteStore
 from famnb.wire import lenient_json
 
+_ID_HEADERS = {
+    conventions.names_events.encode(): conventions.request_id_header.encode()
+    for conventions in (endpoint.conventions for endpoint in ENDPOINTS.values())
+    if conventions.names_events is not None and conventions.request_id_header is not None
+}
+"""For the header by which a vendor's SDK is known, the header in which it looks for the id of its request."""
+
 
 def create_engine(options: Options) -> Engine:
     """Return the engine that the options ask for: an upstream if one is named, else the simulated one."""
@@ -120,7 +127,7 @@ def _create_address(context: ServiceContext, endpoints: tuple[Endpoint, ...]) ->
 
 
 class _WithHeaders:
-    """Adds `x-request-id` and `x-famnb-engine` to every response, errors included."""
+    """Adds `x-request-id`, also by the name of a vendor's SDK, and `x-famnb-engine` to every response."""
 
     # Around Starlette, not one of its middlewares: those do not see the answer of its handler for crashes.
     def __init__(self, app: ASGIApp, engine_name: str) -> None:
@@ -130,8 +137,10 @@ class _WithHeaders:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                request_id = (b"x-request-id", new_request_id())
-                message["headers"] = [*message.get("headers", ()), request_id, self._engine_header]
+                request_id = new_request_id()
+                names = [b"x-request-id", *(_ID_HEADERS[name] for name, _ in scope["headers"] if name in _ID_HEADERS)]
+                added = [(name, request_id) for name in names]
+                message["headers"] = [*message.get("headers", ()), *added, self._engine_header]
             await send(message)
 
         await self._app(scope, receive, send_with_headers)
@@ -159,7 +168,8 @@ async def _get_openapi(context: ServiceContext, endpoints: tuple[Endpoint, ...],
 def _handle_service_error(request: Request, error: Exception) -> Response:
     """Return the response for a ServiceError, in the error format of the endpoint that was called."""
     assert isinstance(error, ServiceError)
-    return Response(encode_error(request.url.path, error), error.status, error.headers, "application/json")
+    body = encode_error(request.url.path, error, headers=request.headers.keys())
+    return Response(body, error.status, error.headers, "application/json")
 
 
 def _handle_routing_error(endpoints: tuple[Endpoint, ...], request: Request, error: Exception) -> Response:

@@ -6,21 +6,23 @@ key (401) ── limits (429) ── body (408, 413) ── request (400) ──
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import dataclasses
+import hashlib
 import logging
 import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HTTPRequest
 from starlette.types import Receive, Scope, Send
 
 from famnb.endpoints import Endpoint
-from famnb.events import Done, Ended, Event, Started
+from famnb.events import Address, Closed, Delta, Done, Ended, Event, Started
 from famnb.reply import ReplyBuilder
 from famnb.request import Request
 from famnb.service import fault_injection
@@ -110,7 +112,8 @@ class EndpointApp:
             dialect = self._choose_dialect(request)
             opening = self._open_events(key, request, faults, dialect, size=size)
             # From here on the body has been read: all that can still come from the caller is a disconnect.
-            async with _cancel_on_disconnect(receive), aclosing(await opening) as events:
+            async with _cancel_on_disconnect(receive), aclosing(await opening) as opened:
+                events = sign_thinking(opened) if named and request.settings().thinking is not None else opened
                 # None in the ordinary case, in which no event passes through the code of the faults.
                 if faults is not None:
                     await context.shutdown.wait_for(faults.delay_or_refuse)
@@ -225,6 +228,23 @@ class EndpointApp:
         own = [(b"content-type", b"application/json"), (b"content-length", str(length).encode())]
         await send({"type": "http.response.start", "status": 200, "headers": [*own, *headers]})
         await send({"type": "http.response.body", "body": body, "more_body": is_cut})
+
+
+async def sign_thinking(events: AsyncIterator[Event]) -> AsyncGenerator[Event]:
+    """Yield the events, with a signature at the end of each thinking block that has none: vendors' SDKs want one."""
+    hashes: dict[Address, Any] = {}
+    async for event in events:
+        match event:
+            case Delta(kind="thinking"):
+                # Of the text, so that it looks like one; it is not checked when it is sent back.
+                hashes.setdefault(event.at, hashlib.sha256()).update(event.text.encode(errors="replace"))
+            case Delta(kind="signature"):
+                hashes.pop(event.at, None)
+            case Closed() if event.at in hashes:
+                yield Delta(event.at, "signature", base64.b64encode(hashes.pop(event.at).digest()).decode())
+            case _:
+                pass
+        yield event
 
 
 @contextlib.asynccontextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from famnb.endpoints import ENDPOINTS, FALLBACK, Endpoint
 from famnb.events import Fault
@@ -60,10 +60,11 @@ def endpoint_for_path(path: str) -> Endpoint:
     return FALLBACK
 
 
-def encode_error(path: str, error: ServiceError) -> bytes:
-    """Return the JSON body for an error at a path."""
+def encode_error(path: str, error: ServiceError, *, headers: Collection[str] = ()) -> bytes:
+    """Return the JSON body for an error at a path; `headers` are the names of the request's."""
     endpoint = endpoint_for_path(path)
-    return lenient_json.encode(endpoint.dialect.fault(error.to_fault(endpoint)))
+    named = endpoint.conventions.names_events in headers
+    return lenient_json.encode(endpoint.dialect.fault(error.to_fault(endpoint), named=named))
 
 
 def new_request_id() -> bytes:

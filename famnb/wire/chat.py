@@ -25,6 +25,7 @@ CONVENTIONS = Conventions(
     server_error="server_error",
     key_header=None,
     names_events=None,
+    request_id_header=None,
     sdk=Sdk(
         package="openai",
         client="openai.OpenAI",
@@ -475,7 +476,7 @@ class ChatWriter:
         return [self._render_chunk({"tool_calls": [call]})]
 
 
-def fault(fault: Fault) -> dict[str, Any]:
+def fault(fault: Fault, *, named: bool = False) -> dict[str, Any]:  # noqa: ARG001 - as in Dialect
     """Return the error body of the chat endpoints."""
     fields = {"message": fault.message, "type": fault.type, "code": fault.code}
     return {"error": {**fields, "param": fault.param} if fault.param else fields}

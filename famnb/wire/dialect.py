@@ -45,10 +45,10 @@ class Dialect(Protocol):
         """Return the body of a whole reply."""
 
     def writer(self, *, include_usage: bool = False, named: bool = False) -> EventWriter:
-        """A writer for one stream; `include_usage` adds the usage chunk, `named` adds SSE `event:` lines."""
+        """A writer for one stream; `include_usage` adds the usage chunk, `named` what the vendor's SDK wants."""
 
-    def fault(self, fault: Fault, /) -> dict[str, Any]:
-        """Return the body of an error response."""
+    def fault(self, fault: Fault, /, *, named: bool = False) -> dict[str, Any]:
+        """Return the body of an error response; `named` adds what the vendor's SDK looks for."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +87,8 @@ class Conventions:
     """The header that may hold the key instead of `Authorization`."""
     names_events: str | None
     """The header whose presence asks for `event:` lines: the vendor's SDK sends it, and needs them to read a stream."""
+    request_id_header: str | None
+    """The header in which that SDK looks for the id of its request."""
     sdk: Sdk
     repeats_text: bool = False
     """Whether the end of a stream repeats its text, which is therefore held in memory."""

@@ -20,6 +20,7 @@ CONVENTIONS = Conventions(
     server_error="api_error",
     key_header="x-api-key",
     names_events="anthropic-version",
+    request_id_header="request-id",
     sdk=Sdk(
         package="anthropic",
         client="anthropic.Anthropic",
@@ -264,7 +265,11 @@ def writer(*, include_usage: bool = False, named: bool = False) -> MessagesWrite
 
 
 class MessagesWriter:
-    """Writes the events of one message; `named` adds `event:` lines and `message_stop`, for the vendor's SDK."""
+    """Writes the events of one message.
+
+    `named` adds what the vendor's SDK wants: `event:` lines, `message_stop`, an empty signature where thinking starts,
+    and all counts that are known at the end.
+    """
 
     __slots__ = (
         "_closed",
@@ -340,6 +345,8 @@ class MessagesWriter:
             return []
         index = self._indices[at] = len(self._indices)
         block = _block_fields(Block(at, event.kind, id=event.id, name=event.name))
+        if self._named and event.kind == "thinking":
+            block["signature"] = ""
         return [self._render("content_block_start", {"index": index, "content_block": block})]
 
     def _write_first_delta(self, event: Delta) -> list[bytes]:
@@ -373,13 +380,17 @@ class MessagesWriter:
         if ended.stop_sequence is not None:
             delta["stop_sequence"] = ended.stop_sequence
         usage = {"output_tokens": self._usage.output_tokens or 0}
+        if self._named:
+            known = {name: count for name, count in _usage_fields(self._usage).items() if count is not None}
+            usage = {**known, **usage}
         frames.append(self._render("message_delta", {"delta": delta, "usage": usage}))
         return [*frames, self._render("message_stop", {})] if self._named else frames
 
 
-def fault(fault: Fault) -> dict[str, Any]:
-    """Return the error body of the messages endpoint."""
-    return {"error": {"type": "error", "error": _error_fields(fault)}}
+def fault(fault: Fault, *, named: bool = False) -> dict[str, Any]:
+    """Return the error body of the messages endpoint; `named` adds what the vendor's own has in other places."""
+    error: dict[str, Any] = {"type": "error", "error": _error_fields(fault)}
+    return {"type": "error", "error": {**error, "message": fault.message}} if named else {"error": error}
 
 
 def _error_fields(fault: Fault) -> dict[str, Any]:

@@ -23,6 +23,7 @@ CONVENTIONS = Conventions(
     server_error="server_error",
     key_header=None,
     names_events=None,
+    request_id_header=None,
     sdk=Sdk(
         package="openai",
         client="openai.OpenAI",
@@ -606,7 +607,7 @@ class ResponsesWriter:
         return [self._render_response(status, response)]
 
 
-def fault(fault: Fault) -> dict[str, Any]:
+def fault(fault: Fault, *, named: bool = False) -> dict[str, Any]:  # noqa: ARG001 - as in Dialect
     """Return the error body of the responses endpoint."""
     fields = {"message": fault.message, "type": fault.type, "code": fault.code}
     return {"error": {**fields, "param": fault.param} if fault.param else fields}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import anthropic
 import openai
 import pytest
 
 from famnb.service import Server
-from tests.support.service_requests import PATHS
+from tests.support.service_requests import PATHS, ServiceClient
 
 PROMPT = "Say hello in one sentence."
 
@@ -179,6 +180,73 @@ def test_streamed_messages(messages: anthropic.Anthropic, budget: int | None) ->
     assert final.content[-1].text == text != ""
     assert final.stop_reason == "end_turn"
     assert final.usage.output_tokens > 0
+
+
+@pytest.fixture
+def strict(server: Server) -> Iterator[anthropic.Anthropic]:
+    """The Anthropic SDK, which refuses what is not exactly as its types say."""
+    with anthropic.Anthropic(
+        base_url=server.url, api_key=server.key, max_retries=0, _strict_response_validation=True
+    ) as client:
+        yield client
+
+
+ASK = {"model": "fam-2-5-pro", "max_tokens": 2000, "messages": [{"role": "user", "content": PROMPT}]}
+THINK = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
+
+
+@pytest.mark.parametrize("options", [{}, THINK], ids=["plain", "thinking"])
+def test_messages_under_strict_validation(strict: anthropic.Anthropic, options: Any) -> None:
+    """Whole and streamed: a thinking block with its signature, every count, the id of the request."""
+    whole = strict.messages.create(**ASK, **options)
+    with strict.messages.stream(**ASK, **options) as stream:
+        events = list(stream)
+        final = stream.get_final_message()
+    assert whole._request_id is not None
+    assert whole._request_id.startswith("req_")
+    assert [block.model_dump(exclude={"thinking_latency_ms"}) for block in final.content] == [
+        block.model_dump(exclude={"thinking_latency_ms"}) for block in whole.content
+    ]
+    assert (final.usage, final.stop_reason) == (whole.usage, "end_turn")
+    if options:
+        assert whole.content[0].type == "thinking"
+        assert len(whole.content[0].signature) > 20
+        assert [event.signature for event in events if event.type == "signature"] == [whole.content[0].signature]
+
+
+def test_a_signed_thinking_block_is_taken_back(strict: anthropic.Anthropic) -> None:
+    """As the SDK has it."""
+    first = strict.messages.create(**ASK, **THINK)
+    answer: Any = {"role": "assistant", "content": [block.model_dump() for block in first.content]}
+    later: Any = [*ASK["messages"], answer, {"role": "user", "content": "And now?"}]
+    assert strict.messages.create(**{**ASK, "messages": later}, **THINK).stop_reason == "end_turn"
+
+
+def test_without_the_sdk_s_header_nothing_is_added(api: ServiceClient) -> None:
+    """No signature, no `request-id`, and only what the document names in the end of a stream."""
+    whole = api.ask("messages", **THINK, max_tokens=2000)
+    assert "request-id" not in whole.headers
+    assert whole.json()["content"][0].keys() == {"type", "thinking", "thinking_latency_ms"}
+    events = api.events("messages", **THINK, max_tokens=2000)
+    assert events[1]["content_block"] == {"type": "thinking", "thinking": ""}
+    assert {event["delta"]["type"] for event in events[:-1] if event["type"] == "content_block_delta"} == {
+        "thinking_delta",
+        "text_delta",
+    }
+    assert (events[-2]["delta"].keys(), events[-2]["usage"].keys()) == ({"stop_reason"}, {"output_tokens"})
+
+
+def test_an_error_has_the_vendor_s_fields_beside_the_document_s(api: ServiceClient) -> None:
+    """For whoever sends the SDK's header."""
+    answer = api.post(PATHS["messages"], json={}, headers={"anthropic-version": "2023-06-01"})
+    body = answer.json()
+    assert (body["type"], body["error"]["type"], body["error"]["error"]["type"]) == (
+        "error",
+        "error",
+        "invalid_request_error",
+    )
+    assert body["error"]["message"] == body["error"]["error"]["message"]
+    assert answer.headers["request-id"] == answer.headers["x-request-id"]
 
 
 def test_the_sdks_recognise_a_wrong_key(server: Server) -> None:
