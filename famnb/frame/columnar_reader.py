@@ -117,16 +117,16 @@ def read_columns(
 
 
 def _query(
-    columns: str, calls: str, condition: str, values: Sequence[Any], limit: int | None
+    columns: str, calls: str, condition: str, values: Sequence[Any], limit: int | None, *, order: str
 ) -> tuple[str, Sequence[Any]]:
-    """The SQL that selects and orders calls, and its values."""
+    """The SQL that selects and orders calls, and its values; `limit` has an order of its own."""
     sql = f"SELECT {columns} FROM ({calls}) WHERE {condition}"  # noqa: S608 - values are bound
     if limit is not None:
         newest = f"SELECT id FROM ({calls}) WHERE {condition} ORDER BY started_us DESC, id DESC LIMIT ?"  # noqa: S608 - values are bound
         sql, values = f"{sql} AND id IN ({newest})", (*values, *values, limit)
-    # The plus keeps SQLite from walking the index by time through all calls, when it can sort the few that have an id.
-    order = "started_us" if limit is None else "+started_us"
-    return f"{sql} ORDER BY {order}, id", values
+        # The plus keeps SQLite from walking the index by time through all calls, when it can sort these few.
+        order = "+started_us, id"
+    return f"{sql} ORDER BY {order}", values
 
 
 def _read_ledger(
@@ -135,7 +135,9 @@ def _read_ledger(
     """Yield chunks of a ledger's calls, each a list of columns; at least one, so that every column has a type."""
     source.settle()
     expressions = ", ".join(column.sqlite for column in columns)
-    sql, values = _query(expressions, ledger.CALLS_WITH_STANDING, condition, values, limit)
+    # By time alone, which the index gives; calls of one microsecond come as they were written. To sort those by id,
+    # SQLite would pass every row with all its columns through a sorter, an eighth of the time of the whole frame.
+    sql, values = _query(expressions, ledger.CALLS_WITH_STANDING, condition, values, limit, order="started_us")
     storage = np.dtype([(f"c{number}", _STORAGE[column.kind]) for number, column in enumerate(columns)])
     with source.reading() as connection:
         rows: Iterator[Any] = iter(())
@@ -155,7 +157,8 @@ def _read_parquet(
 ) -> Iterator[list[Cells]]:
     """Yield chunks of exported calls, each a list of columns; at least one, so that every column has a type."""
     expressions = ", ".join(f"{column.duckdb} AS c{number}" for number, column in enumerate(columns))
-    sql, values = _query(expressions, parquet.CALLS_WITH_STANDING, condition, values, limit)
+    # The id decides between calls of one moment: DuckDB's threads would else give another order each time.
+    sql, values = _query(expressions, parquet.CALLS_WITH_STANDING, condition, values, limit, order="started_us, id")
     yield [np.empty(0, dtype=_STORAGE[column.kind]) for column in columns]
     for chunk in source.fetch_chunks(sql, values):
         yield [chunk[f"c{number}"].to_numpy(_STORAGE[column.kind]) for number, column in enumerate(columns)]
