@@ -161,12 +161,17 @@ def format_interval(interval: IntervalLike, format_value: FormatValue, *, is_est
 
 
 def format_estimate(
-    value: Decimal | float, low: Decimal | float, high: Decimal | float, format_value: FormatValue | None = None
+    value: Decimal | float,
+    low: Decimal | float,
+    high: Decimal | float,
+    format_value: FormatValue | None = None,
+    *,
+    brief: bool = False,
 ) -> str:
     """A figure that its low and high end hold for certain, an amount of USD unless `format_value` says otherwise.
 
     `$0.0012` where the ends are one, `≈ $0.0012 ($0.001–$0.0021)`, or `at most $0.0098` where they are more than
-    MAX_FACTOR apart; `not known` for NaN.
+    MAX_FACTOR apart; `not known` for NaN. If `brief`, for a cell of a table, `≈$0.0012` without the ends.
     """
     format_one = format_usd if format_value is None else format_value
     value, low, high = float(value), float(low), float(high)
@@ -178,6 +183,8 @@ def format_estimate(
         return format_one(value)
     if high > MAX_FACTOR * low:
         return f"at most {format_one(high)}"
+    if brief:
+        return f"{ESTIMATE_MARK.rstrip()}{format_one(value)}"
     return f"{ESTIMATE_MARK}{format_one(value)} ({format_range(low, high, format_one)})"
 
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from famnb.cli.arguments import integer_from
-from famnb.formatting import format_count, format_number
 from famnb.frame.calls import calls
+from famnb.frame.calls_frame import LEGEND, format_calls
 
+_COLUMNS = ("started_at", "endpoint", "model", "status", "ttft_s", "e2e_s", "output_tokens", "cost_usd")
 _DROP_ORDER = ("e2e_s", "output_tokens", "cost_usd", "model", "ttft_s", "endpoint", "started_at")
 """The columns that give way where the terminal is too narrow, the first one first. `status` always stays."""
 
@@ -51,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         table, left_out = _format_frame(frame.tail(options.n), _terminal_width())
         print(table)
-        print(f"{len(frame)} calls in all; times in seconds, started_at in UTC, ≈ is an estimate")
+        print(f"{len(frame)} calls in all; {LEGEND}")
         if left_out:
             print(f"without {', '.join(left_out)}, for which the terminal is too narrow")
     return 0
@@ -64,25 +63,13 @@ def _terminal_width() -> int | None:
 
 def _format_frame(frame: pd.DataFrame, width: int | None) -> tuple[str, list[str]]:
     """The columns that fit as text, and the names of the others; an estimated value is marked with ≈."""
-    shown = frame[["started_at", "endpoint", "model", "status", "ttft_s", "e2e_s"]].copy()
-    # Without "+00:00" in every row: the line below says UTC.
-    shown["started_at"] = shown["started_at"].dt.tz_convert(None).dt.floor("s")
-    is_estimate = frame["output_tokens_source"] == "estimated"
-    is_interval = frame["cost_low_usd"] < frame["cost_high_usd"]
-    shown["output_tokens"] = _mark_estimates(frame["output_tokens"], is_estimate, format_count)
-    shown["cost_usd"] = _mark_estimates(frame["cost_usd"], is_interval, format_number)
+    shown = format_calls(frame, _COLUMNS)
+    # To the second: a terminal has no room to spare.
+    shown["started_at"] = shown["started_at"].str.partition(".")[0]
     left_out: list[str] = []
     while True:
-        text = shown.to_string(index=False, na_rep="–", float_format=format_number)
+        text = shown.to_string(index=False)
         if width is None or len(text.partition("\n")[0]) <= width or len(shown.columns) == 1:
             return text, left_out
         left_out.append(next(name for name in _DROP_ORDER if name in shown))
         shown = shown.drop(columns=left_out[-1])
-
-
-def _mark_estimates(
-    values: pd.Series[Any], is_estimate: pd.Series[Any], format_value: Callable[[float], str]
-) -> list[str]:
-    """Values as text, `–` for a missing one and ≈ before an estimated one."""
-    pairs = zip(values.tolist(), is_estimate.fillna(False).tolist(), strict=True)
-    return ["–" if pd.isna(value) else f"{'≈' if estimate else ''}{format_value(value)}" for value, estimate in pairs]

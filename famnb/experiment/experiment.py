@@ -40,6 +40,7 @@ from famnb.experiment.summary import Summary, summary
 from famnb.experiment.variants import Variant, Variants, check_variant, parse_variants
 from famnb.formatting import format_count, format_usd
 from famnb.frame.calls import calls
+from famnb.frame.calls_frame import CallsFrame
 from famnb.record import Ledger, ratings
 from famnb.validation import check_integer, check_number, check_text
 
@@ -197,7 +198,7 @@ class BaseExperiment:
             self._scoring(answers).score(local_scorers)
         for name, scores in scores_by_cell(self.ledger, self.name, self.scorers, answers).items():
             frame[f"score_{name}"] = pd.array([scores.get(cell) for cell in frame["cell"]], dtype="Float64")
-        return frame
+        return CallsFrame(frame)
 
     def answers(self) -> tuple[AnsweredCell, ...]:
         """The cells that are answered, each with the id of its call; without warm-ups."""

@@ -17,6 +17,7 @@ import pandas as pd
 from famnb import endpoints
 from famnb.endpoints import ENDPOINTS
 from famnb.events import COUNTS
+from famnb.frame.calls_frame import CallsFrame
 from famnb.frame.columnar_reader import CodedWords, ColumnArrays, SelectedColumn, read_columns, to_pandas
 from famnb.frame.columns import BOUNDED_COUNTS, CALLS, PEER, format_columns, plain_series, tag_column_name
 from famnb.frame.fill_estimates import NEEDED_COLUMNS, CountBounds, as_floats, as_integers, fill_counts
@@ -53,7 +54,11 @@ def calls(
     `until` (excluded) are datetimes, dates or ISO texts, UTC where they name no zone, or timedeltas back from now. The
     other filters take a text or several; `limit` keeps the newest, `columns` names the columns wanted, in their order.
     `definition` is "famnb", or "vllm", "guidellm", "aiperf": then `ttft_s`, `tpot_s`, `e2e_s` and the added `itl_s`,
-    `itl_n` are as that tool defines them. LedgerError if the file cannot be read. The columns:
+    `itl_n` are as that tool defines them. LedgerError if the file cannot be read.
+    With all columns the frame shows itself by those that people look for first; it is a DataFrame like any other.
+    The tags of an experiment's prompts (`keep=`) follow `tag`, a column each, where any of the calls has one.
+    To pair calls, use `prompt_id` within an experiment and `prompt_hash` elsewhere: `prompt` is only a prompt's head.
+    The columns:
     """
     if definition not in get_args(Definition):
         raise ValueError(f"definition: {definition!r} is none of {', '.join(get_args(Definition))}")
@@ -98,6 +103,8 @@ def calls(
         first = min(arrays["started_us"], default=0)
         rows = source.select(f"({condition}) AND started_us >= ?", [*values, int(first)])
         frame = _with_latencies(frame, _peer_latencies(definition, arrays["id"], rows, source), names)
+    if names is None:
+        frame = CallsFrame(frame)
     frame.attrs["definition"] = definition
     return frame
 

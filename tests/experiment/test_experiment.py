@@ -165,3 +165,24 @@ def test_a_run_that_breaks_raises_what_broke_it(connect, server):
     client.close()
     with pytest.raises(famnb.FamnbError, match="this client is closed"):
         exp.run()
+
+
+def test_an_experiments_frame_shows_variant_prompt_and_scores(client):
+    """Its plan and all columns of calls stay, tags of prompts too; the ledger's frame has them for other views."""
+    rows = [
+        {"id": "sum", "prompt": "2 + 2?", "expected": "4", "topic": "number"},
+        {"id": "sky", "prompt": "Which colour has the sky?", "expected": "blue", "topic": "nature"},
+    ]
+    variants = famnb.grid(temperature=[0.0, 0.5])
+    exp = famnb.Experiment(rows, variants, 2, [famnb.scorers.exact()], name="shown", client=client, keep="topic")
+    planned = exp.frame()
+    assert set(planned["status"]) == {"planned"}
+    exp.run(progress=False)
+    frame, recorded = exp.frame(), famnb.calls(client, experiment="shown")
+    head, *_ = repr(frame).splitlines()
+    assert {"variant", "prompt_id"} <= set(head.split())
+    assert "score_exact" in repr(frame)
+    assert {"order", "temperature", "wait_s", "topic"} <= set(planned.columns)
+    by_topic = recorded.groupby("topic")["repeat"].agg(["count", "max"])
+    assert by_topic.to_dict("index") == {"nature": {"count": 4, "max": 1}, "number": {"count": 4, "max": 1}}
+    assert (recorded["wait_s"] >= recorded["e2e_s"]).all()
