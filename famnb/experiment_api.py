@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from famnb.api import connect
 from famnb.client.client import BlockingClient
@@ -52,11 +53,13 @@ class Experiment(BaseExperiment):
         """
         return Ballot(self, n=n, voter=voter, seed=seed)
 
-    def report(self, path: str | os.PathLike[str]) -> Path:
+    def report(self, path: str | os.PathLike[str], **options: Any) -> Path:
         """Write what there is of this experiment to one HTML file, replacing it if it exists; return its path.
 
-        Findings, tables, figures, plan, settings, forecast and outcome, sample answers, failures, prices and versions.
-        The file loads nothing and runs nothing, so that it can be sent, kept and printed; it is light or dark as its
-        reader's system is. Raises OSError where it cannot be written, LedgerError if the ledger cannot be read.
+        First who wins on the primary metric, by how much, at what cost and how sure that is; then findings, tables,
+        figures, plan, settings, forecast and outcome, sample answers, failures, prices and versions. `options` are
+        those of `summary`, such as `baseline=`, `primary=` and `slo=`. The file loads nothing and runs nothing, so that
+        it can be sent, kept and printed; it is light or dark as its reader's system is. Raises OSError where it cannot
+        be written, InvalidRequest for options that the experiment has not, LedgerError if the ledger cannot be read.
         """
-        return report.save(self, path)
+        return report.save(self, path, **options)

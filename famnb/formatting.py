@@ -76,6 +76,16 @@ def format_percent(share: float, *, decimals: int = 0) -> str:
     return f"{share:.{decimals}%}"
 
 
+def format_share(share: float, *, more_digits: int = 0) -> str:
+    """A share from 0 to 1 in percent, with three significant digits: `62.5%`, `100%`."""
+    return f"{format_number(100 * share, more_digits=more_digits)}%"
+
+
+def format_points(difference: float, *, more_digits: int = 0) -> str:
+    """A difference of two shares in percentage points: `19 points`."""
+    return f"{format_number(100 * difference, more_digits=more_digits)} points"
+
+
 def format_level(level: float) -> str:
     """The level of an interval in percent, with as many decimals as it has: `95%`, `99.5%`."""
     return f"{level * 100:g}%"
@@ -143,21 +153,21 @@ def format_size(count: int) -> str:
     return f"{max(1, round(count / 1024))} kB" if count else "0 kB"
 
 
-def format_interval(interval: IntervalLike, format_value: FormatValue, *, is_estimate: bool = False) -> str:
-    """A value and its interval: `0.42 s (0.35–0.48 s)`; what is not known says so, and `≈` marks an estimate.
+def format_interval(interval: IntervalLike, format_value: FormatValue, *, factor: float = 1.0) -> str:
+    """A value and its interval: `0.42 s (0.35–0.48 s)`; what is not known says so.
 
-    Of an estimate that is known only within more than MAX_FACTOR it is said what it is at most.
+    `factor` is how far apart the ends are that hold an estimate for certain: beyond 1 it is marked `≈`, beyond
+    MAX_FACTOR it is only said what it is at most.
     """
     if not math.isfinite(interval.value):
         bound = f", at most {format_value(interval.high)}" if math.isfinite(interval.high) else ""
         return f"not known{bound}"
-    mark = ESTIMATE_MARK if is_estimate else ""
+    mark = "" if is_same(factor, 1.0) else ESTIMATE_MARK
     if not interval.known:
         return f"{mark}{format_value(interval.value)}"
-    if is_estimate and 0 <= interval.low * MAX_FACTOR < interval.high:
+    if factor > MAX_FACTOR:
         return f"at most {format_value(interval.high)}"
-    ends = format_range(interval.low, interval.high, format_value)
-    return f"{mark}{format_value(interval.value)} ({ends})"
+    return f"{mark}{format_value(interval.value)} ({format_range(interval.low, interval.high, format_value)})"
 
 
 def format_estimate(
@@ -188,27 +198,21 @@ def format_estimate(
     return f"{ESTIMATE_MARK}{format_one(value)} ({format_range(low, high, format_one)})"
 
 
-def format_sum(
-    value: Decimal | float,
-    low: Decimal | float,
-    high: Decimal | float,
-    *,
-    unknown: int,
-    calls: int,
-    why: str = "without a price",
-) -> str:
-    """A sum of costs in USD, of `calls` calls of which `unknown` have none: `≥ $0.12 (28 of 29 calls without a price)`.
+def format_sum(value: float, low: float, high: float, *, calls: int, unpriced: int, uncounted: int = 0) -> str:
+    """A sum of costs in USD, of `calls` calls: `≥ $0.12 (28 of 29 calls without a price)`.
 
-    A sum with unknown parts is only known to be no less than the low end of what is known.
+    Where `unpriced` calls have no price, or `uncounted` ones no token counts, the sum is only known to be no less than
+    the low end of what is known.
     """
-    if not unknown:
+    if not unpriced + uncounted:
         return format_estimate(value, low, high)
-    which = f"{unknown:,} of {format_count(calls, 'call')} {why}"
-    return f"not known ({which})" if unknown == calls or math.isnan(float(low)) else f"≥ {format_usd(low)} ({which})"
+    reasons = {"without a price": unpriced, "without token counts": uncounted}
+    gaps = " and ".join(f"{count:,} of {format_count(calls, 'call')} {why}" for why, count in reasons.items() if count)
+    return f"≥ {format_usd(low)} ({gaps})" if math.isfinite(low) else f"not known ({gaps})"
 
 
 def format_range(low: float, high: float, format_value: FormatValue) -> str:
-    """The two ends of an interval, their common unit once: `0.35–0.48 s`, `−20 ms to 50 ms`.
+    """The two ends of an interval, their common unit once: `0.35–0.48 s`, `−20 to 50 ms`.
 
     Ends that would read alike have as many more digits as tell them apart; if none do, `all 0.2`.
     """
@@ -220,13 +224,11 @@ def format_range(low: float, high: float, format_value: FormatValue) -> str:
             break
     else:
         return f"all {format_value(low)}"
-    if low < 0:
-        # A dash beside a minus sign would be hard to read.
-        return f"{first} to {last}"
     unit = last.rpartition(" ")[2]
     if " " in last and first.endswith(f" {unit}"):
         first = first.removesuffix(f" {unit}")
-    return f"{first}–{last}"
+    # A dash beside a minus sign would be hard to read.
+    return f"{first} to {last}" if low < 0 else f"{first}–{last}"
 
 
 def is_same(low: float, high: float) -> bool:

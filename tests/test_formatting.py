@@ -100,7 +100,7 @@ def test_a_size_is_in_kb_or_mb(size: int, text: str) -> None:
     [
         (0.35, 0.48, format_duration, "0.35–0.48 s"),
         (0.05, 0.48, format_duration, "50 ms–0.48 s"),
-        (-0.02, 0.05, format_duration, "−20 ms to 50 ms"),
+        (-0.02, 0.05, format_duration, "−20 to 50 ms"),
         (-3, -1, format_count, "−3 to −1"),
         (0.0012, 1.5, format_usd, "$0.0012–$1.50"),
         (0.19998, 0.20003, format_number, "0.19998–0.20003"),
@@ -133,17 +133,17 @@ def test_what_is_estimated_wears_its_mark() -> None:
     assert [format_estimate(*triple, format_number) for triple in ends] == [
         "2", "≈ 2 (1–3)", "at most 3.1", "at most 3", "not known"
     ]  # fmt: skip
-    estimates = [Interval(2.0, low, high, 9) for _, low, high in ends[:3]]
-    assert [format_interval(estimate, format_number, is_estimate=True) for estimate in estimates] == [
-        "≈ 2 (all 2)", "≈ 2 (1–3)", "at most 3.1"
-    ]  # fmt: skip
+    interval = Interval(2.0, 1.0, 9.0, 9)
+    texts = [format_interval(interval, format_number, factor=factor) for factor in (1, 1.1, 3, 3.1)]
+    assert texts == ["2 (1–9)", "≈ 2 (1–9)", "≈ 2 (1–9)", "at most 9"]
 
 
 def test_a_sum_with_unknown_parts_is_a_lower_bound() -> None:
     """And says how many calls are not in it."""
-    assert format_sum(0.12, 0.12, 0.12, unknown=28, calls=29) == "≥ $0.12 (28 of 29 calls without a price)"
-    assert format_sum(0.12, 0.1, 0.2, unknown=1, calls=1) == "not known (1 of 1 call without a price)"
-    assert format_sum(0.12, 0.1, 0.2, unknown=0, calls=9) == "≈ $0.12 ($0.10–$0.20)"
+    assert format_sum(0.12, 0.12, 0.12, calls=29, unpriced=28) == "≥ $0.12 (28 of 29 calls without a price)"
+    assert format_sum(0.12, 0.1, 0.2, calls=9, unpriced=0, uncounted=1) == "≥ $0.10 (1 of 9 calls without token counts)"
+    assert format_sum(math.nan, math.nan, math.nan, calls=1, unpriced=1) == "not known (1 of 1 call without a price)"
+    assert format_sum(0.12, 0.1, 0.2, calls=9, unpriced=0) == "≈ $0.12 ($0.10–$0.20)"
 
 
 def test_a_table_of_text_is_aligned() -> None:

@@ -3,23 +3,28 @@
 repeats of a prompt ── averaged ── one value a prompt and variant ── second − first ── over prompts
 
 The unit of sampling is the prompt: its repeats tell how one prompt varies, not how prompts do. The intervals are each
-comparison's own. A difference is clear only if Holm's adjustment for all comparisons of the table leaves it so, and
-only with so many pairs that a sign test could show one: fewer rest on a guess of how differences are distributed.
+comparison's own. What is known only between bounds is compared at its least favourable ends. A difference of the
+primary metric is clear if Holm's adjustment for the primary metric's comparisons leaves it so; one of any other metric
+if that for all other comparisons does.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from famnb import stats
+from famnb.experiment.metrics import P95, PERCENTILE, SHARE, UNBOUNDED, Measured, Metric
+from famnb.experiment.score import YES_NO
 
-METRICS = ("ttft_s", "ttfa_s", "e2e_s", "output_tokens", "cost_usd")
-"""The columns that are compared, besides every score."""
+Pairs: TypeAlias = Literal["baseline", "all"]
+
 NOTABLE = 0.1
 """The difference, as a share of the first variant's mean, that a sample should be able to show."""
 MIN_PAIRS_FOR_SPREAD = 4
@@ -40,65 +45,99 @@ COLUMNS = {
     "clear": "boolean",
     "notable": "Float64",
     "needed": "Int64",
+    "baseline": "boolean",
+    "primary": "boolean",
+    "statistic": "string",
+    "first_value": "Float64",
+    "second_value": "Float64",
+    "estimated": "boolean",
+    "comparisons": "Int64",
+    "caution": "string",
 }
 
 
-def min_pairs(level: float) -> int:
-    """The fewest pairs in which a sign test can show a difference: 6 at 95 %."""
-    return stats.min_values(level)
+def pair_variants(variants: Sequence[str], baseline: str, pairs: Pairs) -> list[tuple[str, str]]:
+    """The pairs to compare: the baseline with every other variant, or every two, the baseline first."""
+    ordered = [baseline, *(name for name in variants if name != baseline)]
+    return [
+        (first, second) for first, second in itertools.combinations(ordered, 2) if pairs == "all" or first == baseline
+    ]
 
 
 def compare_variants(
-    answered: pd.DataFrame, variants: Sequence[str], metrics: Sequence[str], *, level: float
+    rows: pd.DataFrame,
+    measured: Mapping[Metric, Measured],
+    pairs: Sequence[tuple[str, str]],
+    *,
+    baseline: str,
+    primary: str,
+    level: float,
 ) -> pd.DataFrame:
-    """One row a metric and pair of variants, from answered calls; the columns are COLUMNS.
+    """One row a metric and pair of variants; the columns are COLUMNS.
 
-    `difference` is the mean over prompts of second − first, in the metric's unit, with Student's interval; `ratio` the
-    geometric mean of second / first. `notable` is a tenth of the first variant's mean, rounded; `needed`, where the
-    difference is not clear, the pairs that would find so much with a probability of 80 %. Missing where n carries none.
+    `difference` is second − first in the metric's unit, over the prompts that both have, by what `statistic` says: the
+    mean of the prompts' differences, the difference of shares of calls or that of 95th percentiles of calls; `low` and
+    `high` are the ends of its interval, `first_value` and `second_value` what it is the difference of. `ratio` is the
+    geometric mean of second / first. `estimated` says that inputs are known between bounds only: ends and p-value are
+    then those of the least favourable bounds. `p_adjusted` is Holm's for the `comparisons` that are judged together:
+    those of the `primary` metric, or all others. `notable` is a tenth of the first variant's mean, rounded; `needed`,
+    where the difference is not clear, the pairs that would find so much by the same rule with a probability of 80 %.
+    `caution` says why an interval may hold less often than it should. Missing where n carries none.
     """
-    means = {
-        metric: answered.groupby(["prompt_id", "variant"], observed=True)[metric].mean().unstack("variant")
-        for metric in metrics
-    }
-    rows = [
-        _row(metric, first, second, means[metric], level)
-        for first, second in itertools.combinations(variants, 2)
-        for metric in metrics
+    is_variant = {name: rows["variant"] == name for pair in pairs for name in pair}
+    records = [
+        _compare(metric, values, is_variant[first], is_variant[second], rows["prompt_id"], level)
+        | {
+            "first": first,
+            "second": second,
+            "metric": metric.name,
+            "baseline": first == baseline,
+            "primary": metric.name == primary,
+        }
+        for first, second in pairs
+        for metric, values in measured.items()
     ]
-    table = pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
-    adjusted = stats.holm(table["p_value"].to_numpy(dtype=float, na_value=math.nan))
-    table["p_adjusted"] = pd.array(adjusted, dtype="Float64")
-    has_enough = (table["n"] >= min_pairs(level)).to_numpy(dtype=bool)
-    clear = has_enough & (np.nan_to_num(adjusted, nan=1.0) < 1 - level)
-    table["clear"] = pd.array(clear, dtype="boolean")
-    table["needed"] = table["needed"].mask(clear)
-    return table
+    table = pd.DataFrame(records, columns=[*COLUMNS, "sd"])
+    for _, family in table.groupby("primary"):
+        table.loc[family.index, "p_adjusted"] = stats.holm(family["p_value"])
+        table.loc[family.index, "comparisons"] = int((family["n"] > 0).sum())
+    table["clear"] = table["p_adjusted"].astype("Float64").fillna(1.0) < 1 - level
+    table["needed"] = [None if row["clear"] else _pairs_needed(row, level) for row in table.to_dict("records")]
+    return table[list(COLUMNS)].astype(COLUMNS)
 
 
-def comparable_metrics(answered: pd.DataFrame) -> list[str]:
-    """The metrics and scores that some call has; that to first answer text only if it is not that to first token."""
-    metrics = [name for name in METRICS if name in answered and answered[name].notna().any()]
-    if {"ttft_s", "ttfa_s"} <= set(metrics) and (answered["ttft_s"] == answered["ttfa_s"]).all():
-        # Without thinking the two are one; a second line of the same comparison would cost power in Holm's adjustment.
-        metrics.remove("ttfa_s")
-    return [*metrics, *score_columns(answered)]
+def to_records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a table by the names of its columns, NaN where a figure is missing."""
+    lines = table.astype(object).where(table.notna(), math.nan).to_dict("records")
+    return [{str(name): value for name, value in line.items()} for line in lines]
 
 
-def score_columns(answered: pd.DataFrame) -> list[str]:
-    """The columns of scores that some call has."""
-    return [name for name in map(str, answered.columns) if name.startswith("score_") and answered[name].notna().any()]
-
-
-def _row(metric: str, first: str, second: str, means: pd.DataFrame, level: float) -> dict[str, object]:
-    sides = [means[name].astype("Float64") if name in means else pd.Series(dtype="Float64") for name in (first, second)]
-    difference = stats.paired(*sides, level=level)
-    both = sides[0].index[sides[0].notna()].intersection(sides[1].index[sides[1].notna()])
-    notable = _round_to_one_digit(NOTABLE * abs(float(sides[0].loc[both].mean()))) if difference.n else math.nan
+def _compare(
+    metric: Metric,
+    measured: Measured,
+    is_first: pd.Series[bool],
+    is_second: pd.Series[bool],
+    prompts: pd.Series[str],
+    level: float,
+) -> dict[str, object]:
+    """What two variants' values of a metric show, by the names of COLUMNS."""
+    first, second = (measured.to_frame(mask, prompts) for mask in (is_first, is_second))
+    statistic = metric.statistic
+    if statistic == PERCENTILE:
+        difference = stats.paired_percentile(first["value"], second["value"], P95, level=level)
+    elif is_yes_no(first, metric) and is_yes_no(second, metric):
+        statistic, difference = SHARE, stats.paired_share(first["value"], second["value"], level=level)
+    elif is_exact(first) and is_exact(second):
+        difference = stats.paired(first["value"], second["value"], level=level)
+    else:
+        difference = stats.paired_bounds(first, second, level=level)
+    both = first.index.intersection(second.index)
+    shared = [side["value"][side.index.isin(both)] for side in (first, second)]
+    values = [
+        stats.percentile(side, P95).value if statistic == PERCENTILE else mean_over_prompts(side) for side in shared
+    ]
+    notable = _round_to_one_digit(NOTABLE * abs(values[0])) if len(both) else math.nan
     return {
-        "first": first,
-        "second": second,
-        "metric": metric,
         "n": difference.n,
         "difference": difference.value,
         "low": difference.low,
@@ -108,20 +147,54 @@ def _row(metric: str, first: str, second: str, means: pd.DataFrame, level: float
         "ratio_high": difference.ratio.high,
         "p_value": difference.p_value,
         "notable": notable,
-        "needed": _pairs_needed(difference, notable),
+        "statistic": statistic,
+        "first_value": values[0],
+        "second_value": values[1],
+        "estimated": not difference.exact,
+        "caution": difference.caution,
+        "sd": difference.sd,
     }
 
 
-def _pairs_needed(difference: stats.Difference, notable: float) -> int | None:
+def is_yes_no(calls: pd.DataFrame, metric: Metric) -> bool:
+    """Whether all values, as `Measured.to_frame` has them, are yes or no and known: their mean is a share of calls."""
+    return bool(metric.span in (YES_NO, UNBOUNDED) and calls["value"].isin(YES_NO).all() and is_exact(calls))
+
+
+def is_exact(calls: pd.DataFrame) -> bool:
+    """Whether all values, as `Measured.to_frame` has them, are known."""
+    return bool((calls["low"] == calls["high"]).all())
+
+
+def bounded_mean(calls: pd.DataFrame, metric: Metric, *, level: float) -> stats.Interval:
+    """The mean over prompts of values with ends, as `Measured.to_frame` has them; `n` is the number of prompts.
+
+    The interval reaches from that of the low ends to that of the high ends, and no further than values can be.
+    """
+    if is_yes_no(calls, metric):
+        mean = stats.share(calls["value"], clusters=calls.index, level=level)
+        return dataclasses.replace(mean, n=mean.clusters)
+    ends = ("value",) * 3 if is_exact(calls) else ("value", "low", "high")
+    means = {end: stats.mean(calls[end], clusters=calls.index, level=level) for end in dict.fromkeys(ends)}
+    value, low, high = (means[end] for end in ends)
+    # No count, amount or time is below 0, though the interval of a mean of few values may reach there.
+    lowest, highest = np.clip([low.low, high.high], *metric.span)
+    return dataclasses.replace(value, low=float(lowest), high=float(highest), n=value.clusters)
+
+
+def mean_over_prompts(values: pd.Series[float]) -> float:
+    """The mean of values by prompt, repeats averaged first; NaN without any."""
+    return float(values.groupby(level=0).mean().mean())
+
+
+def _pairs_needed(row: Mapping[Any, Any], level: float) -> int | None:
     """The number of pairs that would show a notable difference; None without a spread to compute it from."""
-    n, level, spread = difference.n, difference.level, difference.sd
-    if n < MIN_PAIRS_FOR_SPREAD or not notable > 0:
-        return None
-    # Differences that are all equal have a spread of rounding errors.
-    if not spread > 1e-9 * notable:
+    n, sd, notable = row["n"], row["sd"], row["notable"]
+    # More pairs show nothing where it is the inputs that are not known.
+    if row["estimated"] or n < MIN_PAIRS_FOR_SPREAD or not notable > 0 or not sd > 1e-9 * notable:
         return None
     try:
-        return stats.sample_size(sd=spread, sd_n=n, difference=notable, level=level)
+        return stats.sample_size(sd=sd, sd_n=n, difference=notable, level=level, comparisons=row["comparisons"])
     except ValueError:
         return None
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
@@ -21,12 +22,14 @@ from famnb.client.client import CONCURRENCY, BlockingClient
 from famnb.errors import InvalidRequest
 from famnb.experiment import votes
 from famnb.experiment.budget import Budget, parse_budget, worst_cases
+from famnb.experiment.comparison import Pairs
 from famnb.experiment.dask_executor import DaskExecutor
 from famnb.experiment.executor import Executor, LocalExecutor
 from famnb.experiment.forecast import Forecast, forecast
 from famnb.experiment.forecast_history import read_history
 from famnb.experiment.judge import Judge
 from famnb.experiment.judge_runner import TAG, JudgeRunner, judge_calls
+from famnb.experiment.metrics import Failed
 from famnb.experiment.plan import Cell, model_of, plan_cells, plan_frame
 from famnb.experiment.progress import RunReport
 from famnb.experiment.prompts import Prompt, Source, parse_prompts
@@ -36,11 +39,12 @@ from famnb.experiment.runner import Job, Run, follow
 from famnb.experiment.score import YES_NO
 from famnb.experiment.scorers import Scorer, parse_scorers, score_names
 from famnb.experiment.scoring import AnsweredCell, ScoreReport, Scoring, judge_voter, scores_by_cell
-from famnb.experiment.summary import Summary, summary
+from famnb.experiment.summary import COST_COLUMNS, Summary, summary
 from famnb.experiment.variants import Variant, Variants, check_variant, parse_variants
-from famnb.formatting import format_count, format_usd
+from famnb.formatting import format_count, format_sum
 from famnb.frame.calls import calls
 from famnb.frame.calls_frame import CallsFrame
+from famnb.frame.spend import is_unpriced
 from famnb.record import Ledger, ratings
 from famnb.validation import check_integer, check_number, check_text
 
@@ -204,18 +208,49 @@ class BaseExperiment:
         """The cells that are answered, each with the id of its call; without warm-ups."""
         return self._answers(self._join_calls())
 
-    def summary(self, *, level: float = 0.95) -> Summary:
+    def summary(
+        self,
+        *,
+        baseline: str | None = None,
+        primary: str | None = None,
+        metrics: Iterable[str] | None = None,
+        slo: Mapping[str, float] | None = None,
+        failed: Failed = "zero",
+        pairs: Pairs = "baseline",
+        level: float = 0.95,
+    ) -> Summary:
         """Summarise what has been answered: figures of each variant, paired comparisons, and both in plain words.
 
-        Intervals are of `level`. The words claim a difference only where n carries it, and where it stays clear when
-        all comparisons are allowed for; they end with how far judges may be trusted and what they cost, which is in
-        none of the figures. LedgerError if the ledger cannot be read.
+        Every variant is compared with the `baseline`, the first unless named, or with `pairs="all"` every two. The
+        `primary` metric decides and is judged alone at `level`, by Holm's method if there are several comparisons of
+        it; all comparisons of the other metrics are judged together. Unnamed it is the first of `metrics`, else the
+        first score, else goodput if there is an `slo`, else `e2e_s`.
+        `metrics` are columns of times, tokens, costs and scores; "success", the share of calls that did not fail;
+        "goodput", the share answered within every limit of `slo`, such as {"ttft_s": 0.5, "e2e_s": 5}; and 95th
+        percentiles of times, such as "ttft_s_p95". Unless named they are the scores, goodput, times, output tokens and
+        cost that there are, and success if a call failed.
+        With `failed="zero"` a failed call has the lowest score there can be (the scorer's own lowest, else 0 or the
+        lowest that came), since who asked got nothing; with "drop" it has none, which favours a variant that fails on
+        what is hard. Times, tokens and costs are always of answered calls.
+        What rests on estimated token counts is compared at its least favourable ends, and marked. The words end with
+        how far judges may be trusted and what they cost, which is in none of the figures.
+        Raises InvalidRequest for a variant or metric that there is not, LedgerError if the ledger cannot be read.
         """
         spans = {f"score_{votes.VOTES_SCORE}": YES_NO}
         for scorer in self.scorers:
             if span := getattr(scorer, "span", None):
                 spans |= {f"score_{name}": span for name in score_names(scorer)}
-        result = summary(self.frame(), level=level, spans=spans)
+        result = summary(
+            self.frame(),
+            baseline=baseline,
+            primary=primary,
+            metrics=metrics,
+            slo=slo,
+            failed=failed,
+            pairs=pairs,
+            level=level,
+            spans=spans,
+        )
         return dataclasses.replace(result, findings=(*result.findings, *self._judge_findings()))
 
     def score(
@@ -276,11 +311,11 @@ class BaseExperiment:
     def judge_cost(self) -> pd.Series[Any]:
         """What its judges have cost: calls, cost_usd, cost_low_usd, cost_high_usd (USD), unpriced_calls.
 
-        A cost is missing where no call has one; `unpriced_calls` are in none of the sums.
+        A cost is missing where no call has one; `unpriced_calls` were answered, and are in none of the sums.
         """
         rows = self.judge_calls()
-        sums = {name: rows[name].sum(min_count=1) for name in ("cost_usd", "cost_low_usd", "cost_high_usd")}
-        return pd.Series({"calls": len(rows), **sums, "unpriced_calls": int(rows["cost_usd"].isna().sum())})
+        sums = {name: rows[name].sum(min_count=1) for name in COST_COLUMNS}
+        return pd.Series({"calls": len(rows), **sums, "unpriced_calls": int(is_unpriced(rows).sum())})
 
     def _start_run(
         self,
@@ -389,9 +424,9 @@ class BaseExperiment:
         rows = self.judge_calls()
         if rows.empty:
             return lines
-        known = rows["cost_usd"].dropna()
-        cost = format_usd(float(known.sum())) if len(known) else "not known"
-        unpriced = f" ({len(rows) - len(known):,} without a known price)" if 0 < len(known) < len(rows) else ""
-        lines.append(f"Calls of judges: {len(rows):,}; cost {cost}{unpriced}, in none of the figures above.")
+        cost = self.judge_cost()
+        sums = (math.nan if pd.isna(cost[name]) else float(cost[name]) for name in COST_COLUMNS)
+        spent = format_sum(*sums, calls=len(rows), unpriced=cost["unpriced_calls"])
+        lines.append(f"Calls of judges: {len(rows):,}; cost {spent}, in none of the figures above.")
         simulated = rows["simulated"].fillna(False).any()
         return lines + (["Some verdicts were simulated: no model judged."] if simulated else [])

@@ -1,60 +1,40 @@
-"""A summary in plain words: what is clear, what is not, and what n does not carry."""
+"""A summary in plain words: who wins on the primary metric, what is clear, what is not, and what n does not carry."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import pandas as pd
 
-from famnb.experiment.comparison import min_pairs
+from famnb import stats
+from famnb.experiment.metrics import SCORE_PREFIX, SUCCESS, Failed, Metric, find_metric
 from famnb.experiment.resume import ANSWERED, failures
 from famnb.formatting import (
-    FormatValue,
+    ESTIMATE_MARK,
+    MAX_FACTOR,
     format_count,
-    format_duration,
     format_level,
-    format_number,
     format_range,
     format_simulated,
-    format_usd,
+    is_same,
 )
+from famnb.frame.spend import is_unpriced
 
-ALL_PAIRS_UP_TO = 4
-"""Number of variants up to which every two are compared in words; of more, each is compared with the first.
+Row: TypeAlias = Mapping[str, Any]
+"""A row of `compare_variants`."""
 
-Four variants make six sentences, which can be read; ten would make forty-five.
-"""
-_NAMES = {
-    "ttft_s": "time to first token",
-    "ttfa_s": "time to first answer text",
-    "e2e_s": "time to the end of the answer",
-    "output_tokens": "output tokens",
-    "cost_usd": "cost",
-}
-_FORMATTERS: dict[str, FormatValue] = {
-    "ttft_s": format_duration,
-    "ttfa_s": format_duration,
-    "e2e_s": format_duration,
-    "output_tokens": format_number,
-    "cost_usd": format_usd,
-}
-_ORDER = ("e2e_s", "ttft_s", "ttfa_s", "output_tokens", "cost_usd")
-"""The order of metrics in a sentence; scores follow."""
+MAX_PAIRS = 6
+"""Number of pairs up to which all of them, if they were asked for, are put in words."""
+_TIME_VERBS = {"ttft_s": "starts", "ttfa_s": "shows its first words", "e2e_s": "answers"}
 
 
-def metric_formatter(metric: str) -> FormatValue:
-    """The function that formats values of a metric."""
-    return _FORMATTERS.get(metric, format_number)
+# What the figures are of
 
 
-def metric_name(metric: str) -> str:
-    """The name of a metric in words."""
-    return _NAMES.get(metric, f"score {metric.removeprefix('score_')}")
-
-
-def reservations(rows: pd.DataFrame, *, warmups: int) -> Iterator[str]:
+def reservations(rows: pd.DataFrame, *, warmups: int, failed: Failed, has_scores: bool) -> Iterator[str]:
     """Yield what the figures leave out, and reservations about the rest, a sentence each."""
     simulated = int(rows["simulated"].fillna(False).sum()) if "simulated" in rows else 0
     if simulated:
@@ -66,12 +46,17 @@ def reservations(rows: pd.DataFrame, *, warmups: int) -> Iterator[str]:
     if open_calls:
         yield f"{open_calls:,} of {len(rows):,} planned calls are not answered yet; the figures are of the others."
     for variant, own in rows.groupby("variant", observed=True):
-        failed = own[is_failure[own.index]]
-        if len(failed):
-            counts = failed["error"].astype("string").fillna("no error named").value_counts()
+        failures_of_variant = own[is_failure[own.index]]
+        if len(failures_of_variant):
+            counts = failures_of_variant["error"].astype("string").fillna("no error named").value_counts()
             errors = ", ".join(f"{error} {count:,}" for error, count in counts.items())
-            subject = f"{len(failed):,} of {len(own):,} calls of {variant} failed ({errors})"
-            yield f"{subject} and are in none of its medians and means."
+            yield f"{len(failures_of_variant):,} of {len(own):,} calls of {variant} failed ({errors})."
+    if is_failure.any():
+        yield f"Failed calls are in no time, token count or cost a call{_in_scores(failed) if has_scores else ''}."
+    lacks_price = is_unpriced(rows) & rows["output_tokens"].notna()
+    if lacks_price.any():
+        calls = f"{int(lacks_price.sum()):,} of {len(rows):,} calls have no price and are in no cost"
+        yield f"{calls}; famnb.prices.set gives their model one."
     for variant, own in rows.groupby("variant", observed=True):
         incomplete = int((own["status"] == "incomplete").sum())
         if incomplete:
@@ -79,110 +64,240 @@ def reservations(rows: pd.DataFrame, *, warmups: int) -> Iterator[str]:
             yield f"{subject} did not come to an end, such as at a token cap; they count as they are."
 
 
-def findings(pairs: pd.DataFrame, variants: Sequence[str], *, level: float) -> Iterator[str]:
-    """Yield a sentence for each two variants: what is clear between them, what is not, and what n does not carry."""
-    if pairs.empty:
+def _in_scores(failed: Failed) -> str:
+    if failed == "zero":
+        return '; they count as the lowest score there can be, 0 of yes and no (failed="drop" leaves them out)'
+    return ', and in no score (failed="zero" counts them as the lowest there can be)'
+
+
+def judging(rows: Sequence[Row], why: str, *, slo: Mapping[str, float], level: float) -> Iterator[str]:
+    """Yield what the limits of an objective are, which metric decides and how differences are judged."""
+    if slo:
+        metrics = {find_metric(name): limit for name, limit in slo.items()}
+        limits = " and ".join(
+            f"{metric.title} at most {metric.format_value(limit)}" for metric, limit in metrics.items()
+        )
+        yield f"Goodput is the share of calls that were answered with {limits}."
+    primary = [row for row in rows if row["primary"]]
+    if not primary:
         return
-    chosen = pairs if len(variants) <= ALL_PAIRS_UP_TO else pairs[pairs["first"] == variants[0]]
-    order = {metric: index for index, metric in enumerate(_ORDER)}
-    for _, rows in chosen.groupby(["first", "second"], sort=False):
-        records: list[dict[str, Any]] = [
-            {str(key): value for key, value in row.items()} for row in rows.to_dict("records")
-        ]
-        records.sort(key=lambda row: order.get(row["metric"], len(order)))
-        yield _compare_two(records, len(pairs), level)
-    if len(chosen) < len(pairs):
-        yield f"Each variant is compared with {variants[0]} here; all pairs are in the table of pairs."
+    title, share, others = find_metric(primary[0]["metric"]).title, format_level(level), len(rows) - len(primary)
+    own = "judged alone" if len(primary) == 1 else f"its {len(primary):,} comparisons judged together (Holm)"
+    rest = f"; the other {others:,} comparisons are judged together (Holm)" if others > 1 else ""
+    yield f"The primary metric is {title} ({why}), {own} at {share}{rest}."
 
 
-def _compare_two(rows: Sequence[dict[str, Any]], comparisons: int, level: float) -> str:
-    """A sentence on two variants, of `comparisons` that the table has in all."""
-    first, second = rows[0]["first"], rows[0]["second"]
+def cautions(reasons: Iterable[tuple[str, int, str]], *, level: float) -> Iterator[str]:
+    """Yield why some intervals may hold the truth less often than they say, a sentence for each reason.
+
+    `reasons` has the name of a metric, the n of one of its intervals and what speaks against it, if anything does.
+    """
+    # Of several intervals of one metric that of the fewest values says most.
+    worst = {title: caution for title, _, caution in sorted(reasons, key=lambda reason: -reason[1]) if caution}
+    for caution in dict.fromkeys(worst.values()):
+        titles = [title for title, of_title in worst.items() if of_title == caution]
+        rate = f"may hold the truth less often than {format_level(level)} of the time"
+        yield f"Intervals of {_list(titles)} {rate}: {caution}."
+
+
+# What they show
+
+
+_LEAD = ("cost_usd", SUCCESS)
+"""The metrics that are said after the primary one, each in a sentence of its own."""
+
+
+def verdict(rows: Sequence[Row], *, level: float) -> Iterator[str]:
+    """Yield who wins on the primary metric, by how much and how sure that is; then at what cost, and how reliably."""
+    primary = [row for row in rows if row["primary"]]
+    if not primary:
+        return
+    yield f"{_winner(primary)}: {_join_clauses(primary, level)}."
+    for name in _LEAD:
+        of_metric = [row for row in rows if row["metric"] == name and not row["primary"]]
+        if any(row["n"] >= stats.min_values(level) for row in of_metric):
+            yield f"{_capitalize(find_metric(name).title)}: {_join_clauses(of_metric, level)}."
+
+
+def other_findings(rows: Sequence[Row], *, level: float) -> Iterator[str]:
+    """Yield what is clear and what is not in all other metrics, a sentence for each two variants."""
+    rest = [row for row in rows if not row["primary"] and row["metric"] not in _LEAD]
+    are_told = sum(row["primary"] for row in rows) <= MAX_PAIRS or all(row["baseline"] for row in rows)
+    for (first, second), group in itertools.groupby(rest, key=lambda row: (row["first"], row["second"])):
+        of_pair = list(group)
+        has_enough = any(row["n"] >= stats.min_values(level) for row in of_pair)
+        if has_enough and (are_told or of_pair[0]["baseline"]):
+            yield f"{_compare_two(first, second, of_pair, level)}."
+    if not are_told:
+        yield f"Of these, words compare each variant with {rows[0]['first']} only; the table of pairs has all."
+
+
+def format_difference(row: Row) -> str:
+    """A compared difference as a figure with its interval: `−0.41 s (−0.43 to −0.38 s)`; of an estimate with `≈`."""
+    format_value = find_metric(row["metric"]).format_difference
+    if math.isnan(row["low"]):
+        return "–" if math.isnan(row["difference"]) else f"{_mark(row)}{format_value(row['difference'])}"
+    ends = format_range(row["low"], row["high"], format_value)
+    return f"{_mark(row)}{format_value(row['difference'])} ({ends})"
+
+
+def _mark(row: Row) -> str:
+    return ESTIMATE_MARK if row["estimated"] else ""
+
+
+def _winner(rows: Sequence[Row]) -> str:
+    """Who wins on the primary metric, in the rows of which every pair has one."""
+    metric = find_metric(rows[0]["metric"])
+    if metric.better == "neither":
+        return _capitalize(metric.title)
+    won = [_better(row, metric) for row in rows]
+    if len(rows) == 1:
+        return f"{won[0]} wins on {metric.title}" if won[0] else f"No winner on {metric.title}"
+    baseline = rows[0]["first"]
+    if all(row["baseline"] for row in rows):
+        winners = [name for name in won if name not in (None, baseline)]
+        verb = "beats" if len(winners) < 2 else "beat"
+        return f"{_list(winners) or 'None'} {verb} {baseline} on {metric.title}"
+    variants = {name for row in rows for name in (row["first"], row["second"])}
+    best = [name for name in variants if won.count(name) == len(variants) - 1]
+    return f"{best[0]} wins on {metric.title}" if best else f"None beats all others on {metric.title}"
+
+
+def _better(row: Row, metric: Metric) -> str | None:
+    """The variant that is clearly better; None if neither is."""
+    if not row["clear"]:
+        return None
+    return str(row["second"] if (row["difference"] < 0) == (metric.better == "less") else row["first"])
+
+
+def _join_clauses(rows: Sequence[Row], level: float) -> str:
+    """What each pair shows of one metric; the statistic is named once."""
+    return "; ".join(_clause(row, level, is_first=index == 0) for index, row in enumerate(rows))
+
+
+def _clause(row: Row, level: float, *, is_first: bool) -> str:
+    first, second = row["first"], row["second"]
+    if row["n"] < stats.min_values(level):
+        return f"between {second} and {first} no difference can be claimed: {_too_few_pairs(row, level)}"
+    p_value = "" if math.isnan(row["p_adjusted"]) else f", {format_p(row['p_adjusted'])}"
+    sureness = f"{p_value}, n = {format_count(row['n'], 'pair')}"
+    if not row["clear"]:
+        return f"no clear difference between {second} and {first} ({_unclear_facts(row)}{sureness})"
+    # Levels that are estimates have ends of their own, which the table of variants shows.
+    levels = "" if row["estimated"] else f"{_format_levels(row)}; "
+    statistic = f"{row['statistic']}, " if is_first else ""
+    interval = _format_ends(row, level, is_first=is_first)
+    return f"{second} {_claim(row)} than {first} ({levels}{statistic}{interval}{sureness})"
+
+
+def _compare_two(first: str, second: str, rows: Sequence[Row], level: float) -> str:
+    """A sentence on two variants."""
     n = max(row["n"] for row in rows)
-    if n < min_pairs(level):
-        return f"{second} and {first}: no difference can be claimed: {_too_few_pairs(rows, n, level)}."
     clear = [row for row in rows if row["clear"]]
     # Said once if it is the same for all metrics.
     same_n = all(row["n"] == n for row in rows)
     parts = []
     for index, row in enumerate(clear):
-        claim, interval = _claim(row)
-        if index == 0:
-            count = f", n = {row['n']:,} pairs"
-            parts.append(f"{claim} {_conjunction(row)} {first} ({format_level(level)} interval {interval}{count})")
-        else:
-            count = "" if same_n else f", n = {row['n']:,} pairs"
-            parts.append(f"{claim} ({interval}{count})")
-    unclear = "; ".join(_describe_unclear(row, comparisons, same_n=same_n) for row in rows if not row["clear"])
+        claim, interval = _claim(row), _format_ends(row, level, is_first=not index)
+        count = "" if index and same_n else f", n = {row['n']:,} pairs"
+        metric = find_metric(row["metric"])
+        scorer = f" by {metric.name.removeprefix(SCORE_PREFIX)}" if metric.is_score else ""
+        than = "" if index else f" than {first}"
+        parts.append(f"{claim}{than}{scorer} ({interval}{count})")
+    unclear = "; ".join(_describe_unclear(row, same_n=same_n) for row in rows if not row["clear"])
     if not clear:
         count = f"; n = {n:,} pairs" if same_n else ""
-        return f"{second} and {first}: no clear difference in {unclear}{count}."
-    return f"{second} {'; '.join(parts)}{'; no clear difference in ' if unclear else ''}{unclear}."
+        return f"{second} and {first}: no clear difference in {unclear}{count}"
+    return f"{second} {'; '.join(parts)}{'; no clear difference in ' if unclear else ''}{unclear}"
 
 
-def _conjunction(row: dict[str, Any]) -> str:
-    return "as" if row["metric"] == "cost_usd" and _ratio_is_clear(row) else "than"
+def _positive_ends(row: Row) -> tuple[float, float]:
+    """The ends of a clear difference as those of its size: "0.2 s sooner" has no minus sign, and neither have they."""
+    return (-row["high"], -row["low"]) if row["difference"] < 0 else (row["low"], row["high"])
 
 
-def _claim(row: dict[str, Any]) -> tuple[str, str]:
-    """A clear difference as a verb, and its interval."""
-    metric, difference = row["metric"], row["difference"]
-    format_value, is_less = metric_formatter(metric), difference < 0
-    # "0.2 s sooner" has no minus sign, and neither has its interval.
-    low, high = (-row["high"], -row["low"]) if is_less else (row["low"], row["high"])
-    interval, size = format_range(low, high, format_value), format_value(abs(difference))
-    match metric:
-        case "ttft_s":
-            return f"starts {size} {'sooner' if is_less else 'later'}", interval
-        case "ttfa_s":
-            return f"shows its first words {size} {'sooner' if is_less else 'later'}", interval
-        case "e2e_s":
-            return f"answers {size} {'sooner' if is_less else 'later'}", interval
+def _format_ends(row: Row, level: float, *, is_first: bool) -> str:
+    """The interval of a clear difference, named the first time."""
+    low, high = _positive_ends(row)
+    if is_same(low, high):
+        return "the same in every pair"
+    ends = format_range(low, high, find_metric(row["metric"]).format_difference)
+    return f"{format_level(level)} interval {ends}" if is_first else ends
+
+
+def _claim(row: Row) -> str:
+    """A clear difference as a verb."""
+    name, metric, is_less = row["metric"], find_metric(row["metric"]), row["difference"] < 0
+    size = metric.format_difference(abs(row["difference"]))
+    if row["estimated"]:
+        low, high = _positive_ends(row)
+        # Between ends so far apart the middle says nothing.
+        is_bound = high > MAX_FACTOR * low
+        size = f"at least {metric.format_difference(low)}" if is_bound else f"{ESTIMATE_MARK}{size}"
+    match name:
+        case "ttft_s" | "ttfa_s" | "e2e_s":
+            return f"{_TIME_VERBS[name]} {size} {'sooner' if is_less else 'later'}"
         case "output_tokens":
-            return f"writes {size} tokens {'fewer' if is_less else 'more'}", interval
-        case "cost_usd" if _ratio_is_clear(row):
-            ratios = format_range(row["ratio_low"], row["ratio_high"], format_number)
-            return f"costs {format_number(row['ratio'])} times as much", ratios
+            return f"writes {size} tokens {'fewer' if is_less else 'more'}"
         case "cost_usd":
-            return f"costs {size} {'less' if is_less else 'more'} a call", interval
+            return f"costs {size} {'less' if is_less else 'more'} a call"
+        case _ if metric.is_score:
+            return f"scores {size} {'lower' if is_less else 'higher'}"
         case _:
-            return f"scores {size} {'lower' if is_less else 'higher'} by {metric.removeprefix('score_')}", interval
+            return f"has a {metric.title} {size} {'lower' if is_less else 'higher'}"
 
 
-def _ratio_is_clear(row: dict[str, Any]) -> bool:
-    """Whether the interval of the ratio, too, leaves out that both are equal."""
-    return bool(row["ratio_low"] > 1 or row["ratio_high"] < 1)
+def _format_levels(row: Row) -> str:
+    """What is compared, the second first: `0.82 against 0.7`."""
+    format_value = find_metric(row["metric"]).format_value
+    return f"{format_value(row['second_value'])} against {format_value(row['first_value'])}"
 
 
-def _describe_unclear(row: dict[str, Any], comparisons: int, *, same_n: bool) -> str:
+def _describe_unclear(row: Row, *, same_n: bool) -> str:
     """A metric in which no difference is clear, with its interval and how many pairs would show one."""
-    metric, format_value = row["metric"], metric_formatter(row["metric"])
-    name = metric_name(metric)
     count = "" if same_n else f", n = {row['n']:,} pairs"
-    if row["n"] < 2 or pd.isna(row["low"]):
-        return f"{name} (n = {row['n']:,})"
-    if row["low"] == row["high"] == 0:
-        return f"{name} (the same in every pair{count})"
-    if math.isclose(row["low"], row["high"], rel_tol=1e-9):
-        facts = f"{format_value(row['low'])} in every pair{count}"
-    else:
-        facts = f"{format_range(row['low'], row['high'], format_value)}{count}"
-    if row["low"] > 0 or row["high"] < 0:
-        facts += f", not enough for one of {comparisons} comparisons"
-    if pd.notna(row["needed"]) and row["needed"] > row["n"]:
+    return f"{find_metric(row['metric']).title} ({_unclear_facts(row)}{count})"
+
+
+def _unclear_facts(row: Row) -> str:
+    """The interval of a difference that is not clear, why it is not, and how many pairs would show one."""
+    format_value = find_metric(row["metric"]).format_difference
+    if math.isnan(row["low"]):
+        return "too few for an interval"
+    low, high = row["low"], row["high"]
+    if low == high == 0:
+        return "the same in every pair"
+    facts = f"{format_value(low)} in every pair" if is_same(low, high) else format_range(low, high, format_value)
+    if row["estimated"]:
+        facts = f"{ESTIMATE_MARK}{facts}, since token counts are estimates or not reported"
+    elif (low > 0 or high < 0) and row["comparisons"] > 1:
+        facts += f", not enough for one of {row['comparisons']} comparisons"
+    if row["needed"] > row["n"]:
         facts += f", about {_round_count(row['needed'])} pairs would show {format_value(row['notable'])}"
-    return f"{name} ({facts})"
+    return facts
 
 
-def _too_few_pairs(rows: Sequence[dict[str, Any]], n: int, level: float) -> str:
+def _too_few_pairs(row: Row, level: float) -> str:
     """How many pairs there are, and how many it would take."""
-    have = f"n = {format_count(n, 'pair')}"
-    row = next((row for row in rows if pd.notna(row["needed"])), None)
-    if row is None:
-        return f"{have}; {min_pairs(level)} are the fewest that could show one"
-    size = metric_formatter(row["metric"])(row["notable"])
-    needed = f"about {_round_count(row['needed'])} would be needed"
-    return f"{have}; {needed} to see {size} in the {metric_name(row['metric'])}"
+    have = f"n = {format_count(row['n'], 'pair')}"
+    if math.isnan(row["needed"]):
+        return f"{have}; {stats.min_values(level)} are the fewest that could show one"
+    metric, needed = find_metric(row["metric"]), f"about {_round_count(row['needed'])} would be needed"
+    return f"{have}; {needed} to see {metric.format_difference(row['notable'])} in the {metric.title}"
+
+
+def format_p(p_value: float) -> str:
+    """A p-value: `p = 0.031`, `p < 0.001`."""
+    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}"
+
+
+def _capitalize(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _list(names: Sequence[str]) -> str:
+    """Names as one lists them: `A, B and C`."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 def _round_count(n: int) -> str:

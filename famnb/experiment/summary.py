@@ -1,39 +1,68 @@
 """The summary of an experiment: each variant's figures with intervals, paired comparisons, and both in words.
 
-times                  over calls     medians with order-statistic intervals: of more calls with the same prompts
-tokens, costs, scores  over prompts   repeats averaged first, then Student's: of more prompts of the same kind
-comparisons            over prompts   paired, see `comparison.py`
+All intervals are of more prompts of the same kind: a prompt counts once, whatever its repeats.
+
+times                          medians and 95th percentiles of calls, with order-statistic intervals
+tokens, costs, scores          means over prompts
+success, goodput               shares of calls
+comparisons                    paired over prompts, see `comparison.py`
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, get_args
 
-import numpy as np
 import pandas as pd
 
 from famnb import stats
-from famnb.experiment.comparison import comparable_metrics, compare_variants, score_columns
-from famnb.experiment.narrative import findings, metric_formatter, reservations
+from famnb.errors import InvalidRequest
+from famnb.experiment import narrative
+from famnb.experiment.comparison import (
+    Pairs,
+    bounded_mean,
+    compare_variants,
+    mean_over_prompts,
+    pair_variants,
+    to_records,
+)
+from famnb.experiment.metrics import (
+    GOODPUT,
+    P95,
+    SCORE_PREFIX,
+    SUCCESS,
+    Failed,
+    Metric,
+    check_slo,
+    choose_metrics,
+    find_metric,
+    measure,
+    read_bounds,
+    score_columns,
+)
 from famnb.experiment.resume import ANSWERED, failures
-from famnb.experiment.score import YES_NO, Span
+from famnb.experiment.score import Span
 from famnb.formatting import (
     escape_html,
     format_interval,
     format_level,
-    format_range,
+    format_sum,
     format_table,
-    format_usd,
     html_paragraphs,
     html_table,
 )
+from famnb.frame.spend import is_unpriced
+from famnb.stats.intervals import check_share
 
-_UNBOUNDED: Span = (-math.inf, math.inf)
 TIMES = ("ttft_s", "ttfa_s", "e2e_s")
-_COSTS = ("cost_usd", "cost_low_usd", "cost_high_usd")
+UNKNOWN = "–"
+COST_COLUMNS = ("cost_usd", "cost_low_usd", "cost_high_usd")
+_ENDS = {"least": "low", "most": "high"}
+_MEANS = {"output_tokens": "output_tokens", "cost_usd": "cost_per_call"}
+"""The metrics of which every variant has a mean besides scores, and what their columns are called."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, repr=False)
@@ -41,128 +70,250 @@ class Summary:
     """The figures of an experiment; warm-up calls are in none of them."""
 
     table: pd.DataFrame
-    """One row a variant.
+    """One row a variant, by its label; missing where n carries none.
 
-    planned, completed, incomplete (answers that did not come to an end), failed, left (calls); for ttft_s, ttfa_s and
-    e2e_s the `_median` with `_low`, `_high`, `_n`, and `_p95` where 20 calls or more carry it (s); the means of
-    output_tokens, cost_per_call_usd and every score with `_low`, `_high` and `_n` (prompts); cost_usd, cost_low_usd,
-    cost_high_usd (USD): the sums of what is known, of `cost_n` calls. Missing where n carries none.
+    planned, completed, incomplete (answers that did not come to an end), failed, left
+        calls
+    success, goodput (with `slo`), each with _low, _high, _n
+        shares of calls, and the calls that they are of
+    ttft_s, ttfa_s, e2e_s: each with _median, _low, _high, _n; _p95, _p95_low, _p95_high
+        seconds; the 95th percentile where 20 calls or more carry it; n is of calls
+    output_tokens, cost_per_call and every score: each with _mean, _low, _high, _n; _least, _most
+        means over prompts (tokens, USD, the scorer's unit), n is of prompts; least and most: the mean with every
+        estimated count at its low and at its high end, equal to the mean where all is known
+    cost_usd, cost_low_usd, cost_high_usd, cost_n, unpriced, uncounted
+        sums in USD of `cost_n` calls, failed ones included; not in them are answered calls without a price (unpriced)
+        and without token counts (uncounted)
     """
     pairs: pd.DataFrame
     """One row a metric and pair of variants; see `famnb.experiment.comparison.compare_variants`."""
     notes: tuple[str, ...]
-    """What the figures leave out, and reservations about the rest."""
+    """What the figures leave out, what they are judged by, and reservations about them."""
+    verdict: tuple[str, ...]
+    """Who wins on the primary metric, by how much and how sure that is; at what cost; and how reliably."""
     findings: tuple[str, ...]
-    """What the data say of each two variants, in plain words."""
+    """The verdict, then what the data say of every other metric."""
     level: float
-    """Of every interval by itself; words claim a difference only if all comparisons together leave it clear."""
+    """Of every interval by itself; words claim a difference only if it is clear in the sense of `pairs`."""
+    baseline: str
+    """The variant that the others are compared with."""
+    primary: str
+    """The metric that decides."""
 
     @property
     def lines(self) -> tuple[str, ...]:
         """The notes, then the findings."""
         return *self.notes, *self.findings
 
+    def text_columns(self) -> dict[str, list[str]]:
+        """The figures of every variant as text, by the head of their column; the first column has the variants."""
+        table = self.table
+        answered = zip(table["completed"] + table["incomplete"], table["planned"], strict=True)
+        columns = {
+            "variant": list(map(str, table.index)),
+            "answered": [f"{count:,} of {planned:,}" for count, planned in answered],
+            "failed": [f"{count:,}" for count in table["failed"]],
+        }
+        # Where nothing failed, the column of answers says all.
+        if table["failed"].any():
+            columns["success rate"] = self._format_column(SUCCESS, SUCCESS)
+        if GOODPUT in table:
+            columns["goodput"] = self._format_column(GOODPUT, GOODPUT)
+        for name in self._scores():
+            columns[name.removeprefix(SCORE_PREFIX)] = self._format_column(name, f"{name}_mean")
+        columns["cost a call"] = self._format_column("cost_usd", "cost_per_call_mean")
+        columns["cost"] = [format_costs(line) for line in to_records(self.table)]
+        for name, title in (("ttft_s", "first token"), ("e2e_s", "end of answer")):
+            columns[f"{title}, median"] = self._format_column(name, f"{name}_median")
+            if table[f"{name}_p95"].notna().any():
+                columns[f"{title}, p95"] = self._format_column(name, f"{name}_p95")
+        columns["output tokens"] = self._format_column("output_tokens", "output_tokens_mean")
+        return {head: cells for head, cells in columns.items() if set(cells) != {UNKNOWN}}
+
     def text_table(self) -> tuple[list[str], list[list[str]]]:
         """The head and the rows of the table, formatted as text."""
-        scores = [name.removesuffix("_mean") for name in self.table.columns if name.startswith("score_")]
-        scores = [name for name in scores if f"{name}_mean" in self.table]
-        head = ["variant", "answered", "failed", "first token", "end of answer", "output tokens", "cost a call", "cost"]
-        head += [name.removeprefix("score_") for name in scores]
-        return head, [self._text_row(str(variant), row, scores) for variant, row in self.table.iterrows()]
+        columns = self.text_columns()
+        return list(columns), [list(row) for row in zip(*columns.values(), strict=True)]
+
+    def legend(self) -> str:
+        """What the figures of the table are."""
+        level = format_level(self.level)
+        return (
+            f"Scores, tokens and costs are means over prompts, times medians and 95th percentiles of calls, each with "
+            f"its {level} interval for more prompts of this kind; ≈ marks what rests on estimated token counts."
+        )
 
     def __repr__(self) -> str:
-        head, rows = self.text_table()
-        return "\n".join([format_table(head, rows), self._legend(), *self.lines])
+        return "\n".join([format_table(*self.text_table()), self.legend(), *self.lines])
 
     def _repr_html_(self) -> str:
         head, rows = self.text_table()
-        legend = f'<p style="opacity:0.75;font-size:0.9em">{escape_html(self._legend())}</p>'
+        legend = f'<p style="opacity:0.75;font-size:0.9em">{escape_html(self.legend())}</p>'
         return f"<div>{html_table(head, rows)}{legend}{html_paragraphs(self.lines)}</div>"
 
-    def _legend(self) -> str:
-        return f"Times are medians, the rest means, each with its {format_level(self.level)} interval."
+    def _scores(self) -> list[str]:
+        names = [str(name).removesuffix("_mean") for name in self.table if str(name).endswith("_mean")]
+        return [name for name in names if name.startswith(SCORE_PREFIX)]
 
-    def _text_row(self, variant: str, row: pd.Series[Any], scores: list[str]) -> list[str]:
-        def interval(stem: str, middle: str, metric: str) -> str:
-            value, low, high = (
-                math.nan if pd.isna(row[f"{stem}_{end}"]) else float(row[f"{stem}_{end}"])
-                for end in (middle, "low", "high")
-            )
-            estimate = stats.Interval(value, low, high, int(row[f"{stem}_n"]), self.level)
-            return "–" if math.isnan(value) else format_interval(estimate, metric_formatter(metric))
+    def _format_column(self, metric: str, column: str) -> list[str]:
+        """A figure of every variant with its interval."""
+        return [self._format_figure(line, find_metric(metric), column) for line in to_records(self.table)]
 
-        spent = "–" if pd.isna(row["cost_usd"]) else format_usd(float(row["cost_usd"]))
-        if spent != "–" and row["cost_low_usd"] < row["cost_high_usd"]:
-            low, high = float(row["cost_low_usd"]), float(row["cost_high_usd"])
-            spent += f" ({format_range(low, high, format_usd)})"
-        return [
-            variant,
-            f"{row['completed'] + row['incomplete']:,} of {row['planned']:,}",
-            f"{row['failed']:,}",
-            interval("ttft_s", "median", "ttft_s"),
-            interval("e2e_s", "median", "e2e_s"),
-            interval("output_tokens", "mean", "output_tokens"),
-            interval("cost_per_call", "mean", "cost_usd"),
-            spent,
-            *(interval(name, "mean", name) for name in scores),
-        ]
+    def _format_figure(self, line: Mapping[str, Any], metric: Metric, column: str) -> str:
+        if math.isnan(line[column]):
+            return UNKNOWN
+        stem = re.sub("_(mean|median)$", "", column)
+        interval = stats.Interval(line[column], line[f"{stem}_low"], line[f"{stem}_high"], n=0, level=self.level)
+        least, most = line.get(f"{stem}_least", 0), line.get(f"{stem}_most", 0)
+        return format_interval(interval, metric.format_value, factor=most / least if least > 0 else 1.0)
 
 
-def summary(frame: pd.DataFrame, *, level: float = 0.95, spans: Mapping[str, Span] | None = None) -> Summary:
-    """Summarise a frame of `Experiment.frame`; `spans` has the lowest and highest value of columns of scores."""
+def summary(
+    frame: pd.DataFrame,
+    *,
+    baseline: str | None = None,
+    primary: str | None = None,
+    metrics: Iterable[str] | None = None,
+    slo: Mapping[str, float] | None = None,
+    failed: Failed = "zero",
+    pairs: Pairs = "baseline",
+    level: float = 0.95,
+    spans: Mapping[str, Span] | None = None,
+) -> Summary:
+    """Summarise a frame of `Experiment.frame`; see `Experiment.summary` for the arguments.
+
+    `spans` has the lowest and highest value of columns of scores. Raises InvalidRequest for what the frame has not.
+    """
     rows = frame[~frame["warmup"].fillna(False).astype(bool)]
     # A frame that was read back from a file has lost its categories, which are the order of the variants.
     if not isinstance(rows["variant"].dtype, pd.CategoricalDtype):
         rows = rows.assign(variant=pd.Categorical(rows["variant"], categories=rows["variant"].unique()))
-    answered = rows[rows["status"].isin(ANSWERED)]
     variants = [str(name) for name in rows["variant"].cat.categories]
-    scores = score_columns(answered)
-    table = pd.DataFrame(
-        [
-            _variant_figures(
-                rows[rows["variant"] == name], answered[answered["variant"] == name], scores, level, spans or {}
-            )
-            for name in variants
-        ],
-        index=pd.Index(variants, name="variant"),
-    ).convert_dtypes()
-    pairs = compare_variants(answered, variants, comparable_metrics(answered), level=level)
-    notes = tuple(reservations(rows, warmups=len(frame) - len(rows)))
-    return Summary(table, pairs, notes, tuple(findings(pairs, variants, level=level)), level)
+    level = check_share("level", level)
+    first = check_choice("baseline", variants[0] if baseline is None else baseline, variants)
+    check_choice("failed", failed, get_args(Failed))
+    check_choice("pairs", pairs, get_args(Pairs))
+    limits = check_slo(slo, rows)
+    names, why = choose_metrics(rows, primary=primary, metrics=metrics, slo=limits)
+    table, mean_cautions = _variant_table(rows, variants, failed=failed, slo=limits, level=level, spans=spans)
+    chosen = [find_metric(name, spans) for name in names]
+    pair_table = compare_variants(
+        rows,
+        {metric: measure(rows, metric, failed=failed, slo=limits) for metric in chosen},
+        pair_variants(variants, first, pairs),
+        baseline=first,
+        primary=next(iter(names), ""),
+        level=level,
+    )
+    compared = to_records(pair_table)
+    notes = [
+        *narrative.reservations(
+            rows, warmups=len(frame) - len(rows), failed=failed, has_scores=bool(score_columns(rows))
+        ),
+        *narrative.judging(compared, why, slo=limits, level=level),
+        *narrative.cautions([*mean_cautions, *_cautions(compared)], level=level),
+    ]
+    verdict = tuple(narrative.verdict(compared, level=level))
+    return Summary(
+        table=table,
+        pairs=pair_table,
+        notes=tuple(notes),
+        verdict=verdict,
+        findings=(*verdict, *narrative.other_findings(compared, level=level)),
+        level=level,
+        baseline=first,
+        primary=next(iter(names), ""),
+    )
 
 
-def _variant_figures(
-    rows: pd.DataFrame, answered: pd.DataFrame, scores: list[str], level: float, spans: Mapping[str, Span]
-) -> dict[str, Any]:
-    """The figures of one variant."""
+def _cautions(compared: Iterable[Mapping[str, Any]]) -> list[tuple[str, int, str]]:
+    return [(find_metric(row["metric"]).title, row["n"], row["caution"]) for row in compared]
+
+
+def check_choice(argument: str, value: str, choices: Sequence[str]) -> str:
+    """Return one of a few values. Raises InvalidRequest if it is none of them."""
+    if value not in choices:
+        raise InvalidRequest(f"{argument}: expected one of {', '.join(map(repr, choices))}, got {value!r}")
+    return value
+
+
+def _variant_table(
+    rows: pd.DataFrame,
+    variants: Sequence[str],
+    *,
+    failed: Failed,
+    slo: Mapping[str, float],
+    level: float,
+    spans: Mapping[str, Span] | None,
+) -> tuple[pd.DataFrame, list[tuple[str, int, str]]]:
+    """The figures of every variant; and of each mean its metric, n, and what speaks against its interval."""
+    scores = score_columns(rows[rows["status"].isin(ANSWERED)])
+    shares = [SUCCESS, *([GOODPUT] if slo else [])]
+    metrics = [find_metric(name, spans) for name in (*shares, *scores, *TIMES, *_MEANS)]
+    measured = {metric: measure(rows, metric, failed=failed, slo=slo) for metric in metrics}
+    cautions: list[tuple[str, int, str]] = []
+    lines = []
+    for name in variants:
+        is_own = rows["variant"] == name
+        line = _count_calls(rows[is_own])
+        for metric, values in measured.items():
+            own = values.to_frame(is_own, rows["prompt_id"])
+            if metric.name in shares:
+                line |= _interval_columns(metric.name, "", _bounded_share(own, level))
+            elif metric.name in TIMES:
+                line |= _time_columns(metric.name, own["value"], level)
+            else:
+                stem, mean = _MEANS.get(metric.name, metric.name), bounded_mean(own, metric, level=level)
+                line |= _interval_columns(stem, "_mean", mean)
+                line |= {f"{stem}_{word}": mean_over_prompts(own[end]) for word, end in _ENDS.items()}
+                cautions.append((metric.title, mean.n, mean.caution))
+        lines.append(line | sum_costs(rows[is_own]))
+    return pd.DataFrame(lines, index=pd.Index(variants, name="variant")).convert_dtypes(), cautions
+
+
+def _count_calls(rows: pd.DataFrame) -> dict[str, Any]:
     status = rows["status"].astype("string")
-    row: dict[str, Any] = {"planned": len(rows)}
-    row |= {name: int((status == name).sum()) for name in ANSWERED} | {"failed": int(failures(rows).sum())}
-    row["left"] = len(rows) - row["completed"] - row["incomplete"] - row["failed"]
-    for name in TIMES:
-        median = stats.median(answered[name], level=level)
-        row |= {f"{name}_median": median.value, f"{name}_low": median.low, f"{name}_high": median.high}
-        row[f"{name}_n"] = median.n
-        row[f"{name}_p95"] = stats.percentile(answered[name], 0.95, level=level).value
-    prompts = answered["prompt_id"]
-    for stem, name in (
-        ("output_tokens", "output_tokens"),
-        ("cost_per_call", "cost_usd"),
-        *zip(scores, scores, strict=True),
-    ):
-        mean = _mean_over_prompts(answered[name], prompts, level, spans.get(name, _UNBOUNDED))
-        row |= {f"{stem}_mean": mean.value, f"{stem}_low": mean.low, f"{stem}_high": mean.high, f"{stem}_n": mean.n}
-    row |= {name: rows[name].sum(min_count=1) for name in _COSTS}
-    row["cost_n"] = int(rows["cost_usd"].notna().sum())
-    return row
+    counts = {"planned": len(rows)} | {name: int((status == name).sum()) for name in ANSWERED}
+    counts["failed"] = int(failures(rows).sum())
+    counts["left"] = len(rows) - counts["completed"] - counts["incomplete"] - counts["failed"]
+    return counts
 
 
-def _mean_over_prompts(values: pd.Series[Any], prompts: pd.Series[Any], level: float, span: Span) -> stats.Interval:
-    """The mean over prompts, repeats averaged."""
-    means = values.astype("Float64").groupby(prompts, observed=True).mean().dropna()
-    # Of yes and no Wilson's interval, since Student's has no width where all answers are alike, such as 20 of 20.
-    if len(means) and means.isin(YES_NO).all() and span in (YES_NO, _UNBOUNDED):
-        return stats.proportion(int(means.sum()), len(means), level=level)
-    mean = stats.mean(means, level=level)
-    low, high = np.clip([mean.low, mean.high], *span)
-    return dataclasses.replace(mean, low=float(low), high=float(high))
+def _time_columns(name: str, seconds: pd.Series[float], level: float) -> dict[str, Any]:
+    median = stats.median(seconds, clusters=seconds.index, level=level)
+    p95 = stats.percentile(seconds, P95, clusters=seconds.index, level=level)
+    ends = {f"{name}_p95": p95.value, f"{name}_p95_low": p95.low, f"{name}_p95_high": p95.high}
+    return _interval_columns(name, "_median", median) | ends
+
+
+def _interval_columns(stem: str, value: str, interval: stats.Interval) -> dict[str, Any]:
+    return {
+        f"{stem}{value}": interval.value,
+        f"{stem}_low": interval.low,
+        f"{stem}_high": interval.high,
+        f"{stem}_n": interval.n,
+    }
+
+
+def _bounded_share(own: pd.DataFrame, level: float) -> stats.Interval:
+    """The share of calls, with an interval for wherever between their ends uncertain ones lie."""
+    value, low, high = (stats.share(own[end], clusters=own.index, level=level) for end in ("value", "low", "high"))
+    return dataclasses.replace(value, low=low.low, high=high.high)
+
+
+def sum_costs(rows: pd.DataFrame) -> dict[str, Any]:
+    """What calls have cost, failed ones included: the columns of `Summary.table` from cost_usd on."""
+    costs, is_unknown, has_counts = read_bounds(rows, "cost_usd"), is_unpriced(rows), rows["output_tokens"].notna()
+    sums = (float(ends.sum(min_count=1)) for ends in (costs.value, costs.low, costs.high))
+    return dict(zip(COST_COLUMNS, sums, strict=True)) | {
+        "cost_n": int(costs.value.notna().sum()),
+        "unpriced": int((is_unknown & has_counts).sum()),
+        "uncounted": int((is_unknown & ~has_counts).sum()),
+    }
+
+
+def format_costs(sums: Mapping[str, Any]) -> str:
+    """What `sum_costs` returns, as text."""
+    gaps = {name: sums[name] for name in ("unpriced", "uncounted")}
+    calls = sums["cost_n"] + sum(gaps.values())
+    return format_sum(*(sums[name] for name in COST_COLUMNS), calls=calls, **gaps) if calls else UNKNOWN

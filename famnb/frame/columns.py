@@ -310,7 +310,7 @@ DELTAS: tuple[Column, ...] = (
 
 SPEND: tuple[Column, ...] = (
     Column("calls", "Int64", "calls", "All calls of the row, also those that failed or were stopped."),
-    Column("unpriced_calls", "Int64", "calls", "Of these, calls whose cost is not known: no price, or no usage."),
+    Column("unpriced_calls", "Int64", "calls", "Of these, answered calls without a cost: no price, or no usage."),
     Column("simulated_calls", "Int64", "calls", "Of these, calls of a simulated engine: nothing was billed."),
     *(
         Column(name, "Int64", "tokens", f"{_COUNT_DOCS[name].split(';')[0].rstrip('.')}, of calls where known.")

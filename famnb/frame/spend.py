@@ -46,7 +46,8 @@ def spend(
     except (KeyError, TypeError, ValueError):
         raise ValueError(f"tz: expected the name of a time zone, such as 'Europe/Paris'; got {tz!r}") from None
     columns = [key for key in keys if key in COLUMNS]
-    frame = calls(ledger, status=status, **filters, columns=[*columns, "started_at", "simulated", *_SUMS])
+    names = [*columns, "started_at", "simulated", "http_status", *_SUMS]
+    frame = calls(ledger, status=status, **filters, columns=names)
     for key in keys:
         if key in PERIODS:
             frame[key] = _period_start(frame["started_at"], key, tz)
@@ -54,6 +55,18 @@ def spend(
 
 
 spend.__doc__ = f"{spend.__doc__}\n{format_columns(SPEND)}\n"
+
+
+def is_unpriced(frame: pd.DataFrame) -> pd.Series[bool]:
+    """Which calls may have cost something that nobody knows: there was an answer, and there is no cost.
+
+    A call that was refused, or never got through, cost nothing; a planned one has cost nothing yet.
+    """
+    if "http_status" in frame:
+        has_answer = frame["http_status"].between(200, 299).fillna(False)
+    else:
+        has_answer = frame["status"].isin(("completed", "incomplete"))
+    return (frame["cost_usd"].isna() & has_answer).astype(bool)
 
 
 def _period_start(moments: pd.Series[pd.Timestamp], period: str, tz: str) -> pd.Series[pd.Timestamp]:
@@ -66,7 +79,7 @@ def _period_start(moments: pd.Series[pd.Timestamp], period: str, tz: str) -> pd.
 def _sum_by(frame: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     """One row for each combination of the keys that occurs."""
     frame = frame.assign(
-        calls=1, unpriced_calls=frame["cost_usd"].isna().astype(int), simulated_calls=frame["simulated"].fillna(False)
+        calls=1, unpriced_calls=is_unpriced(frame).astype(int), simulated_calls=frame["simulated"].fillna(False)
     )
     grouped = frame.groupby(list(keys), observed=True, dropna=False)
     # Without `min_count` the sum of nothing would be 0, which reads as a known cost of nothing.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import matplotlib.figure
@@ -11,7 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from famnb import stats
-from famnb.formatting import format_count
+from famnb.experiment.comparison import bounded_mean
+from famnb.experiment.metrics import find_metric, read_bounds
+from famnb.formatting import ESTIMATE_MARK, format_count
 from famnb.plot.canvas import Canvas
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, numeric_column, require_columns
@@ -26,6 +29,8 @@ from famnb.plot.labels import (
     simulation_note,
 )
 
+LEVEL = 0.95
+"""Of the intervals."""
 # More lines would hide the dots and the means.
 MAX_JOINED_PAIRS = 60
 """Up to this many pairs are joined by lines."""
@@ -39,22 +44,27 @@ def compare(
     *,
     metric: str = "e2e_s",
     by: str = "model",
-    pair: str = "prompt",
+    pair: str | None = None,
     ax: Axes | None = None,
 ) -> matplotlib.figure.Figure:
     """A row of dots for each value of the column `by`: one dot a value of `pair`, repeats averaged, joined across rows.
 
     x: the column `metric`, in its unit. The large mark is the mean over pairs with its 95% interval; the legend gives
     the mean paired difference from the first group, over the pairs that both have, with its interval: where that
-    excludes 0, the two differ. KeyError for a column that is not there, ValueError for a metric that is no number.
+    excludes 0, the two differ. What rests on estimated token counts has a thin line to the ends that hold it for
+    certain, intervals that reach as far, and the mark `≈`. `pair` is a column; unless named, `prompt_id` for the calls
+    of one experiment, else `prompt_hash`, which is the same for the same prompt anywhere, else `prompt`.
+    KeyError for a column that is not there, ValueError for a metric that is no number.
     """
+    pair = _find_pair(frame) if pair is None else pair
     require_columns(frame, by, metric, pair)
     codes, groups = group_rows(frame[by])
     values = numeric_column(frame, metric, f"measures are {', '.join(COLUMN_NAMES)}")
     known = ~np.isnan(values) & frame[pair].notna().to_numpy()
-    pairs = pd.factorize(frame[pair])[0]
-    long = pd.DataFrame({"group": codes[known], "pair": pairs[known], "value": values[known]})
-    means = long.groupby(["pair", "group"])["value"].mean().unstack().reindex(columns=range(len(groups)))
+    measured = read_bounds(frame, metric)
+    in_group = [pd.Series(known & (codes == index), index=frame.index) for index in range(len(groups))]
+    calls = [measured.to_frame(mask, frame[pair]) for mask in in_group]
+    means = pd.DataFrame({index: own["value"].groupby(level=0).mean() for index, own in enumerate(calls)})
     label, scale = axis_label(metric, float(np.nanmax(means.to_numpy())) if len(means) else 0.0)
     name, missing = column_name(metric), int((~known).sum())
     note = f"{missing:,} of {len(frame):,} calls have no {name} or no {pair} and are not compared."
@@ -69,10 +79,18 @@ def compare(
         return chart.finish_empty(no_rows_reason(frame, f"a {name} and a {pair}"))
     for canvas, _ in chart.panels(frame):
         _join_pairs(canvas, means * scale)
-        entries = [_draw_group(canvas, index, group, means, metric, scale) for index, group in enumerate(groups)]
+        entries = [_draw_group(canvas, index, group, calls, metric, scale) for index, group in enumerate(groups)]
         _set_group_axis(canvas, groups)
-        chart.add_legend(entries, f"{format_count(len(means), pair)}; mean with its 95% interval")
+        chart.add_legend(entries, f"{format_count(len(means), 'prompt')}; mean with its 95% interval")
     return chart.finish()
+
+
+def _find_pair(frame: pd.DataFrame) -> str:
+    """The column that says which calls ask the same."""
+    is_one_experiment = "experiment" not in frame or frame["experiment"].nunique(dropna=False) == 1
+    if "prompt_id" in frame and frame["prompt_id"].notna().any() and is_one_experiment:
+        return "prompt_id"
+    return "prompt_hash" if "prompt_hash" in frame and frame["prompt_hash"].notna().any() else "prompt"
 
 
 def _join_pairs(canvas: Canvas, table: pd.DataFrame) -> None:
@@ -85,37 +103,43 @@ def _join_pairs(canvas: Canvas, table: pd.DataFrame) -> None:
         canvas.axes.plot(known.to_numpy(), list(known.index), zorder=1, **style)
 
 
-def _draw_group(canvas: Canvas, index: int, group: str, table: pd.DataFrame, metric: str, scale: float) -> LegendEntry:
+def _draw_group(
+    canvas: Canvas, index: int, group: str, calls: Sequence[pd.DataFrame], metric: str, scale: float
+) -> LegendEntry:
     """Draw one group's dots and mean; returns its line of the legend."""
     colour = canvas.palette.line_style(index)["color"]
-    values = np.sort(table[index].dropna().to_numpy())
+    means = calls[index].groupby(level=0).mean().sort_values("value")
     style: dict[str, Any] = {"marker": "D", "markersize": 7, "color": colour, "markeredgecolor": canvas.palette.ground}
     handle = Line2D([], [], linestyle="none", **style)
-    if not len(values):
+    if means.empty:
         return LegendEntry(handle, f"{group} (n=0)")
     # Evenly by rank: the thinned dots keep the shape of the distribution, the ends included.
-    ranks = np.unique(np.linspace(0, len(values) - 1, MAX_DOTS).round().astype(int))
-    dots = values[ranks] * scale
+    ranks = np.unique(np.linspace(0, len(means) - 1, MAX_DOTS).round().astype(int))
+    drawn = means.iloc[ranks] * scale
+    estimates = drawn[drawn["low"] < drawn["high"]]
+    canvas.axes.hlines([index] * len(estimates), estimates["low"], estimates["high"], color=colour, lw=0.8, alpha=0.5)
+    dots = drawn["value"].to_numpy()
     canvas.axes.plot(dots, [index] * len(dots), marker="o", markersize=4, linestyle="none", color=colour, alpha=0.4)
-    mean = stats.mean(values)
+    mean = bounded_mean(calls[index], find_metric(metric), level=LEVEL)
     if mean.known:
         ends = [mean.low * scale, mean.high * scale]
         canvas.axes.plot(ends, [index] * 2, color=colour, linewidth=3, solid_capstyle="butt", zorder=4)
     canvas.axes.plot([mean.value * scale], [index], linestyle="none", zorder=5, **style)
-    facts = [f"mean {format_metric_interval(metric, mean)}"]
+    least, most = means["low"].mean(), means["high"].mean()
+    facts = [f"mean {format_metric_interval(metric, mean, factor=most / least if least > 0 else 1.0)}"]
     if index:
-        facts.append(_difference_from_first(table, index, metric))
-    return LegendEntry(handle, f"{group} (n={len(values):,})", facts)
+        facts.append(_difference_from_first(calls[0], calls[index], metric))
+    return LegendEntry(handle, f"{group} (n={len(means):,})", facts)
 
 
-def _difference_from_first(table: pd.DataFrame, index: int, metric: str) -> str:
+def _difference_from_first(first: pd.DataFrame, second: pd.DataFrame, metric: str) -> str:
     """How a group differs from the first, over the pairs that both have."""
-    difference = stats.paired(table[0], table[index])
+    difference = stats.paired_bounds(first, second, level=LEVEL)
     if not difference.n:
         return "no pair in common with the first"
-    sign = "+" if difference.value > 0 else ""
+    sign, mark = "+" if difference.value > 0 else "", "" if difference.exact else ESTIMATE_MARK
     interval = stats.Interval(difference.value, difference.low, difference.high, difference.n, difference.level)
-    return f"{sign}{format_metric_interval(metric, interval)} over {format_count(difference.n, 'pair')}"
+    return f"{mark}{sign}{format_metric_interval(metric, interval)} over {format_count(difference.n, 'pair')}"
 
 
 def _set_group_axis(canvas: Canvas, groups: list[str]) -> None:

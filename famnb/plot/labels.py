@@ -66,9 +66,9 @@ def format_metric(column: str, value: float, *, more_digits: int = 0) -> str:
             return format_number(value, more_digits=more_digits)
 
 
-def format_metric_interval(column: str, interval: Interval, *, is_estimate: bool = False) -> str:
+def format_metric_interval(column: str, interval: Interval, *, factor: float = 1.0) -> str:
     """A value of a column and, where n carries one, its interval: `2.00 s (1.50–2.50 s)`; `≈` marks an estimate."""
-    return format_interval(interval, partial(format_metric, column), is_estimate=is_estimate)
+    return format_interval(interval, partial(format_metric, column), factor=factor)
 
 
 def shorten(text: str, limit: int = 44) -> str:

@@ -47,3 +47,26 @@ def test_a_report_fits_its_reader_and_asks_for_nothing(browser: Browser, saved, 
     page.emulate_media(media="print")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     context.close()
+
+
+def test_no_table_is_cut_on_paper(browser: Browser, service, tmp_path):
+    """However many scores there are and however long a variant's name is; A4 with its margins is 688 px wide."""
+    with famnb.Client(base_url=service.url, api_key=service.key, ledger=tmp_path / "ledger.sqlite") as client:
+        exp = famnb.Experiment(
+            [f"Question {number}" for number in range(6)],
+            {f"a_long_name_without_a_blank_{model}": {"model": model} for model in ("fam-2-5-pro", "fam-2-5-mini")},
+            scorers=[famnb.scorers.regex("x", name=f"criterion_{number}") for number in range(9)],
+            name="Wide",
+            client=client,
+            max_tokens=30,
+        )
+        exp.run(progress=False)
+        saved = exp.report(tmp_path / "report.html", slo={"e2e_s": 5})
+    context = browser.new_context(viewport={"width": 688, "height": 1000})
+    page = context.new_page()
+    page.emulate_media(media="print")
+    page.goto(saved.as_uri())
+    ends = page.evaluate("[...document.querySelectorAll('table')].map(t => t.getBoundingClientRect().right)")
+    assert len(ends) > 4
+    assert max(ends) <= 688
+    context.close()

@@ -1,76 +1,136 @@
-"""A summary in words: what it claims, what it refuses to claim, and what it names."""
+"""A summary in words: who wins, what is claimed, what is refused, and what is named."""
 
 from __future__ import annotations
+
+import numpy as np
+import pytest
 
 from famnb.experiment.summary import summary
 from tests.support.experiment_frames import frame, spread
 
 
-def test_a_clear_difference_is_said_with_its_interval_and_n():
-    """B is sooner by what was put in, and dearer by a factor."""
+def test_the_verdict_says_who_wins_by_how_much_how_sure_and_at_what_cost():
+    """B is sooner by what was put in, and dearer by a factor; the statistic is named and is that of the table."""
     cost = spread(60, 0.001, 0.0001, 3)
     rows = frame(e2e_s=(spread(60, 2, 0.3), spread(60, 2, 0.3) - spread(60, 0.41, 0.1, 1)), cost_usd=(cost, cost * 2.1))
     found = summary(rows)
-    assert found.lines == (
-        "B answers 0.41 s sooner than A (95% interval 0.38–0.43 s, n = 60 pairs); costs 2.1 times as much (all 2.1).",
+    assert found.verdict == (
+        "B wins on time to the end of the answer: B answers 0.41 s sooner than A (1.62 s against 2.02 s; mean of "
+        "paired differences, 95% interval 0.38–0.43 s, p < 0.001, n = 60 pairs).",
+        "Cost: B costs $0.0011 more a call than A ($0.0021 against $0.000999; mean of paired differences, 95% interval "
+        "$0.00107–$0.00113, p < 0.001, n = 60 pairs).",
     )
+    assert found.findings == found.verdict
     row = found.pairs.set_index("metric").loc["e2e_s"]
     assert (row["first"], row["second"], row["n"], bool(row["clear"])) == ("A", "B", 60, True)
     assert row["low"] < -0.41 < row["high"]
+    assert row["statistic"] == "mean of paired differences"
 
 
 def test_too_few_pairs_are_refused_with_how_many_would_do():
     """Four pairs show nothing, however far apart they are."""
     found = summary(frame(4, e2e_s=(spread(4, 2, 0.3), spread(4, 1, 0.3, 1))))
-    (line,) = found.lines
-    assert line.startswith("B and A: no difference can be claimed: n = 4 pairs; about ")
+    (line,) = found.findings
+    assert line.startswith("No winner on time to the end of the answer: between B and A no difference can be claimed: ")
+    assert "n = 4 pairs; about " in line
     assert line.endswith(" would be needed to see 0.20 s in the time to the end of the answer.")
     assert not found.pairs["clear"].any()
 
 
 def test_no_clear_difference_is_said_as_such():
     """With the interval, and with how many pairs would show a tenth."""
-    (line,) = summary(frame(20, e2e_s=(spread(20, 2, 0.5), spread(20, 2, 0.5, 1)))).lines
-    assert line.startswith("B and A: no clear difference in time to the end of the answer (−")
-    assert "pairs would show 0.20 s); n = 20 pairs." in line
+    (line,) = summary(frame(20, e2e_s=(spread(20, 2, 0.5), spread(20, 2, 0.5, 1)))).findings
+    assert line.startswith("No winner on time to the end of the answer: no clear difference between B and A (−")
+    assert "pairs would show 0.20 s, p = " in line
 
 
-def test_what_is_clear_alone_is_not_claimed_as_one_of_many():
-    """Four variants of one kind: by itself one of six pairs looks clear; Holm's adjustment claims none of them."""
-    found = summary(frame(20, variants="ABCD", e2e_s=[spread(20, 2, 0.5, seed) for seed in range(4, 8)]))
-    alone = (found.pairs["low"] > 0) | (found.pairs["high"] < 0)
-    assert alone.sum() == 1
-    assert not found.pairs["clear"].any()
-    assert ["not enough for one of 6 comparisons" in line for line in found.lines] == list(alone)
+def test_what_the_others_make_unclear_is_said_so():
+    """B looks sooner by itself; as one of five comparisons it is not clear."""
+    columns = {
+        name: (spread(30, 2, 0.5, index), spread(30, 2, 0.5, index + 10))
+        for index, name in enumerate(("ttft_s", "ttfa_s", "output_tokens", "cost_usd"))
+    }
+    late = spread(30, 2, 0.5, 8)
+    rows = frame(30, e2e_s=(late, late - spread(30, 0.13, 0.25, 2)), score_x=(spread(30, 1, 1), spread(30, 1, 1, 1)))
+    found = summary(rows.assign(**{name: np.concatenate(both) for name, both in columns.items()}))
+    assert found.pairs.set_index("metric").loc["e2e_s", "p_value"] < 0.05
+    assert "not enough for one of 5 comparisons" in found.findings[-1]
 
 
 def test_what_is_the_same_in_every_pair_is_said_as_such():
-    """As costs are that follow from caps: no interval around it, and still only so many pairs."""
-    costs, grades = ([0.2] * 6, [0.1] * 6), (spread(6, 2, 0.5), spread(6, 2, 0.5, 1))
-    (line,) = summary(frame(6, e2e_s=(1, 1), cost_usd=costs, score_grade=grades)).lines
-    assert "time to the end of the answer (the same in every pair); cost (−$0.10 in every pair, not enough for" in line
+    """As costs are that follow from caps: no interval around it."""
+    costs, grades = ([0.2] * 8, [0.1] * 8), (spread(8, 2, 0.5), spread(8, 2, 0.5, 1))
+    score, cost, rest = summary(frame(8, e2e_s=(1, 1), cost_usd=costs, score_grade=grades)).findings
+    assert score.startswith("No winner on score grade: no clear difference between B and A (−")
+    assert cost == (
+        "Cost: B costs $0.10 less a call than A ($0.10 against $0.20; mean of paired differences, the same in every "
+        "pair, p = 0.016, n = 8 pairs)."
+    )
+    assert (
+        rest == "B and A: no clear difference in time to the end of the answer (the same in every pair); n = 8 pairs."
+    )
 
 
-def test_many_variants_are_compared_with_the_first_in_words_and_all_in_the_table():
-    """Of six, five lines and a sentence that says so."""
-    found = summary(frame(8, variants="ABCDEF", e2e_s=[spread(8, 2, 0.5, seed) for seed in range(6)]))
-    assert len(found.pairs) == 15
-    assert len(found.lines) == 6
-    assert "compared with A here" in found.lines[-1]
+def test_many_variants_are_compared_with_the_baseline_and_each_result_stands_in_one_line():
+    """Who beats it, then each of them; all pairs only when asked, and of many not all in words."""
+    times = [spread(20, mean, 0.3, seed) for seed, mean in enumerate((2, 1, 2, 3, 2, 2))]
+    rows = frame(20, variants="ABCDEF", e2e_s=times, ttft_s=times[::-1])
+    found = summary(rows)
+    assert found.verdict[0].startswith("B beats A on time to the end of the answer: B answers 0.93 s sooner than A")
+    assert found.verdict[0].count("; no clear difference between ") == 3
+    assert " s later than A (" in found.verdict[0]
+    assert len(found.findings) == 6
+    everything = summary(rows, pairs="all")
+    assert len(everything.pairs) == 30
+    assert everything.findings[-1] == "Of these, words compare each variant with A only; the table of pairs has all."
+    assert everything.verdict[0].startswith("B wins on time to the end of the answer: B answers")
 
 
-def test_failed_calls_are_counted_named_and_left_out():
-    """A prompt that one side failed is no pair."""
+def test_failed_calls_are_counted_named_and_left_out_of_times():
+    """A prompt that one side failed is no pair of times."""
     rows = frame(30, e2e_s=(spread(30, 2, 0.2), spread(30, 1, 0.2, 1)))
     failed = (rows["variant"] == "B") & rows["prompt_id"].isin(["p0", "p1"])
     rows.loc[failed, ["status", "error"]] = ["failed", "RateLimitError"]
     found = summary(rows)
     assert found.table.loc["B", ["planned", "completed", "failed", "left"]].tolist() == [30, 28, 2, 0]
-    assert found.lines[0] == "2 of 30 calls of B failed (RateLimitError 2) and are in none of its medians and means."
-    assert found.pairs["n"].tolist() == [28]
+    assert found.lines[:2] == (
+        "2 of 30 calls of B failed (RateLimitError 2).",
+        "Failed calls are in no time, token count or cost a call.",
+    )
+    assert dict(zip(found.pairs["metric"], found.pairs["n"], strict=True)) == {"e2e_s": 28, "success": 30}
 
 
 def test_simulated_calls_are_marked():
     """The first line says so."""
     lines = summary(frame(10, e2e_s=(spread(10, 2, 0.2), spread(10, 2, 0.2)), simulated=(True, True))).lines
     assert lines[0].startswith("Simulated: all calls were answered by a simulated engine")
+
+
+def test_intervals_that_n_or_tails_do_not_carry_say_so():
+    """Six values can lack what is rare; sixty of a plain kind need no word."""
+    few, many = (summary(frame(n, e2e_s=(spread(n, 2, 0.2), spread(n, 2, 0.2, 1)))).notes for n in (6, 60))
+    assert [note for note in few if note.startswith("Intervals of time to the end of the answer may hold the truth")]
+    assert not [note for note in many if note.startswith("Intervals")]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"baseline": "C"}, "baseline: expected one of 'A', 'B', got 'C'"),
+        ({"primary": "score_exakt"}, "primary: there is no 'score_exakt' to compare .*; did you mean 'score_exact'"),
+        ({"metrics": ["nothing"]}, "metrics: there is no 'nothing' to compare in these calls; choose one of "),
+        ({"metrics": "e2e_s"}, r"metrics: expected a list of names such as \['e2e_s'\], got a text"),
+        ({"primary": "goodput"}, "primary: there is no 'goodput' .*; goodput needs limits: slo={'ttft_s': 0.5}"),
+        ({"slo": {"e2e": 5}}, "slo: there is no 'e2e' to compare in these calls; did you mean 'e2e_s'?"),
+        ({"slo": {"e2e_s": -1}}, r"slo\['e2e_s'\]: expected the most that is allowed, such as .*, got -1"),
+        ({"slo": {}}, "slo: expected a mapping of columns to the most that is allowed, such as .*; got {}"),
+        ({"failed": "ignore"}, "failed: expected one of 'zero', 'drop', got 'ignore'"),
+        ({"pairs": "some"}, "pairs: expected one of 'baseline', 'all', got 'some'"),
+        ({"level": 95}, "level: expected a number between 0 and 1, such as 0.95; got 95"),
+    ],
+)  # fmt: skip
+def test_what_an_experiment_has_not_is_refused_with_what_it_has(options, message):
+    """What was wrong, what was expected, what to do."""
+    rows = frame(6, e2e_s=(1.0, 2.0), score_exact=(1.0, 0.0))
+    with pytest.raises(ValueError, match=message):
+        summary(rows, **options)

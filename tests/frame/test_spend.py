@@ -26,14 +26,14 @@ def client(server: Server) -> Iterator[famnb.Client]:
 
 
 def test_spending_by_model_is_the_sum_of_its_calls(client: famnb.Client) -> None:
-    """Each sum equals that of the frame of calls; without a price it is missing, never 0."""
+    """Each sum equals that of the frame of calls; without a price it is missing, never 0; a refusal needs none."""
     calls = famnb.calls(client)
     found = famnb.spend(client, by="model").set_index("model")
     mini = calls[calls["model"] == "fam-mini"]
     assert found.loc["fam-mini", "cost_usd"] == pytest.approx(mini["cost_usd"].sum())
     assert found.loc["fam-mini", "output_tokens"] == mini["output_tokens"].sum()
     assert found["calls"].to_dict() == {"fam-mini": 2, "fam-2-5-pro": 1, "fam-2-5-mini": 1}
-    assert found["unpriced_calls"].to_dict() == {"fam-mini": 0, "fam-2-5-pro": 1, "fam-2-5-mini": 1}
+    assert found["unpriced_calls"].to_dict() == {"fam-mini": 0, "fam-2-5-pro": 1, "fam-2-5-mini": 0}
     assert found.loc["fam-2-5-pro", "cost_usd"] is pd.NA
     assert found["simulated_calls"].sum() == 4
 

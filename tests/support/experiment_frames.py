@@ -18,10 +18,12 @@ def frame(prompts=60, *, repeats=1, variants=("A", "B"), **columns):
             "warmup": False,
             "status": "completed",
             "error": pd.NA,
+            "http_status": 200,
             "simulated": False,
             "ttft_s": np.nan,
             "ttfa_s": np.nan,
             "e2e_s": np.nan,
+            "output_tps": np.nan,
             "output_tokens": pd.NA,
             "cost_usd": np.nan,
             "cost_low_usd": np.nan,
@@ -31,7 +33,7 @@ def frame(prompts=60, *, repeats=1, variants=("A", "B"), **columns):
             pd.DataFrame({**values, **{name: values_by_variant[index] for name, values_by_variant in columns.items()}})
         )
     table = pd.concat(parts, ignore_index=True)
-    numbers = [name for name in table if name.endswith(("_s", "_usd", "_tokens"))]
+    numbers = [name for name in table if name.endswith(("_s", "_usd", "_tokens", "_tps"))]
     return table.astype(dict.fromkeys(numbers, "Float64") | {"warmup": "boolean", "simulated": "boolean"})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,20 +20,21 @@ import pandas as pd
 from famnb import plot
 from famnb.errors import LedgerError
 from famnb.experiment import BaseExperiment, Variant
+from famnb.experiment.comparison import to_records
 from famnb.experiment.forecast import forecast
 from famnb.experiment.forecast_history import read_history
-from famnb.experiment.narrative import metric_formatter, metric_name
+from famnb.experiment.metrics import find_metric, read_bounds, score_columns
+from famnb.experiment.narrative import format_difference, format_p
 from famnb.experiment.plan import model_of
 from famnb.experiment.resume import ANSWERED, failures
-from famnb.experiment.summary import Summary
+from famnb.experiment.summary import Summary, format_costs, sum_costs
 from famnb.experiment.variants import TARGET_FIELDS
 from famnb.formatting import (
     format_count,
     format_duration,
+    format_estimate,
     format_interval,
     format_level,
-    format_number,
-    format_range,
     format_usd,
 )
 from famnb.record import price_book, prices
@@ -54,6 +56,8 @@ MAX_SAMPLES = 3
 """Prompts whose answers are shown."""
 MAX_FAILURES = 50
 """Failed calls that are listed; of more it is said how many."""
+MAX_COLUMNS = 6
+"""Columns of figures beside each other; a table of more would be cut off on paper."""
 _LIBRARIES = ("famnb", "pandas", "scipy", "matplotlib", "httpx")
 
 _PARAGRAPH = SafeHtml("<p>{}</p>")
@@ -66,7 +70,8 @@ _NOTES = SafeHtml("<ul class=notes>{}</ul>")
 _HEADING = SafeHtml("<h3>{}</h3>{}")
 _WIDE = SafeHtml("<div class=wide>{}</div>")
 _SMALL = SafeHtml('<div class="small">{}</div>')
-_HEAD = SafeHtml("<p>Experiment report · {written_at}</p><h1>{name}</h1>{facts}{banner}")
+_HEAD = SafeHtml("<p>Experiment report · {written_at}</p><h1>{name}</h1>{banner}{verdict}{facts}")
+_VERDICT = SafeHtml('<ul class="lines verdict">{}</ul>')
 _SIMULATED = SafeHtml(
     '<p class="banner"><strong>Simulated.</strong> These calls were answered by a simulated engine: texts and '
     "timings are made up, nothing was billed, and no model can be judged by them.</p>"
@@ -76,25 +81,28 @@ _SAMPLE = SafeHtml('<details{open}><summary>{title}</summary><div class="answers
 _ANSWER = SafeHtml('<div class="answer"><h4>{}</h4>{}</div>')
 
 
-def save(experiment: BaseExperiment, path: str | os.PathLike[str]) -> Path:
-    """Write an experiment's report; returns where it is. Raises OSError, LedgerError if the ledger cannot be read."""
+def save(experiment: BaseExperiment, path: str | os.PathLike[str], **options: Any) -> Path:
+    """Write an experiment's report; returns where it is. `options` are those of `Experiment.summary`.
+
+    Raises OSError, InvalidRequest for options that the experiment has not, LedgerError if the ledger cannot be read.
+    """
     target = Path(path).expanduser()
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder: give the path of a file, such as {target / 'report.html'}")
-    write_file(target, report_html(experiment))
+    write_file(target, report_html(experiment, **options))
     return target
 
 
-def report_html(experiment: BaseExperiment) -> SafeHtml:
-    """An experiment's report as one HTML document."""
+def report_html(experiment: BaseExperiment, **options: Any) -> SafeHtml:
+    """An experiment's report as one HTML document; `options` are those of `Experiment.summary`."""
     frame = experiment.frame()
-    summary = experiment.summary()
+    summary = experiment.summary(**options)
     rows = frame[~frame["warmup"].fillna(False).astype(bool)]
     answered = rows[rows["status"].isin(ANSWERED)]
     sections = [
         ReportSection("What it shows", _findings(summary)),
         ReportSection("Figures of each variant", _variant_figures(summary)),
-        ReportSection("Pictures", SafeHtml().join(_pictures(answered))),
+        ReportSection("Pictures", SafeHtml().join(_pictures(answered, summary))),
         ReportSection("Plan and settings", _setup(experiment)),
         ReportSection("Forecast and outcome", _forecast_and_outcome(experiment, frame)),
         ReportSection("Answers", SafeHtml().join(_sample_answers(experiment, answered))),
@@ -106,7 +114,7 @@ def report_html(experiment: BaseExperiment) -> SafeHtml:
     written_at = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     return page_html(
         experiment.name,
-        _head(experiment, frame, answered, written_at),
+        _head(experiment, summary, frame, written_at),
         [section for section in sections if section.html],
         f"Written by famnb on {written_at}. This file is complete in itself: it loads nothing and runs nothing.",
     )
@@ -115,33 +123,43 @@ def report_html(experiment: BaseExperiment) -> SafeHtml:
 # What it shows
 
 
-def _head(experiment: BaseExperiment, frame: pd.DataFrame, answered: pd.DataFrame, written_at: str) -> SafeHtml:
-    """The title, the figures that readers ask for first, and whether the answers are simulated."""
-    spent = frame["cost_usd"].sum(min_count=1)
+def _head(experiment: BaseExperiment, summary: Summary, frame: pd.DataFrame, written_at: str) -> SafeHtml:
+    """The title, whether answers are simulated, who wins, and the figures that readers ask for first."""
     days = sorted({f"{started_at:%Y-%m-%d}" for started_at in frame["started_at"].dropna()})
     facts = [
         ("calls answered", f"{int(frame['status'].isin(ANSWERED).sum()):,} of {len(frame):,}"),
         ("failed", format_count(int(failures(frame).sum()))),
         ("prompts", format_count(len(experiment.prompts))),
         ("variants", format_count(len(experiment.variants))),
-        ("spent", "not known" if pd.isna(spent) else format_usd(float(spent))),
+        ("spent, warm-ups included" if experiment.warmup else "spent", format_costs(sum_costs(frame))),
         ("made on", " – ".join(dict.fromkeys((days[0], days[-1]))) if days else "not yet"),
     ]
-    is_simulated = bool(answered["simulated"].fillna(False).any())
+    is_simulated = bool(frame["simulated"].fillna(False).any())
     return _HEAD.format(
-        written_at=written_at, name=experiment.name, facts=facts_html(facts), banner=_SIMULATED if is_simulated else ""
+        written_at=written_at,
+        name=experiment.name,
+        banner=_SIMULATED if is_simulated else "",
+        verdict=_VERDICT.format(_items(summary.verdict)) if summary.verdict else "",
+        facts=facts_html(facts),
     )
 
 
 def _findings(summary: Summary) -> SafeHtml:
-    findings = _FINDINGS.format(_items(summary.findings)) if summary.findings else _NOTHING
+    """What is found beside the verdict, which stands above, and what to keep in mind."""
+    others = summary.findings[len(summary.verdict) :]
+    nothing = "" if summary.findings else _NOTHING
+    findings = _FINDINGS.format(_items(others)) if others else SafeHtml(nothing)
     return findings + _NOTES.format(_items(summary.notes))
 
 
 def _variant_figures(summary: Summary) -> SafeHtml:
-    head, rows = summary.text_table()
-    note = f"Times are medians, the rest means, each with its {format_level(summary.level)} interval."
-    return table_html(head, rows) + _SOFT.format(note) + _pairs(summary)
+    # The first column names the variants; a table of more columns than this would not fit on paper.
+    names, *columns = summary.text_columns().items()
+    tables = SafeHtml()
+    for start in range(0, len(columns), MAX_COLUMNS):
+        head, cells = zip(names, *columns[start : start + MAX_COLUMNS], strict=True)
+        tables += table_html(head, zip(*cells, strict=True))
+    return tables + _SOFT.format(summary.legend()) + _pairs(summary)
 
 
 def _pairs(summary: Summary) -> SafeHtml:
@@ -150,39 +168,39 @@ def _pairs(summary: Summary) -> SafeHtml:
         return SafeHtml()
     rows: list[list[str]] = []
     previous = ("", "")
-    for row in summary.pairs.to_dict("records"):
-        format_value = metric_formatter(row["metric"])
+    for row in to_records(summary.pairs):
         pair = (row["first"], row["second"])
+        title = find_metric(row["metric"]).title
         rows.append(
             [
                 # Each pair is named once, above the rows of its metrics.
                 "" if pair == previous else f"{row['second']} − {row['first']}",
-                metric_name(row["metric"]),
+                f"{title} (primary)" if row["primary"] else title,
+                row["statistic"],
                 f"{row['n']:,}",
-                format_value(row["difference"]) if pd.notna(row["difference"]) else "–",
-                format_range(row["low"], row["high"], format_value) if pd.notna(row["low"]) else "–",
-                format_number(row["ratio"]) if pd.notna(row["ratio"]) else "–",
-                f"{row['p_adjusted']:.2g}" if pd.notna(row["p_adjusted"]) else "–",
+                format_difference(row),
+                "–" if math.isnan(row["p_adjusted"]) else format_p(row["p_adjusted"]),
                 "yes" if row["clear"] else "no",
             ]
         )
         previous = pair
-    interval = f"{format_level(summary.level)} interval"
-    head = ("difference", "of", "pairs", "mean", interval, "ratio", "p (Holm)", "clear")
-    return _HEADING.format("Compared over the same prompts", table_html(head, rows, left=2))
+    interval = f"difference ({format_level(summary.level)} interval)"
+    head = ("variants", "metric", "statistic", "pairs", interval, "p (Holm)", "clear")
+    return _HEADING.format("Compared over the same prompts", table_html(head, rows, left=3))
 
 
-def _pictures(answered: pd.DataFrame) -> Iterator[SafeHtml]:
+def _pictures(answered: pd.DataFrame, summary: Summary) -> Iterator[SafeHtml]:
     """The figures that have something to show."""
     if answered.empty:
         return
     frame = answered.assign(prompt=answered["prompt_id"])
-    scores = [name for name in frame.columns if str(name).startswith("score_") and frame[name].notna().any()]
+    scores = score_columns(frame)
     yield figure_html(partial(plot.latency, frame, by="variant", metric="ttft_s"))
-    yield figure_html(partial(plot.compare, frame, by="variant", metric="e2e_s"))
+    metric = summary.primary if summary.primary in frame else "e2e_s"
+    yield figure_html(partial(plot.compare, frame, by="variant", metric=metric))
     if frame["cost_usd"].notna().any():
-        fullest_score = max(scores, key=lambda name: frame[name].notna().sum(), default=None)
-        yield figure_html(partial(plot.pareto, frame, by="variant", score=fullest_score))
+        score = summary.primary if summary.primary in scores else next(iter(scores), None)
+        yield figure_html(partial(plot.pareto, frame, by="variant", score=score))
         yield figure_html(partial(plot.cost, frame, by="variant"))
 
 
@@ -266,16 +284,12 @@ def _forecast_and_outcome(experiment: BaseExperiment, frame: pd.DataFrame) -> Sa
     )
     unanswered = {cell.key for cell in experiment.cells} - set(rows["cell"])
     total = forecast(experiment.cells, past, done=unanswered, concurrency=1).total
-    lines = []
-    for title, interval, column in (
-        ("input tokens", total.input_tokens, "input_tokens"),
-        ("output tokens", total.output_tokens, "output_tokens"),
-        ("cost", total.cost_usd, "cost_usd"),
-    ):
-        format_value = format_usd if column == "cost_usd" else format_count
-        outcome = rows[column].sum(min_count=1)
-        forecast_text = format_interval(interval, format_value)
-        lines.append([title, forecast_text, "not known" if pd.isna(outcome) else format_value(float(outcome))])
+    lines = [["cost", format_interval(total.cost_usd, format_usd), format_costs(sum_costs(rows))]]
+    for title, interval in (("output tokens", total.output_tokens), ("input tokens", total.input_tokens)):
+        counts = read_bounds(rows, title.replace(" ", "_"))
+        value, low, high = (ends.sum(min_count=1) for ends in (counts.value, counts.low, counts.high))
+        outcome = format_estimate(value, low, high, format_count)
+        lines.insert(0, [title, format_interval(interval, format_count), outcome])
     ends = rows["started_at"] + pd.to_timedelta(rows["e2e_s"].astype(float), unit="s")
     duration = ends.max() - rows["started_at"].min()
     lines.append(["from first start to last end", "", format_duration(duration.total_seconds())])
@@ -334,18 +348,23 @@ def _methods(summary: Summary) -> SafeHtml:
     """How the figures are made."""
     level = format_level(summary.level)
     notes = (
-        f"Medians have order-statistic intervals over calls: of more calls with the same prompts, {level} of such "
-        "intervals hold the true median, whatever the distribution.",
-        "Means of tokens, costs and scores are over prompts, repeats averaged first, with Student's interval; of yes "
-        "and no with Wilson's.",
-        "Variants are compared over the prompts that both answered: repeats averaged, then second − first, then the "
-        "mean over prompts with Student's interval. Each interval is its comparison's own.",
-        "A difference is called clear only where Holm's adjustment for all comparisons of this report leaves it so, "
-        "and where there are pairs enough for a sign test to show one.",
-        "Times are measured where the bytes arrive. Costs follow from token counts and the prices above; where a count "
-        "is estimated, the cost has a low and a high end.",
-        "Failed and unanswered calls are in no median and no mean; what is known to be spent on them is in the sums. "
-        "Warm-up calls are in no figure of a variant.",
+        "All intervals are of more prompts of the same kind: a prompt counts once, whatever its repeats. Of "
+        f"{level} of such experiments they hold the truth, unless the notes say otherwise.",
+        "Medians and 95th percentiles are of calls and have order-statistic intervals, whatever the distribution. "
+        "Means of tokens, costs and scores are over prompts, repeats averaged first, with Student's interval "
+        "widened by Hall's for skewed values; shares have Wilson's.",
+        "Variants are compared over the prompts that both have: repeats averaged, then second − first, then the "
+        "mean over prompts. Shares of calls and 95th percentiles are compared as such; the table names the "
+        "statistic.",
+        "The primary metric decides and is judged by itself; Holm's adjustment holds for several comparisons of "
+        "it, and for all comparisons of the other metrics together. A difference is called clear where that "
+        "leaves it so, and where there are pairs enough for a sign test to show one.",
+        "Times are measured where the bytes arrive. Costs follow from token counts and the prices above. ≈ marks "
+        "what rests on counts that the service did not report: each has a low and a high end, and a difference is "
+        "called clear only if it is so at the ends that speak most against it. What is known only within more "
+        "than a factor of three is said as what it is at most.",
+        "Failed and unanswered calls are in no median and no mean of times, tokens and costs; what is known to be "
+        "spent on them is in the sums. Warm-up calls are in no figure of a variant.",
     )
     return _LIST.format(_items(notes))
 

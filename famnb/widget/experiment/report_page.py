@@ -40,6 +40,7 @@ a{color:var(--mark);text-decoration:none}a:hover{text-decoration:underline}
 border-radius:4px;padding:10px 14px;margin:22px 0 0}
 .lines{padding:0;list-style:none;margin:0}
 .lines li{border-left:3px solid var(--mark);padding:3px 0 3px 14px;margin:0 0 10px}
+.verdict{margin:22px 0 0;font-size:16px}.verdict li:first-child{font-size:19px;font-weight:600;line-height:1.4}
 .soft{color:var(--soft);font-size:13.5px}
 .notes{color:var(--soft);font-size:13.5px;padding-left:18px;margin:12px 0 0}
 .wide{overflow-x:auto;margin:10px 0}
@@ -58,7 +59,9 @@ summary{cursor:pointer;font-weight:600}
 .answer{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:10px 14px;min-width:0}
 .answer>h4{margin:0 0 4px;font-size:13.5px;color:var(--mark)}
 footer{margin-top:48px;padding-top:14px;border-top:1px solid var(--line);color:var(--soft);font-size:13px}
-@media print{main{max-width:none;padding:0}table{font-size:11px}td small{font-size:10px}.wide{overflow:visible}
+@page{margin:14mm}
+@media print{main{max-width:none;padding:0}table{font-size:10.5px}td small{font-size:9.5px}.wide{overflow:visible}
+td,th{padding:4px 8px 4px 0;overflow-wrap:anywhere}.n{white-space:normal}td:first-child{min-width:6em}
 nav{display:none}h2,h3{break-after:avoid}
 figure,.answer,tr,.facts div{break-inside:avoid}a{color:inherit}}
 """

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 import famnb
+from famnb.formatting import format_usd
 
 GRID = famnb.grid(model=["fam-2-5-pro", "fam-2-5-mini"], endpoint="messages")
 EVIL = (
@@ -86,6 +87,35 @@ def test_a_report_says_what_was_asked_what_came_and_what_it_cost(experiment, tmp
         "Time to the end of the reply against cost",
         "Cost",
     ]
+
+
+def test_the_first_screen_says_who_wins_at_what_cost_and_how_sure_that_is(experiment, tmp_path, priced):
+    """Above all sections; the options are those of the summary, and what the experiment has not is refused."""
+    exp = experiment([f"Question {number}" for number in range(8)], name="first screen")
+    exp.run(progress=False)
+    path = tmp_path / "report.html"
+    options = {"primary": "cost_usd", "baseline": "fam-2-5-mini", "slo": {"e2e_s": 60}}
+    exp.report(path, **options)
+    text = Page(path.read_text(encoding="utf-8")).text
+    first_screen, _, rest = text.partition(SECTIONS[0] + "Figures")
+    (headline,) = exp.summary(**options).verdict
+    assert headline.startswith("fam-2-5-mini wins on cost: fam-2-5-pro costs ≈ $0.")
+    assert "p = 0.0078, n = 8 pairs" in headline
+    assert headline in first_screen
+    assert "goodput" in rest
+    with pytest.raises(famnb.InvalidRequest, match="primary: there is no 'score_x'"):
+        exp.report(path, primary="score_x")
+
+
+def test_what_the_report_says_of_a_figure_it_says_everywhere(experiment, tmp_path, priced):
+    """What is spent stands on a card and beside the forecast, a lower bound where a model has no price."""
+    famnb.prices.unset("fam-2-5-mini")
+    exp = experiment()
+    exp.run(progress=False)
+    page = reported(exp, tmp_path / "report.html")
+    known = exp.frame()["cost_low_usd"].sum()
+    assert page.text.count(f"≥ {format_usd(known)}") == 2
+    assert page.text.count("2 of 4 calls without a price") == 2
 
 
 def test_a_report_loads_nothing_and_runs_nothing(experiment, tmp_path, priced):

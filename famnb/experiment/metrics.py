@@ -1,0 +1,287 @@
+"""The metrics that variants are compared by: how each is named and written, and its value in every call.
+
+ttft_s, cost_usd, score_exact, …   a column of the frame, of answered calls
+success                            1 for a call that was answered, 0 for one that failed
+goodput                            1 for a call that was answered within every limit of `slo`, 0 for any other
+ttft_s_p95, …                      the 95th percentile of a column of times, which only many calls have together
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypeAlias
+
+import pandas as pd
+
+from famnb import stats
+from famnb.errors import InvalidRequest
+from famnb.experiment.resume import ANSWERED, failures
+from famnb.experiment.score import YES_NO, Span
+from famnb.formatting import FormatValue, format_duration, format_number, format_points, format_share, format_usd
+from famnb.frame.columns import CALLS
+from famnb.record.token_estimates import PRIOR
+from famnb.validation import check_number
+
+Better: TypeAlias = Literal["less", "more", "neither"]
+Failed: TypeAlias = Literal["zero", "drop"]
+
+DEFAULT_COLUMNS = ("e2e_s", "ttft_s", "ttfa_s", "output_tokens", "cost_usd")
+"""The columns that are compared unless others are named, beside scores."""
+SUCCESS = "success"
+GOODPUT = "goodput"
+SCORE_PREFIX = "score_"
+P95 = 0.95
+P95_SUFFIX = "_p95"
+UNBOUNDED: Span = (-math.inf, math.inf)
+NOT_NEGATIVE: Span = (0.0, math.inf)
+
+MEAN = "mean of paired differences"
+SHARE = "difference of shares"
+PERCENTILE = "difference of 95th percentiles"
+
+_TITLES = {
+    "ttfb_s": "time to response headers",
+    "ttft_s": "time to first token",
+    "ttfa_s": "time to first answer text",
+    "think_s": "time spent thinking",
+    "e2e_s": "time to the end of the answer",
+    "tpot_s": "time per output token",
+    "output_tps": "output tokens a second",
+    "input_tokens": "input tokens",
+    "output_tokens": "output tokens",
+    "cost_usd": "cost",
+    SUCCESS: "success rate",
+    GOODPUT: "goodput",
+}
+_UNITS = {column.name: column.unit for column in CALLS if column.dtype in ("Int64", "Float64") and column.unit}
+_FORMATS: dict[str, tuple[FormatValue, Better]] = {
+    "s": (format_duration, "less"),
+    "s/token": (format_duration, "less"),
+    "USD": (format_usd, "less"),
+    "tokens/s": (format_number, "more"),
+}
+_LIMITED_UNITS = ("s", "s/token", "ms", "tokens", "USD")
+"""Units of the columns that an objective can limit."""
+_BOUNDS = {"cost_usd": ("cost_low_usd", "cost_high_usd")}
+"""Where the ends of a column are, if not in columns of its name with `_low` and `_high`."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """What is measured of a call, and how it is said."""
+
+    name: str
+    """The column of a frame, or the name of a metric that no column has."""
+    title: str
+    """The name in words."""
+    format_value: FormatValue = format_number
+    format_difference: FormatValue = format_number
+    better: Better = "neither"
+    span: Span = UNBOUNDED
+    """The lowest and the highest value there can be; of scores a scorer may know more."""
+    statistic: str = MEAN
+    """What two variants are compared by, in words."""
+
+    @property
+    def column(self) -> str:
+        """Where its values are; those of a percentile are what it is a percentile of."""
+        return self.name.removesuffix(P95_SUFFIX)
+
+    @property
+    def is_score(self) -> bool:
+        """Whether it is the score of a scorer, or the share of votes."""
+        return self.name.startswith(SCORE_PREFIX)
+
+
+def find_metric(name: str, spans: Mapping[str, Span] | None = None) -> Metric:
+    """Return the metric of a name; `spans` has the lowest and highest value of columns of scores."""
+    column = name.removesuffix(P95_SUFFIX)
+    if column != name:
+        metric = find_metric(column)
+        title = f"95th percentile of {metric.title}"
+        return dataclasses.replace(metric, name=name, title=title, statistic=PERCENTILE)
+    if name in (SUCCESS, GOODPUT):
+        return Metric(
+            name=name,
+            title=_TITLES[name],
+            format_value=format_share,
+            format_difference=format_points,
+            better="more",
+            span=YES_NO,
+            statistic=SHARE,
+        )
+    if name.startswith(SCORE_PREFIX):
+        title, span = f"score {name.removeprefix(SCORE_PREFIX)}", (spans or {}).get(name, UNBOUNDED)
+        return Metric(name=name, title=title, better="more", span=span)
+    unit = _UNITS.get(name, "")
+    format_value, better = _FORMATS.get(unit, (format_number, "neither"))
+    return Metric(
+        name=name,
+        title=_TITLES.get(name, name),
+        format_value=format_value,
+        format_difference=format_value,
+        better=better,
+        span=NOT_NEGATIVE if unit else UNBOUNDED,
+    )
+
+
+def known_metrics(rows: pd.DataFrame, slo: Mapping[str, float]) -> list[str]:
+    """The names of all that can be compared in these rows."""
+    columns = [name for name in map(str, rows.columns) if name in _UNITS or name.startswith(SCORE_PREFIX)]
+    percentiles = [f"{name}{P95_SUFFIX}" for name in columns if _UNITS.get(name) == "s"]
+    return [*columns, SUCCESS, *([GOODPUT] if slo else []), *percentiles]
+
+
+def default_metrics(rows: pd.DataFrame, slo: Mapping[str, float]) -> list[str]:
+    """Scores, goodput and columns that some answered call has, and the success rate if some call failed."""
+    answered = rows[rows["status"].isin(ANSWERED)]
+    columns = [name for name in DEFAULT_COLUMNS if name in answered and answered[name].notna().any()]
+    if {"ttft_s", "ttfa_s"} <= set(columns) and answered["ttft_s"].equals(answered["ttfa_s"]):
+        # Without thinking the two are one; a second line of the same comparison would cost power in Holm's adjustment.
+        columns.remove("ttfa_s")
+    # Where nothing failed there is nothing to compare.
+    shares = [SUCCESS] if failures(rows).any() else []
+    return [*score_columns(answered), *([GOODPUT] if slo else []), *columns, *shares]
+
+
+def choose_metrics(
+    rows: pd.DataFrame, *, primary: str | None, metrics: Iterable[str] | None, slo: Mapping[str, float]
+) -> tuple[list[str], str]:
+    """Return the metrics to compare, the primary one first, and why it is that.
+
+    Unnamed it is the first of `metrics`; else the first score, since what a scorer asks is what the answers are for;
+    else the goodput of an objective that was given; else the time to the end of the answer, which every answer has.
+    Never what the calls made stand out: a metric chosen by its result would be judged by chance.
+    """
+    known = known_metrics(rows, slo)
+    if isinstance(metrics, str):
+        raise InvalidRequest(f"metrics: expected a list of names such as [{metrics!r}], got a text")
+    named = None if metrics is None else [check_metric("metrics", name, known) for name in metrics]
+    names = default_metrics(rows, slo) if named is None else named
+    if primary is not None:
+        names, why = [check_metric("primary", primary, known), *names], "as named"
+    elif named is not None:
+        why = "the first of those named"
+    elif names and names[0].startswith(SCORE_PREFIX):
+        why = "the first score"
+    else:
+        why = "the objective that was given" if slo else "since there is no score"
+    return list(dict.fromkeys(names)), why
+
+
+def score_columns(rows: pd.DataFrame) -> list[str]:
+    """The columns of scores that some row has."""
+    return [name for name in map(str, rows.columns) if name.startswith(SCORE_PREFIX) and rows[name].notna().any()]
+
+
+def check_metric(argument: str, name: Any, known: Iterable[str]) -> str:
+    """Return a metric's name. Raises InvalidRequest if there is none of it."""
+    names = list(known)
+    if name in names:
+        return str(name)
+    close = difflib.get_close_matches(str(name), names, 1)
+    hint = f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(names)}"
+    needs_slo = name == GOODPUT and "; goodput needs limits: slo={'ttft_s': 0.5}"
+    raise InvalidRequest(f"{argument}: there is no {name!r} to compare in these calls{needs_slo or f'; {hint}'}")
+
+
+def check_slo(slo: Mapping[str, float] | None, rows: pd.DataFrame) -> dict[str, float]:
+    """Return the limits of an objective. Raises InvalidRequest for what is no limit or no column that can have one."""
+    if slo is None:
+        return {}
+    example = "such as {'ttft_s': 0.5, 'e2e_s': 5}"
+    if not isinstance(slo, Mapping) or not slo:
+        raise InvalidRequest(f"slo: expected a mapping of columns to the most that is allowed, {example}; got {slo!r}")
+    limited = [name for name in map(str, rows.columns) if _UNITS.get(name) in _LIMITED_UNITS]
+    return {
+        check_metric("slo", name, limited): float(
+            check_number(f"slo[{name!r}]", limit, above=0, expected=f"the most that is allowed, {example}")
+        )
+        for name, limit in slo.items()
+    }
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Measured:
+    """A metric's value in each call, and the ends that hold it for certain; NaN in a call that does not count."""
+
+    value: pd.Series[float]
+    low: pd.Series[float]
+    high: pd.Series[float]
+
+    @classmethod
+    def exactly(cls, value: pd.Series[float]) -> Measured:
+        """Values that are known."""
+        return cls(value, value, value)
+
+    def where(self, mask: pd.Series[bool]) -> Measured:
+        """The same with NaN in all calls that the mask leaves out."""
+        return Measured(self.value.where(mask), self.low.where(mask), self.high.where(mask))
+
+    def to_frame(self, mask: pd.Series[bool], prompts: pd.Series[Any]) -> pd.DataFrame:
+        """The calls that the mask names and that count, with columns low, value, high and the prompt as the index."""
+        frame = pd.DataFrame({"low": self.low, "value": self.value, "high": self.high})[mask]
+        return frame.set_index(prompts[mask].astype(str)).dropna()
+
+
+def measure(rows: pd.DataFrame, metric: Metric, *, failed: Failed, slo: Mapping[str, float]) -> Measured:
+    """Return a metric's value in each of an experiment's calls; see `summary` for `failed` and `slo`."""
+    is_answered = rows["status"].isin(ANSWERED)
+    is_tried = is_answered | failures(rows)
+    if metric.name == SUCCESS:
+        return Measured.exactly(is_answered.astype(float).where(is_tried))
+    if metric.name == GOODPUT:
+        return _within(rows, slo).where(is_tried)
+    measured = read_bounds(rows, metric.column).where(is_answered)
+    if metric.is_score and failed == "zero":
+        return Measured.exactly(_count_failures(rows, measured.value, metric.span))
+    return measured
+
+
+def read_bounds(rows: pd.DataFrame, column: str) -> Measured:
+    """A column of a frame with its ends, which are the value itself where it is known."""
+    value = rows[column].astype("Float64").astype(float)
+    ends = _BOUNDS.get(column, (f"{column}_low", f"{column}_high"))
+    if set(ends) <= set(rows.columns):
+        low, high = (rows[end].astype("Float64").astype(float).fillna(value) for end in ends)
+    elif f"{column}_source" in rows:
+        # A frame without ends says only which counts are estimates: they may be off as far as any estimate.
+        is_estimate = (rows[f"{column}_source"] == "estimated").fillna(False)
+        low = value.where(~is_estimate, value * PRIOR.low / PRIOR.mid)
+        high = value.where(~is_estimate, value * PRIOR.high / PRIOR.mid)
+    else:
+        low = high = value
+    # An end that rounding put on the other side of the value would be none.
+    return Measured(value, low.where(low <= value, value), high.where(high >= value, value))
+
+
+def _within(rows: pd.DataFrame, slo: Mapping[str, float]) -> Measured:
+    """Whether calls were answered within every limit: 1 or 0, NaN where that is not known."""
+    is_unanswered, columns = ~rows["status"].isin(ANSWERED), {name: read_bounds(rows, name) for name in slo}
+    # What keeps a limit at its high end does so for certain: that is the low end of keeping it.
+    value, low, high = (
+        stats.meets_slo(
+            pd.DataFrame({name: getattr(column, end) for name, column in columns.items()}), slo, failed=is_unanswered
+        )
+        .astype("Float64")
+        .astype(float)
+        for end in ("value", "high", "low")
+    )
+    return Measured(value, low, high)
+
+
+def _count_failures(rows: pd.DataFrame, scores: pd.Series[float], span: Span) -> pd.Series[float]:
+    """Scores in which a failed call has the lowest there can be: that of the scorer, else 0 or the lowest there is.
+
+    Only for prompts that the scorer scores, as one with an `expected` answer is by `exact`.
+    """
+    lowest = span[0] if math.isfinite(span[0]) else min(0.0, scores.min(skipna=True))
+    is_scored = scores.notna().groupby(rows["prompt_id"].astype(str)).transform("any")
+    is_answered = rows["status"].isin(ANSWERED)
+    if scores[is_answered].notna().all():
+        # Then it also scores the prompts that nobody answered.
+        is_scored |= ~is_answered.groupby(rows["prompt_id"].astype(str)).transform("any")
+    return scores.mask(failures(rows) & is_scored, lowest)
