@@ -153,8 +153,9 @@ def compose(
 
     `max_tokens` becomes the endpoint's own cap, `system` its system text, `thinking` (tokens) its thinking budget
     or the nearest reasoning effort. `schema` is a type, such as a pydantic model, whose JSON the answer must be;
-    `tools` may hold Python functions. A field given as None is unset, and a field that only other endpoints have is a
-    loss. Raises InvalidRequest for a field that no endpoint has.
+    `tools` may hold Python functions. With `stream=True` usage is asked for where a stream would else not tell it.
+    A field given as None is unset, and a field that only other endpoints have is a loss. Raises InvalidRequest for a
+    field that no endpoint has.
     """
     target = endpoint(endpoint_name)
     known = target.request.model_fields
@@ -175,6 +176,9 @@ def compose(
         raise InvalidRequest(f"{prompt_field}: given beside a prompt; build a {target.request.__name__} instead")
     if thinking is not None:
         check_integer("thinking", thinking, minimum=1, expected="a number of tokens of at least 1, or None")
+    if fields.get("stream"):
+        # Before fields are unset: who gives one of these as None does not want to ask.
+        fields = {**target.traits.usage_fields, **fields}
     fields = {name: value for name, value in fields.items() if value is not None}
     if max_tokens is not None:
         fields.setdefault(target.request.cap, max_tokens)

@@ -228,3 +228,15 @@ def names_in(node: ast.expr) -> Iterator[str]:
             yield name
         case ast.Tuple(elts=items) | ast.List(elts=items) | ast.Set(elts=items):
             yield from (name for item in items for name in names_in(item))
+
+
+def test_a_composed_stream_asks_for_its_usage_unless_told_otherwise() -> None:
+    """Where the endpoint has a field for that, seen in the body; a whole reply has its usage anyway."""
+    asked = {"include_usage": True}
+    assert compose("web", "Hi", stream=True).body()["stream_options"] == asked
+    for fields in ({}, {"stream": False}, {"stream": True, "stream_options": None}):
+        assert "stream_options" not in compose("web", "Hi", **fields).body()
+    own = {"include_usage": False}
+    assert compose("web", "Hi", stream=True, stream_options=own).body()["stream_options"] == own
+    for name in ("chat", "responses", "messages"):
+        assert set(compose(name, "Hi", stream=True).body()) == {*compose(name, "Hi").body(), "stream"}

@@ -131,9 +131,8 @@ def build_request(prompt: str, fields: Fields) -> Request:
     """Return a prompt's request by a variant's fields: streamed unless they say otherwise, with usage asked for."""
     target = endpoint_of(fields)
     options = {name: value for name, value in fields.items() if name not in TARGET_FIELDS}
-    # Streamed, because only a stream has a time to first token; some streams have no usage unless it is asked for.
-    if options.setdefault("stream", True):
-        options = {**target.traits.usage_fields, **options}
+    # Because only a stream has a time to first token.
+    options.setdefault("stream", True)
     return compose(target.name, prompt, model=fields.get("model"), **options)
 
 

@@ -115,9 +115,11 @@ def paired_bounds(first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0
     """
     level = check_share("level", level)
     a, b = _check_bounds("first", first), _check_bounds("second", second)
-    middle, least, most = (
-        paired(a[one], b[other], level=level) for one, other in (("value", "value"), ("high", "low"), ("low", "high"))
-    )
+    middle = paired(a["value"], b["value"], level=level)
+    if all((side["low"] == side["high"]).all() for side in (a, b)):
+        # Most inputs are known, and the two others would be the same.
+        return dataclasses.replace(middle, value_low=middle.value, value_high=middle.value)
+    least, most = (paired(a[one], b[other], level=level) for one, other in (("high", "low"), ("low", "high")))
     return dataclasses.replace(
         middle,
         low=least.low,

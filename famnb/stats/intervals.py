@@ -314,8 +314,11 @@ def clustered_floats(values: Any, clusters: Any) -> tuple[Values, npt.NDArray[np
 
 def _skewness(values: Values) -> float:
     """The skewness of the population, as estimated; 0 without a spread."""
-    spread = float(np.std(values))
-    return float(stats.skew(values, bias=False)) if spread > 1e-12 * float(np.abs(values).max()) else 0.0
+    spread, n = float(np.std(values)), len(values)
+    if not spread > 1e-12 * float(np.abs(values).max()):
+        return 0.0
+    # As scipy's `skew(bias=False)`, which takes 20 times as long: a summary needs hundreds.
+    return float(np.mean(((values - np.mean(values)) / spread) ** 3)) * math.sqrt(n * (n - 1)) / (n - 2)
 
 
 def _hall_inverse(end: float, a: float) -> float:

@@ -65,6 +65,21 @@ def sent(server: FaultServer, request: int) -> list[dict[str, Any]]:
     return json.loads(server.requests[request].body)["messages"]
 
 
+def test_a_stream_is_asked_for_its_usage_unless_told_otherwise(client: famnb.Client):
+    """By `ask` and in conversations, and seen in the request; a request of the user's own is sent as it is."""
+    plain = client.ask("Hi", endpoint="web")
+    assert plain.request.body()["stream_options"] == {"include_usage": True}
+    assert plain.usage.source("input_tokens") == plain.usage.source("output_tokens") == "reported"
+    assert client.conversation("web").say("Hi").usage.source("output_tokens") == "reported"
+    declined = client.ask("Hi", endpoint="web", stream_options=None)
+    own = famnb.WebChatRequest(model="fam-2-5-pro", messages=[{"role": "user", "content": "Hi"}], stream=True)
+    with client.stream(own) as stream:
+        list(stream)
+    for reply in (declined, client.send(own), stream.reply):
+        assert "stream_options" not in reply.request.body()
+        assert reply.usage.source("output_tokens") == "absent"
+
+
 def test_a_tool_runs_and_its_result_is_sent_back(client: famnb.Client):
     """Against the service itself: the model calls, the function runs, the model answers."""
     reply = client.ask("What is the weather in Oslo?", tools=[weather], auto=True)

@@ -7,7 +7,7 @@ import pytest
 
 import famnb
 from famnb.errors import InvalidRequest
-from famnb.experiment.variants import parse_variants
+from famnb.experiment.variants import build_request, parse_variants
 
 MODELS = ["fam-2-5-pro", "fam-mini"]
 
@@ -127,3 +127,10 @@ def test_neutral_names_mean_the_same_on_every_endpoint(client):
     assert caps == {"chat": 32, "responses": 32, "web": 32, "messages": 32}
     bodies = [cell.request.body() for cell in exp.cells]
     assert all("Be brief." in str(body) for body in bodies)
+
+
+def test_an_experiments_streams_ask_for_their_usage_unless_told_otherwise():
+    """Where it must be asked for."""
+    assert build_request("Hi", {"endpoint": "web"}).asks_for_usage
+    for fields in ({"stream": False}, {"stream_options": None}, {"stream_options": {"include_usage": False}}):
+        assert not build_request("Hi", {"endpoint": "web", **fields}).asks_for_usage

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 import famnb
 from famnb import scorers
+from famnb.experiment import BaseExperiment
 from tests.support import truth_engine
 from tests.support.truth_engine import TrueReply, TruthEngine
 
@@ -19,13 +23,13 @@ HIDDEN = {"endpoint": "web", "stream_options": {"include_usage": False}}
 
 def experiment(
     client: famnb.Client, prompts: int, variants: dict[str, dict[str, Any]], **options: Any
-) -> famnb.Experiment:
+) -> BaseExperiment:
     """An experiment whose variants carry their name as system text, by which the engine knows them."""
     named = {name: {"model": "fam-2-5-pro", "system": name, **fields} for name, fields in variants.items()}
     # Of different lengths, as prompts are.
     rows = [f"question {number} {'why ' * (20 + number * 7 % 60)}" for number in range(prompts)]
     right = scorers.regex(f"^{truth_engine.RIGHT}\\b", name="right")
-    return famnb.Experiment(rows, named, name="truth", client=client, scorers=[right], **options)
+    return BaseExperiment(rows, named, name="truth", client=client, scorers=[right], **options)
 
 
 def unconnected(folder: Path) -> famnb.Client:
@@ -40,6 +44,12 @@ def true_cost(reply: TrueReply) -> float:
     return sum(PRICE[kind] * tokens for kind, tokens in counts.items()) / 1e6
 
 
-def true_replies(exp: famnb.Experiment, engine: TruthEngine) -> dict[str, TrueReply]:
+def true_replies(exp: BaseExperiment, engine: TruthEngine) -> dict[str, TrueReply]:
     """What each cell is truly answered, by the cell's key."""
     return {cell.key: engine.draw_cell(cell) for cell in exp.cells}
+
+
+def cut(frame: pd.DataFrame, prompts: int) -> Iterator[pd.DataFrame]:
+    """Yield the frames of experiments of so many prompts each, from that of one with very many."""
+    number = frame["prompt_id"].str.removeprefix("p").astype(int) - 1
+    yield from (part for _, part in frame.groupby(number // prompts))

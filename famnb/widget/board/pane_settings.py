@@ -138,9 +138,7 @@ def _compose(fields: dict[str, Any], prompt: str, system: str) -> Request:
     if "prompt" in fields:
         raise InvalidRequest("prompt: every pane is asked the board's own prompt; leave it out")
     target = resolve_endpoint(fields.pop("endpoint", None) or None, fields.get("model") or None)
-    fields = {"system": system or None, "stream": True, **fields}
-    usage = target.traits.usage_fields if fields["stream"] else {}
-    return compose(target.name, prompt, **{**usage, **fields})
+    return compose(target.name, prompt, **{"system": system or None, "stream": True, **fields})
 
 
 def _replace_conversation(request: Request, prompt: str, system: str) -> Request:

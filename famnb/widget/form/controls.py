@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, assert_never
 
@@ -10,8 +10,8 @@ import ipywidgets as widgets
 
 from famnb.endpoints import Endpoint
 from famnb.request.neutral import FieldPath
-from famnb.widget.form.draft import form_fields
-from famnb.widget.form.fields import FIRST, GROUPS, MODEL, FieldTexts, FormField
+from famnb.widget.form.draft import form_fields, usage_texts
+from famnb.widget.form.fields import FIRST, GROUPS, MODEL, STREAM, FieldTexts, FormField
 from famnb.widget.html import notices, sanitize
 from famnb.widget.html.sanitize import SafeHtml
 
@@ -41,6 +41,8 @@ class RequestForm:
         self._inputs: dict[FieldPath, Any] = {}
         self._inferred: set[FieldPath] = set()
         """Fields that were set because another field implies them, and are unset with it."""
+        self._usage = dict(usage_texts(endpoint))
+        """What is set because a stream is to tell its usage, and unset without one."""
         self._faults: Mapping[FieldPath, str] = {}
         self._cells: dict[str, list[widgets.Widget]] = {}
         self._sections: dict[str, widgets.Widget] = {}
@@ -77,6 +79,20 @@ class RequestForm:
             self._inputs[path].value = text
         elif self.raw.get(path, "") != text:
             self._on_edit(path, text)
+
+    @property
+    def asked_usage(self) -> frozenset[FieldPath]:
+        """The fields that were set, not by the user, to have a stream tell its usage."""
+        return frozenset(self._inferred & self._usage.keys())
+
+    def ask_usage(self) -> None:
+        """Ask a stream for its usage where it would else not tell it, and nothing without a stream."""
+        for path, text in self._usage.items():
+            self._infer(path, text, wanted=self.raw.get(STREAM) == "true")
+
+    def adopt_usage(self, asked: Collection[FieldPath]) -> None:
+        """Take fields that `asked_usage` named of an earlier form as set for the same reason in this one."""
+        self._inferred.update(path for path in asked if path in self.raw)
 
     def close(self) -> None:
         """Close the controls, here and in the page, after those of another form have taken their place."""
@@ -136,10 +152,15 @@ class RequestForm:
                 assert_never(field.kind)
 
     def _on_edit(self, path: FieldPath, value: str) -> None:
+        if path in self._usage and value != self.raw.get(path, ""):
+            # Chosen by the user, and not by `_infer`, which writes into `raw` first: so it is left alone from now on.
+            del self._usage[path]
         self.raw[path] = value
         self._inferred.discard(path)
         if path in self.endpoint.traits.implied:
             self._infer(*self.endpoint.traits.implied[path], wanted=bool(value.strip()))
+        if path == STREAM:
+            self.ask_usage()
         self._on_change()
 
     def _infer(self, path: FieldPath, value: str, *, wanted: bool) -> None:

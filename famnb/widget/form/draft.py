@@ -82,6 +82,12 @@ def form_fields(endpoint: Endpoint) -> tuple[FormField, ...]:
     return (*fields, _EXACT)
 
 
+def usage_texts(endpoint: Endpoint) -> FieldTexts:
+    """Return the texts of the fields that ask an endpoint for usage in a stream; none if it need not be asked."""
+    usage, fields = endpoint.traits.usage_fields, form_fields(endpoint)
+    return {field.path: field.write(value) for field in fields for value in _values_at(usage, field.path)}
+
+
 def read_draft(draft: Draft) -> Reading:
     """Return the request that a draft means, or its faults. A prompt that is not written yet is no fault."""
     endpoint = endpoint_of(draft.endpoint)

@@ -20,15 +20,13 @@ from famnb.widget.form import hints
 from famnb.widget.form.accordion import Accordion
 from famnb.widget.form.controls import RequestForm, make_cell, make_control
 from famnb.widget.form.draft import Draft, Reading, read_draft, replace_prompt
-from famnb.widget.form.fields import FIRST, FORM, GROUPS, IMAGES, MODEL, TOOLS
+from famnb.widget.form.fields import FIRST, FORM, GROUPS, IMAGES, MODEL, STREAM, TOOLS
 from famnb.widget.form.image_picker import ImagePicker
 from famnb.widget.form.images import PromptImage
 from famnb.widget.form.tool_picker import ToolPicker
 from famnb.widget.html import notices, sanitize
 from famnb.widget.live.base import CallbackGuard
 from famnb.widget.live.prompt_box import PromptBox
-
-_STREAM: FieldPath = ("stream",)
 
 
 class Editor:
@@ -47,14 +45,16 @@ class Editor:
         """`on_change` is called after each edit; `guard` makes callbacks whose errors are shown."""
         self._prompt_box, self._tool_picker = prompt_box, tool_picker
         self._guard, self._on_change = guard, on_change
-        self._earlier_texts: dict[str, dict[FieldPath, str]] = {}
-        """By endpoint, the texts that its form held when another endpoint was chosen."""
+        self._earlier: dict[str, tuple[dict[FieldPath, str], frozenset[FieldPath]]] = {}
+        """By endpoint, the texts that its form held when another endpoint was chosen, and its `asked_usage`."""
         self._losses: tuple[str, ...] = ()
         self._is_listening = False
         """Whether changes of the controls come from the user, rather than from filling the form."""
         self._make_controls(endpoint, system)
         # The APIs do not stream by default, but whoever sits before the page wants to see the answer grow.
-        self._arrange(self._make_form(endpoint, {_STREAM: "true"}))
+        form = self._make_form(endpoint, {STREAM: "true"})
+        form.ask_usage()
+        self._arrange(form)
         tool_picker.tick(self.form)
 
     def listen(self) -> None:
@@ -137,12 +137,21 @@ class Editor:
         if not self._is_listening:
             return
         source, target = self.form.endpoint, endpoint(self._endpoint.value)
-        kept, self._losses = hints.carry_over(self.form.raw, source, target)
+        # What the form asked for by itself is no loss, and the target's form asks for itself.
+        asked = self.form.asked_usage
+        chosen = {path: text for path, text in self.form.raw.items() if path not in asked}
+        kept, self._losses = hints.carry_over(chosen, source, target)
         # Fields of both endpoints were carried over; the other fields of the target get back what they held before.
         shared = {field.path for field in self.form.fields} - {MODEL}
-        earlier = {path: text for path, text in self._earlier_texts.get(target.name, {}).items() if path not in shared}
-        old_form, self._earlier_texts[source.name] = self.form, dict(self.form.raw)
-        self._arrange(self._make_form(target.name, {**earlier, **kept}))
+        is_first_visit = target.name not in self._earlier
+        texts, asked_before = self._earlier.get(target.name, ({}, frozenset()))
+        earlier = {path: text for path, text in texts.items() if path not in shared}
+        old_form, self._earlier[source.name] = self.form, (dict(self.form.raw), asked)
+        form = self._make_form(target.name, {**earlier, **kept})
+        form.adopt_usage(asked_before)
+        if is_first_visit or asked_before:
+            form.ask_usage()
+        self._arrange(form)
         old_form.close()
         self._on_edit()
 

@@ -32,6 +32,7 @@ GROUPS = ("Sampling", "Reasoning", FORM, TOOLS, IMAGES, "Conversation", "Stream"
 EXACT = ("fields as JSON",)
 """The path of the control for fields that are sent as they stand, whatever the other controls say."""
 MODEL: FieldPath = ("model",)
+STREAM: FieldPath = ("stream",)
 
 
 def group_of(model: type[Request], name: str) -> str:

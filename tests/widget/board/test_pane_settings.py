@@ -28,3 +28,17 @@ def test_variants_are_named_by_what_tells_them_apart():
         "chat · fam-mini · temperature=0.9",
         "chat · fam-mini · temperature=0.9 (2)",
     ]
+
+
+def test_a_pane_asks_a_stream_for_its_usage_unless_told_otherwise():
+    """Where it must be asked for; a whole request is its owner's."""
+    own = famnb.WebChatRequest(model="fam-2-5-pro", messages=[{"role": "user", "content": "Own?"}], stream=True)
+    variants = {
+        "plain": {"endpoint": "web"},
+        "declined": {"endpoint": "web", "stream_options": None},
+        "whole": {"endpoint": "web", "stream": False},
+        "own": own,
+        "other": {"endpoint": "messages"},
+    }
+    asking = {pane.label: pane.request("Asked?").asks_for_usage for pane in read_variants(variants)}
+    assert asking == {"plain": True, "declined": False, "whole": False, "own": False, "other": False}

@@ -11,6 +11,7 @@ import pytest
 import famnb
 from famnb.client.client import BlockingClient as Client
 from famnb.widget import Composer
+from famnb.widget.composer.code_export import write_cell
 from tests.support.composers import find_control, list_widgets, receive, wait_until_idle
 
 pytestmark = pytest.mark.usefixtures("outputs")
@@ -148,6 +149,54 @@ def test_a_schema_asks_for_json_by_it(client: Client, endpoint: str, place: str)
     schema = ".json_schema.schema" if endpoint == "web" else ".schema"
     find_control(composer, place + schema).value = '{"type": "object"}'
     assert find_control(composer, f"{place}.type").value == "json_schema"
+
+
+ASKED = {"include_usage": True}
+
+
+def test_a_form_asks_a_stream_for_its_usage_and_shows_that(client: Client):
+    """Set as if the user had, in the form, the request and its code; gone without a stream, and back with it."""
+    composer = Composer(client, endpoint="web", prompt="Hi")
+    find_control(composer, "All fields").value = True
+    switch = find_control(composer, "stream_options.include_usage")
+    assert (switch.value, composer.request.body()["stream_options"]) == ("true", ASKED)
+    assert "stream_options" in write_cell(composer.request, kind="famnb", base_url="http://127.0.0.1")
+    assert composer._editor.notes.value == ""
+    find_control(composer, "stream").value = "false"
+    assert "stream_options" not in composer.request.body()
+    find_control(composer, "stream").value = "true"
+    assert composer.request.body()["stream_options"] == ASKED
+    composer.send()
+    wait_until_idle(composer, replies=1)
+    assert composer.replies[0].usage.source("output_tokens") == "reported"
+
+
+def test_what_the_user_says_about_usage_stands(client: Client):
+    """Not asked for, it stays so, whatever becomes of the stream and of the endpoint."""
+    composer = Composer(client, endpoint="web", prompt="Hi")
+    find_control(composer, "All fields").value = True
+    find_control(composer, "stream_options.include_usage").value = ""
+    for name, value in (("stream", "false"), ("stream", "true"), ("Endpoint", "messages"), ("Endpoint", "web")):
+        find_control(composer, name).value = value
+        assert "stream_options" not in composer.request.body()
+
+
+def test_asking_for_usage_is_no_loss_at_an_endpoint_that_needs_no_asking(client: Client):
+    """Nothing is said of what the form set by itself; back again it is set again."""
+    composer = Composer(client, prompt="Hi")
+    for _ in range(2):
+        find_control(composer, "Endpoint").value = "web"
+        assert composer.request.body()["stream_options"] == ASKED
+        find_control(composer, "Endpoint").value = "messages"
+        assert composer._editor.notes.value == ""
+
+
+def test_a_request_that_is_opened_stays_as_it_is(client: Client):
+    """Its owner did not ask for usage."""
+    composer = Composer(client, prompt="Hi")
+    request = famnb.WebChatRequest(model="fam-2-5-pro", messages=[{"role": "user", "content": "Hi"}], stream=True)
+    composer.open(request)
+    assert composer.request == request
 
 
 def test_the_chosen_model_goes_along_and_comes_back(client: Client):

@@ -141,7 +141,7 @@ def test_given_tools_and_schema_are_ticked_and_sent(client: Client):
     find_control(composer, "weather").value = False
     assert [tool["function"]["name"] for tool in composer.request.body()["tools"]] == ["clock"]
     find_control(composer, "clock").value = find_control(composer, "Answer as JSON").value = False
-    assert set(composer.request.body()) == {"model", "messages", "stream"}
+    assert set(composer.request.body()) == {"model", "messages", "stream", "stream_options"}
 
 
 def test_a_ticked_box_says_what_the_text_holds(client: Client):
