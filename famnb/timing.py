@@ -18,24 +18,49 @@ from itertools import pairwise
 
 import msgspec
 
+# Which gaps are missing is no accident: the kernel merges what comes close together. A few do not move a percentile.
+MIN_EXACT = 0.9
+"""The share of all gaps between chunks that must be exact for there to be figures of them."""
 
-# `array_like`: there is one for nearly every event, so field names are not repeated where reads are stored.
-class Read(msgspec.Struct, frozen=True, array_like=True):
+
+# `gc=False` here and below: there is one for nearly every event, and none can be part of a cycle.
+class Arrival(msgspec.Struct, frozen=True, gc=False):
+    """When bytes that came together came."""
+
+    t_ns: int
+    """Nanoseconds of the monotonic clock: when the kernel received the last of them, else when they were read."""
+    late_ns: int | None
+    """By how much later Python got round to them; None if the kernel did not say when they came."""
+    blurred: bool = False
+    """Whether they came at an unknown moment between the arrival before and this one."""
+
+
+# `array_like`: so that field names are not repeated where reads are stored.
+class Read(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One read from the socket that completed at least one event; its index among the reads is the batch number."""
 
     t_ns: int
     """Monotonic nanoseconds since the request was sent."""
     data: tuple[bytes, ...]
     """The `data` of each event completed by this read, undecoded; a whole reply is one body."""
+    late_ns: int | None = None
+    """By how much later Python got round to it; None where `t_ns` is the time at which Python did."""
+    blurred: bool = False
+    """Whether the last event, too, may have come before `t_ns`; those before it always may. None came before the read
+    before this one."""
 
 
 class Timing(msgspec.Struct, frozen=True):
     """Latencies of one call, in seconds from sending the request that was answered; None where not observed."""
 
+    connect_s: float | None = None
+    """Before all that: name look-up, connection and TLS; None where a kept connection was used."""
     ttfb_s: float | None = None
     """To the response headers."""
     ttft_s: float | None = None
     """To the first generated content of any kind; for a whole reply, to its body."""
+    ttft_low_s: float | None = None
+    """The earliest that it can have come; equals `ttft_s` where that is exact."""
     ttfa_s: float | None = None
     """To the first visible answer text; equals `ttft_s` without thinking."""
     think_s: float | None = None
@@ -44,83 +69,151 @@ class Timing(msgspec.Struct, frozen=True):
     """The service's own measure of thinking, in milliseconds."""
     e2e_s: float | None = None
     """To the terminal event; if none came, to the moment at which reading stopped."""
+    e2e_low_s: float | None = None
+    """The earliest that it can have come; equals `e2e_s` where that is exact."""
     icl_p50_s: float | None = None
-    """Median inter-chunk latency: the gap between reads that brought content. A chunk may hold several tokens."""
+    """Median inter-chunk latency: the gap between two events with content. A chunk may hold several tokens.
+
+    Only gaps between exact times count; all these are None if they are fewer than MIN_EXACT of all gaps.
+    """
     icl_p95_s: float | None = None
     """95th percentile of the same gaps; None below 20 gaps."""
     icl_max_s: float | None = None
     """The longest of the same gaps."""
+    icl_n: int | None = None
+    """How many gaps these are of."""
     tpot_s: float | None = None
     """(last content - first content) / (output tokens - 1), the count covering what the window covers."""
     output_tps: float | None = None
     """Output tokens / `e2e_s`."""
+    clock: str | None = None
+    """Who said when something came: `kernel`, or `user` for Python, which may have been kept from looking."""
+    exact_share: float | None = None
+    """The share of events whose time no other event has: they are exact. None where the clock is the user's."""
+    late_p50_ms: float | None = None
+    """The median, over events, of how much later Python got round to them; None where the clock is the user's."""
+    late_max_ms: float | None = None
+    """The most of the same."""
 
 
 class Stopwatch:
-    """Notes for each read which kinds of content it brought, and computes a Timing from these notes.
-
-    Once a read rather than once an event: events of one read share its time, and the zero gaps between them would only
-    say how the network cut the stream.
-    """
+    """Notes for each read which kinds of content it brought, and computes a Timing from these notes."""
 
     def __init__(self) -> None:
+        self.connect_ns: int | None = None
         self.headers_ns: int | None = None
         self.answer_ns: int | None = None
         self.thinking_first = False
         self.has_thinking = False
         self.end_ns: int | None = None
+        self._end_low_ns: int | None = None
         self._content_ns: list[int] = []
+        self._inexact: dict[int, int] = {}
+        """For each read with content whose time is not exact, by its place among them, the earliest it can be."""
+        self._chunks = 0
 
-    def note_content(self, t_ns: int, *, answer: bool, thinking: bool) -> None:
-        """A read at `t_ns` brought content; `answer` and `thinking` say which kinds."""
+    def note_content(
+        self, t_ns: int, low_ns: int | None = None, *, chunks: int = 1, answer: bool, thinking: bool
+    ) -> None:
+        """A read at `t_ns` brought content in `chunks` pieces; `answer` and `thinking` say which kinds.
+
+        `low_ns` is None if the time is exact, of one event that brought it all; else nothing of it came before that.
+        """
         if not self._content_ns:
             # `think_s` is a wait for the answer; thinking that follows an answer is none.
             self.thinking_first = thinking
         self.has_thinking = self.has_thinking or thinking
         if answer and self.answer_ns is None:
             self.answer_ns = t_ns
+        if low_ns is not None:
+            self._inexact[len(self._content_ns)] = low_ns
         self._content_ns.append(t_ns)
+        self._chunks += chunks if low_ns is not None else 1
+
+    def note_end(self, t_ns: int | None, low_ns: int | None = None) -> None:
+        """The reply ended at `t_ns`, None if that is not known; if that is not exact, not before `low_ns`."""
+        self.end_ns, self._end_low_ns = t_ns, low_ns
 
     def timing(
         self,
+        reads: Sequence[Read] = (),
         *,
         streamed: bool,
         output_tokens: int | None = None,
         reasoning_tokens: int | None = None,
         thinking_latency_ms: int | None = None,
     ) -> Timing:
-        """Return the latencies so far; `output_tokens` includes `reasoning_tokens`, `tpot_s` if thinking came too."""
-        content, answer = self._content_ns, self.answer_ns
+        """Return the latencies so far; `reads` say how well they are known.
+
+        `output_tokens` includes `reasoning_tokens`; `tpot_s` does if thinking came too.
+        """
+        content, answer, inexact = self._content_ns, self.answer_ns, self._inexact
         first = content[0] if content else None
         # A whole reply comes in one read, so nothing can be said about gaps or thinking.
-        gaps = [later - earlier for earlier, later in pairwise(content)] if streamed else []
+        window = content[-1] - content[0] if streamed and content else 0
+        gaps = self._exact_gaps() if streamed else []
         think_s = None
         if streamed and self.thinking_first and first is not None and answer is not None:
             think_s = (answer - first) / 1e9
+        exact_share, late_p50_ms, late_max_ms = _measure_lateness(reads)
         return Timing(
+            connect_s=_seconds(self.connect_ns),
             ttfb_s=_seconds(self.headers_ns),
             ttft_s=_seconds(first),
+            ttft_low_s=_seconds(inexact.get(0, first)),
             ttfa_s=_seconds(answer),
             think_s=think_s,
             thinking_latency_ms=thinking_latency_ms,
             e2e_s=_seconds(self.end_ns),
+            e2e_low_s=_seconds(self.end_ns if self._end_low_ns is None else self._end_low_ns),
             icl_p50_s=_quantile_s(gaps, 0.5),
             icl_p95_s=_quantile_s(gaps, 0.95),
             icl_max_s=max(gaps) / 1e9 if gaps else None,
-            tpot_s=self._tpot_s(gaps, output_tokens, reasoning_tokens),
+            icl_n=len(gaps) if streamed and content else None,
+            tpot_s=self._tpot_s(window, output_tokens, reasoning_tokens),
             output_tps=None if output_tokens is None or not self.end_ns else output_tokens / (self.end_ns / 1e9),
+            clock=_clock_of(reads),
+            exact_share=exact_share,
+            late_p50_ms=late_p50_ms,
+            late_max_ms=late_max_ms,
         )
 
-    def _tpot_s(self, gaps: Sequence[int], output_tokens: int | None, reasoning_tokens: int | None) -> float | None:
-        """The time from first to last content, divided by the tokens in it; None if either is not known."""
+    def _exact_gaps(self) -> list[int]:
+        """The gaps between reads with content whose times are exact; none if they are too few of all gaps."""
+        inexact = self._inexact
+        gaps = [
+            later - earlier
+            for place, (earlier, later) in enumerate(pairwise(self._content_ns))
+            if place not in inexact and place + 1 not in inexact
+        ]
+        return gaps if len(gaps) >= MIN_EXACT * (self._chunks - 1) else []
+
+    def _tpot_s(self, window: int, output_tokens: int | None, reasoning_tokens: int | None) -> float | None:
+        """The time from first to last content, `window`, divided by the tokens in it; None if they are not known."""
         if output_tokens is None:
             return None
         # Reasoning that was not streamed took its time before the first content, so its tokens are left out too:
         # dividing by them would report a fraction of the true time per token.
         covered = output_tokens if self.has_thinking else output_tokens - (reasoning_tokens or 0)
-        window = sum(gaps)
         # The first token opens the window, so its generation is not in it.
         return window / (covered - 1) / 1e9 if covered > 1 and window > 0 else None
+
+
+def _clock_of(reads: Sequence[Read]) -> str | None:
+    if not reads:
+        return None
+    return "user" if all(read.late_ns is None for read in reads) else "kernel"
+
+
+def _measure_lateness(reads: Sequence[Read]) -> tuple[float | None, float | None, float | None]:
+    """The share of events with a time of their own, and the median and the most of how late Python was, in ms."""
+    lateness = [(read.late_ns, len(read.data)) for read in reads if read.late_ns is not None]
+    if not lateness:
+        return None, None, None
+    count = sum(len(read.data) for read in reads)
+    exact = sum(read.late_ns is not None and not read.blurred and len(read.data) == 1 for read in reads)
+    ranked = sorted(late_ns for late_ns, events in lateness for _ in range(events))
+    return exact / count, ranked[len(ranked) // 2] / 1e6, ranked[-1] / 1e6
 
 
 def _seconds(t_ns: int | None) -> float | None:

@@ -7,7 +7,7 @@ import contextlib
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from famnb import endpoints
 from famnb.client import ask
@@ -27,6 +27,9 @@ from famnb.errors import InvalidRequest
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.validation import check_integer
+
+if TYPE_CHECKING:
+    import httpx
 
 Labels = Mapping[str, str]
 """Names of a call in the ledger, such as `{"tag": "first"}`."""
@@ -56,11 +59,13 @@ class BaseClient:
         replays: Replays | None = None,
         viewer: Viewer | None = None,
         clock: Clock | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         """Addresses and key default to FAM_BASE_URL, FAM_ALT_BASE_URL and FAM_API_KEY.
 
         `connections` is how many connections to one service may be in use at once; further calls wait for one.
         `replays` answers what it can from recorded calls, `viewer` shows a stream while `ask` waits for it.
+        `transport` carries the requests, on the I/O thread's event loop, and is closed with the client.
         `clock` is for tests.
         """
         # In this order, and before anything else can fail: the frames of an error must not hold the key as text.
@@ -81,6 +86,7 @@ class BaseClient:
             connections=connections,
             clock=clock or Clock(),
             replays=replays,
+            transport=transport,
         )
         # Not at the end of the process: then the I/O thread closes what is open, in its own order.
         weakref.finalize(self, self._engine.retire).atexit = False

@@ -12,10 +12,10 @@ import itertools
 import logging
 import threading
 import warnings
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import aclosing
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from famnb.client.auth import Credential
 from famnb.client.concurrency import ConcurrencyLimiter
@@ -26,10 +26,14 @@ from famnb.client.live_call import DeadlineTimer, LiveCall, Stream
 from famnb.client.redaction import conceal
 from famnb.client.replay import Replays
 from famnb.client.retry import THROTTLED, Retries, RetryBudget, compute_pause, is_worth_retrying
-from famnb.client.transport import Response, Transport, origin_of
+from famnb.client.transport import RequestSender, Response, StampedTransport, origin_of
 from famnb.errors import APIStatusError, FamnbError, ProcessEnded, ResponseFormatError, StreamInterrupted, status_error
 from famnb.reply import Reply
+from famnb.timing import Arrival
 from famnb.wire import errors
+
+if TYPE_CHECKING:
+    import httpx
 
 # A choice: the caller waits for this, too, and without it the next call may need a new connection.
 DRAIN_S = 0.25
@@ -56,34 +60,38 @@ async def read_response(
 ) -> None:
     """Read a body to its end, or to the end of what it means; raises unless that is a complete reply."""
     reader, notify = call.start_reading(streamed=streamed, mask=mask), call.buffer.notify
-    sent_ns, now_ns = call.sent_ns or 0, call.now_ns
+    sent_ns = call.sent_ns or 0
     has_begun = not streamed
     if has_begun:
         timer.expect_more()
     activity = 0
-    # Closed here, not by the garbage collector: an abandoned generator would hold the connection until then.
-    async with aclosing(response.chunks()) as chunks:
-        async for chunk in chunks:
-            if reader.feed(chunk, now_ns() - sent_ns):
-                notify()
-                if not has_begun:
-                    has_begun = True
-                    timer.expect_more()
-                if reader.is_finished:
-                    await drain(chunks)
-                    break
-            if has_begun and reader.activity != activity:
-                activity = reader.activity
-                timer.note_activity()
-        reader.end(call.elapsed_ns())
+
+    def feed(chunk: bytes, arrival: Arrival) -> bool:
+        """Read a piece, on the spot; return whether nothing of meaning can follow."""
+        nonlocal activity, has_begun
+        if reader.feed(chunk, arrival.t_ns - sent_ns, arrival.late_ns, blurred=arrival.blurred):
+            notify()
+            if not has_begun:
+                has_begun = True
+                timer.expect_more()
+            if reader.is_finished:
+                return True
+        if has_begun and reader.activity != activity:
+            activity = reader.activity
+            timer.note_activity()
+        return False
+
+    await response.deliver(feed)
+    if reader.is_finished:
+        await drain(response)
+    reader.end(call.elapsed_ns())
 
 
-async def drain(chunks: AsyncGenerator[bytes, None]) -> None:
+async def drain(response: Response) -> None:
     """Read on to the end of the body: a connection whose body was not read to its end cannot be used again."""
     with contextlib.suppress(StreamInterrupted, TimeoutError):
         async with asyncio.timeout(DRAIN_S):
-            async for _ in chunks:
-                pass
+            await response.drain()
 
 
 async def read_error_body(response: Response) -> bytes:
@@ -170,8 +178,8 @@ class SafeRecorder:
 class _Service:
     """What all calls to one origin share."""
 
-    def __init__(self, transport: Transport) -> None:
-        self.transport = transport
+    def __init__(self, sender: RequestSender) -> None:
+        self.sender = sender
         self.retry_budget = RetryBudget()
         self.batch_limiter = ConcurrencyLimiter(1)
         """Shared by all `send_many`, so that the next one begins with what the last one learned of the service."""
@@ -190,7 +198,9 @@ class CallEngine:
         connections: int,
         clock: Clock,
         replays: Replays | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
+        """`transport` carries the calls; None for one of its own."""
         self.retries = retries
         self.deadlines = deadlines
         self.last: Reply | None = None
@@ -201,6 +211,8 @@ class CallEngine:
         self._recorder = SafeRecorder(recorder)
         self._replays = replays
         self._connections = connections
+        self._given_transport = transport
+        self._transport: httpx.AsyncBaseTransport | None = None
         self._clock = clock
         self._lock = threading.Lock()
         self._io: IOThread | None = None
@@ -212,7 +224,7 @@ class CallEngine:
     @property
     def in_use(self) -> int:
         """Connections that carry a call just now."""
-        return sum(service.transport.in_use for service in list(self._services.values()))
+        return sum(service.sender.in_use for service in list(self._services.values()))
 
     @property
     def replays(self) -> bool:
@@ -236,6 +248,7 @@ class CallEngine:
                 # After a fork the parent's connections belong to the parent: kept, so that none is closed, never used.
                 self._services_before_fork.append(self._services)
                 self._io, self._services, self._calls = io, {}, set()
+                self._transport = None
                 io.call(io.open.add, self)
             self._calls.add(call)
         io.start(self._run(call))
@@ -274,9 +287,10 @@ class CallEngine:
     async def _close_connections(self) -> None:
         if self._io is not None:
             self._io.open.discard(self)
-        services, self._services = self._services, {}
-        for service in services.values():
-            await service.transport.aclose()
+        self._services = {}
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            await transport.aclose()
 
     async def _run(self, call: LiveCall) -> None:
         try:
@@ -391,15 +405,15 @@ class CallEngine:
         """Send the request once and read the response; raises unless that is a complete reply."""
         streams = call.exchange.request.streams
         timer.expect_connection()
-        async with service.transport.reserve():
+        async with service.sender.reserve():
             if streams:
                 timer.expect_first_event()
             else:
                 timer.expect_end()
-            # Before the clock starts: the first call loads certificates, which takes tens of milliseconds.
-            service.transport.open()
             call.start_attempt()
-            async with service.transport.send(call.exchange.url, call.body, streams=streams) as response:
+            async with service.sender.send(
+                call.exchange.url, call.body, streams=streams, on_sent=call.mark_sent
+            ) as response:
                 self._keep_headers(call, response)
                 if not 200 <= response.status < 300:
                     raise await self._read_error(call, response)
@@ -413,7 +427,7 @@ class CallEngine:
 
     def _keep_headers(self, call: LiveCall, response: Response) -> None:
         exchange = call.exchange
-        exchange.headers_ns = call.elapsed_ns()
+        exchange.headers_ns = max(0, response.arrival.t_ns - (call.sent_ns or 0))
         exchange.http_status = response.status
         exchange.response_headers = tuple(
             self._credential.mask_header(name, value) for name, value in response.header_list()
@@ -440,7 +454,14 @@ class CallEngine:
     def _service(self, exchange: Exchange) -> _Service:
         origin = origin_of(exchange.url)
         if origin not in self._services:
-            self._services[origin] = _Service(
-                Transport(origin, credential=self._credential, deadlines=self.deadlines, connections=self._connections)
+            # Here, on the I/O thread, whose event loop it belongs to.
+            self._transport = self._transport or self._given_transport or StampedTransport()
+            sender = RequestSender(
+                origin,
+                transport=self._transport,
+                credential=self._credential,
+                deadlines=self.deadlines,
+                connections=self._connections,
             )
+            self._services[origin] = _Service(sender)
         return self._services[origin]

@@ -62,6 +62,8 @@ class Exchange:
     """Whether it is a recorded call that is played again, in which case nothing is sent."""
     streamed: bool = False
     """Whether the answer came as an event stream."""
+    connect_ns: int | None = None
+    """Nanoseconds from looking up the service's name to the open connection; None where a kept one was used."""
     headers_ns: int | None = None
     """Monotonic nanoseconds from sending to the response headers."""
     end_ns: int | None = None

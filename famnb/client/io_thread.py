@@ -77,7 +77,8 @@ def _make_event_loop() -> asyncio.AbstractEventLoop:
     try:
         import uvloop
     except ImportError:
-        return asyncio.new_event_loop()
+        # Not Windows' default, which tells nobody when a socket can be read.
+        return asyncio.SelectorEventLoop()
     return uvloop.new_event_loop()
 
 

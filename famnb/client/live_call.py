@@ -266,12 +266,12 @@ class LiveCall:
     buffer: EventBuffer = dataclasses.field(default_factory=EventBuffer)
     limiter: ConcurrencyLimiter | None = None
     """Where a call of `send_many` waits for its turn; None for a call that is sent at once."""
-    now_ns: Callable[[], int] = time.monotonic_ns
+    now_ns: Callable[[], int] = time.perf_counter_ns
     """The clock of its timings; a call that is played again has the recording's."""
     reader: ResponseReader | None = None
     """Reads the response of the present attempt; None before its headers have come."""
     sent_ns: int | None = None
-    """When the present attempt was sent."""
+    """When the present attempt was sent; before that, when it began."""
     begun_ns: int | None = None
     """When the call was begun, before it waited for a connection; None for one that is played again."""
     should_retry: str | None = None
@@ -301,10 +301,16 @@ class LiveCall:
         """Forget the previous attempt, and start the clock."""
         exchange = self.exchange
         exchange.attempts += 1
-        exchange.http_status = exchange.request_id = exchange.service = exchange.headers_ns = None
+        exchange.http_status = exchange.request_id = exchange.service = None
+        exchange.connect_ns = exchange.headers_ns = None
         exchange.response_headers = ()
         exchange.reads = []
         self.reader = self.should_retry = None
+        self.sent_ns = self.now_ns()
+
+    def mark_sent(self, connect_ns: int | None) -> None:
+        """The present attempt is sent now, over a connection that took so long to make; from here on time counts."""
+        self.exchange.connect_ns = connect_ns
         self.sent_ns = self.now_ns()
 
     def elapsed_ns(self) -> int:
@@ -318,6 +324,7 @@ class LiveCall:
             exchange.endpoint,
             streamed=streamed,
             headers_ns=exchange.headers_ns,
+            connect_ns=exchange.connect_ns,
             events=self.buffer.events,
             mask=mask,
         )
@@ -351,8 +358,9 @@ class LiveCall:
             error = reader.failure()
         exchange.streamed = reader.streamed
         # A call that was never sent has no duration, not one of 0.
-        exchange.end_ns = None if self.sent_ns is None else reader.stopwatch.end_ns
-        reader.stopwatch.end_ns = exchange.end_ns
+        if self.sent_ns is None:
+            reader.stopwatch.note_end(None)
+        exchange.end_ns = reader.stopwatch.end_ns
         exchange.wait_ns = self._wait_ns(is_answered=error is None)
         outcome = self._identify(reader.outcome(error))
         if isinstance(error, Cancelled):

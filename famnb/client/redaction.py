@@ -10,6 +10,8 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+import msgspec
+
 from famnb.client.exchange import Exchange
 from famnb.client.response_reader import reply_from_reads
 from famnb.endpoints import Endpoint
@@ -44,6 +46,7 @@ def conceal(exchange: Exchange, texts: Iterable[str], find: Find) -> None:
         streamed=exchange.streamed,
         reads=reads,
         headers_ns=exchange.headers_ns,
+        connect_ns=exchange.connect_ns,
         end_ns=exchange.end_ns,
     )
     exchange.reads = reads
@@ -72,7 +75,7 @@ def _redact_reads(endpoint: Endpoint, reads: Sequence[Read], find: Find) -> list
             if clean != text:
                 data[read_index][event_index] = _replace_text(data[read_index][event_index], text, clean)
             start += len(text)
-    return [Read(read.t_ns, tuple(batch)) for read, batch in zip(reads, data, strict=True)]
+    return [msgspec.structs.replace(read, data=tuple(batch)) for read, batch in zip(reads, data, strict=True)]
 
 
 def _redact_piece(text: str, offset: int, spans: Sequence[tuple[int, int]]) -> str:

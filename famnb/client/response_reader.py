@@ -26,6 +26,7 @@ class ResponseReader:
         *,
         streamed: bool,
         headers_ns: int | None = None,
+        connect_ns: int | None = None,
         events: list[Event] | None = None,
         mask: Callable[[bytes], bytes] = bytes,
     ) -> None:
@@ -38,6 +39,7 @@ class ResponseReader:
         self.builder = ReplyBuilder()
         self.stopwatch = Stopwatch()
         self.stopwatch.headers_ns = headers_ns
+        self.stopwatch.connect_ns = connect_ns
         self._mask = mask
         """Takes secrets out of an event or a body before anything else sees it."""
         # A retry appends to the list of the attempt before, whose events its caller may already have seen.
@@ -47,6 +49,8 @@ class ResponseReader:
         self._chunks: list[bytes] = []
         """The body so far; of a stream only until its first event, in case it turns out to be a single body."""
         self._closed = False
+        self._last: tuple[int, int | None, bool] = (0, None, False)
+        """When the last chunk came."""
 
     @property
     def activity(self) -> int:
@@ -64,8 +68,9 @@ class ResponseReader:
         """Whether it is too late to try again: a stream's content has been seen, a whole reply has been generated."""
         return self.builder.content_deltas > 0 or not self.streamed
 
-    def feed(self, chunk: bytes, t_ns: int) -> bool:
-        """Read one chunk from the socket; return whether it completed an event."""
+    def feed(self, chunk: bytes, t_ns: int, late_ns: int | None = None, *, blurred: bool = False) -> bool:
+        """Read one chunk from the socket, which came as `Read` says; return whether it completed an event."""
+        self._last = (t_ns, late_ns, blurred)
         if not self.streamed:
             self._chunks.append(chunk)
             return False
@@ -74,39 +79,53 @@ class ResponseReader:
         data = self._decoder.feed(chunk)
         if not data:
             return False
-        self.feed_read(self._make_read(t_ns, data))
+        # What follows the event may have come later, and it is the last byte whose time is known.
+        self.feed_read(self._make_read(data, t_ns, late_ns, blurred or self._decoder.has_rest))
         return True
 
     def feed_read(self, read: Read) -> None:
         """Read the events of one read, or the body of a whole reply."""
-        builder = self.builder
-        ended, content_before = builder.ended, builder.content_deltas
-        answer_before, thinking_before = builder.answer_deltas, builder.thinking_deltas
-        self.reads.append(read)
+        builder, reads, data = self.builder, self.reads, read.data
+        before_ns = reads[-1].t_ns if reads else self.stopwatch.headers_ns or 0
+        content, answer, thinking = builder.content_deltas, builder.answer_deltas, builder.thinking_deltas
+        ended = builder.ended
+        # What stands so before the last event is brought by the last event.
+        last_content, last_ended, was_done = content, ended, False
+        reads.append(read)
         try:
             if self.streamed:
-                self._add_stream_events(read.data)
+                if len(data) > 1:
+                    self._add_stream_events(data[:-1])
+                    last_content, last_ended, was_done = builder.content_deltas, builder.ended, builder.done
+                self._add_stream_events(data[-1:])
             else:
-                self._add(self._decode_whole(read.data[0]))
+                self._add(self._decode_whole(data[0]))
         finally:
             # Also when an event cannot be read: what the events before it brought has been seen.
-            if builder.content_deltas > content_before:
-                answer, thinking = builder.answer_deltas > answer_before, builder.thinking_deltas > thinking_before
-                self.stopwatch.note_content(read.t_ns, answer=answer, thinking=thinking)
+            if builder.content_deltas > content:
+                is_exact = last_content == content and not read.blurred
+                self.stopwatch.note_content(
+                    read.t_ns,
+                    None if is_exact else before_ns,
+                    chunks=builder.content_deltas - content,
+                    answer=builder.answer_deltas > answer,
+                    thinking=builder.thinking_deltas > thinking,
+                )
             if builder.done or builder.ended is not ended:
-                self.stopwatch.end_ns = read.t_ns
+                is_exact = last_ended is ended and not was_done and not read.blurred
+                self.stopwatch.note_end(read.t_ns, None if is_exact else before_ns)
 
     def end(self, t_ns: int) -> None:
         """The body ended in order: read what is left over; raises unless there is evidence of a complete reply."""
         if self.streamed:
             rest = self._decoder.end()
             if rest:
-                self.feed_read(self._make_read(t_ns, rest))
+                self.feed_read(self._make_read(rest, *self._last))
             # A proxy may begin a body with a byte order mark or blank lines, which say nothing of what it is.
             if not self.reads:
                 self.streamed = b"".join(self._chunks).lstrip(b"\xef\xbb\xbf \r\n").startswith(_SSE_STARTS)
         if not self.streamed:
-            read = self._make_read(t_ns, [b"".join(self._chunks)])
+            read = self._make_read([b"".join(self._chunks)], *self._last)
             if not read.data[0].strip():
                 raise self._format_error("is empty")
             self.feed_read(read)
@@ -123,10 +142,10 @@ class ResponseReader:
         if not self.streamed and not self.reads and self._chunks:
             # A body that broke off is kept, and read as far as it can be.
             with contextlib.suppress(FamnbError):
-                self.feed_read(self._make_read(t_ns, [b"".join(self._chunks)]))
+                self.feed_read(self._make_read([b"".join(self._chunks)], *self._last))
         self._add(self._dialect_reader.end())
         if self.stopwatch.end_ns is None:
-            self.stopwatch.end_ns = t_ns
+            self.stopwatch.note_end(t_ns)
 
     def failure(self) -> StreamError | StreamInterrupted | None:
         """Why what came is no complete reply: the service reported a failure, or nothing proves the end."""
@@ -146,6 +165,7 @@ class ResponseReader:
         reply = self.builder.reply()
         latencies = [block.latency_ms for block in reply.blocks if block.latency_ms is not None]
         timing = self.stopwatch.timing(
+            self.reads,
             streamed=self.streamed,
             output_tokens=reply.usage.output_tokens,
             reasoning_tokens=reply.usage.reasoning_tokens,
@@ -165,8 +185,8 @@ class ResponseReader:
             events=tuple(self.events[self._first_event :]),
         )
 
-    def _make_read(self, t_ns: int, data: Iterable[bytes]) -> Read:
-        return Read(t_ns, tuple(map(self._mask, data)))
+    def _make_read(self, data: Iterable[bytes], t_ns: int, late_ns: int | None, blurred: bool) -> Read:
+        return Read(t_ns, tuple(map(self._mask, data)), late_ns, blurred)
 
     def _add_stream_events(self, data: tuple[bytes, ...]) -> None:
         if self._chunks:
@@ -208,13 +228,19 @@ def status_for(error: FamnbError) -> Status:
 
 
 def reply_from_reads(
-    endpoint: Endpoint, *, streamed: bool, reads: Sequence[Read], headers_ns: int | None, end_ns: int | None
+    endpoint: Endpoint,
+    *,
+    streamed: bool,
+    reads: Sequence[Read],
+    headers_ns: int | None,
+    end_ns: int | None,
+    connect_ns: int | None = None,
 ) -> Reply:
     """The reply that recorded reads add up to, read as when they came.
 
     What only the live call knew, a deadline or the caller's stop, is not in the bytes: such a reply is `interrupted`.
     """
-    reader = ResponseReader(endpoint, streamed=streamed, headers_ns=headers_ns)
+    reader = ResponseReader(endpoint, streamed=streamed, headers_ns=headers_ns, connect_ns=connect_ns)
     error: FamnbError | None = None
     try:
         for read in reads:
@@ -225,5 +251,6 @@ def reply_from_reads(
         error = fault
         reader.close(end_ns or 0)
     # What was measured then counts, also where today's reader sees the end in another read.
-    reader.stopwatch.end_ns = end_ns
+    if end_ns != reader.stopwatch.end_ns:
+        reader.stopwatch.note_end(end_ns)
     return reader.outcome(error)

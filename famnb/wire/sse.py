@@ -37,6 +37,11 @@ class Decoder:
         self._after_cr = False
         self._at_start = True
 
+    @property
+    def has_rest(self) -> bool:
+        """Whether bytes of an event have come that is not finished yet."""
+        return bool(self._line or self._data)
+
     def feed(self, chunk: bytes) -> list[bytes]:
         """Return the `data` of each event that this chunk completes."""
         # Most streams have no CR at all, and then the bytes are not copied.

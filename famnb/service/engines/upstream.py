@@ -21,7 +21,12 @@ from typing import Any
 from famnb.client.auth import Credential
 from famnb.client.config import Deadlines, check_address
 from famnb.client.engine import drain, read_error_body
+<<<<<<< HEAD
 from famnb.client.transport import Response, Transport, origin_of
+=======
+from famnb.client.response_reader import ResponseReader
+from famnb.client.transport import RequestSender, Response, origin_of
+>>>>>>> e745cb4 (wip transport)
 from famnb.endpoints import ENDPOINTS, UPSTREAM
 from famnb.errors import (
     APIStatusError,
@@ -85,7 +90,7 @@ class UpstreamEngine:
             self._credential.check()
         self._model_names = dict(map(_parse_model, [models] if isinstance(models, str) else models))
         """For each model of ours the upstream's name; under the empty name that of all others."""
-        self._transport = Transport(
+        self._sender = RequestSender(
             origin_of(self._base), credential=self._credential, deadlines=Deadlines(), silence=SILENCE_S
         )
         self._address_pattern = _address_pattern(self._base)
@@ -132,8 +137,12 @@ class UpstreamEngine:
         return {"upstream": await self._probe()}
 
     async def aclose(self) -> None:
+<<<<<<< HEAD
         await asyncio.gather(*self._drains)
         await self._transport.aclose()
+=======
+        await self._sender.aclose()
+>>>>>>> e745cb4 (wip transport)
 
     @contextlib.asynccontextmanager
     async def _open_answer(self, prompt: GenerationPrompt) -> AsyncIterator[tuple[Response, UpstreamRequest]]:
@@ -166,13 +175,14 @@ class UpstreamEngine:
         url, began = self._base + UPSTREAM.path, time.monotonic()
         async with contextlib.AsyncExitStack() as stack:
             try:
-                answer = await stack.enter_async_context(self._transport.send(url, body, streams=streams))
+                answer = await stack.enter_async_context(self._sender.send(url, body, streams=streams))
             except ConnectError:
                 if time.monotonic() - began > _STALE_S:
                     raise
-                answer = await stack.enter_async_context(self._transport.send(url, body, streams=streams))
+                answer = await stack.enter_async_context(self._sender.send(url, body, streams=streams))
             yield answer
 
+<<<<<<< HEAD
     def _drain_later(self, chunks: AsyncGenerator[bytes], stack: contextlib.AsyncExitStack) -> None:
         """Read a body to its end, so that its connection can be used again; the caller does not wait for that."""
 
@@ -183,6 +193,40 @@ class UpstreamEngine:
         task = asyncio.create_task(finish())
         self._drains.add(task)
         task.add_done_callback(self._drains.discard)
+=======
+    async def _read_events(
+        self, prompt: GenerationPrompt, answer: Response, request: UpstreamRequest
+    ) -> AsyncGenerator[Event]:
+        """Yield the events of an answer, up to its end. Raises FamnbError if there is no proof of one."""
+        # Some servers answer a request for a stream with one JSON object.
+        streams = request.body["stream"] and not answer.content_type.endswith("json")
+        reader = ResponseReader(
+            UPSTREAM,
+            streamed=streams or answer.content_type == "text/event-stream",
+            mask=self._credential.mask_bytes if self._credential else bytes,
+        )
+        translator, translated, builder = ReplyTranslator(prompt), 0, reader.builder
+        async with aclosing(answer.chunks()) as chunks:
+            async for chunk in chunks:
+                error = _feed(reader, chunk)
+                # The events before an unreadable one are sent first.
+                for event in translator.translate(reader.events[translated:], streamed=True):
+                    yield event
+                translated = len(reader.events)
+                if error is not None:
+                    raise error
+                if builder.done or builder.ended is not None:
+                    break
+            if not builder.done:
+                await _read_tail(chunks, reader)
+            reader.end(0)
+            for event in translator.translate(reader.events[translated:], streamed=reader.streamed):
+                yield event
+            for event in translator.translate_end(builder):
+                yield event
+            if builder.done:
+                await drain(answer)  # a connection is used again only once its body has been read
+>>>>>>> e745cb4 (wip transport)
 
     async def _find_model(self, ours: str) -> str:
         """Return the upstream's name of a model: the one configured, else ours if it has it, else its only one."""
@@ -202,7 +246,7 @@ class UpstreamEngine:
         with contextlib.suppress(FamnbError, TimeoutError):
             async with (
                 asyncio.timeout(_PROBE_TIMEOUT_S),
-                self._transport.send(f"{self._base}/v1/models", None) as answer,
+                self._sender.send(f"{self._base}/v1/models", None) as answer,
             ):
                 body = await read_error_body(answer)
                 # A server without a list of models (404) is up all the same.

@@ -1,0 +1,403 @@
+"""One connection: a request out, its answer in, each piece of it with the time at which it came.
+
+idle ── request ── waiting for the head ── body ─┬─ idle     its end, and both sides keep the connection
+                                                 └─ closed   at any time: a fault, either side, nobody wants the rest
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import contextlib
+import os
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import NamedTuple, TypeAlias
+
+import httpx
+
+from famnb.client.transport.http1 import Head, ResponseParser
+from famnb.client.transport.kernel_stamps import SocketReader
+from famnb.client.transport.tls import TLSLayer
+from famnb.timing import Arrival
+
+Feed: TypeAlias = Callable[[bytes, Arrival], object]
+"""Takes a piece of a body and when it came; returns True for no more. What it raises ends the delivery."""
+# A reader that is slower than the network must not fill the memory.
+HELD_BYTES = 262_144
+"""Beyond how many bytes of a body that nobody takes its connection is not read."""
+
+_NOTHING = memoryview(b"")
+
+
+class StaleConnection(httpx.ReadError):
+    """A kept connection that had been closed before the request reached the peer: nothing of an answer came."""
+
+
+class Answer(NamedTuple):
+    """An answer whose head has come."""
+
+    head: Head
+    arrival: Arrival
+    """When the head was complete."""
+    body: Body
+
+
+class Body(httpx.AsyncByteStream):
+    """A body on its way: delivered by the callback that reads it, or iterated; it keeps what nobody takes yet."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.arrival: Arrival | None = None
+        """When the piece came that was iterated last."""
+        self._connection = connection
+        self._pieces: collections.deque[tuple[bytes, Arrival]] = collections.deque()
+        self._held_bytes = 0
+        self._feed: Feed | None = None
+        self._waiter: asyncio.Future[bool] | None = None
+        self._has_ended = False
+        self._failure: Exception | None = None
+
+    async def deliver(self, feed: Feed) -> None:
+        """Have `feed` called for every piece, the moment it is read, until the body ends or `feed` returns True.
+
+        Raises what `feed` raises, and httpx.TransportError if the body breaks off.
+        """
+        while self._pieces:
+            if feed(*self._take()) is True:
+                return
+        if not self._has_ended:
+            self._feed = feed
+            try:
+                is_enough = await self._wait()
+            finally:
+                self._feed = None
+            if is_enough:
+                return
+        if self._failure is not None:
+            raise self._failure
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while True:
+            if self._pieces:
+                content, self.arrival = self._take()
+                yield content
+            elif not self._has_ended:
+                await self._wait()
+            elif self._failure is not None:
+                raise self._failure
+            else:
+                return
+
+    async def aclose(self) -> None:
+        """Give up the rest, and with it the connection, if there is any."""
+        if not self._has_ended:
+            self._connection.close()
+
+    def add(self, content: bytes, arrival: Arrival) -> None:
+        """A piece was read."""
+        if self._feed is None:
+            self._pieces.append((content, arrival))
+            self._held_bytes += len(content)
+            if self._held_bytes > HELD_BYTES:
+                self._connection.pause()
+            self._wake()
+            return
+        try:
+            if self._feed(content, arrival) is True:
+                self._feed = None
+                self._wake(is_enough=True)
+        except Exception as error:  # raised to whoever waits for the delivery
+            self._feed = None
+            self._wake(error)
+
+    def end(self, failure: Exception | None = None) -> None:
+        """Nothing more comes: the body is complete, or broke off."""
+        if not self._has_ended:
+            self._has_ended = True
+            self._failure = failure
+            self._wake()
+
+    def _take(self) -> tuple[bytes, Arrival]:
+        content, arrival = self._pieces.popleft()
+        self._held_bytes -= len(content)
+        if not self._pieces and not self._has_ended:
+            self._connection.resume()
+        return content, arrival
+
+    async def _wait(self) -> bool:
+        """Wait for something to happen; return whether the delivery has brought enough."""
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            return await self._waiter
+        finally:
+            self._waiter = None
+
+    def _wake(self, error: Exception | None = None, *, is_enough: bool = False) -> None:
+        waiter = self._waiter
+        if waiter is None or waiter.done():
+            return
+        if error is None:
+            waiter.set_result(is_enough)
+        else:
+            waiter.set_exception(error)
+
+
+class Connection:
+    """A connected socket on the running event loop, which answers one request after the other."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        reader: SocketReader,
+        layers: Sequence[TLSLayer],
+        *,
+        on_idle: Callable[[Connection], object],
+        on_close: Callable[[Connection], object],
+    ) -> None:
+        """`layers` are the TLS sessions in the socket, the outermost first.
+
+        `on_idle` is called when it can take another request, after an answer; `on_close` when it is closed.
+        """
+        self.is_open = True
+        self.answers = 0
+        """How many answers it has brought."""
+        self.expiry: asyncio.TimerHandle | None = None
+        """Closes it while it is idle; for whoever keeps it."""
+        self._sock = sock
+        self._reader = reader
+        self._layers = layers
+        self._on_idle = on_idle
+        self._on_close = on_close
+        self._loop = asyncio.get_running_loop()
+        self._parser: ResponseParser | None = None
+        """Of the answer that is awaited; None while it is idle."""
+        self._head: asyncio.Future[Arrival] | None = None
+        self._body = Body(self)
+        self._unsent = _NOTHING
+        self._is_writing = False
+        self._silence_s: float | None = None
+        self._read_at = 0.0
+        self._silence: asyncio.TimerHandle | None = None
+        self._is_reading = False
+        # Also while it is idle, so that a peer that closes it is noticed.
+        self.resume()
+
+    def is_stale(self) -> bool:
+        """Whether the peer has closed it, or said something unasked, which the loop had no time to notice yet."""
+        # TLS says something unasked when it begins, so only reading shows whether the connection can be used.
+        self._on_readable()
+        return not self.is_open
+
+    async def request(self, data: bytes, *, has_body: bool = True, silence_s: float | None = None) -> Answer:
+        """Send a request and wait for the head of its answer; `has_body` is False for a HEAD, whose answer has none.
+
+        At no time may the peer be silent for `silence_s` seconds.
+        Raises StaleConnection; ReadError or WriteError if the connection breaks before the head is complete,
+        RemoteProtocolError if it is no HTTP, ReadTimeout.
+        """
+        parser = self._parser = ResponseParser(has_body=has_body)
+        body = self._body = Body(self)
+        self._head = self._loop.create_future()
+        self._read_at, self._silence_s = self._loop.time(), silence_s
+        self._check_silence()
+        self._reader.earliest_ns = time.perf_counter_ns()
+        self._send(data)
+        try:
+            arrival = await self._head
+        except BaseException:
+            self.close()
+            raise
+        assert parser.head is not None
+        return Answer(parser.head, arrival, body)
+
+    def close(self) -> None:
+        """Close it; an answer that is not complete breaks off."""
+        self._fail(httpx.ReadError("the connection was closed on this side"))
+
+    def pause(self) -> None:
+        """Read no more for now."""
+        if self._is_reading:
+            self._is_reading = False
+            self._loop.remove_reader(self._sock)
+
+    def resume(self) -> None:
+        """Read on."""
+        if not self._is_reading and self.is_open:
+            self._is_reading = True
+            self._read_at = self._loop.time()
+            self._loop.add_reader(self._sock, self._on_readable)
+
+    def _on_readable(self) -> None:
+        self._read()
+        if self.is_open and (code := self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)):
+            # A broken connection is reported once (uvloop 0.22), and there may be more to read than was read just now.
+            while self.is_open and not self._reader.is_at_end:
+                self._read()
+            self._lose(OSError(code, os.strerror(code)))
+        elif self._reader.is_at_end:
+            self._on_end()
+
+    def _read(self) -> None:
+        """Read what waits, if anything does."""
+        try:
+            segments = self._reader.read()
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self._lose(error)
+            return
+        if self._silence_s is not None:
+            self._read_at = self._loop.time()
+        receive = self._receive_encrypted if self._layers else self._receive
+        for data, arrival in segments:
+            receive(data, arrival)
+
+    def _receive_encrypted(self, data: bytes | memoryview, arrival: Arrival) -> None:
+        for depth, layer in enumerate(self._layers):
+            data = layer.decrypt(data)
+            if reply := layer.take_outgoing():
+                self._send(reply, below=depth)
+        if data:
+            self._receive(data, arrival)
+        for layer in self._layers:
+            if layer.fault is not None:
+                self._lose(layer.fault)
+            elif layer.is_closed:
+                self._on_end()
+
+    def _receive(self, data: bytes | memoryview, arrival: Arrival) -> None:
+        """Read plain bytes that came."""
+        parser = self._parser
+        if parser is None:
+            # Nobody asked for it, and the next answer must not begin with it.
+            self.close()
+            return
+        had_head = parser.head is not None
+        content = parser.feed(data)
+        if parser.head is not None and not had_head and self._head is not None and not self._head.done():
+            self._head.set_result(arrival)
+        if content:
+            self._body.add(content, arrival)
+        if parser.is_complete:
+            self._finish(parser)
+        elif parser.fault is not None:
+            self._fail(httpx.RemoteProtocolError(parser.fault))
+
+    def _finish(self, parser: ResponseParser) -> None:
+        """The answer is complete."""
+        self._parser = None
+        self.answers += 1
+        self._cancel_silence()
+        self._body.end()
+        if parser.is_reusable and not self._unsent and self.is_open:
+            self.resume()
+            self._on_idle(self)
+        else:
+            self.close()
+
+    def _on_end(self) -> None:
+        """The peer sends no more."""
+        parser = self._parser
+        if parser is None:  # as it is when the connection is closed
+            self.close()
+            return
+        parser.feed_end()
+        if parser.is_complete:
+            self._parser = None
+            self._body.end()
+            self.close()
+        elif parser.head is not None:
+            self._fail(httpx.RemoteProtocolError(parser.fault or ""))
+        else:
+            self._lose(ConnectionResetError(parser.fault))
+
+    def _lose(self, error: OSError) -> None:
+        """The connection broke; for one that is closed, nothing."""
+        parser = self._parser
+        is_stale = self.answers > 0 and parser is not None and not parser.has_bytes
+        kind = StaleConnection if is_stale else httpx.ReadError
+        self._fail(kind(str(error) or type(error).__name__))
+
+    def _fail(self, error: Exception) -> None:
+        """Close it; whoever waits for the answer gets the error."""
+        if not self.is_open:
+            return
+        self.is_open = False
+        self._parser = None
+        self._cancel_silence()
+        if self.expiry is not None:
+            self.expiry.cancel()
+        self.pause()
+        self._stop_writing()
+        self._unsent = _NOTHING
+        with contextlib.suppress(OSError):
+            # A session within another is not worth the trouble.
+            if len(self._layers) == 1:
+                self._sock.send(self._layers[0].close())
+        self._sock.close()
+        self._on_close(self)
+        self._body.end(error)
+        if self._head is not None and not self._head.done():
+            self._head.set_exception(error)
+            # Nobody may be waiting any more, of which asyncio would complain.
+            self._head.exception()
+
+    def _send(self, data: bytes, *, below: int | None = None) -> None:
+        """Send through the TLS sessions; `below` leaves out that one and those in it."""
+        try:
+            for layer in reversed(self._layers[:below]):
+                data = layer.encrypt(data)
+        except OSError as error:  # ssl.SSLError is one
+            self._lose(error)
+            return
+        self._unsent = memoryview(bytes(self._unsent) + data if self._unsent else data)
+        self._flush()
+
+    def _flush(self) -> None:
+        """Send what the kernel takes, the rest when it takes more."""
+        try:
+            sent = self._sock.send(self._unsent)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError as error:
+            self._unsent = _NOTHING
+            self._stop_writing()
+            # The peer may have answered before it closed: what it said counts more than that it listens no more.
+            self._loop.call_soon(self._after_failed_send, error)
+            return
+        if sent == len(self._unsent):
+            # Not an empty slice, which would keep the request, and the key in it, for as long as the connection lives.
+            self._unsent = _NOTHING
+            self._stop_writing()
+        else:
+            self._unsent = self._unsent[sent:]
+            if not self._is_writing:
+                self._is_writing = True
+                self._loop.add_writer(self._sock, self._flush)
+
+    def _stop_writing(self) -> None:
+        if self._is_writing:
+            self._is_writing = False
+            self._loop.remove_writer(self._sock)
+
+    def _after_failed_send(self, error: OSError) -> None:
+        if self.is_open:
+            self._on_readable()
+        if self.is_open and self._parser is not None and self._parser.head is None:
+            self._lose(error)
+
+    def _check_silence(self) -> None:
+        """End a silence that has become too long, or look again when it could be."""
+        if self._silence_s is None or self._parser is None:
+            return
+        left_s = self._read_at + self._silence_s - self._loop.time()
+        if left_s <= 0 and self._is_reading:
+            self._fail(httpx.ReadTimeout(f"nothing came for {self._silence_s:g} s"))
+        else:
+            self._silence = self._loop.call_later(left_s if left_s > 0 else self._silence_s, self._check_silence)
+
+    def _cancel_silence(self) -> None:
+        if self._silence is not None:
+            self._silence.cancel()
+            self._silence = None

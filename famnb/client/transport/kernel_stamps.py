@@ -1,0 +1,186 @@
+"""The bytes that wait in a socket, each with the time at which the kernel received it.
+
+wire ── kernel (receives a segment, notes the wall clock) ── socket ······ Python, when it gets its turn
+                └ t_ns, on the monotonic clock                             └ t_ns + late_ns
+
+A read returns one stamp, that of the last byte read. So the waiting bytes are looked at first, without taking them, and
+asked at which places their stamp changes; each run of bytes with one stamp is then handed on by itself. The kernel may
+have merged segments before anybody looked: such a run has the stamp of its last segment.
+"""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from famnb.timing import Arrival
+
+Clock: TypeAlias = Callable[[], int]
+"""Returns nanoseconds."""
+Segment: TypeAlias = tuple[memoryview, Arrival]
+"""Bytes that share one stamp, valid until the next read, and when they came."""
+
+# SO_TIMESTAMPNS, which Python's `socket` has no name for; its control messages have the same number.
+_SO_TIMESTAMPNS = 35
+_STAMP = struct.Struct("@qq")
+"""Seconds and nanoseconds since the epoch, of a control message."""
+_STAMP_SPACE = 32
+"""Bytes of a control message with a stamp, its head included."""
+# Larger than what arrives between two turns of an event loop, except in bulk.
+BUFFER_BYTES = 262_144
+"""How many bytes one read takes at most."""
+# Beyond it nobody waits for single events, and looking for the stamps would cost more than reading.
+SEARCHED_BYTES = 65_536
+"""Up to how many waiting bytes the places are looked for at which their stamp changes."""
+# Stepping the wall clock changes the offset; slewing does not, since it changes both clocks alike.
+REMEASURE_NS = 5_000_000_000
+"""After how many nanoseconds the offset between the two clocks is measured again."""
+# Far more than the offset's own error of some hundred nanoseconds.
+TOLERANCE_NS = 50_000
+"""By how much a stamp may seem to lie in the future."""
+
+
+def measure_offset(wall: Clock = time.time_ns, monotonic: Clock = time.perf_counter_ns, *, tries: int = 100) -> int:
+    """Return what is added to the wall clock to get the monotonic one, in nanoseconds.
+
+    The wall clock is read between two readings of the other; the narrowest of `tries` such brackets counts.
+    """
+    narrowest, offset = None, 0
+    for _ in range(tries):
+        before, moment, after = monotonic(), wall(), monotonic()
+        if narrowest is None or after - before < narrowest:
+            narrowest, offset = after - before, (before + after) // 2 - moment
+    return offset
+
+
+def find_runs(size: int, last: int | None, stamp_at: Callable[[int], int | None]) -> Iterator[tuple[int, int | None]]:
+    """Yield the end and the stamp of each run of waiting bytes with one stamp.
+
+    `size` bytes wait and the stamp of the last of them is `last`; `stamp_at(n)` is the stamp of the n-th byte.
+    """
+    start = 0
+    while start < size:
+        stamp = stamp_at(start + 1)
+        if stamp == last:
+            # Nearly always, since nearly always one segment waits.
+            yield size, last
+            return
+
+        def is_later(place: int, own: int | None = stamp) -> bool:
+            return stamp_at(place + 1) != own
+
+        end = bisect.bisect_left(range(size), True, start + 1, key=is_later)
+        yield end, stamp
+        start = end
+
+
+class StampClock:
+    """Turns the kernel's stamps into times of the monotonic clock; one for all connections of a transport."""
+
+    def __init__(self, wall: Clock = time.time_ns, monotonic: Clock = time.perf_counter_ns) -> None:
+        self._wall = wall
+        self._monotonic = monotonic
+        self.measure()
+
+    def measure(self) -> None:
+        """Measure the offset between the clocks."""
+        self._offset_ns = measure_offset(self._wall, self._monotonic)
+        self._measured_ns = self._monotonic()
+
+    def arrival(self, stamp: int | None, *, earliest_ns: int, now_ns: int) -> Arrival:
+        """Return when something came that is read now, no earlier than `earliest_ns`.
+
+        Where there is no stamp, the time of the read; where it contradicts the monotonic clock, that time too, blurred.
+        """
+        if stamp is None:
+            return Arrival(now_ns, None)
+        if now_ns - self._measured_ns > REMEASURE_NS:
+            self.measure()
+        t_ns = stamp + self._offset_ns
+        if earliest_ns <= t_ns <= now_ns + TOLERANCE_NS:
+            return Arrival(t_ns, max(0, now_ns - t_ns))
+        return Arrival(now_ns, None, blurred=True)
+
+
+class SocketReader:
+    """Reads a non-blocking socket; the time of what it reads is that of the read itself."""
+
+    def __init__(self, sock: socket.socket, buffer: memoryview) -> None:
+        """`buffer` may be shared by all readers of one thread."""
+        self._sock = sock
+        self._buffer = buffer
+        self.is_at_end = False
+        """Whether the peer sends no more."""
+        self.earliest_ns = 0
+        """What is read next came no earlier than this: when the request was sent, then the read before."""
+
+    def read(self) -> list[Segment]:
+        """Return what waits, in order; nothing at the end. Raises BlockingIOError if nothing waits, OSError."""
+        size = self._sock.recv_into(self._buffer)
+        self.is_at_end = size == 0
+        return [(self._buffer[:size], Arrival(time.perf_counter_ns(), None))] if size else []
+
+
+class StampedReader(SocketReader):
+    """Reads a socket whose kernel notes when segments arrive."""
+
+    def __init__(self, sock: socket.socket, buffer: memoryview, clock: StampClock) -> None:
+        super().__init__(sock, buffer)
+        self._clock = clock
+        self._whole = [buffer]
+
+    def read(self) -> list[Segment]:
+        now_ns = time.perf_counter_ns()
+        size, stamp = self._look(self._whole, socket.MSG_PEEK)
+        if size == 0:
+            self.is_at_end = True
+            return []
+        runs = find_runs(size, stamp, self._stamp_at) if size <= SEARCHED_BYTES else [(size, stamp)]
+        segments, start = [], 0
+        for end, run_stamp in runs:
+            arrival = self._clock.arrival(run_stamp, earliest_ns=self.earliest_ns, now_ns=now_ns)
+            self.earliest_ns = arrival.t_ns
+            segments.append((self._buffer[start:end], arrival))
+            start = end
+        # Taken without being copied once more: a TCP socket leaves the buffer as it is.
+        self._sock.recv_into(self._buffer, size, socket.MSG_TRUNC)
+        return segments
+
+    def _stamp_at(self, place: int) -> int | None:
+        return self._look([self._buffer[:place]], socket.MSG_PEEK | socket.MSG_TRUNC)[1]
+
+    def _look(self, buffers: list[memoryview], flags: int) -> tuple[int, int | None]:
+        """How many bytes wait, up to the buffer's size, and the stamp of the last of them."""
+        size, messages, *_ = self._sock.recvmsg_into(buffers, _STAMP_SPACE, flags)
+        for level, kind, data in messages:
+            if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS and len(data) == _STAMP.size:
+                seconds, nanoseconds = _STAMP.unpack(data)
+                return size, seconds * 1_000_000_000 + nanoseconds
+        return size, None
+
+
+def request_stamps(sock: socket.socket) -> None:
+    """Ask the kernel for stamps, if it has any for such a socket: for TCP on Linux.
+
+    Best before connecting: the first socket of a machine that asks has to wait for them a moment.
+    """
+    if sys.platform == "linux" and sock.family in (socket.AF_INET, socket.AF_INET6):
+        # A kernel in a sandbox need not have them.
+        with contextlib.suppress(OSError):
+            sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+
+
+def make_reader(sock: socket.socket, buffer: memoryview, clock: StampClock) -> SocketReader:
+    """Return a reader of a connected socket; with stamps if `request_stamps` got any."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            if sock.getsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS):
+                clock.measure()
+                return StampedReader(sock, buffer, clock)
+    return SocketReader(sock, buffer)

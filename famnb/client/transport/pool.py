@@ -1,0 +1,315 @@
+"""StampedTransport, which carries requests of httpx over kept connections and says when each piece of an answer came.
+
+request ── route (proxy, TLS) ── kept connection, else: name ── socket ── (tunnel) ── (TLS) ── connection ── response
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias
+
+import aiohappyeyeballs
+import httpx
+
+from famnb.client.transport.connection import Answer, Connection, StaleConnection
+from famnb.client.transport.http1 import MalformedRequest, ResponseParser, encode_request
+from famnb.client.transport.kernel_stamps import BUFFER_BYTES, StampClock, make_reader, request_stamps
+from famnb.client.transport.proxy import Proxy, proxy_for
+from famnb.client.transport.tls import TLSLayer, default_context
+
+# A choice: long enough for the next cell of somebody at work, short enough that the service has rarely closed it.
+KEEPALIVE_S = 30.0
+"""How many seconds an idle connection is kept for the next call."""
+# RFC 8305 recommends it.
+_NEXT_ADDRESS_S = 0.25
+"""After how many seconds the next address of a host is tried beside the one before."""
+_CHUNK_BYTES = 65_536
+Trace: TypeAlias = Callable[[str, Mapping[str, Any]], Awaitable[None]]
+"""Called as httpcore calls the extension of this name: with what happens, and details."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Route:
+    """The way to an origin: requests of one route may use one connection."""
+
+    host: str
+    port: int
+    is_tls: bool
+    proxy: Proxy | None = None
+    uds: str | None = None
+    """The path of a Unix socket, which is connected to instead."""
+
+    @property
+    def has_tunnel(self) -> bool:
+        """Whether the proxy only passes bytes on."""
+        return self.proxy is not None and self.is_tls
+
+    def netloc(self) -> bytes:
+        """Host and port as a tunnel is asked for."""
+        return (f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}").encode("ascii")
+
+
+class StampedTransport(httpx.AsyncBaseTransport):
+    """An httpx transport whose answers know when the kernel received them; for one event loop.
+
+    `response.extensions["arrival"]` is when the head came, `response.stream` a `Body` that delivers pieces with theirs.
+    The extensions `timeout` and `trace` of a request are those of httpx; HTTP/1.1 only, and no limit on connections.
+    """
+
+    def __init__(
+        self,
+        *,
+        uds: str | None = None,
+        tls: ssl.SSLContext | None = None,
+        proxy: str | None = None,
+        trust_env: bool = True,
+    ) -> None:
+        """`uds` is the path of a Unix socket to connect to, `proxy` the address of an HTTP proxy.
+
+        `tls` verifies certificates; None for SSL_CERT_FILE's, or certifi's, authorities. With `trust_env`, without a
+        `proxy`, the environment's HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY count, never for this machine itself.
+        Raises ValueError for an invalid proxy.
+        """
+        self._uds = uds
+        self._tls = tls
+        self._proxy = None if proxy is None else Proxy.parse(proxy)
+        self._trust_env = trust_env
+        self._clock = StampClock()
+        self._buffer = memoryview(bytearray(BUFFER_BYTES))
+        self._routes: dict[str, Route] = {}
+        self._idle: dict[Route, list[Connection]] = {}
+        self._open: set[Connection] = set()
+
+    @property
+    def connections(self) -> int:
+        """How many connections are open, idle ones included."""
+        return len(self._open)
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request and return its answer, whose body is still to come. Raises httpx.TransportError."""
+        timeout: Mapping[str, float | None] = request.extensions.get("timeout", {})
+        trace: Trace = request.extensions.get("trace", _ignore)
+        route = self._find_route(request.url)
+        data = await _encode(request, route)
+
+        async def send(connection: Connection) -> Answer:
+            await trace("http11.send_request_headers.started", {"request": request})
+            return await connection.request(data, has_body=request.method != "HEAD", silence_s=timeout.get("read"))
+
+        answer = None
+        if kept := self._take(route):
+            # It may have been closed while the request was on its way: then once more on a fresh one.
+            with contextlib.suppress(StaleConnection):
+                answer = await send(kept)
+        if answer is None:
+            answer = await send(await self._connect(route, timeout.get("connect"), trace))
+        head = answer.head
+        return httpx.Response(
+            head.status,
+            headers=head.headers,
+            stream=answer.body,
+            extensions={
+                "http_version": head.http_version.encode("ascii"),
+                "reason_phrase": head.reason,
+                "arrival": answer.arrival,
+            },
+        )
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        for connection in list(self._open):
+            connection.close()
+
+    def _find_route(self, url: httpx.URL) -> Route:
+        """The way to an address, found once an origin."""
+        origin = f"{url.scheme}://{url.netloc.decode('ascii')}"
+        route = self._routes.get(origin)
+        if route is None:
+            if url.scheme not in ("http", "https"):
+                raise httpx.UnsupportedProtocol(f"expected an address with http:// or https://, got {origin!r}")
+            proxy, is_tls = self._proxy, url.scheme == "https"
+            if proxy is None and self._trust_env and self._uds is None and (address := proxy_for(origin)):
+                proxy = Proxy.parse(address)
+            host = url.raw_host.decode("ascii").strip("[]")
+            route = Route(host, url.port or (443 if is_tls else 80), is_tls, proxy, self._uds)
+            self._routes[origin] = route
+        return route
+
+    def _take(self, route: Route) -> Connection | None:
+        """A kept connection, the one that was used last."""
+        kept = self._idle.get(route, [])
+        while kept:
+            connection = kept.pop()
+            if connection.expiry is not None:
+                connection.expiry.cancel()
+            if connection.is_open and not connection.is_stale():
+                return connection
+        return None
+
+    def _keep(self, route: Route, connection: Connection) -> None:
+        """Keep a connection that has brought its answer."""
+        connection.expiry = asyncio.get_running_loop().call_later(KEEPALIVE_S, connection.close)
+        kept = self._idle.setdefault(route, [])
+        kept[:] = [*(other for other in kept if other.is_open), connection]
+
+    async def _connect(self, route: Route, timeout_s: float | None, trace: Trace) -> Connection:
+        """Return a fresh connection. Raises httpx.ConnectError, ConnectTimeout or ProxyError."""
+        await trace("connection.connect_tcp.started", {})
+        try:
+            async with asyncio.timeout(timeout_s):
+                connection = await self._open_connection(route)
+        except TimeoutError:
+            error: httpx.TransportError = httpx.ConnectTimeout(f"no connection within {timeout_s:g} s")
+        except OSError as failure:  # ssl.SSLError is one
+            error = httpx.ConnectError(str(failure) or type(failure).__name__)
+        else:
+            await trace("connection.connect_tcp.complete", {})
+            return connection
+        # Outside the handlers: what is chained to the failure says nothing that its message does not.
+        raise error
+
+    async def _open_connection(self, route: Route) -> Connection:
+        async with contextlib.AsyncExitStack() as stack:
+            sock = stack.enter_context(await _open_socket(route))
+            channel = _Channel(sock)
+            if route.proxy is not None and route.proxy.is_tls:
+                await channel.start_tls(self._context(), route.proxy.host)
+            if route.has_tunnel:
+                await _open_tunnel(channel, route)
+            if route.is_tls:
+                await channel.start_tls(self._context(), route.host)
+            stack.pop_all()  # from here on the connection closes it
+        connection = Connection(
+            sock,
+            make_reader(sock, self._buffer, self._clock),
+            channel.layers,
+            on_idle=lambda connection: self._keep(route, connection),
+            on_close=self._open.discard,
+        )
+        self._open.add(connection)
+        return connection
+
+    def _context(self) -> ssl.SSLContext:
+        if self._tls is not None:
+            return self._tls
+        try:
+            return default_context()
+        except OSError as failure:
+            raise OSError(f"the certificates cannot be loaded: {failure}; see SSL_CERT_FILE") from None
+
+
+class _Channel:
+    """A socket while its connection is made: bytes through the TLS sessions that there are so far."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.layers: list[TLSLayer] = []
+        self._sock = sock
+        self._loop = asyncio.get_running_loop()
+
+    async def send(self, data: bytes) -> None:
+        for layer in reversed(self.layers):
+            data = layer.encrypt(data)
+        if data:
+            await self._loop.sock_sendall(self._sock, data)
+
+    async def receive(self) -> bytes:
+        """What comes next. Raises ConnectionResetError at the end, ssl.SSLError."""
+        while True:
+            data = await self._loop.sock_recv(self._sock, _CHUNK_BYTES)
+            if not data:
+                raise ConnectionResetError("the peer closed the connection while it was being made")
+            for layer in self.layers:
+                data = layer.decrypt(data)
+                if layer.fault is not None:
+                    raise layer.fault
+            if data:
+                return data
+
+    async def start_tls(self, context: ssl.SSLContext, host: str) -> None:
+        """Begin a TLS session with a host, within those that there are."""
+        layer, data = TLSLayer(context, host), b""
+        try:
+            while not layer.shake_hands(data):
+                await self.send(layer.take_outgoing())
+                data = await self.receive()
+        except ssl.SSLError:
+            # The peer is told why, if it still listens.
+            with contextlib.suppress(OSError):
+                await self.send(layer.take_outgoing())
+            raise
+        await self.send(layer.take_outgoing())
+        self.layers.append(layer)
+
+
+async def _open_socket(route: Route) -> socket.socket:
+    """Connect to an origin, or to its proxy: to the first of its addresses that answers."""
+    loop = asyncio.get_running_loop()
+    if route.uds is not None:
+        sock = socket.socket(socket.AF_UNIX)
+        try:
+            sock.setblocking(False)
+            await loop.sock_connect(sock, route.uds)
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+    host, port = (route.host, route.port) if route.proxy is None else (route.proxy.host, route.proxy.port)
+    try:
+        # An address needs no look-up, and no thread for it.
+        infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except socket.gaierror:
+        infos = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return await aiohappyeyeballs.start_connection(
+        infos, happy_eyeballs_delay=_NEXT_ADDRESS_S, loop=loop, socket_factory=_make_socket
+    )
+
+
+def _make_socket(info: aiohappyeyeballs.AddrInfoType) -> socket.socket:
+    family, kind, protocol, *_ = info
+    sock = socket.socket(family, kind, protocol)
+    # A request is written at once, and nothing of it may wait for an acknowledgement.
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    request_stamps(sock)
+    return sock
+
+
+async def _open_tunnel(channel: _Channel, route: Route) -> None:
+    """Have the proxy connect to the origin. Raises httpx.ProxyError if it refuses."""
+    assert route.proxy is not None
+    netloc = route.netloc()
+    await channel.send(encode_request("CONNECT", netloc, [(b"Host", netloc), *route.proxy.headers()], b""))
+    # Nothing of the tunnel itself can be in what comes: the client speaks first.
+    parser = ResponseParser(has_body=False)
+    while parser.head is None:
+        if parser.fault is not None:
+            raise httpx.ProxyError(f"the proxy {route.proxy.host} does not speak HTTP: {parser.fault}")
+        parser.feed(await channel.receive())
+    if not 200 <= parser.head.status < 300:
+        reason = parser.head.reason.decode("latin-1")
+        raise httpx.ProxyError(f"the proxy {route.proxy.host} refused: {parser.head.status} {reason}".rstrip())
+
+
+async def _encode(request: httpx.Request, route: Route) -> bytes:
+    """A request as it is sent, its body whole. Raises httpx.LocalProtocolError."""
+    body = await request.aread()
+    # The body's length is known now, also of one that was to be sent in pieces.
+    headers = [header for header in request.headers.raw if header[0].lower() != b"transfer-encoding"]
+    if len(headers) < len(request.headers.raw):
+        headers.append((b"Content-Length", b"%d" % len(body)))
+    target = request.url.raw_path
+    if route.proxy is not None and not route.has_tunnel:
+        target = b"http://" + request.url.netloc + target
+        headers += route.proxy.headers()
+    try:
+        return encode_request(request.method, target, headers, body)
+    except MalformedRequest as fault:
+        raise httpx.LocalProtocolError(str(fault)) from None
+
+
+async def _ignore(_event: str, _details: Mapping[str, Any]) -> None:
+    """Trace nothing."""
