@@ -18,8 +18,9 @@ from itertools import pairwise
 
 import msgspec
 
-# Which gaps are missing is no accident: the kernel merges what comes close together. A few do not move a percentile.
-MIN_EXACT = 0.9
+# Which gaps are missing is no accident, since what comes close together is merged. If all of them were shorter than the
+# others, the 95th percentile would still be the 96th.
+MIN_EXACT = 0.8
 """The share of all gaps between chunks that must be exact for there to be figures of them."""
 
 
@@ -60,7 +61,7 @@ class Timing(msgspec.Struct, frozen=True):
     ttft_s: float | None = None
     """To the first generated content of any kind; for a whole reply, to its body."""
     ttft_low_s: float | None = None
-    """The earliest that it can have come; equals `ttft_s` where that is exact."""
+    """The earliest that it can have come; equals `ttft_s` where that is exact. None where the clock is the user's."""
     ttfa_s: float | None = None
     """To the first visible answer text; equals `ttft_s` without thinking."""
     think_s: float | None = None
@@ -70,11 +71,11 @@ class Timing(msgspec.Struct, frozen=True):
     e2e_s: float | None = None
     """To the terminal event; if none came, to the moment at which reading stopped."""
     e2e_low_s: float | None = None
-    """The earliest that it can have come; equals `e2e_s` where that is exact."""
+    """The earliest that it can have come; equals `e2e_s` where that is exact. None where the clock is the user's."""
     icl_p50_s: float | None = None
-    """Median inter-chunk latency: the gap between two events with content. A chunk may hold several tokens.
+    """Median inter-chunk latency: the gap between reads that brought content. A chunk may hold several tokens.
 
-    Only gaps between exact times count; all these are None if they are fewer than MIN_EXACT of all gaps.
+    By the kernel's clock only gaps between exact times count, and these are None if they are too few of all gaps.
     """
     icl_p95_s: float | None = None
     """95th percentile of the same gaps; None below 20 gaps."""
@@ -108,16 +109,27 @@ class Stopwatch:
         self.end_ns: int | None = None
         self._end_low_ns: int | None = None
         self._content_ns: list[int] = []
-        self._inexact: dict[int, int] = {}
-        """For each read with content whose time is not exact, by its place among them, the earliest it can be."""
+        """When each read came that brought content."""
+        self._blurred_starts: dict[int, int] = {}
+        """Of those whose first content may have come earlier, by their place: the earliest it can have come."""
+        self._blurred_ends: set[int] = set()
+        """The places of those whose last content may have come earlier."""
         self._chunks = 0
 
     def note_content(
-        self, t_ns: int, low_ns: int | None = None, *, chunks: int = 1, answer: bool, thinking: bool
+        self,
+        t_ns: int,
+        low_ns: int | None = None,
+        *,
+        is_end_exact: bool = True,
+        chunks: int = 1,
+        answer: bool,
+        thinking: bool,
     ) -> None:
         """A read at `t_ns` brought content in `chunks` pieces; `answer` and `thinking` say which kinds.
 
-        `low_ns` is None if the time is exact, of one event that brought it all; else nothing of it came before that.
+        `t_ns` is exact for the first of them if `low_ns` is None, else that is the earliest it can have come; for the
+        last of them `t_ns` is exact if `is_end_exact`.
         """
         if not self._content_ns:
             # `think_s` is a wait for the answer; thinking that follows an answer is none.
@@ -126,9 +138,11 @@ class Stopwatch:
         if answer and self.answer_ns is None:
             self.answer_ns = t_ns
         if low_ns is not None:
-            self._inexact[len(self._content_ns)] = low_ns
+            self._blurred_starts[len(self._content_ns)] = low_ns
+        if not is_end_exact:
+            self._blurred_ends.add(len(self._content_ns))
         self._content_ns.append(t_ns)
-        self._chunks += chunks if low_ns is not None else 1
+        self._chunks += chunks
 
     def note_end(self, t_ns: int | None, low_ns: int | None = None) -> None:
         """The reply ended at `t_ns`, None if that is not known; if that is not exact, not before `low_ns`."""
@@ -147,11 +161,14 @@ class Stopwatch:
 
         `output_tokens` includes `reasoning_tokens`; `tpot_s` does if thinking came too.
         """
-        content, answer, inexact = self._content_ns, self.answer_ns, self._inexact
+        content, answer = self._content_ns, self.answer_ns
         first = content[0] if content else None
         # A whole reply comes in one read, so nothing can be said about gaps or thinking.
         window = content[-1] - content[0] if streamed and content else 0
-        gaps = self._exact_gaps() if streamed else []
+        clock = _clock_of(reads)
+        # The user's clock knows no exact time, and so none that is less exact than the others either.
+        is_kernel = clock == "kernel"
+        gaps = self._gaps(exact=is_kernel) if streamed else []
         think_s = None
         if streamed and self.thinking_first and first is not None and answer is not None:
             think_s = (answer - first) / 1e9
@@ -160,31 +177,32 @@ class Stopwatch:
             connect_s=_seconds(self.connect_ns),
             ttfb_s=_seconds(self.headers_ns),
             ttft_s=_seconds(first),
-            ttft_low_s=_seconds(inexact.get(0, first)),
+            ttft_low_s=_seconds(self._blurred_starts.get(0, first)) if is_kernel else None,
             ttfa_s=_seconds(answer),
             think_s=think_s,
             thinking_latency_ms=thinking_latency_ms,
             e2e_s=_seconds(self.end_ns),
-            e2e_low_s=_seconds(self.end_ns if self._end_low_ns is None else self._end_low_ns),
+            e2e_low_s=_seconds(self.end_ns if self._end_low_ns is None else self._end_low_ns) if is_kernel else None,
             icl_p50_s=_quantile_s(gaps, 0.5),
             icl_p95_s=_quantile_s(gaps, 0.95),
             icl_max_s=max(gaps) / 1e9 if gaps else None,
             icl_n=len(gaps) if streamed and content else None,
             tpot_s=self._tpot_s(window, output_tokens, reasoning_tokens),
             output_tps=None if output_tokens is None or not self.end_ns else output_tokens / (self.end_ns / 1e9),
-            clock=_clock_of(reads),
+            clock=clock,
             exact_share=exact_share,
             late_p50_ms=late_p50_ms,
             late_max_ms=late_max_ms,
         )
 
-    def _exact_gaps(self) -> list[int]:
-        """The gaps between reads with content whose times are exact; none if they are too few of all gaps."""
-        inexact = self._inexact
+    def _gaps(self, *, exact: bool) -> list[int]:
+        """The gaps between reads with content; only between exact times if `exact`, none if these are too few."""
+        if not exact:
+            return [later - earlier for earlier, later in pairwise(self._content_ns)]
         gaps = [
             later - earlier
             for place, (earlier, later) in enumerate(pairwise(self._content_ns))
-            if place not in inexact and place + 1 not in inexact
+            if place not in self._blurred_ends and place + 1 not in self._blurred_starts
         ]
         return gaps if len(gaps) >= MIN_EXACT * (self._chunks - 1) else []
 

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 HEAVY = ("httpx", "pandas", "matplotlib", "ipywidgets", "starlette")
-NETWORK = ("aiohttp", "httpx", "httpx_aiohttp", "tqdm", "starlette")
+NETWORK = ("aiohappyeyeballs", "httptools", "httpx", "tqdm", "starlette")
 
 
 def test_imports_point_down():

@@ -52,6 +52,7 @@ STATE_FIELDS = (
     "service",
     "response_headers",
     "streamed",
+    "connect_ns",
     "headers_ns",
     "wait_ns",
     "end_ns",

@@ -455,13 +455,16 @@ class CallEngine:
         origin = origin_of(exchange.url)
         if origin not in self._services:
             # Here, on the I/O thread, whose event loop it belongs to.
-            self._transport = self._transport or self._given_transport or StampedTransport()
+            self._transport = (
+                self._transport or self._given_transport or StampedTransport(now_ns=self._clock.monotonic_ns)
+            )
             sender = RequestSender(
                 origin,
                 transport=self._transport,
                 credential=self._credential,
                 deadlines=self.deadlines,
                 connections=self._connections,
+                now_ns=self._clock.monotonic_ns,
             )
             self._services[origin] = _Service(sender)
         return self._services[origin]

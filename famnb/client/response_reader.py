@@ -103,11 +103,13 @@ class ResponseReader:
         finally:
             # Also when an event cannot be read: what the events before it brought has been seen.
             if builder.content_deltas > content:
-                is_exact = last_content == content and not read.blurred
+                # A chunk is an event, however many pieces of blocks it brings.
+                is_one = last_content == content
                 self.stopwatch.note_content(
                     read.t_ns,
-                    None if is_exact else before_ns,
-                    chunks=builder.content_deltas - content,
+                    None if is_one and not read.blurred else before_ns,
+                    is_end_exact=builder.content_deltas > last_content and not read.blurred,
+                    chunks=1 if is_one else builder.content_deltas - content,
                     answer=builder.answer_deltas > answer,
                     thinking=builder.thinking_deltas > thinking,
                 )

@@ -281,6 +281,7 @@ class DaskExecutor:
             exchange.endpoint,
             streamed=exchange.streamed,
             reads=exchange.reads,
+            connect_ns=exchange.connect_ns,
             headers_ns=exchange.headers_ns,
             end_ns=exchange.end_ns,
         )

@@ -178,10 +178,15 @@ CALLS: tuple[Column, ...] = (
     Column("think_s", "Float64", "s", "`ttfa_s - ttft_s`; missing unless thinking came first in a stream."),
     Column("thinking_latency_ms", "Int64", "ms", "The service's own measure of its thinking."),
     Column(
-        "icl_p50_s", "Float64", "s", "Inter-chunk latency, the gap between reads with content: median. Not per token."
+        "icl_p50_s",
+        "Float64",
+        "s",
+        "Inter-chunk latency, the gap between reads with content: median. Not per token. By the kernel's `clock` only "
+        "gaps between exact times count; missing where they are too few.",
     ),
     Column("icl_p95_s", "Float64", "s", "95th percentile of the same gaps; missing below 20 gaps."),
     Column("icl_max_s", "Float64", "s", "The longest of the same gaps."),
+    Column("icl_n", "Int64", "", "How many gaps these are of."),
     Column(
         "tpot_s",
         "Float64",
@@ -189,6 +194,24 @@ CALLS: tuple[Column, ...] = (
         "Time per output token after the first, over the same span; missing without a reported output count.",
     ),
     Column("output_tps", "Float64", "tokens/s", "Output tokens / `e2e_s`; missing without a reported output count."),
+    Column("ttft_low_s", "Float64", "s", "The earliest that `ttft_s` can be; equal to it where it is exact."),
+    Column("e2e_low_s", "Float64", "s", "The earliest that `e2e_s` can be; equal to it where it is exact."),
+    Column("connect_s", "Float64", "s", "Time to connect, before all others; missing where a connection was kept."),
+    Column(
+        "clock",
+        "category",
+        "",
+        "Who noted when something came: the kernel, or the user's program, which a busy cell keeps from looking.",
+        ("kernel", "user"),
+    ),
+    Column(
+        "exact_share",
+        "Float64",
+        "",
+        "Share of events whose time no other event has, which is exact; missing where `clock` is not `kernel`.",
+    ),
+    Column("late_p50_ms", "Float64", "ms", "How much later Python got round to an event than it came: median."),
+    Column("late_max_ms", "Float64", "ms", "The most of the same."),
     Column("text_chars", "Int64", "characters", "Length of the visible answer; missing while the call runs."),
     Column(
         "thinking_chars", "Int64", "characters", "Length of the thinking that was shown; missing while the call runs."

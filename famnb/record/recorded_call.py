@@ -143,6 +143,7 @@ class RecordedCall:
             service=row["service"],
             response_headers=msgspec.json.decode(row["response_headers"] or "[]", type=tuple[tuple[str, str], ...]),
             streamed=bool(row["streamed"]),
+            connect_ns=self._connect_ns,
             headers_ns=row["headers_ns"],
             end_ns=row["end_ns"],
             reads=list(self.reads),
@@ -161,7 +162,13 @@ class RecordedCall:
             reads=self.reads,
             headers_ns=self.row["headers_ns"],
             end_ns=end_ns,
+            connect_ns=self._connect_ns,
         )
+
+    @property
+    def _connect_ns(self) -> int | None:
+        seconds = self.row["connect_s"]
+        return None if seconds is None else round(seconds * 1e9)
 
     def __repr__(self) -> str:
         when = f"{self.started_at:%Y-%m-%d %H:%M:%S}"

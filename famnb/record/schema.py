@@ -106,12 +106,20 @@ def _add_prompt_and_wait(connection: sqlite3.Connection) -> None:
     )
 
 
+def _add_exactness(connection: sqlite3.Connection) -> None:
+    """How long connecting took, and how well the times of a call are known."""
+    columns = "connect_s REAL", "ttft_low_s REAL", "e2e_low_s REAL", "icl_n INTEGER", "clock TEXT"
+    for column in (*columns, "exact_share REAL", "late_p50_ms REAL", "late_max_ms REAL"):
+        connection.execute(f"ALTER TABLE calls ADD COLUMN {column}")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _create_calls,
     _add_hidden_cap,
     _add_variant_and_cell,
     _create_ratings,
     _add_prompt_and_wait,
+    _add_exactness,
 )
 """The n-th takes a file of version n to version n + 1; one that was ever released is never changed."""
 

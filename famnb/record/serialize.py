@@ -203,6 +203,7 @@ def _progress_columns(exchange: Exchange) -> dict[str, Any]:
         "request_id": exchange.request_id,
         "service": exchange.service,
         "response_headers": _json(exchange.response_headers),
+        "connect_s": None if exchange.connect_ns is None else exchange.connect_ns / 1e9,
         "headers_ns": exchange.headers_ns,
         "end_ns": exchange.end_ns,
         "wait_s": None if exchange.wait_ns is None else exchange.wait_ns / 1e9,

@@ -209,7 +209,7 @@ def test_no_line_of_the_package_shows_the_environment_beside_an_error():
 def test_no_log_shows_the_key(serve, connect, caplog):
     """At DEBUG, for every logger there is, for good and for broken answers."""
     caplog.set_level(logging.DEBUG)
-    for name in ("httpx", "aiohttp", "aiohttp.client", "asyncio", "famnb"):
+    for name in ("httpx", "httpcore", "asyncio", "famnb"):
         caplog.set_level(logging.DEBUG, logger=name)
     client = connect(serve(whole(body("web", "Hello")), [Do.RESET], [Do.RESET], [Do.RESET]))
     assert client.send(WHOLE).text == "Hello"

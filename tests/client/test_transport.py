@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from famnb.client import transport
 from famnb.client.retry import Retries
-from famnb.client.transport import proxy_for
+from famnb.client.transport.proxy import proxy_for
+from famnb.client.transport.tls import default_context
 from famnb.errors import ConnectError
 from tests.support.fault_server import whole
 from tests.support.wire_payloads import body, request
@@ -112,12 +112,12 @@ def trust(monkeypatch):
 
     def named(path: Path) -> None:
         monkeypatch.setenv("SSL_CERT_FILE", str(path))
-        transport._tls_context.cache_clear()
+        default_context.cache_clear()
 
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
-    transport._tls_context.cache_clear()
+    default_context.cache_clear()
     yield named
-    transport._tls_context.cache_clear()
+    default_context.cache_clear()
 
 
 def test_a_certificate_is_verified(connect, trust, secure):

@@ -124,11 +124,12 @@ def call_as_json(ledger: Ledger, call_id: str) -> dict[str, Any]:
 
 def test_replies_of_an_old_ledger_are_read_and_replayed_the_same(old_ledger: Ledger) -> None:
     """Text, thinking, tools, usage, timing, error, cost and labels of every call."""
-    call_ids = list(famnb.calls(old_ledger)["call_id"])
-    assert (
-        json.loads(json.dumps({call_id: call_as_json(old_ledger, call_id) for call_id in call_ids}))
-        == (EXPECTED["replies"])
-    )
+    for call_id, expected in EXPECTED["replies"].items():
+        found = json.loads(json.dumps(call_as_json(old_ledger, call_id)))
+        # The latencies of those days; more have come since.
+        found["timing"] = {name: found["timing"][name] for name in expected["timing"]}
+        assert found == expected
+    assert set(EXPECTED["replies"]) == set(famnb.calls(old_ledger)["call_id"])
 
 
 def test_scores_and_votes_of_an_old_ledger_are_the_same(old_ledger: Ledger) -> None:

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from httpx_aiohttp import HttpxAiohttpClient
 
+from famnb.client.transport import StampedTransport
 from famnb.endpoints import ENDPOINTS
 from famnb.reply import Reply, fold
 from famnb.service import Server, serve
@@ -248,8 +248,9 @@ def test_a_thousand_requests_at_once_have_a_thousand_ids(server: Server) -> None
 
     async def ids() -> list[str]:
         headers = {"authorization": f"Bearer {server.key}"}
-        limits = httpx.Limits(max_connections=None)
-        async with HttpxAiohttpClient(base_url=server.url, headers=headers, limits=limits, timeout=60) as client:
+        # It sets no limit on connections.
+        transport = StampedTransport()
+        async with httpx.AsyncClient(base_url=server.url, headers=headers, transport=transport, timeout=60) as client:
             bodies = [minimal_body("responses", "one line", stream=bool(number % 2)) for number in range(1000)]
             answers = await asyncio.gather(*(client.post(PATHS["responses"], json=body) for body in bodies))
         return [answer.text.partition('"id":"')[2].partition('"')[0] for answer in answers]

@@ -11,7 +11,6 @@ import collections
 import contextlib
 import os
 import socket
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -49,7 +48,7 @@ class Body(httpx.AsyncByteStream):
 
     def __init__(self, connection: Connection) -> None:
         self.arrival: Arrival | None = None
-        """When the piece came that was iterated last."""
+        """When the piece came that was read last."""
         self._connection = connection
         self._pieces: collections.deque[tuple[bytes, Arrival]] = collections.deque()
         self._held_bytes = 0
@@ -77,17 +76,20 @@ class Body(httpx.AsyncByteStream):
         if self._failure is not None:
             raise self._failure
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        while True:
-            if self._pieces:
-                content, self.arrival = self._take()
-                yield content
-            elif not self._has_ended:
-                await self._wait()
-            elif self._failure is not None:
+    async def read(self) -> bytes:
+        """Return the next piece; nothing at the end. Raises httpx.TransportError if the body breaks off."""
+        while not self._pieces:
+            if self._failure is not None:
                 raise self._failure
-            else:
-                return
+            if self._has_ended:
+                return b""
+            await self._wait()
+        content, self.arrival = self._take()
+        return content
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while content := await self.read():
+            yield content
 
     async def aclose(self) -> None:
         """Give up the rest, and with it the connection, if there is any."""
@@ -201,7 +203,7 @@ class Connection:
         self._head = self._loop.create_future()
         self._read_at, self._silence_s = self._loop.time(), silence_s
         self._check_silence()
-        self._reader.earliest_ns = time.perf_counter_ns()
+        self._reader.begin()
         self._send(data)
         try:
             arrival = await self._head

@@ -83,15 +83,16 @@ def find_runs(size: int, last: int | None, stamp_at: Callable[[int], int | None]
 class StampClock:
     """Turns the kernel's stamps into times of the monotonic clock; one for all connections of a transport."""
 
-    def __init__(self, wall: Clock = time.time_ns, monotonic: Clock = time.perf_counter_ns) -> None:
+    def __init__(self, now_ns: Clock = time.perf_counter_ns, wall: Clock = time.time_ns) -> None:
+        self.now_ns = now_ns
+        """The monotonic clock."""
         self._wall = wall
-        self._monotonic = monotonic
         self.measure()
 
     def measure(self) -> None:
         """Measure the offset between the clocks."""
-        self._offset_ns = measure_offset(self._wall, self._monotonic)
-        self._measured_ns = self._monotonic()
+        self._offset_ns = measure_offset(self._wall, self.now_ns)
+        self._measured_ns = self.now_ns()
 
     def arrival(self, stamp: int | None, *, earliest_ns: int, now_ns: int) -> Arrival:
         """Return when something came that is read now, no earlier than `earliest_ns`.
@@ -111,32 +112,33 @@ class StampClock:
 class SocketReader:
     """Reads a non-blocking socket; the time of what it reads is that of the read itself."""
 
-    def __init__(self, sock: socket.socket, buffer: memoryview) -> None:
+    def __init__(self, sock: socket.socket, buffer: memoryview, clock: StampClock) -> None:
         """`buffer` may be shared by all readers of one thread."""
         self._sock = sock
         self._buffer = buffer
+        self._whole = [buffer]
+        self._clock = clock
         self.is_at_end = False
         """Whether the peer sends no more."""
-        self.earliest_ns = 0
-        """What is read next came no earlier than this: when the request was sent, then the read before."""
+        self._earliest_ns = 0
+        """What is read next came no earlier than this: when the request was sent, then what was read before."""
+
+    def begin(self) -> None:
+        """A request is sent now: whatever comes next came later."""
+        self._earliest_ns = self._clock.now_ns()
 
     def read(self) -> list[Segment]:
         """Return what waits, in order; nothing at the end. Raises BlockingIOError if nothing waits, OSError."""
         size = self._sock.recv_into(self._buffer)
         self.is_at_end = size == 0
-        return [(self._buffer[:size], Arrival(time.perf_counter_ns(), None))] if size else []
+        return [(self._buffer[:size], Arrival(self._clock.now_ns(), None))] if size else []
 
 
 class StampedReader(SocketReader):
     """Reads a socket whose kernel notes when segments arrive."""
 
-    def __init__(self, sock: socket.socket, buffer: memoryview, clock: StampClock) -> None:
-        super().__init__(sock, buffer)
-        self._clock = clock
-        self._whole = [buffer]
-
     def read(self) -> list[Segment]:
-        now_ns = time.perf_counter_ns()
+        now_ns = self._clock.now_ns()
         size, stamp = self._look(self._whole, socket.MSG_PEEK)
         if size == 0:
             self.is_at_end = True
@@ -144,8 +146,8 @@ class StampedReader(SocketReader):
         runs = find_runs(size, stamp, self._stamp_at) if size <= SEARCHED_BYTES else [(size, stamp)]
         segments, start = [], 0
         for end, run_stamp in runs:
-            arrival = self._clock.arrival(run_stamp, earliest_ns=self.earliest_ns, now_ns=now_ns)
-            self.earliest_ns = arrival.t_ns
+            arrival = self._clock.arrival(run_stamp, earliest_ns=self._earliest_ns, now_ns=now_ns)
+            self._earliest_ns = arrival.t_ns
             segments.append((self._buffer[start:end], arrival))
             start = end
         # Taken without being copied once more: a TCP socket leaves the buffer as it is.
@@ -183,4 +185,4 @@ def make_reader(sock: socket.socket, buffer: memoryview, clock: StampClock) -> S
             if sock.getsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS):
                 clock.measure()
                 return StampedReader(sock, buffer, clock)
-    return SocketReader(sock, buffer)
+    return SocketReader(sock, buffer, clock)

@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import socket
 import ssl
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -68,18 +69,19 @@ class StampedTransport(httpx.AsyncBaseTransport):
         tls: ssl.SSLContext | None = None,
         proxy: str | None = None,
         trust_env: bool = True,
+        now_ns: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
         """`uds` is the path of a Unix socket to connect to, `proxy` the address of an HTTP proxy.
 
         `tls` verifies certificates; None for SSL_CERT_FILE's, or certifi's, authorities. With `trust_env`, without a
         `proxy`, the environment's HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY count, never for this machine itself.
-        Raises ValueError for an invalid proxy.
+        `now_ns` is the monotonic clock that times are of. Raises ValueError for an invalid proxy.
         """
         self._uds = uds
         self._tls = tls
         self._proxy = None if proxy is None else Proxy.parse(proxy)
         self._trust_env = trust_env
-        self._clock = StampClock()
+        self._clock = StampClock(now_ns)
         self._buffer = memoryview(bytearray(BUFFER_BYTES))
         self._routes: dict[str, Route] = {}
         self._idle: dict[Route, list[Connection]] = {}
@@ -174,15 +176,18 @@ class StampedTransport(httpx.AsyncBaseTransport):
         raise error
 
     async def _open_connection(self, route: Route) -> Connection:
+        is_proxy_tls = route.proxy is not None and route.proxy.is_tls
+        # First: without certificates there is no use in connecting.
+        context = self._context() if route.is_tls or is_proxy_tls else None
         async with contextlib.AsyncExitStack() as stack:
             sock = stack.enter_context(await _open_socket(route))
             channel = _Channel(sock)
-            if route.proxy is not None and route.proxy.is_tls:
-                await channel.start_tls(self._context(), route.proxy.host)
+            if context is not None and route.proxy is not None and is_proxy_tls:
+                await channel.start_tls(context, route.proxy.host)
             if route.has_tunnel:
                 await _open_tunnel(channel, route)
-            if route.is_tls:
-                await channel.start_tls(self._context(), route.host)
+            if context is not None and route.is_tls:
+                await channel.start_tls(context, route.host)
             stack.pop_all()  # from here on the connection closes it
         connection = Connection(
             sock,

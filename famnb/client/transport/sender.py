@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import time
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, TypeAlias
 
@@ -26,6 +26,8 @@ MAX_CONNECTIONS = 100
 """How many connections to one service may be in use at once, unless the client says otherwise."""
 _FAILURES = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, zlib.error, OSError, ValueError)
 """What transports and decoders raise, mapped to httpx's errors or not."""
+_OWN_ENCODINGS = ("", "identity", "gzip")
+"""Content encodings that are not left to httpx."""
 OnSent: TypeAlias = Callable[[int | None], object]
 """Called just before a request is handed to the kernel, with the nanoseconds that connecting took, if it was done."""
 
@@ -33,14 +35,15 @@ OnSent: TypeAlias = Callable[[int | None], object]
 class Response:
     """A response whose headers have come and whose body has not been read."""
 
-    __slots__ = ("_chunks", "_encoding", "_host", "_response", "arrival", "headers", "status")
+    __slots__ = ("_chunks", "_encoding", "_host", "_now_ns", "_response", "arrival", "headers", "status")
 
-    def __init__(self, response: httpx.Response, host: str) -> None:
+    def __init__(self, response: httpx.Response, host: str, now_ns: Callable[[], int]) -> None:
         self._response = response
+        self._now_ns = now_ns
         self._chunks: AsyncGenerator[bytes, None] | None = None
         self._host = host
         self._encoding = response.headers.get("content-encoding", "").strip().lower().replace("x-gzip", "gzip")
-        self.arrival: Arrival = response.extensions.get("arrival") or _arrive_now()
+        self.arrival: Arrival = response.extensions.get("arrival") or self._arrive_now()
         """When the headers came."""
         self.status = response.status_code
         self.headers: Mapping[str, str] = response.headers
@@ -61,10 +64,11 @@ class Response:
         Raises what `feed` raises, and StreamInterrupted if the body breaks off.
         """
         body = self._response.stream
-        if not isinstance(body, Body) or self._encoding not in ("", "identity", "gzip"):
+        if not isinstance(body, Body) or self._encoding not in _OWN_ENCODINGS:
             self._chunks = self.chunks()
             async for chunk in self._chunks:
-                if feed(chunk, body.arrival if isinstance(body, Body) and body.arrival else _arrive_now()) is True:
+                arrival = body.arrival if isinstance(body, Body) else None
+                if feed(chunk, arrival or self._arrive_now()) is True:
                     return
             return
         message = None
@@ -96,25 +100,37 @@ class Response:
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """The body as it comes, decoded if it is compressed; StreamInterrupted when it breaks off."""
-        response, message = self._response, None
-        body: AsyncIterable[bytes]
-        match self._encoding:
-            # A transport for tests may have the whole body, which httpx has decoded then.
-            case "" | "identity" | "gzip" if not response.is_stream_consumed:
-                body = response.aiter_raw()
-                if self._encoding == "gzip":
-                    body = _unpack_all(body)
-            case _:
-                # We ask for no encoding; whatever comes all the same, httpx decodes.
-                body = response.aiter_bytes()
+        message = None
         try:
-            async for chunk in body:
-                yield chunk
+            async with aclosing(self._decode()) as chunks:
+                async for chunk in chunks:
+                    yield chunk
         except _FAILURES as failure:
             message = _describe(failure)
         # Outside the handler, as above.
         if message is not None:
             raise self._interruption(message)
+
+    async def _decode(self) -> AsyncGenerator[bytes, None]:
+        response, body = self._response, self._response.stream
+        unpack = _Gunzip().unpack if self._encoding == "gzip" else bytes
+        if isinstance(body, Body) and self._encoding in _OWN_ENCODINGS:
+            while chunk := await body.read():
+                if content := unpack(chunk):
+                    yield content
+        # A transport for tests may have the whole body, which httpx has decoded then.
+        elif self._encoding in _OWN_ENCODINGS and not response.is_stream_consumed:
+            async for chunk in response.aiter_raw():
+                if content := unpack(chunk):
+                    yield content
+        else:
+            # We ask for no encoding; whatever comes all the same, httpx decodes.
+            async for chunk in response.aiter_bytes():
+                yield chunk
+
+    def _arrive_now(self) -> Arrival:
+        """The arrival of what a transport hands on that does not say when it came."""
+        return Arrival(self._now_ns(), None)
 
     def _interruption(self, message: str) -> StreamInterrupted:
         return StreamInterrupted(f"the connection to {self._host} broke off in the body: {message}")
@@ -150,13 +166,6 @@ def _unpacking(feed: Feed) -> Feed:
     return feed_content
 
 
-async def _unpack_all(body: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    unpack = _Gunzip().unpack
-    async for chunk in body:
-        if content := unpack(chunk):
-            yield content
-
-
 class RequestSender:
     """Sends requests to one origin, a limited number at once; used on one event loop alone."""
 
@@ -169,14 +178,16 @@ class RequestSender:
         deadlines: Deadlines,
         connections: int = MAX_CONNECTIONS,
         silence: float | None = None,
+        now_ns: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
         """`transport` carries the requests; None for one of its own.
 
         `connections` is how many `reserve` gives at once, `silence` how long, in seconds, a connection may say nothing;
-        None for as long as it likes.
+        None for as long as it likes. `now_ns` is the clock of the times.
         """
         self.host = httpx.URL(origin).netloc.decode()
-        self._transport = transport or StampedTransport()
+        self._transport = transport or StampedTransport(now_ns=now_ns)
+        self._now_ns = now_ns
         self._credential = credential
         self._timeout = {"connect": deadlines.finite("connect"), "read": silence, "write": None, "pool": None}
         self._free = asyncio.Semaphore(connections)
@@ -205,7 +216,7 @@ class RequestSender:
         try:
             request = self._make_request(url, body, streams=streams)
             if on_sent is not None:
-                request.extensions["trace"] = _SendTrace(on_sent)
+                request.extensions["trace"] = _SendTrace(on_sent, self._now_ns)
             response = await self._transport.handle_async_request(request)
         except FamnbError:
             raise
@@ -218,7 +229,7 @@ class RequestSender:
             raise ResponseFormatError(f"{self.host} answered with something that is not HTTP: {message:.200}")
         if response is None:
             raise ConnectError(f"no answer from {self.host}: {message}; check the address, the network and the service")
-        async with aclosing(Response(response, self.host)) as opened:
+        async with aclosing(Response(response, self.host, self._now_ns)) as opened:
             yield opened
 
     def _make_request(self, url: str, body: bytes | None, *, streams: bool) -> httpx.Request:
@@ -243,14 +254,15 @@ class RequestSender:
 class _SendTrace:
     """Learns from a transport's trace, by the names that httpcore (1.0) gives, when a request is sent."""
 
-    def __init__(self, on_sent: OnSent) -> None:
+    def __init__(self, on_sent: OnSent, now_ns: Callable[[], int]) -> None:
         self._on_sent = on_sent
+        self._now_ns = now_ns
         self._connecting_ns: int | None = None
         self._connect_ns: int | None = None
 
     async def __call__(self, event: str, _details: Mapping[str, Any]) -> None:
         if event.startswith("connection."):
-            now_ns = time.perf_counter_ns()
+            now_ns = self._now_ns()
             # From the first to the last of them: httpcore has several, of TCP, tunnel and TLS.
             if self._connecting_ns is None:
                 self._connecting_ns = now_ns
@@ -263,11 +275,6 @@ def origin_of(url: str) -> str:
     """Scheme, host and port of an address."""
     parts = httpx.URL(url)
     return f"{parts.scheme}://{parts.netloc.decode()}"
-
-
-def _arrive_now() -> Arrival:
-    """The arrival of what a transport hands on that does not say when it came."""
-    return Arrival(time.perf_counter_ns(), None)
 
 
 def _forget(_chunk: bytes, _arrival: Arrival) -> None:

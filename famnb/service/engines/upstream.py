@@ -21,12 +21,7 @@ from typing import Any
 from famnb.client.auth import Credential
 from famnb.client.config import Deadlines, check_address
 from famnb.client.engine import drain, read_error_body
-<<<<<<< HEAD
-from famnb.client.transport import Response, Transport, origin_of
-=======
-from famnb.client.response_reader import ResponseReader
 from famnb.client.transport import RequestSender, Response, origin_of
->>>>>>> e745cb4 (wip transport)
 from famnb.endpoints import ENDPOINTS, UPSTREAM
 from famnb.errors import (
     APIStatusError,
@@ -59,9 +54,6 @@ _ERROR_CODE = re.compile(r"[a-z][a-z_]*")
 # A large model may think for minutes before its first token, and the caller has deadlines of its own.
 SILENCE_S = 600.0
 """How many seconds an upstream may send nothing before it counts as gone."""
-# A kept connection that the upstream was closing already breaks at once, which says nothing about the upstream.
-_STALE_S = 1.0
-"""Within how many seconds a connection must break for the request to be sent once more."""
 # The answer itself is complete by then, and its caller waits for the end: servers send usage right behind it.
 _TAIL_TIMEOUT_S = 0.4
 """How many seconds usage may take once the answer has ended."""
@@ -129,7 +121,7 @@ class UpstreamEngine:
                 for event in translator.translate_end():
                     yield event
                 if not translator.is_cut:
-                    self._drain_later(chunks, stack.pop_all())
+                    self._drain_later(answer, stack.pop_all())
         except FamnbError as error:
             raise to_service_error(error, hide=self._hide) from None
 
@@ -137,12 +129,8 @@ class UpstreamEngine:
         return {"upstream": await self._probe()}
 
     async def aclose(self) -> None:
-<<<<<<< HEAD
         await asyncio.gather(*self._drains)
-        await self._transport.aclose()
-=======
         await self._sender.aclose()
->>>>>>> e745cb4 (wip transport)
 
     @contextlib.asynccontextmanager
     async def _open_answer(self, prompt: GenerationPrompt) -> AsyncIterator[tuple[Response, UpstreamRequest]]:
@@ -154,7 +142,8 @@ class UpstreamEngine:
         refused, first_error = self._refused.get(model, frozenset()), None
         while True:
             request = build_upstream_request(prompt, model=model, refused=refused)
-            async with self._send(lenient_json.encode(request.body), streams=request.body["stream"]) as answer:
+            body, streams = lenient_json.encode(request.body), request.body["stream"]
+            async with self._sender.send(self._base + UPSTREAM.path, body, streams=streams) as answer:
                 if 200 <= answer.status < 300:
                     # Only now remembered: an error may name a field without meaning it.
                     self._refused[model] = self._refused.get(model, frozenset()) | refused
@@ -169,64 +158,16 @@ class UpstreamEngine:
                 raise first_error
             refused |= more
 
-    @contextlib.asynccontextmanager
-    async def _send(self, body: bytes, *, streams: bool) -> AsyncIterator[Response]:
-        """Open the answer to a body, which is sent once more if a kept connection turns out to be closing."""
-        url, began = self._base + UPSTREAM.path, time.monotonic()
-        async with contextlib.AsyncExitStack() as stack:
-            try:
-                answer = await stack.enter_async_context(self._sender.send(url, body, streams=streams))
-            except ConnectError:
-                if time.monotonic() - began > _STALE_S:
-                    raise
-                answer = await stack.enter_async_context(self._sender.send(url, body, streams=streams))
-            yield answer
-
-<<<<<<< HEAD
-    def _drain_later(self, chunks: AsyncGenerator[bytes], stack: contextlib.AsyncExitStack) -> None:
+    def _drain_later(self, answer: Response, stack: contextlib.AsyncExitStack) -> None:
         """Read a body to its end, so that its connection can be used again; the caller does not wait for that."""
 
         async def finish() -> None:
             async with stack:
-                await drain(chunks)
+                await drain(answer)
 
         task = asyncio.create_task(finish())
         self._drains.add(task)
         task.add_done_callback(self._drains.discard)
-=======
-    async def _read_events(
-        self, prompt: GenerationPrompt, answer: Response, request: UpstreamRequest
-    ) -> AsyncGenerator[Event]:
-        """Yield the events of an answer, up to its end. Raises FamnbError if there is no proof of one."""
-        # Some servers answer a request for a stream with one JSON object.
-        streams = request.body["stream"] and not answer.content_type.endswith("json")
-        reader = ResponseReader(
-            UPSTREAM,
-            streamed=streams or answer.content_type == "text/event-stream",
-            mask=self._credential.mask_bytes if self._credential else bytes,
-        )
-        translator, translated, builder = ReplyTranslator(prompt), 0, reader.builder
-        async with aclosing(answer.chunks()) as chunks:
-            async for chunk in chunks:
-                error = _feed(reader, chunk)
-                # The events before an unreadable one are sent first.
-                for event in translator.translate(reader.events[translated:], streamed=True):
-                    yield event
-                translated = len(reader.events)
-                if error is not None:
-                    raise error
-                if builder.done or builder.ended is not None:
-                    break
-            if not builder.done:
-                await _read_tail(chunks, reader)
-            reader.end(0)
-            for event in translator.translate(reader.events[translated:], streamed=reader.streamed):
-                yield event
-            for event in translator.translate_end(builder):
-                yield event
-            if builder.done:
-                await drain(answer)  # a connection is used again only once its body has been read
->>>>>>> e745cb4 (wip transport)
 
     async def _find_model(self, ours: str) -> str:
         """Return the upstream's name of a model: the one configured, else ours if it has it, else its only one."""
