@@ -108,8 +108,7 @@ def bradley_terry(votes: Iterable[Vote], *, clusters: Iterable[Any] | None = Non
     tally = _Tally.count(checked_votes, {name: index for index, name in enumerate(names)}, codes)
     wins, ties = tally.tables()
     _check_connected(wins + ties, names)
-    # Someone who never lost would have an infinite strength; strong connection of wins is when the maximum is finite.
-    bounded = _components(wins + ties / 2, strong=True)[0] == 1 and bool(wins.any())
+    bounded = _is_bounded(wins, ties)
     counted = tally if bounded else tally.with_prior()
     fit = _Fit.of(counted)
     if not groups:
@@ -335,6 +334,14 @@ def _components(table: npt.NDArray[Any], *, strong: bool) -> tuple[int, npt.NDAr
         sparse.csr_array(table), directed=True, connection="strong" if strong else "weak"
     )
     return int(count), labels
+
+
+def _is_bounded(wins: Values, ties: Values) -> bool:
+    """Whether the likelihood has its maximum at finite strengths and a finite share of ties."""
+    # Someone who never lost or tied would have an infinite strength (Ford, 1957). With ties, a circle of wins as well:
+    # without one, all votes become certain as ties grow rarer and gaps wider in step.
+    is_connected = _components(wins + ties, strong=True)[0] == 1
+    return is_connected and (not ties.any() or _components(wins, strong=True)[0] < len(wins))
 
 
 def _check_connected(met: npt.NDArray[Any], names: list[str]) -> None:
