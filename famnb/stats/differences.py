@@ -23,12 +23,13 @@ from famnb.stats.intervals import (
     as_floats,
     carries,
     check_share,
+    effective_size,
     mean,
     mean_p_value,
     min_values,
     present_floats,
     resampled_quantiles,
-    share,
+    wilson,
 )
 
 # One value has no standard deviation.
@@ -36,7 +37,7 @@ MIN_VALUES = 2
 """Values a side below which an unpaired difference has no interval."""
 SWAPS = 4999
 """Random swaps behind the p-value of a percentile's difference, and flips behind a share's: the least is 0.0002."""
-FEW_BEYOND = 3
+FEW_BEYOND = 2
 """Prompts expected beyond a percentile below which the interval of a difference says that they are few."""
 # Equal differences, such as 0.3 - 0.1 and 0.4 - 0.2, differ in their last bit, which would make any gap significant.
 _ROUNDING = 1e-12
@@ -168,7 +169,7 @@ def paired_share(first: pd.Series[Any], second: pd.Series[Any], *, level: float 
     """Return the difference of the shares of yes (true or 1) of two variants over the prompts that both answered.
 
     Both are a value a call, with the prompt as their index, such as whether the call met its limits. The interval is
-    Newcombe's (1998, method 10) of two shares by prompts, `share`, and of how they go together: it has a width even
+    Newcombe's (1998, method 10), of two of Wilson's by prompts and of how the shares go together: it has a width even
     where all calls are alike. The p-value is of flipping the signs of prompts' differences, which with one call a
     prompt is McNemar's exact test.
     """
@@ -176,14 +177,19 @@ def paired_share(first: pd.Series[Any], second: pd.Series[Any], *, level: float 
     a, b, codes_a, codes_b, n = _calls_by_prompt(first, second)
     if not n:
         return Difference(math.nan, math.nan, math.nan, 0, level, _UNKNOWN, math.nan, math.nan, "share")
-    one, other = share(a, clusters=codes_a, level=level), share(b, clusters=codes_b, level=level)
     means = [np.bincount(codes, values) / np.bincount(codes) for values, codes in ((a, codes_a), (b, codes_b))]
-    spreads = [float(np.std(side)) for side in means]
-    together = float(np.corrcoef(means[0], means[1])[0, 1]) if all(spreads) else 0.0
-    value = other.value - one.value
-    low = value - _together(other.value - other.low, one.high - one.value, together)
-    high = value + _together(other.high - other.value, one.value - one.low, together)
-    gaps = means[1] - means[0]
+    shares = [float(side.mean()) for side in means]
+    ends = [
+        wilson(own, effective_size(values, codes, level=level, informative=1), level)
+        for own, values, codes in zip(shares, (a, b), (codes_a, codes_b), strict=True)
+    ]
+    margins = [(own - low, high - own) for own, (low, high) in zip(shares, ends, strict=True)]
+    # A correlation narrows the interval; as much of it as n prompts may show by chance does not count.
+    together = float(np.corrcoef(means[0], means[1])[0, 1]) if all(map(np.ptp, means)) else 0.0
+    together = max(together - 2 / math.sqrt(n), 0.0) if together > 0 else together
+    gaps, value = means[1] - means[0], shares[1] - shares[0]
+    low = value - _combine(margins[1][0], margins[0][1], together)
+    high = value + _combine(margins[1][1], margins[0][0], together)
     p_value = math.nan if n < min_values(level) else _flip_p_value(gaps)
     if low <= 0 <= high:
         p_value = max(p_value, 1 - level)
@@ -297,7 +303,7 @@ def _flip_p_value(gaps: Values) -> float:
     return float(test.pvalue)
 
 
-def _together(margin: float, other: float, correlation: float) -> float:
+def _combine(margin: float, other: float, correlation: float) -> float:
     """The margin of a difference from those of its two sides."""
     return math.sqrt(max(margin**2 + other**2 - 2 * correlation * margin * other, 0.0))
 

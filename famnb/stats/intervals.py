@@ -30,6 +30,9 @@ RARE_SHARE = 0.1
 """A mean is taken to hold if no value rarer than this moves it."""
 MAX_REACH = 2.0
 """How far the interval of a mean reaches at most, as a multiple of Student's."""
+# Equal values, such as 0.3 - 0.1 and 0.4 - 0.2, differ in their last bit.
+_ROUNDING = 1e-12
+"""A spread smaller than this, relative to the values, comes from rounding alone and counts as none."""
 # By simulation: what is more skewed than this has less than some 94 of 100 intervals at their rate.
 MAX_SKEWNESS = 0.3
 """The skewness, as a share of √n, above which the interval of a mean says that a tail decides."""
@@ -140,10 +143,13 @@ def percentile(
     least `level`. Of clusters, the binomial is of as many values as they are worth (Woodruff, 1952, with the effective
     sample size of Korn and Graubard, 1998). "bootstrap" is narrower and approximate: the bias-corrected accelerated
     bootstrap of at most 10,000 values; where so many are equal that it has no acceleration, the plain percentile
-    bootstrap; of clusters, the percentile bootstrap that draws prompts, with the values of each.
+    bootstrap. ValueError for a bootstrap of clusters.
     """
     if method not in get_args(Method):
         raise ValueError(f"method: expected one of {', '.join(get_args(Method))}; got {method!r}")
+    if method == "bootstrap" and clusters is not None:
+        # One that draws clusters holds a median in some 90 and a 95th percentile in 45 to 90 of 100 samples.
+        raise ValueError("method: of clusters there are order statistics only; leave out method='bootstrap'")
     present, codes = clustered_floats(values, clusters)
     n, p, level = len(present), check_share("p", p), check_share("level", level)
     groups = 0 if codes is None else int(codes.max(initial=-1)) + 1
@@ -156,13 +162,11 @@ def percentile(
         case "order":
             size = float(n) if codes is None else effective_size(present <= value, codes, level=level)
             low, high = _order_statistics(np.sort(present), p, level, size)
-        case "bootstrap" if codes is None:
-            low, high = _bootstrap(np.sort(present), p, level, seed)
         case "bootstrap":
-            low, high = _cluster_bootstrap(present, codes, p, level, seed)
+            low, high = _bootstrap(np.sort(present), p, level, seed)
         case _:
             assert_never(method)
-    name = "order statistics" if method == "order" else "bootstrap" if codes is None else "cluster bootstrap"
+    name = "bootstrap" if method == "bootstrap" else "order statistics" + (", by clusters" if groups else "")
     return Interval(value, low, high, n, level, population, groups, name)
 
 
@@ -247,17 +251,17 @@ def share(values: Any, *, clusters: Any = None, level: float = 0.95) -> Interval
     return Interval(value, low, high, n, level, NEW_PROMPTS, len(shares), "Wilson, by clusters")
 
 
-def effective_size(passes: Any, codes: npt.NDArray[np.intp], *, level: float) -> float:
+def effective_size(passes: Any, codes: npt.NDArray[np.intp], *, level: float, informative: int = MIN_CLUSTERS) -> float:
     """How many independent values so many yes and no of clusters are worth for a share of them.
 
     As many as would give the variance between clusters, and fewer for how well few clusters tell that variance. Each
-    cluster is worth one value where fewer than six hold the rarer of yes and no: they tell nothing of how they vary.
+    cluster is worth one value if it has one only, and where fewer clusters than `informative` hold the rarer of yes
+    and no: they tell nothing of how clusters vary.
     """
     sizes = np.bincount(codes)
     shares, groups, n = np.bincount(codes, passes) / sizes, len(sizes), len(codes)
     value = float(shares.mean())
-    informative = min(np.count_nonzero(shares > 0), np.count_nonzero(shares < 1))
-    if informative < MIN_CLUSTERS:
+    if len(codes) == groups or min(np.count_nonzero(shares > 0), np.count_nonzero(shares < 1)) < informative:
         return float(groups)
     variance = float(np.var(shares, ddof=1)) / groups
     size = min(value * (1 - value) / variance, n) if variance else float(n)
@@ -313,12 +317,12 @@ def clustered_floats(values: Any, clusters: Any) -> tuple[Values, npt.NDArray[np
 
 
 def _skewness(values: Values) -> float:
-    """The skewness of the population, as estimated; 0 without a spread."""
-    spread, n = float(np.std(values)), len(values)
-    if not spread > 1e-12 * float(np.abs(values).max()):
+    """The skewness of the population, as estimated (scipy's `skew` with `bias=False`, faster); 0 without a spread."""
+    n, centred = len(values), values - np.mean(values)
+    spread = math.sqrt(float(np.mean(centred**2)))
+    if spread <= _ROUNDING * float(np.abs(values).max()):
         return 0.0
-    # As scipy's `skew(bias=False)`, which takes 20 times as long: a summary needs hundreds.
-    return float(np.mean(((values - np.mean(values)) / spread) ** 3)) * math.sqrt(n * (n - 1)) / (n - 2)
+    return float(np.mean((centred / spread) ** 3)) * math.sqrt(n * (n - 1)) / (n - 2)
 
 
 def _hall_inverse(end: float, a: float) -> float:
@@ -361,17 +365,6 @@ def _bootstrap(ascending: Values, p: float, level: float, seed: int) -> tuple[fl
         vectorized=True,
     ).confidence_interval
     return float(ends.low), float(ends.high)
-
-
-def _cluster_bootstrap(
-    values: Values, codes: npt.NDArray[np.intp], p: float, level: float, seed: int
-) -> tuple[float, float]:
-    """The percentile bootstrap that draws clusters."""
-    groups = int(codes.max()) + 1
-    drawn = np.random.default_rng(seed).multinomial(groups, np.full(groups, 1 / groups), size=RESAMPLES)
-    quantiles = resampled_quantiles(values, codes, p, drawn)
-    low, high = np.quantile(quantiles, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
 
 
 def resampled_quantiles(values: Values, codes: npt.NDArray[np.intp], p: float, drawn: npt.NDArray[np.int64]) -> Values:

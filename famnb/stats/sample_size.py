@@ -10,6 +10,11 @@ from scipy import special, stats
 
 from famnb.stats.intervals import Values, check_share, min_values
 
+# By simulation: so planned, 80 % of power come out as 82 to 92 % for normal differences, 71 to 83 % for heavy tails.
+HEAVY_TAILS = 2.0
+"""A spread is taken to be known as well as that of so many times fewer normal values."""
+CHANCE_SKEWNESS = 0.5 * math.sqrt(6)
+"""Half the standard error of a skewness, times √n."""
 _SPREADS = 100
 """Spreads that stand for all those that a sample's may come of."""
 MAX_SIZE = 10_000_000
@@ -31,9 +36,12 @@ def sample_size(
 
     `half_width`: for an interval that reaches so far to either side. `difference`: for one of this size to be found
     with probability `power` at `level`, by the t test; `sd` is then that of the paired differences, or of either side.
-    It counts as known unless `sd_n` says of how many values it is: the power is then that over all spreads that such
-    a sample can come of (Julious, 2006). With `comparisons` judged together by Holm's adjustment the difference has to
-    pass its first step, so that it is found whatever the others show. Pairs are at least six at 95 %: see `min_values`.
+
+    It counts as known unless `sd_n` says of how many values it is, as where the first pairs tell how many more it
+    takes: the power is then that over all spreads that such a sample can come of (Julious and Owen, 2006), and of the
+    test that `paired` makes, which asks for more of few pairs. With `comparisons` judged together by Holm's adjustment
+    the difference has to pass its first step, so that it is found whatever the others show. Pairs are at least six at
+    95 %: see `min_values`.
     """
     check_share("level", level)
     check_share("power", power)
@@ -53,7 +61,12 @@ def sample_size(
     if half_width is not None:
         return max(_smallest(lambda n: _half_width(n, sd, level, paired=paired) <= abs(half_width)), fewest)
     effects = abs(goals[0]) / (sd * _possible_spreads(sd_n))
-    return max(_smallest(lambda n: float(_power(n, effects, level, paired=paired).mean()) >= power), fewest)
+    skewness = CHANCE_SKEWNESS if paired and sd_n is not None else 0.0
+
+    def has_power(n: int) -> bool:
+        return float(_power(n, effects, level, paired=paired, skewness=skewness).mean()) >= power
+
+    return max(_smallest(has_power), fewest)
 
 
 def percentile_size(p: float, *, level: float = 0.95) -> int:
@@ -77,14 +90,16 @@ def _possible_spreads(n: int | None) -> Values:
     """The spreads that may lie behind one estimated from n values, as shares of it, all equally likely."""
     if n is None:
         return np.ones(1)
-    chances = (np.arange(_SPREADS) + 0.5) / _SPREADS
-    return np.asarray(np.sqrt((n - 1) / special.chdtri(n - 1, chances)))
+    chances, free = (np.arange(_SPREADS) + 0.5) / _SPREADS, (n - 1) / HEAVY_TAILS
+    return np.asarray(np.sqrt(free / special.chdtri(free, chances)))
 
 
-def _power(n: int, effects: Values, level: float, *, paired: bool) -> Values:
+def _power(n: int, effects: Values, level: float, *, paired: bool, skewness: float) -> Values:
     """The probability of a significant result for each effect, by the noncentral t distribution."""
     free, shift = (n - 1, effects * math.sqrt(n)) if paired else (2 * n - 2, effects * math.sqrt(n / 2))
     bound = float(special.stdtrit(free, (1 + level) / 2))
+    # What skewness of so many values by chance adds to the bound in Hall's test, which has to reject as well.
+    bound += skewness * bound**2 / (3 * n)
     power = 1 - special.nctdtr(free, shift, bound) + special.nctdtr(free, shift, -bound)
     return np.where(np.isnan(power), 1.0, power)  # NaN so far out that the distribution has no figure left
 
