@@ -139,7 +139,7 @@ def _difference_from_first(first: pd.DataFrame, second: pd.DataFrame, metric: st
         return "no pair in common with the first"
     sign, mark = "+" if difference.value > 0 else "", "" if difference.exact else ESTIMATE_MARK
     interval = stats.Interval(difference.value, difference.low, difference.high, difference.n, difference.level)
-    return f"{mark}{sign}{format_metric_interval(metric, interval)} over {format_count(difference.n, 'pair')}"
+    return f"{mark}{sign}{format_metric_interval(metric, interval)}, {format_count(difference.n, 'pair')}"
 
 
 def _set_group_axis(canvas: Canvas, groups: list[str]) -> None:

@@ -1,12 +1,11 @@
-"""`famnb.plot.pareto`: cost, latency and score of each group, and which groups no other beats."""
+"""`famnb.plot.pareto`: cost, latency and score of each group, and which groups another beats."""
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import matplotlib.figure
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
@@ -14,6 +13,7 @@ from matplotlib.ticker import FuncFormatter
 
 from famnb import stats
 from famnb.formatting import format_usd
+from famnb.frame.front import cost_front, without_warmups
 from famnb.plot.canvas import Canvas
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, numeric_column, require_columns
@@ -23,12 +23,14 @@ from famnb.plot.labels import (
     column_name,
     format_metric_interval,
     no_rows_reason,
+    shorten,
     simulation_note,
 )
 from famnb.plot.palette import COLOURS
 
 MARKERS = "oDs^"
 """The first seven groups have the first marker, the next seven the second: after seven, colours repeat."""
+_GROUP = "group of the figure"
 SHARE_COLUMNS = ("score_votes",)
 """Columns of shares: a mean of them is between 0 and 1, so its interval is too."""
 
@@ -40,30 +42,30 @@ def pareto(
     cost: str = "cost_usd",
     latency: str = "e2e_s",
     score: str | None = None,
+    pair: str | None = None,
     ax: Axes | None = None,
 ) -> matplotlib.figure.Figure:
-    """One point for each value of the column `by`, with 95% intervals; filled where no other is better in all ways.
+    """One point for each value of the column `by`, with 95% intervals for new prompts, and whether another beats it.
 
     x: mean of the column `cost` (less is better). y: median of `latency` (less is better), or with `score` the mean of
-    that column (more is better), the median latency then being in the legend; the front is taken over all of them.
-    Groups lacking any of them are named in a footnote. KeyError for a column that is not there.
+    that column (more is better), the median latency then being in the legend. Filled: clear, each other is clearly
+    worse in one of them. Half filled: possible, the calls do not decide. Hollow: beaten, another is clearly better, and
+    in none of them worse; `famnb.stats.front` has the rule. Calls are compared over the prompts that both have, told
+    by the column `pair`, else by their prompts. Warm-ups are left out, and groups that lack any of the columns named in
+    a footnote. KeyError for a column that is not there.
     """
-    require_columns(frame, by, cost, latency, score)
+    require_columns(frame, by, cost, latency, score, pair)
     columns = [cost, latency, *([score] if score else [])]
-    values = {name: numeric_column(frame, name, "expected numbers") for name in columns}
-    codes, groups = group_rows(frame[by])
-    points: dict[int, list[stats.Interval]] = {}
-    for index in range(len(groups)):
-        known = [np.sort(values[name][(codes == index) & ~np.isnan(values[name])]) for name in columns]
-        # Left out of the front as well: NaN compares as False with everything, so no other group would beat it.
-        if all(map(len, known)):
-            points[index] = [
-                stats.median(numbers) if name == latency else _mean(name, numbers, is_score=name == score)
-                for name, numbers in zip(columns, known, strict=True)
-            ]
-    # More is better of a score alone.
-    losses = [[point[0].value, point[1].value, *(-value.value for value in point[2:])] for point in points.values()]
-    unbeaten = {index for index, is_unbeaten in zip(points, find_front(np.array(losses)), strict=True) if is_unbeaten}
+    calls = without_warmups(frame)
+    numbers = {name: numeric_column(calls, name, "expected numbers") for name in columns}
+    codes, groups = group_rows(calls[by])
+    # Groups by number: several small ones may be one group.
+    numbered = calls.assign(**numbers, **{_GROUP: codes})
+    front = cost_front(numbered, by=_GROUP, cost=cost, latency=latency, score=score, pair=pair)
+    placed = front.table[front.table["standing"].notna()]
+    placed = placed.set_index(placed.index.astype(int)).sort_index()
+    rows = {int(row.pop("index")): row for row in placed.reset_index(names="index").to_dict("records")}
+    points = {index: [_interval(row, name) for name in columns] for index, row in rows.items()}
     up = columns.index(score or latency)
     label, scale = axis_label(columns[up], max((point[up].value for point in points.values()), default=0.0))
     names = [column_name(column) for column in columns]
@@ -73,20 +75,20 @@ def pareto(
         title=f"{capitalize(names[up])} against {names[0]} by {by}",
         x=f"mean {names[0]} a call (USD)" if cost == "cost_usd" else f"mean {names[0]}",
         y=f"mean {label}" if score else f"median {label}",
-        notes=[*([note] if missing else []), *simulation_note(frame)],
+        notes=[*([note] if missing else []), *_comparison_notes(front), *simulation_note(frame)],
         ax=ax,
     )
     if not points:
         return chart.finish_empty(no_rows_reason(frame, " and ".join(names)))
-    for canvas, _ in chart.panels(frame):
+    for canvas, _ in chart.panels(calls):
         entries = []
         for index, point in points.items():
-            handle = _draw_point(canvas, index, point[0], point[up], scale, is_filled=index in unbeaten)
+            standing, rival = rows[index]["standing"], rows[index]["beaten_by"]
+            handle = _draw_point(canvas, index, point[0], point[up], scale, standing)
             facts = [format_metric_interval(column, value) for column, value in zip(columns, point, strict=True)]
+            facts.append(f"beaten by {shorten(groups[int(rival)])}" if standing == "beaten" else standing)
             n = min(value.n for value in point)
             entries.append(LegendEntry(handle, f"{groups[index]} (n={n:,})", facts))
-        if not score:
-            _draw_front(canvas, [points[index] for index in unbeaten], scale)
         if cost == "cost_usd":
             canvas.axes.xaxis.set_major_formatter(FuncFormatter(_format_usd_tick))
         canvas.axes.margins(0.08, 0.15)
@@ -94,31 +96,30 @@ def pareto(
         canvas.axes.set_xlim(left=0)
         if not score:
             canvas.axes.set_ylim(bottom=0)
-        chart.add_legend(entries, f"filled: on the front, no other is better in {' and '.join(names)}")
+        chart.add_legend(
+            entries, "filled: clearly on the front; half filled: possibly; hollow: beaten; intervals are of new prompts"
+        )
     return chart.finish()
 
 
-def find_front(losses: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Which rows no other row beats: none is at most as large in every column and smaller in one."""
-    if not len(losses):
-        return np.zeros(0, dtype=bool)
-    no_worse = (losses[:, None] <= losses[None]).all(axis=2)
-    better = (losses[:, None] < losses[None]).any(axis=2)
-    return np.asarray(~(no_worse & better).any(axis=0))
+def _comparison_notes(front: stats.Front) -> list[str]:
+    """The footnote of groups that too few prompts compare."""
+    fewest = stats.min_values(front.level)
+    if (front.pairs["n"] >= fewest).all():
+        return []
+    return [f"Groups that have fewer than {fewest} prompts in common are not told apart."]
 
 
-def _mean(column: str, values: np.ndarray[Any, Any], *, is_score: bool) -> stats.Interval:
-    """The mean of a column, with its interval; of yes and no with Wilson's, which 20 of 20 have as well."""
-    if is_score and np.isin(values, (0, 1)).all():
-        return stats.proportion(int(values.sum()), len(values))
-    mean = stats.mean(values)
-    if column not in SHARE_COLUMNS or not mean.known:
-        return mean
-    return dataclasses.replace(mean, low=max(mean.low, 0.0), high=min(mean.high, 1.0))
+def _interval(row: Mapping[Any, Any], column: str) -> stats.Interval:
+    """The value of a group in one column, with its interval; that of a share ends where shares end."""
+    value, low, high = (float(row[f"{column}{end}"]) for end in ("", "_low", "_high"))
+    if column in SHARE_COLUMNS:
+        low, high = max(low, 0.0), min(high, 1.0)
+    return stats.Interval(value, low, high, int(row[f"{column}_n"]))
 
 
 def _draw_point(
-    canvas: Canvas, index: int, x: stats.Interval, y: stats.Interval, scale: float, *, is_filled: bool
+    canvas: Canvas, index: int, x: stats.Interval, y: stats.Interval, scale: float, standing: str
 ) -> Line2D:
     """Draw a cross of intervals with a marker in the middle; returns one like it for the legend."""
     colour = canvas.palette.line_style(index)["color"]
@@ -133,20 +134,13 @@ def _draw_point(
         "markersize": 8,
         "linestyle": "none",
         "markeredgecolor": colour,
-        "markerfacecolor": colour if is_filled else canvas.palette.ground,
+        "fillstyle": "left" if standing == "possible" else "full",
+        "markerfacecolor": canvas.palette.ground if standing == "beaten" else colour,
+        "markerfacecoloralt": canvas.palette.ground,
         "markeredgewidth": 1.8,
     }
     canvas.axes.plot([x.value], [y.value * scale], zorder=5, **style)
     return Line2D([], [], **style)
-
-
-def _draw_front(canvas: Canvas, points: list[list[stats.Interval]], scale: float) -> None:
-    """Join the points of the front by dashed steps."""
-    if len(points) < 2:
-        return
-    x, y = np.array(sorted((point[0].value, point[1].value) for point in points)).T
-    style: dict[str, Any] = {"color": canvas.palette.soft, "linewidth": 1, "linestyle": (0, (4, 3))}
-    canvas.axes.step(x, y * scale, where="post", zorder=1, **style)
 
 
 def _format_usd_tick(value: float, _: int) -> str:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import special, stats
+from scipy import special
 
 from famnb.stats.intervals import (
     RESAMPLES,
@@ -35,10 +35,18 @@ from famnb.stats.intervals import (
 # One value has no standard deviation.
 MIN_VALUES = 2
 """Values a side below which an unpaired difference has no interval."""
-SWAPS = 4999
-"""Random swaps behind the p-value of a percentile's difference, and flips behind a share's: the least is 0.0002."""
+Codes = npt.NDArray[np.intp]
+"""The number of each value's prompt."""
+MAX_RESAMPLED = 1000
+"""The most calls of both sides whose percentiles are compared by resampling: a tenth of a second."""
+SWAPS = 1999
+"""Random swaps behind the p-value of a percentile's difference, and flips behind a share's."""
+MAX_FLIPPED = 11
+"""Prompts up to which all flips are made: some 2,000."""
+MIN_COUNTED = 10
+"""Swaps that have to come to as much for their number to tell how rare that is."""
 FEW_BEYOND = 2
-"""Prompts expected beyond a percentile below which the interval of a difference says that they are few."""
+"""With fewer prompts expected beyond a percentile the interval of its difference says so: it covers some 90 %."""
 # Equal differences, such as 0.3 - 0.1 and 0.4 - 0.2, differ in their last bit, which would make any gap significant.
 _ROUNDING = 1e-12
 """A spread smaller than this, relative to the values, comes from rounding alone and counts as none."""
@@ -133,36 +141,33 @@ def paired_bounds(first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0
     )
 
 
-def paired_percentile(
-    first: pd.Series[Any], second: pd.Series[Any], p: float, *, level: float = 0.95, seed: int = 0
-) -> Difference:
+def paired_percentile(first: pd.Series[Any], second: pd.Series[Any], p: float, *, level: float = 0.95) -> Difference:
     """Return the difference of the p-quantiles of two variants over the prompts that both answered.
 
     Both are a value a call, with the prompt as their index. The interval is the cluster bootstrap's, which draws
     prompts with the calls of both sides, widened for few prompts (Hesterberg, 2015); it takes 1 / (1 − p) prompts, and
-    six at 95 %. The p-value is of swapping the two sides of prompts, unless that of the interval is larger.
+    six at 95 %. The p-value is of swapping the two sides of prompts, unless that of the interval is larger. Of more
+    than 1,000 calls both are Student's, by how far each prompt moves the quantiles (Woodruff, 1952).
     """
     level, name = check_share("level", level), f"p{100 * check_share('p', p):g}"
-    a, b, codes_a, codes_b, n = _calls_by_prompt(first, second)
-    has_value = carries(min(len(a), len(b)), p)
-    value = float(np.quantile(b, p) - np.quantile(a, p)) if has_value else math.nan
-    if not has_value or not carries(n, p) or n < min_values(level):
-        return Difference(value, math.nan, math.nan, n, level, _UNKNOWN, math.nan, math.nan, name)
-    rng = np.random.default_rng(seed)
-    drawn = rng.multinomial(n, np.full(n, 1 / n), size=RESAMPLES)
-    gaps = resampled_quantiles(b, codes_b, p, drawn) - resampled_quantiles(a, codes_a, p, drawn)
-    # The bootstrap's spread is that of n values, which is too small by n − 1 to n, and known no better than Student's.
-    stretch = math.sqrt(n / (n - 1))
-    tail = float(special.ndtr(special.stdtrit(n - 1, (1 - level) / 2) * stretch))
-    low, high = map(float, np.quantile(gaps, [tail, 1 - tail]))
-    p_value = _swap_p_value(a, b, codes_a, codes_b, n, p, rng)
-    if low <= 0 <= high:
-        side = (min(np.count_nonzero(gaps <= 0), np.count_nonzero(gaps >= 0)) + 1) / (RESAMPLES + 1)
-        p_value = max(p_value, min(2 * float(special.stdtr(n - 1, special.ndtri(side) / stretch)), 1.0), 1 - level)
-    few = not carries(n, 1 - (1 - max(p, 1 - p)) / FEW_BEYOND)
-    caution = f"fewer than {FEW_BEYOND} of {n} prompts are expected beyond it" if few else ""
-    method = "cluster bootstrap"
-    return Difference(value, low, high, n, level, _UNKNOWN, math.nan, p_value, name, math.nan, method, caution)
+    sides = _Calls.of(first, second)
+    has_value = carries(min(map(len, sides.values)), p)
+    unknown = Difference(math.nan, math.nan, math.nan, sides.n, level, _UNKNOWN, math.nan, math.nan, name)
+    difference = dataclasses.replace(unknown, value=sides.quantile_difference(p)) if has_value else unknown
+    if not has_value or not carries(sides.n, p) or sides.n < min_values(level):
+        return difference
+    is_small = sum(map(len, sides.values)) <= MAX_RESAMPLED
+    low, high, p_value = (_resample_percentiles if is_small else _linearize_percentiles)(sides, p, level)
+    beyond = sides.n * (1 - max(p, 1 - p))
+    return dataclasses.replace(
+        difference,
+        low=low,
+        high=high,
+        p_value=p_value,
+        method="cluster bootstrap" if is_small else "Woodruff, by clusters",
+        # In floats 40 * (1 - 0.95) is 2.0000000000000018.
+        caution="" if beyond > FEW_BEYOND - 1e-9 else f"of {sides.n} prompts few are beyond it",
+    )
 
 
 def paired_share(first: pd.Series[Any], second: pd.Series[Any], *, level: float = 0.95) -> Difference:
@@ -174,14 +179,17 @@ def paired_share(first: pd.Series[Any], second: pd.Series[Any], *, level: float 
     prompt is McNemar's exact test.
     """
     level = check_share("level", level)
-    a, b, codes_a, codes_b, n = _calls_by_prompt(first, second)
+    sides = _Calls.of(first, second)
+    n = sides.n
     if not n:
         return Difference(math.nan, math.nan, math.nan, 0, level, _UNKNOWN, math.nan, math.nan, "share")
-    means = [np.bincount(codes, values) / np.bincount(codes) for values, codes in ((a, codes_a), (b, codes_b))]
+    if not np.isin(np.concatenate(sides.values), (0, 1)).all():
+        raise ValueError("paired_share: expected values that are true or false (1 or 0)")
+    means = [np.bincount(codes, values) / np.bincount(codes) for values, codes in sides]
     shares = [float(side.mean()) for side in means]
     ends = [
         wilson(own, effective_size(values, codes, level=level, informative=1), level)
-        for own, values, codes in zip(shares, (a, b), (codes_a, codes_b), strict=True)
+        for own, (values, codes) in zip(shares, sides, strict=True)
     ]
     margins = [(own - low, high - own) for own, (low, high) in zip(shares, ends, strict=True)]
     # A correlation narrows the interval; as much of it as n prompts may show by chance does not count.
@@ -259,48 +267,105 @@ def _check_bounds(name: str, side: pd.DataFrame) -> pd.DataFrame:
     return rows
 
 
-def _calls_by_prompt(first: Any, second: Any) -> tuple[Values, Values, npt.NDArray[Any], npt.NDArray[Any], int]:
-    """The values of both sides, the number of each's prompt, and how many prompts there are that both have."""
-    if not (isinstance(first, pd.Series) and isinstance(second, pd.Series)):
-        raise ValueError("expected two Series, a value a call, with the prompt as their index")
-    sides = [pd.Series(as_floats(side), index=side.index).dropna() for side in (first, second)]
-    both = sides[0].index.unique().intersection(sides[1].index.unique())
-    a, b = (side[side.index.isin(both)] for side in sides)
-    codes = [both.get_indexer(side.index) for side in (a, b)]
-    return np.asarray(a, dtype=float), np.asarray(b, dtype=float), codes[0], codes[1], len(both)
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Calls:
+    """The calls of both sides on the prompts that both have."""
+
+    values: tuple[Values, Values]
+    codes: tuple[Codes, Codes]
+    n: int
+    """Prompts."""
+
+    @classmethod
+    def of(cls, first: Any, second: Any) -> _Calls:
+        """Match two Series by their index."""
+        if not (isinstance(first, pd.Series) and isinstance(second, pd.Series)):
+            raise ValueError("expected two Series, a value a call, with the prompt as their index")
+        sides = [pd.Series(as_floats(side), index=side.index).dropna() for side in (first, second)]
+        both = sides[0].index.unique().intersection(sides[1].index.unique())
+        a, b = (side[side.index.isin(both)] for side in sides)
+        return cls((_array(a), _array(b)), (both.get_indexer(a.index), both.get_indexer(b.index)), len(both))
+
+    def __iter__(self) -> Iterator[tuple[Values, Codes]]:
+        return zip(self.values, self.codes, strict=True)
+
+    def quantile_difference(self, p: float) -> float:
+        """How much larger the p-quantile of the second is."""
+        a, b = (float(np.quantile(values, p)) for values in self.values)
+        return b - a
 
 
-def _swap_p_value(
-    a: Values,
-    b: Values,
-    codes_a: npt.NDArray[Any],
-    codes_b: npt.NDArray[Any],
-    n: int,
-    p: float,
-    rng: np.random.Generator,
-) -> float:
+def _array(values: pd.Series[float]) -> Values:
+    return np.asarray(values, dtype=float)
+
+
+def _resample_percentiles(sides: _Calls, p: float, level: float) -> tuple[float, float, float]:
+    """The interval of a difference of quantiles and its p-value, by drawing prompts and by swapping their sides."""
+    n, rng = sides.n, np.random.default_rng(0)
+    drawn = rng.multinomial(n, np.full(n, 1 / n), size=RESAMPLES)
+    a, b = (resampled_quantiles(values, codes, p, drawn) for values, codes in sides)
+    gaps = b - a
+    # The bootstrap's spread is that of n values, which is too small by n − 1 to n, and known no better than Student's.
+    stretch = math.sqrt(n / (n - 1))
+    tail = float(special.ndtr(special.stdtrit(n - 1, (1 - level) / 2) * stretch))
+    low, high = map(float, np.quantile(gaps, [tail, 1 - tail]))
+    p_value = _swap_p_value(sides, p, rng)
+    if low <= 0 <= high:
+        side = (min(np.count_nonzero(gaps <= 0), np.count_nonzero(gaps >= 0)) + 1) / (RESAMPLES + 1)
+        p_value = max(p_value, min(2 * float(special.stdtr(n - 1, special.ndtri(side) / stretch)), 1.0), 1 - level)
+    return low, high, p_value
+
+
+def _swap_p_value(sides: _Calls, p: float, rng: np.random.Generator) -> float:
     """How often a difference of quantiles as large comes of swapping the two sides of prompts at random."""
-    values, codes = np.concatenate([a, b]), np.concatenate([codes_a, codes_b + n])
+    n = sides.n
+    values, codes = np.concatenate(sides.values), np.concatenate([sides.codes[0], sides.codes[1] + n])
     is_swapped = rng.random((SWAPS, n)) < 0.5
     on_first = np.concatenate([~is_swapped, is_swapped], axis=1).astype(np.int64)
     gaps = resampled_quantiles(values, codes, p, 1 - on_first) - resampled_quantiles(values, codes, p, on_first)
-    found = abs(float(np.quantile(b, p) - np.quantile(a, p)))
-    return (np.count_nonzero(np.abs(gaps) >= found * (1 - _ROUNDING)) + 1) / (SWAPS + 1)
+    return _tail_p_value(gaps, sides.quantile_difference(p), n)
+
+
+def _tail_p_value(gaps: Values, found: float, n: int) -> float:
+    """How likely a difference as large as that found is, if chance makes such as these of n prompts."""
+    as_large = np.count_nonzero(np.abs(gaps) >= abs(found) * (1 - _ROUNDING))
+    counted = (as_large + 1) / (len(gaps) + 1)
+    if as_large >= MIN_COUNTED:
+        return float(counted)
+    # Rarer than so many draws can tell: by Student's t, and no rarer than n swaps to one side can be.
+    return float(min(counted, max(2 * special.stdtr(n - 1, -abs(found) / float(np.std(gaps))), 2.0 ** (1 - n))))
+
+
+def _linearize_percentiles(sides: _Calls, p: float, level: float) -> tuple[float, float, float]:
+    """The same for many calls, of which resampling would take seconds, by how far each prompt moves the quantiles."""
+    n, value = sides.n, sides.quantile_difference(p)
+    a, b = (_quantile_moves(values, codes, n, p) for values, codes in sides)
+    error = math.sqrt(float(np.sum((b - a) ** 2)) * n / (n - 1))
+    if not error:
+        return value, value, float(value == 0)
+    margin = float(special.stdtrit(n - 1, (1 + level) / 2)) * error
+    return value - margin, value + margin, float(2 * special.stdtr(n - 1, -abs(value) / error))
+
+
+def _quantile_moves(values: Values, codes: Codes, n: int, p: float) -> Values:
+    """How far each prompt moves the p-quantile: by its share of values below it beyond p, over the density there."""
+    # A tenth of the values around the quantile, fewer in the tails, tell the density.
+    reach = min(0.05, (1 - max(p, 1 - p)) / 2)
+    low, quantile, high = np.quantile(values, [p - reach, p, p + reach])
+    below = np.bincount(codes, (values <= quantile) - p, minlength=n)
+    return np.asarray(-below / len(values) * (high - low) / (2 * reach))
 
 
 def _flip_p_value(gaps: Values) -> float:
     """How often a mean as far from 0 comes of flipping the signs of the differences at random."""
     if not gaps.any():
         return 1.0
-    test = stats.permutation_test(
-        (gaps,),
-        lambda values, axis: values.mean(axis=axis),
-        permutation_type="samples",
-        vectorized=True,
-        n_resamples=SWAPS,
-        rng=np.random.default_rng(0),
-    )
-    return float(test.pvalue)
+    n, found = len(gaps), float(gaps.sum())
+    if n <= MAX_FLIPPED:
+        signs = 1 - 2 * (np.arange(2**n)[:, None] >> np.arange(n) & 1)
+        return float(np.mean(np.abs(signs @ gaps) >= abs(found) * (1 - _ROUNDING)))
+    signs = 1 - 2 * np.random.default_rng(0).integers(0, 2, (SWAPS, n))
+    return _tail_p_value(signs @ gaps, found, n)
 
 
 def _combine(margin: float, other: float, correlation: float) -> float:

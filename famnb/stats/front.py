@@ -24,6 +24,7 @@ from famnb.stats.differences import Difference, holm, paired, paired_bounds, pai
 from famnb.stats.intervals import Interval, check_share, mean, median, min_values, share
 
 Standing = Literal["clear", "possible", "beaten"]
+_NO_STANDING = (pd.NA, pd.NA)
 SAME = "same in every pair"
 """In `Front.pairs`, instead of the better of two: all their differences are 0."""
 
@@ -57,40 +58,34 @@ class Front:
         return str(self.table.loc[variant, "standing"])
 
 
-def front(frame: pd.DataFrame, objectives: Sequence[Objective], *, by: str, prompts: str, level: float = 0.95) -> Front:
+def front(
+    frame: pd.DataFrame, objectives: Sequence[Objective], *, by: str, prompts: str | None, level: float = 0.95
+) -> Front:
     """Return where each value of the column `by` stands; `prompts` is the column by which calls are paired.
 
-    A call without a prompt is paired with none. A variant that lacks values of an objective has no standing.
+    A call without a prompt is one of its own and paired with none. A variant that lacks values of an objective has no
+    standing. ValueError without objectives, KeyError for a column that is not there.
     """
     check_share("level", level)
     if not objectives:
         raise ValueError("objectives: expected at least one")
     rows = frame[frame[by].notna()]
     # Each call without a prompt is one of its own.
-    names = rows[prompts].astype("object").where(rows[prompts].notna(), [("", index) for index in range(len(rows))])
+    alone = pd.Series([("no prompt", index) for index in range(len(rows))], index=rows.index, dtype="object")
+    names = alone if prompts is None else rows[prompts].astype("object").where(rows[prompts].notna(), alone)
     by_prompt = rows.set_index(pd.Index(names, tupleize_cols=False))
     sides = {str(name): part for name, part in by_prompt.groupby(by, observed=True, sort=False)}
     figures = {name: [_figure(part, objective, level) for objective in objectives] for name, part in sides.items()}
     placed = [name for name, intervals in figures.items() if all(math.isfinite(one.value) for one in intervals)]
     pairs = _compare(sides, placed, objectives, level)
     standings = {name: _stand(name, pairs) for name in placed}
-    table = pd.DataFrame(
-        [
-            {
-                f"{objective.column}{end}": value
-                for objective, interval in zip(objectives, intervals, strict=True)
-                for end, value in _ends(interval)
-            }
-            | dict(zip(("standing", "beaten_by"), standings.get(name, (pd.NA, pd.NA)), strict=True))
-            for name, intervals in figures.items()
-        ],
-        index=pd.Index(list(figures), name=by),
-    )
-    return Front(table.astype({"standing": "string", "beaten_by": "string"}) if len(table) else table, pairs, level)
-
-
-def _ends(interval: Interval) -> list[tuple[str, float]]:
-    return [("", interval.value), ("_low", interval.low), ("_high", interval.high), ("_n", interval.n)]
+    table = pd.DataFrame(index=pd.Index(list(figures), name=by))
+    for index, objective in enumerate(objectives):
+        for end, name in (("", "value"), ("_low", "low"), ("_high", "high"), ("_n", "n")):
+            table[f"{objective.column}{end}"] = [getattr(intervals[index], name) for intervals in figures.values()]
+    for index, name in enumerate(("standing", "beaten_by")):
+        table[name] = pd.array([standings.get(variant, _NO_STANDING)[index] for variant in figures], dtype="string")
+    return Front(table, pairs, level)
 
 
 def _is_share(part: pd.DataFrame, objective: Objective) -> bool:

@@ -380,7 +380,7 @@ def resampled_quantiles(values: Values, codes: npt.NDArray[np.intp], p: float, d
 
 def _weighted_quantiles(ascending: Values, weights: npt.NDArray[np.int64], p: float) -> Values:
     """The quantile of each row, in which every value stands as often as its weight says, as numpy interpolates it."""
-    ranks = np.cumsum(weights, axis=1)
+    ranks = np.cumsum(weights, axis=1, dtype=np.int32)
     place = (ranks[:, -1] - 1) * p
     below = np.floor(place).astype(int)
     first = ascending[(ranks > below[:, None]).argmax(axis=1)]

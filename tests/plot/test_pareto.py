@@ -2,18 +2,71 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from famnb import plot
-from famnb.plot.pareto import find_front
-from tests.support.plot_figures import figure_text
+from famnb.plot import Figure
+from famnb.plot.pareto import MARKERS
+from tests.support.plot_figures import figure_text, legend_texts
 from tests.support.plot_frames import many_calls
 
 
-def test_the_front_is_what_nobody_beats() -> None:
-    """A tie beats nobody; being worse in all ways is being beaten."""
-    assert find_front(np.array([[1, 3], [2, 2], [3, 1], [3, 3], [1, 3]])).tolist() == [True, True, True, False, True]
+def calls_of(*levels: tuple[float, float], prompts: int = 20, repeats: int = 3, **columns: Any) -> pd.DataFrame:
+    """Calls of models a, b, …, each with its level of cost and of time; prompts differ more than repeats do."""
+    rng = np.random.default_rng(2)
+    model, prompt, _ = (grid.ravel() for grid in np.indices((len(levels), prompts, repeats)))
+    level, ease = np.array(levels), rng.lognormal(0, 1, prompts)
+    costs, times = (level[model, axis] * ease[prompt] * rng.lognormal(0, 0.1, len(model)) for axis in (0, 1))
+    names = np.array(list("abcdefgh"))[model]
+    return pd.DataFrame({"model": names, "prompt_id": prompt, "cost_usd": costs, "e2e_s": times}).assign(**columns)
+
+
+def standings(figure: Figure) -> list[str]:
+    """The last column of the legend, in the order of groups."""
+    return [text for text in legend_texts(figure) if text.startswith(("clear", "possible", "beaten"))]
+
+
+def fills(figure: Figure) -> list[str]:
+    """How the mark of each group is drawn."""
+    marks = [line for line in figure.axes[0].lines if line.get_marker() in MARKERS]
+    grounds = {mark.get_markerfacecoloralt() for mark in marks}
+    return ["hollow" if mark.get_markerfacecolor() in grounds else mark.get_fillstyle() for mark in marks]
+
+
+def test_a_figure_says_who_is_clear_who_is_beaten_and_who_may_be_either() -> None:
+    """A and b trade cost for time, a beats c in both, and d is as a: neither of the two is known not to be beaten."""
+    figure = plot.pareto(calls_of((1, 2), (2, 1), (1.5, 3), (1, 2)))
+    assert standings(figure) == ["possible", "clear", "beaten by a", "possible"]
+    assert fills(figure) == ["left", "full", "hollow", "left"]
+
+
+def test_repeats_are_no_prompts() -> None:
+    """Forty repeats of five prompts tell nobody apart, and say why."""
+    figure = plot.pareto(calls_of((1, 1), (3, 3), prompts=5, repeats=40))
+    assert standings(figure) == ["possible", "possible"]
+    assert "fewer than 6 prompts in common are not told apart" in figure_text(figure)
+
+
+def test_estimated_costs_beat_nobody_by_a_guess() -> None:
+    """Half as dear, but each of the two may be off by a factor of two either way."""
+    frame = calls_of((1, 1), (2, 2))
+    known, guessed = (
+        frame.assign(cost_low_usd=frame["cost_usd"] / x, cost_high_usd=frame["cost_usd"] * x) for x in (1, 2)
+    )
+    assert standings(plot.pareto(known)) == ["clear", "beaten by a"]
+    assert standings(plot.pareto(guessed)) == ["clear", "possible"]
+
+
+def test_warm_ups_are_in_no_point() -> None:
+    """However slow they were."""
+    frame = calls_of((1, 2), (2, 1))
+    slow = frame.assign(e2e_s=frame["e2e_s"] * 50, warmup=True)
+    both = pd.concat([frame.assign(warmup=False), slow])
+    assert legend_texts(plot.pareto(both)) == legend_texts(plot.pareto(frame))
 
 
 def test_a_pareto_point_stands_at_mean_cost_and_median_latency() -> None:
@@ -25,7 +78,7 @@ def test_a_pareto_point_stands_at_mean_cost_and_median_latency() -> None:
 
 
 def test_twenty_passes_of_twenty_are_not_certain() -> None:
-    """A score of yes and no has Wilson's interval, and is called by its scorer's name."""
+    """A score of yes and no has Wilson's interval, of the 12 prompts, and is called by its scorer's name."""
     figure = plot.pareto(many_calls(20, models=1).assign(score_whole=1.0), score="score_whole")
-    assert "1 (0.839–1)" in figure_text(figure)
+    assert "1 (0.758–1)" in figure_text(figure)
     assert "Score whole against cost by model" in figure_text(figure)
