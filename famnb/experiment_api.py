@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from famnb.api import connect
-from famnb.client.client import BlockingClient
+from famnb.client.auth import VARIABLE
+from famnb.client.client import BaseClient, BlockingClient
 from famnb.experiment.experiment import BaseExperiment
 from famnb.widget.experiment import report
 from famnb.widget.experiment.ballot import Ballot
@@ -35,12 +36,12 @@ class Experiment(BaseExperiment):
 
     run_class = ShownRun
 
-    @property
-    def client(self) -> BlockingClient:
-        """The client that carries the calls."""
-        if self._client is None:
-            self._client = connect()
-        return self._client
+    def _connect(self) -> BlockingClient:
+        return connect()
+
+    def _planned_client(self) -> BaseClient | None:
+        # With a key in the environment, `connect` starts nothing; else it would start the embedded service.
+        return self.client if os.getenv(VARIABLE) else self._client
 
     def vote(self, n: int | None = None, *, voter: str = "", seed: int | None = None) -> Ballot:
         """A ballot: `n` pairs of answers to the same prompt, or all, to be judged without knowing whose they are.

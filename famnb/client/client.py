@@ -131,13 +131,28 @@ class BaseClient:
         )
 
     def start(
-        self, request: Request, *, labels: Labels | None = None, limiters: ServiceLimiters | None = None
+        self,
+        request: Request,
+        *,
+        labels: Labels | None = None,
+        limiters: ServiceLimiters | None = None,
+        retries: Retries | None = None,
     ) -> Stream:
         """Send a request as it is, whole or streamed, and return at once with a handle on the call.
 
         With `limiters`, those of a batch, the call waits for its turn, longer while its service is throttling.
+        `retries` are the client's unless given.
         """
-        return _start_call(self, request, labels, limiters)
+        return _start_call(self, request, labels, limiters, retries)
+
+    def batch_limit(self, endpoint: str) -> int | None:
+        """How many calls of a batch an endpoint's service takes at once; None unless it has asked for less."""
+        return self._engine.batch_limit(self._urls[endpoint])
+
+    @property
+    def retries(self) -> Retries:
+        """How often it sends a call again, and how long a wait the service may ask for."""
+        return self._engine.retries
 
     def stream(self, request: Request, *, labels: Labels | None = None) -> Stream:
         """Send a request as a stream; a context manager, sync and async, that stops the call when it is left early."""
@@ -232,12 +247,17 @@ class BaseClient:
 
 
 def _start_call(
-    client: BaseClient, request: Request, labels: Labels | None, limiters: ServiceLimiters | None = None
+    client: BaseClient,
+    request: Request,
+    labels: Labels | None,
+    limiters: ServiceLimiters | None = None,
+    retries: Retries | None = None,
 ) -> Stream:
     """Hand a request to the engine: what every way to send one comes down to."""
     _check_request(request)
     exchange = client.exchange(request, labels=labels)
-    return client._engine.start(exchange, None if limiters is None else limiters[origin_of(exchange.url)])
+    limiter = None if limiters is None else limiters[origin_of(exchange.url)]
+    return client._engine.start(exchange, limiter, retries=retries)
 
 
 async def _await_or_stop(stream: Stream) -> Reply:

@@ -231,13 +231,24 @@ class CallEngine:
         """Whether some calls are answered from recorded ones."""
         return self._replays is not None
 
-    def start(self, exchange: Exchange, limiter: ConcurrencyLimiter | None) -> Stream:
-        """Start a call, without waiting for any of it; `limiter` is where a call of `send_many` waits for its turn."""
+    def batch_limit(self, url: str) -> int | None:
+        """How many calls of a batch the service at an address takes at once; None unless it has asked for less."""
+        service = self._services.get(origin_of(url))
+        return None if service is None else service.batch_limiter.reduced_limit
+
+    def start(
+        self, exchange: Exchange, limiter: ConcurrencyLimiter | None, *, retries: Retries | None = None
+    ) -> Stream:
+        """Start a call, without waiting for any of it; `limiter` is where a call of `send_many` waits for its turn.
+
+        `retries` are the engine's own unless given.
+        """
         call = LiveCall(
             exchange=exchange,
             # Encoded on the caller's thread: the I/O thread is what all timings depend on.
             body=exchange.request.body_json(),
             limiter=limiter,
+            retries=retries or self.retries,
             now_ns=self._clock.monotonic_ns,
         )
         with self._lock:
@@ -389,7 +400,7 @@ class CallEngine:
 
     def _pause_s(self, call: LiveCall, service: _Service, failure: FamnbError, retried: int) -> float | None:
         """Seconds to pause before the next attempt; None when there is to be none."""
-        if retried + 1 >= self.retries.tries:
+        if retried + 1 >= call.retries.tries:
             return None
         reader = call.reader
         is_consumed = isinstance(failure, StreamInterrupted) and reader is not None and reader.is_consumed
@@ -397,7 +408,7 @@ class CallEngine:
             return None
         retry_after = failure.retry_after if isinstance(failure, APIStatusError) else None
         # The budget comes last: what is asked of it is spent.
-        if (retry_after or 0) > self.retries.max_wait or not service.retry_budget.take():
+        if (retry_after or 0) > call.retries.max_wait or not service.retry_budget.take():
             return None
         return compute_pause(failure, retried=retried, uniform=self._clock.uniform)
 

@@ -24,6 +24,7 @@ from famnb.client.config import Deadlines
 from famnb.client.exchange import Exchange
 from famnb.client.io_thread import IOThread
 from famnb.client.response_reader import ResponseReader
+from famnb.client.retry import Retries
 from famnb.errors import (
     Cancelled,
     DeadlineError,
@@ -266,6 +267,7 @@ class LiveCall:
     buffer: EventBuffer = dataclasses.field(default_factory=EventBuffer)
     limiter: ConcurrencyLimiter | None = None
     """Where a call of `send_many` waits for its turn; None for a call that is sent at once."""
+    retries: Retries = dataclasses.field(default_factory=Retries)
     now_ns: Callable[[], int] = time.perf_counter_ns
     """The clock of its timings; a call that is played again has the recording's."""
     reader: ResponseReader | None = None

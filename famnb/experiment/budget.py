@@ -22,8 +22,12 @@ from famnb.request import Request
 from famnb.request.types import MINI_MODELS, MINI_OUTPUT_TOKENS
 from famnb.wire import lenient_json
 
-FREE_ERRORS = frozenset({"ConnectError", "PoolTimeout"})
+UNMADE_ERRORS = frozenset({"ConnectError", "PoolTimeout"})
 """Errors of calls that no service has accepted, so that none can bill them."""
+DENIED_STATUSES = frozenset({401, 402, 403})
+"""Statuses with which a service takes no call of this key: it is wrong, lacks a right, or is not paid for."""
+BUSY_STATUSES = frozenset({429, 503, 529})
+"""Statuses with which a service takes no call for the moment."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -120,6 +124,10 @@ class CallOutcome:
     """Whether a simulated service answered, which bills nothing."""
     ttft_s: float | None = None
     """Time to first token in seconds."""
+    message: str = ""
+    """What its error said."""
+    retry_after_s: float | None = None
+    """Seconds that the service asked to wait before the next call; None if it did not say."""
 
     @classmethod
     def from_reply(cls, reply: Reply, *, http_status: int | None, attempts: int) -> CallOutcome:
@@ -134,12 +142,24 @@ class CallOutcome:
             replayed=reply.replayed,
             simulated=reply.service == "sim",
             ttft_s=reply.timing.ttft_s if reply.streamed else None,
+            message="" if reply.error is None else str(reply.error),
+            retry_after_s=getattr(reply.error, "retry_after", None),
         )
 
     @property
     def is_failure(self) -> bool:
-        """Whether the service gave no answer, or cut it off."""
-        return is_failure(self.status, self.error)
+        """Whether the call was made and the service gave no answer, or cut it off."""
+        return is_failure(self.status, self.error) and not self.is_unmade
+
+    @property
+    def is_unmade(self) -> bool:
+        """Whether no service took the call, so that it says nothing of the model and its cell is still to be run."""
+        return is_unmade(self.status, self.error, self.http_status)
+
+    @property
+    def is_denied(self) -> bool:
+        """Whether the service takes no call of this key."""
+        return self.is_unmade and self.http_status in DENIED_STATUSES
 
     @property
     def is_lost(self) -> bool:
@@ -155,6 +175,14 @@ def is_failure(status: str, error: str | None) -> bool:
     return status == "failed" or (status == "interrupted" and error == StreamInterrupted.__name__)
 
 
+def is_unmade(status: str, error: str | None, http_status: int | None) -> bool:
+    """Whether a call with this end was kept from being made: by a network, a key or a limit rather than by the model.
+
+    A stream that breaks off was made.
+    """
+    return status == "failed" and (error in UNMADE_ERRORS or http_status in DENIED_STATUSES | BUSY_STATUSES)
+
+
 def counted_cost(outcome: CallOutcome, worst: Decimal) -> Decimal:
     """What an ended call counts for in USD: its cost, or `worst` if it may have cost something that is not known."""
     http_status = outcome.http_status
@@ -163,7 +191,7 @@ def counted_cost(outcome: CallOutcome, worst: Decimal) -> Decimal:
             return Decimal()
         case "completed" | "incomplete":
             return worst if outcome.high is None else outcome.high
-        case "failed" if outcome.error in FREE_ERRORS or (http_status is not None and not 200 <= http_status < 300):
+        case "failed" if outcome.error in UNMADE_ERRORS or (http_status is not None and not 200 <= http_status < 300):
             return Decimal()
         case "cancelled" if outcome.attempts == 0:
             return Decimal()
@@ -173,7 +201,10 @@ def counted_cost(outcome: CallOutcome, worst: Decimal) -> Decimal:
 
 
 class Budget:
-    """A spending limit with what is counted and reserved against it; used by one thread."""
+    """A spending limit with what is counted and reserved against it; used by one thread.
+
+    A cell that has no worst case counts for nothing.
+    """
 
     def __init__(self, limit: Decimal, *, worst: dict[str, Decimal], spent: Decimal) -> None:
         self.limit = limit
@@ -184,7 +215,7 @@ class Budget:
 
     def fits(self, key: str) -> bool:
         """Whether one more call, of the cell with this key, keeps the limit whatever the calls in flight cost."""
-        return self.counted + self._reserved + self._worst[key] <= self.limit
+        return key not in self._worst or self.counted + self._reserved + self._worst[key] <= self.limit
 
     def check_fits(self, key: str) -> None:
         """Raise BudgetExceeded if this cell's call does not fit."""
@@ -197,12 +228,13 @@ class Budget:
 
     def reserve(self, key: str) -> None:
         """Set aside the most that a cell's call can cost, because it starts."""
-        self._reserved += self._worst[key]
+        self._reserved += self._worst.get(key, Decimal())
 
     def settle(self, key: str, outcome: CallOutcome) -> None:
         """Count what a cell's ended call cost instead of what was reserved for it."""
-        self._reserved -= self._worst[key]
-        self.counted += counted_cost(outcome, self._worst[key])
+        if key in self._worst:
+            self._reserved -= self._worst[key]
+            self.counted += counted_cost(outcome, self._worst[key])
 
 
 def parse_budget(budget_usd: float | str | Decimal, name: str = "budget_usd") -> Decimal:

@@ -28,7 +28,7 @@ from famnb.client.io_thread import io_thread
 from famnb.client.response_reader import reply_from_reads
 from famnb.errors import CredentialError, FamnbError, InvalidRequest, WorkerLost
 from famnb.experiment.budget import CallOutcome
-from famnb.experiment.executor import OnDone, Stop, outcome_of
+from famnb.experiment.executor import BRIEF_WAIT_S, OnDone, Stop, outcome_of
 from famnb.experiment.plan import Cell
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL
 
@@ -102,7 +102,8 @@ class DaskExecutor:
         self._recording = SafeRecorder(recorder)
         self._run_id = secrets.token_hex(8)
         is_embedded = client.base_url("chat") == os.getenv(SERVICE_URL)
-        settings = {**client.settings(), "connections": concurrency}
+        retries = client.retries.capped(BRIEF_WAIT_S)
+        settings = {**client.settings(), "connections": concurrency, "retries": retries}
         self._open_arguments = (settings, KEY_VARIABLE if is_embedded else VARIABLE, key, concurrency)
         self._workers: dict[str, _Worker] = {}
         self._left_alone: dict[str, float] = {}

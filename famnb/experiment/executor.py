@@ -11,6 +11,9 @@ from famnb.client.exchange import Exchange
 from famnb.experiment.budget import CallOutcome
 from famnb.experiment.plan import Cell
 
+BRIEF_WAIT_S = 1.0
+"""The longest wait asked for by a service that a call waits for itself; the schedule sees to longer ones, so that they
+are shown, and hold back all calls to that service."""
 OnDone: TypeAlias = Callable[[CallOutcome], object]
 Stop: TypeAlias = Callable[[], object]
 
@@ -26,16 +29,23 @@ class Executor(Protocol):
 
 
 class LocalExecutor:
-    """Carries calls with one client of this process, fewer at a time while a service is throttling."""
+    """Carries calls with clients of this process, fewer at a time while a service is throttling."""
 
-    def __init__(self, client: BaseClient, *, concurrency: int) -> None:
-        self._client = client
+    def __init__(self, client_of: Callable[[Cell], BaseClient], *, concurrency: int) -> None:
+        """`client_of` gives the client that carries a cell's call."""
+        self._client_of = client_of
         self._limiters = ServiceLimiters(concurrency)
 
     def start(self, cell: Cell, *, labels: Mapping[str, str], on_done: OnDone) -> Stop:
-        stream = self._client.start(cell.request, labels=labels, limiters=self._limiters)
+        client = self._client_of(cell)
+        retries = client.retries.capped(BRIEF_WAIT_S)
+        stream = client.start(cell.request, labels=labels, limiters=self._limiters, retries=retries)
         stream.add_done_callback(lambda ended: on_done(outcome_of(ended.exchange)))
         return stream.stop
+
+    def limit(self, cell: Cell) -> int | None:
+        """How many calls the cell's service takes at once; None unless it has asked for less."""
+        return self._client_of(cell).batch_limit(cell.request.endpoint)
 
 
 def outcome_of(exchange: Exchange) -> CallOutcome:

@@ -12,15 +12,16 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import pandas as pd
 
 from famnb import stats
 from famnb.client.batch import FEW_CALLS, is_watched
-from famnb.client.client import CONCURRENCY, BlockingClient
+from famnb.client.client import CONCURRENCY, BaseClient, BlockingClient
 from famnb.errors import InvalidRequest
-from famnb.experiment import votes
+from famnb.experiment import services, votes
 from famnb.experiment.budget import Budget, parse_budget, worst_cases
 from famnb.experiment.comparison import Pairs
 from famnb.experiment.dask_executor import DaskExecutor
@@ -30,12 +31,13 @@ from famnb.experiment.forecast_history import read_history
 from famnb.experiment.judge import Judge
 from famnb.experiment.judge_runner import TAG, JudgeRunner, judge_calls
 from famnb.experiment.metrics import Failed
-from famnb.experiment.plan import Cell, model_of, plan_cells, plan_frame
+from famnb.experiment.plan import Cell, ServiceOf, model_of, plan_cells, plan_frame
 from famnb.experiment.progress import RunReport
 from famnb.experiment.prompts import Prompt, Source, parse_prompts
-from famnb.experiment.resume import ANSWERED, check_writable, join_calls, read_resume_state
+from famnb.experiment.resume import ANSWERED, ResumeState, check_writable, join_calls, read_resume_state
 from famnb.experiment.run_lock import RunLock
-from famnb.experiment.runner import Job, Run, follow
+from famnb.experiment.runner import Job, Run, RunClock, follow
+from famnb.experiment.schedule import Limit
 from famnb.experiment.score import YES_NO
 from famnb.experiment.scorers import Scorer, parse_scorers, score_names
 from famnb.experiment.scoring import AnsweredCell, ScoreReport, Scoring, judge_voter, scores_by_cell
@@ -45,7 +47,7 @@ from famnb.formatting import format_count, format_sum
 from famnb.frame.calls import calls
 from famnb.frame.calls_frame import CallsFrame
 from famnb.frame.spend import is_unpriced
-from famnb.record import Ledger, ratings
+from famnb.record import Ledger
 from famnb.validation import check_integer, check_number, check_text
 
 
@@ -54,6 +56,8 @@ class BaseExperiment:
 
     run_class: type[Run] = Run
     """The class of its runs; `famnb.Experiment` has one that shows itself in a notebook."""
+    run_clock = RunClock()
+    """The time of its runs; tests replace it."""
 
     def __init__(
         self,
@@ -84,6 +88,9 @@ class BaseExperiment:
         self._run: Run | None = None
         self._replayed: dict[str, str] = {}
         """The recorded call that answered a cell, by the cell's key; the ledger has no further row of these."""
+        self._real: set[str] = set()
+        """Services that answered as simulations once and say that they are none now."""
+        self._check_ledgers()
         for loss in {loss: None for variant in self.variants for loss in check_variant(variant, self.fields).losses}:
             warnings.warn(f"{self.name}: {loss}", stacklevel=2)
 
@@ -93,18 +100,45 @@ class BaseExperiment:
 
     @property
     def client(self) -> BlockingClient:
-        """The client that carries the calls. Raises InvalidRequest if there is none."""
+        """The client that carries the calls of variants without one of their own, and of judges.
+
+        It is the first variant's where none was given and each variant has its own. Raises InvalidRequest if there is
+        none.
+        """
         if self._client is None:
-            raise InvalidRequest("client: there is none; give the one that is to carry the calls")
+            self._client = self._find_client()
+            self._check_ledgers()
         return self._client
+
+    def _find_client(self) -> BlockingClient:
+        own = [variant.client for variant in self.variants]
+        match own[0]:
+            case BlockingClient() as first if None not in own:
+                return first
+            case _:
+                return self._connect()
+
+    def _connect(self) -> BlockingClient:
+        """The client to use where none was given."""
+        raise InvalidRequest("client: there is none; give the one that is to carry the calls")
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger that its client records in. Raises InvalidRequest for a client that does not record."""
-        ledger = getattr(self.client, "ledger", None)
-        if not isinstance(ledger, Ledger):
-            raise InvalidRequest("client: an experiment needs a client that records, such as famnb.connect() makes")
-        return ledger
+        """The ledger that its clients record in. Raises InvalidRequest for a client that does not record."""
+        return _ledger_of(self.client)
+
+    def _check_ledgers(self) -> None:
+        """Raise InvalidRequest unless all clients that are known record in one ledger."""
+        clients = [*([self._client] if self._client else []), *filter(None, map(attrgetter("client"), self.variants))]
+        paths = dict.fromkeys(_ledger_of(client).path.resolve() for client in clients if clients[1:])
+        if len(paths) > 1:
+            raise InvalidRequest(
+                "client: the clients of one experiment record in one ledger, but these in "
+                f"{', '.join(map(str, paths))}: make them with the same ledger="
+            )
+
+    def _client_of(self, cell: Cell) -> BaseClient:
+        return cell.variant.client or self.client
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
@@ -116,32 +150,47 @@ class BaseExperiment:
             warmup=self.warmup,
             seed=self.seed,
             shared=self.fields,
+            service_of=self._name_services(),
         )
+
+    def _name_services(self) -> ServiceOf:
+        clients: dict[str, BaseClient | None] = {
+            variant.fields["client"]: variant.client for variant in self.variants if variant.client
+        }
+        if not all(variant.client for variant in self.variants):
+            clients[""] = self._planned_client()
+        name_service = services.name_services(clients)
+        return lambda variant, endpoint: name_service(variant.fields["client"] if variant.client else "", endpoint)
+
+    def _planned_client(self) -> BaseClient | None:
+        """The client given, without looking for one: planning sends nothing and starts nothing."""
+        return self._client
 
     def plan(self) -> pd.DataFrame:
         """One row a planned call, in order; nothing is sent.
 
-        The columns: order, cell (its key), prompt_id, prompt, each tag of the prompts (`keep=`), variant, endpoint,
-        model, each field in which variants differ, repeat (from 0), warmup.
+        The columns: order, cell (its key, which holds what is asked and of which service), prompt_id, prompt, each tag
+        of the prompts (`keep=`), variant, endpoint, model, each field in which variants differ (`client` by name),
+        repeat (from 0), warmup.
         """
         return plan_frame(self.cells, self.variants, shared=self.fields)
 
     def forecast(self, *, concurrency: int = CONCURRENCY) -> Forecast:
         """Forecast the tokens, USD and seconds that the calls still to be made will take, as 95 % intervals.
 
-        Made of the ledger's answered calls of the same model, endpoint and settings, or of those nearest to them: each
-        row says of which and of how many. The ceiling is caps times prices, whatever the answers are. What is not known
-        says so. Nothing is sent; LedgerError if the ledger cannot be read.
+        Made of the ledger's calls that the same service answered, of the same model, endpoint and settings, or of those
+        nearest to them: each row says of which and of how many. The ceiling is caps times prices, whatever the answers
+        are. What is not known says so. Nothing is sent; LedgerError if the ledger cannot be read.
         """
         check_integer("concurrency", concurrency, minimum=1)
-        state = read_resume_state(self.ledger, self.name)
+        state = read_resume_state(self.ledger, self.name, real=self._real)
         done = {cell.key for cell in self.cells if state.is_done(cell.key, retry_failed=False)}
         return forecast(
             self.cells,
             read_history(self.ledger, {model_of(cell.request) for cell in self.cells}),
             done=done | self._replayed.keys(),
             variants=[variant.label for variant in self.variants],
-            concurrency=min(concurrency, self.client.connections),
+            concurrency=min(concurrency, self._connections()),
         )
 
     def run(
@@ -162,7 +211,10 @@ class BaseExperiment:
         connections; at most `rate` are started a second. With `budget_usd`, an amount for this experiment, no call is
         started that could pass it: earlier runs count, calls in flight at their worst case. What failed is tried again
         only with `retry_failed`. `progress` shows a bar; by default where somebody is looking. Running again resumes,
-        also in another process or after a crash.
+        also in another process or after a crash; what another service answered, or a simulation, does not count.
+        Trouble that keeps calls from being made is no failure of a model, and uses no cell up. Where a service cannot
+        be reached, or answers 429, 503 or 529, its calls pause, as long as it asks; after six such failures in a row it
+        is given up. With 401, 402 or 403 the run ends at once. The report says why, and running again goes on.
         `on` is a `dask.distributed.Client` whose workers carry the calls, `concurrency` of them in all; what decides,
         counts and writes the ledger stays here. Workers use a key of their own: FAM_API_KEY in their environment (for
         the embedded service its own key, which workers started after `famnb.connect()` on this machine inherit), or
@@ -284,7 +336,7 @@ class BaseExperiment:
         missing for a tie), detail (a judge's reason), at (UTC), left_cell, right_cell, judge_call_id.
         LedgerError if the ledger cannot be read.
         """
-        return votes.table(ratings.read_votes(self.ledger, self.name), self.cells)
+        return votes.table(votes.read_votes(self.ledger, self.name), self.cells)
 
     def ranking(self, voter: str | None = None, *, level: float = 0.95) -> stats.Ranking:
         """Bradley–Terry strengths of the variants with intervals, from people's votes; see `famnb.stats.Ranking`.
@@ -295,7 +347,7 @@ class BaseExperiment:
         """
         judge_voters = {judge.name: judge_voter(judge) for judge in self._pairwise_judges()}
         chosen = voter if voter is None else judge_voters.get(voter, voter)
-        votes_cast = ratings.read_votes(self.ledger, self.name)
+        votes_cast = votes.read_votes(self.ledger, self.name)
         if chosen is not None and votes_cast and chosen not in (voters := {vote.voter for vote in votes_cast}):
             raise ValueError(
                 f"voter: there are no votes of {voter!r}; there are of {', '.join(map(repr, sorted(voters)))}"
@@ -330,6 +382,8 @@ class BaseExperiment:
         concurrency = check_integer("concurrency", concurrency, minimum=1)
         if rate is not None:
             rate = check_number("rate", rate, above=0, expected="a number of calls a second above 0")
+        if on is not None and any(variant.client for variant in self.variants):
+            raise InvalidRequest("on: variants with clients of their own are run by this process; run without on=")
         limit = None if budget_usd is None else parse_budget(budget_usd)
         worst = {} if limit is None else worst_cases(self.cells)
         check_writable(self.ledger)
@@ -337,16 +391,18 @@ class BaseExperiment:
         with contextlib.ExitStack() as cleanup:
             cleanup.callback(lock.release)
             # Under the lock, so that no other run answers a cell between this look and the first call.
-            state = read_resume_state(self.ledger, self.name)
+            state = self._read_current_state()
             done = {cell.key for cell in self.cells if state.is_done(cell.key, retry_failed=retry_failed)}
             todo = [cell for cell in self.cells if cell.key not in done | self._replayed.keys()]
-            budget = None if limit is None else Budget(limit, worst=worst, spent=state.cost(worst, self.ledger))
+            budget = None if limit is None else self._budget(limit, worst, state)
             if budget is not None and todo:
                 budget.check_fits(todo[0].key)
             executor: Executor
+            get_limit: Limit = lambda _cell: None  # noqa: E731 - what is known on the workers of a cluster
             if on is None:
                 in_flight = self._cap_concurrency(concurrency)
-                executor = LocalExecutor(self.client, concurrency=concurrency)
+                executor = LocalExecutor(self._client_of, concurrency=concurrency)
+                get_limit = executor.limit
             else:
                 in_flight = concurrency
                 executor = DaskExecutor(
@@ -358,12 +414,15 @@ class BaseExperiment:
                 todo=todo,
                 planned=len(self.cells),
                 failed_before=sum(map(state.has_failed, done)),
+                elsewhere=state.count_elsewhere(cell.key for cell in self.cells),
                 variants=[variant.label for variant in self.variants],
                 executor=executor,
                 concurrency=in_flight,
                 rate=rate,
                 budget=budget,
                 replayed=self._replayed,
+                limit=get_limit,
+                clock=self.run_clock,
                 count_unrecorded=lambda: self.ledger.behind,
                 # The lock and the workers belong to the run from here on.
                 finish=cleanup.pop_all().close,
@@ -371,9 +430,29 @@ class BaseExperiment:
         self._run = self.run_class(job)
         return self._run
 
+    def _read_current_state(self) -> ResumeState:
+        """The recorded calls; what was simulated at an address where no simulation is any more is none of them."""
+        state = read_resume_state(self.ledger, self.name)
+        doubtful = {cell.service for cell in self.cells if not services.is_simulated(cell.service)}
+        for service in filter(state.is_simulated, doubtful):
+            if services.asks_simulation(services.address_of(service)) is False:
+                self._real.add(service)
+        return read_resume_state(self.ledger, self.name, real=self._real) if self._real else state
+
+    def _budget(self, limit: Decimal, worst: dict[str, Decimal], state: ResumeState) -> Budget:
+        """The budget with what earlier runs cost counted; simulated calls count in it if all are simulated."""
+        simulated = {cell.key for cell in self.cells if state.is_simulated(cell.service)}
+        is_rehearsal = len(simulated) == len(self.cells)
+        counted = worst if is_rehearsal else {key: usd for key, usd in worst.items() if key not in simulated}
+        return Budget(limit, worst=counted, spent=state.cost(worst, self.ledger, simulated=is_rehearsal))
+
+    def _connections(self) -> int:
+        """How many calls its clients can carry at once, each of which may be asked for all of them."""
+        return min(client.connections for client in {self._client_of(cell) for cell in self.cells})
+
     def _cap_concurrency(self, concurrency: int) -> int:
         """`concurrency`, but no more than there are connections: the others would wait for one and time out."""
-        limit = self.client.connections
+        limit = self._connections()
         if concurrency > limit:
             warnings.warn(
                 f"concurrency: {concurrency}, but the client uses {limit} connections at most; make it with "
@@ -383,7 +462,8 @@ class BaseExperiment:
         return min(concurrency, limit)
 
     def _join_calls(self) -> pd.DataFrame:
-        return join_calls(self.plan(), ledger=self.ledger, name=self.name, replayed=dict(self._replayed))
+        replayed = dict(self._replayed)
+        return join_calls(self.plan(), ledger=self.ledger, name=self.name, replayed=replayed, real=self._real)
 
     def _answers(self, frame: pd.DataFrame) -> tuple[AnsweredCell, ...]:
         rows = zip(self.cells, frame["status"], frame["call_id"], strict=True)
@@ -416,7 +496,7 @@ class BaseExperiment:
 
     def _judge_findings(self) -> list[str]:
         """How far judges may be trusted, and what they cost, a sentence each; none if no judge was asked."""
-        votes_cast = ratings.read_votes(self.ledger, self.name)
+        votes_cast = votes.read_votes(self.ledger, self.name)
         checks = [
             votes.consistency(votes_cast, self.cells, voter=judge_voter(judge)) for judge in self._pairwise_judges()
         ]
@@ -430,3 +510,10 @@ class BaseExperiment:
         lines.append(f"Calls of judges: {len(rows):,}; cost {spent}, in none of the figures above.")
         simulated = rows["simulated"].fillna(False).any()
         return lines + (["Some verdicts were simulated: no model judged."] if simulated else [])
+
+
+def _ledger_of(client: BaseClient) -> Ledger:
+    ledger = getattr(client, "ledger", None)
+    if not isinstance(ledger, Ledger):
+        raise InvalidRequest("client: an experiment needs a client that records, such as famnb.connect() makes")
+    return ledger

@@ -175,7 +175,7 @@ def forecast(
 
 def _plan_calls(cells: Sequence[Cell], history: pd.DataFrame) -> list[PlannedCall]:
     """What is known of each cell's call before it is made."""
-    similar: dict[tuple[str, str, str], SimilarCalls | None] = {}
+    similar: dict[tuple[str, str, str, str], SimilarCalls | None] = {}
     calls: dict[int, PlannedCall] = {}
     for cell in cells:
         # All repeats of a cell share one request object, so each request is looked up once.
@@ -183,10 +183,15 @@ def _plan_calls(cells: Sequence[Cell], history: pd.DataFrame) -> list[PlannedCal
             continue
         request, most = cell.request, ceiling(cell.request)
         model, chars = model_of(request), input_chars(request)
-        group = model, request.endpoint, settings_digest(request.endpoint, request.body())
+        group = cell.service, model, request.endpoint, settings_digest(request.endpoint, request.body())
         if group not in similar:
             similar[group] = find_similar_calls(
-                history, model=group[0], endpoint=group[1], settings=group[2], token_cap=most.output_tokens
+                history,
+                service=group[0],
+                model=group[1],
+                endpoint=group[2],
+                settings=group[3],
+                token_cap=most.output_tokens,
             )
         past = similar[group]
         # Some prices depend on the size of the input, of which only the length of the text is known.
@@ -234,8 +239,9 @@ def _notes(calls: Sequence[PlannedCall]) -> list[str]:
     notes = []
     if models := _models(call for call in calls if call.similar is None):
         notes.append(
-            f"The ledger has fewer than {MIN_CALLS} answered calls to judge {', '.join(models)} by, or only such that "
-            "a lower cap cut short: only the ceiling is known. Run a few calls first; the forecast then says more."
+            f"The ledger has fewer than {MIN_CALLS} answered calls of this service to judge {', '.join(models)} by, or "
+            "only such that a lower cap cut short: only the ceiling is known. Run a few calls first; the forecast then "
+            "says more."
         )
     if models := _models(call for call in calls if call.chars is None):
         notes.append(f"What {', '.join(models)} will read is not known: images and earlier responses have no length.")

@@ -15,6 +15,7 @@ import pandas as pd
 
 from famnb.endpoints import ENDPOINTS
 from famnb.experiment.resume import ANSWERED
+from famnb.experiment.services import address_of, call_address, is_simulated
 from famnb.frame.calls import calls
 from famnb.frame.filters import Moment
 from famnb.record import Ledger
@@ -34,6 +35,7 @@ _COLUMNS = (
     "model",
     "status",
     "simulated",
+    "url",
     "e2e_s",
     "input_tokens",
     "output_tokens",
@@ -106,20 +108,18 @@ def settings_digest(endpoint: str, body: Mapping[str, Any]) -> str:
 
 
 def find_similar_calls(
-    history: pd.DataFrame, *, model: str, endpoint: str, settings: str, token_cap: int | None
+    history: pd.DataFrame, *, service: str, model: str, endpoint: str, settings: str, token_cap: int | None
 ) -> SimilarCalls | None:
     """Past calls to draw a forecast from: the most specific group of at least MIN_CALLS calls.
 
     Groups, most specific first: same model, endpoint and settings; same model and endpoint; same model; any model.
-    Calls of a simulated engine and of real ones are never mixed: the newest call decides which of them count.
+    Only calls that the planned one's service answered count, since another may be faster, and another model's host.
     Returns None if even the last group is too small, or only such whose answers a cap below `token_cap` cut short.
     """
     usable = history.dropna(subset=["e2e_s", "input_tokens", "output_tokens", "input_chars"])
-    usable = usable[usable["input_chars"] > 0]
+    usable, simulated = _answered_by(service, usable[usable["input_chars"] > 0])
     if usable.empty:
         return None
-    simulated = bool(usable["simulated"].fillna(False).iloc[-1])
-    usable = usable[usable["simulated"].fillna(False) == simulated]
     same_model = usable["model"] == model
     same_endpoint = same_model & (usable["endpoint"] == endpoint)
     below_cap = usable["output_tokens"] < (math.inf if token_cap is None else token_cap)
@@ -137,6 +137,17 @@ def find_similar_calls(
         if is_large_enough and (level == 0 or was_truncated[mask].mean() <= MAX_TRUNCATED_SHARE):
             return SimilarCalls(f"{description}{', simulated' if simulated else ''}", usable[mask].tail(MAX_CALLS))
     return None
+
+
+def _answered_by(service: str, history: pd.DataFrame) -> tuple[pd.DataFrame, bool]:
+    """The calls that a service answered, and whether they are simulated: at an address only if all are."""
+    simulated = history["simulated"].fillna(False).astype(bool)
+    if is_simulated(service):
+        return history[simulated], True
+    addresses = [call_address(url, endpoint) for url, endpoint in zip(history["url"], history["endpoint"], strict=True)]
+    is_own = pd.Series(addresses, index=history.index, dtype=object) == address_of(service)
+    real = history[is_own & ~simulated]
+    return (history[is_own], True) if real.empty and is_own.any() else (real, False)
 
 
 def _read_requests(ledger: Ledger, call_ids: list[str]) -> dict[str, tuple[int | None, str | None]]:

@@ -11,9 +11,11 @@ from tqdm.auto import tqdm
 
 from famnb.client.batch import FEW_CALLS, is_watched
 from famnb.client.client import BlockingClient
+from famnb.endpoints import ENDPOINTS
 from famnb.experiment.budget import Budget, CallOutcome, counted_cost, worst_case
 from famnb.experiment.judge import Judge
 from famnb.experiment.resume import OUTCOME_COLUMNS, check_writable, outcomes_of, past_worst_case
+from famnb.experiment.services import is_simulated, service_of
 from famnb.frame.calls import calls
 from famnb.record import Ledger
 from famnb.reply import Reply
@@ -56,7 +58,8 @@ class JudgeRunner:
         waiting: list[int] = []
         with tqdm(total=len(requests), unit="verdict", desc=judge.name, disable=not shown) as bar:
             for index, request in enumerate(requests):
-                earlier = None if self.again else self.ledger.recall(request)
+                simulated = is_simulated(service_of(client, request.endpoint))
+                earlier = None if self.again else self.ledger.recall(request, simulated=simulated)
                 if earlier is not None:
                     bar.update()
                     yield index, dataclasses.replace(earlier.reply, call_id=earlier.id)
@@ -95,10 +98,14 @@ class JudgeRunner:
         """What this experiment's judges have cost in USD, a call of unknown cost at its worst case."""
         judged = calls(self.ledger, tag=TAG, columns=OUTCOME_COLUMNS)
         own = judged[judged["call_id"].isin(judge_calls(self.ledger, self.name))]
-        return sum(
-            (counted_cost(outcome, past_worst_case(outcome, self.ledger)) for _, outcome in outcomes_of(own)),
-            Decimal(),
+        # As with an experiment's own calls: what was simulated was not billed, and counts in a rehearsal alone.
+        simulated = is_simulated(service_of(self.client, next(iter(ENDPOINTS))))
+        costs = (
+            counted_cost(outcome, past_worst_case(outcome, self.ledger))
+            for _, outcome in outcomes_of(own)
+            if outcome.simulated == simulated
         )
+        return sum(costs, Decimal())
 
 
 def judge_calls(ledger: Ledger, name: str) -> list[str]:

@@ -12,14 +12,15 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import msgspec
 import pandas as pd
 
 from famnb.errors import InvalidRequest
 from famnb.experiment.prompts import Prompt
+from famnb.experiment.services import SIMULATED, key_at
 from famnb.experiment.variants import Fields, Variant, build_request, endpoint_of
 from famnb.frame.columns import plain_series, tag_column_name
 from famnb.record.serialize import PROMPT_TAGS
@@ -45,9 +46,12 @@ class Cell:
     warmup: bool
     """Whether it only warms the service up: it is recorded like any other and left out of comparisons."""
     request: Request
+    service: str = SIMULATED
+    """The service that is to answer it, as `services.py` names it."""
 
     def labels(self, experiment: str) -> dict[str, str]:
         """The labels of its call in the ledger."""
+        client = {"client": self.variant.fields["client"]} if "client" in self.variant.fields else {}
         labels = {
             "experiment": experiment,
             "variant": self.variant.label,
@@ -55,6 +59,7 @@ class Cell:
             "prompt_id": self.prompt.id,
             "repeat": str(self.repeat),
             "warmup": str(self.warmup).lower(),
+            **client,
         }
         tags = {name: value for name, value in self.prompt.tags.items() if _is_short(value)}
         return {**labels, PROMPT_TAGS: lenient_json.encode(tags).decode()} if tags else labels
@@ -65,34 +70,52 @@ def _is_short(value: Any) -> bool:
     return isinstance(value, bool | int | float) or (isinstance(value, str) and len(value) <= MAX_TAG_CHARS)
 
 
-def cell_key(endpoint: str, body: Mapping[str, Any], *, repeat: int, warmup: bool = False) -> str:
-    """The key of a cell, from its content alone: equal in a plan and in what a ledger recorded of it.
+ServiceOf: TypeAlias = Callable[[Variant, str], str]
+"""Gives the service that answers a variant's calls to an endpoint."""
 
-    `body` is the request's JSON body; the key is 32 hexadecimal digits. Keys are stored, so that a change of this
-    function would have every earlier experiment run again.
+
+def cell_key(
+    endpoint: str, body: Mapping[str, Any], *, repeat: int, warmup: bool = False, service: str = SIMULATED
+) -> str:
+    """The key of a cell, from its content and its service: equal in a plan and in what a ledger recorded of it.
+
+    `body` is the request's JSON body; the key is 32 hexadecimal digits, then the service unless that is the simulation.
+    Keys are stored, so that a change of this function would have every earlier experiment run again.
     """
     canonical = msgspec.json.encode([endpoint, body, repeat, warmup], order="sorted")
-    return hashlib.blake2b(canonical, digest_size=16).hexdigest()
+    return key_at(hashlib.blake2b(canonical, digest_size=16).hexdigest(), service)
 
 
 def plan_cells(
-    prompts: Sequence[Prompt], variants: Sequence[Variant], *, repeats: int, warmup: int, seed: int, shared: Fields
+    prompts: Sequence[Prompt],
+    variants: Sequence[Variant],
+    *,
+    repeats: int,
+    warmup: int,
+    seed: int,
+    shared: Fields,
+    service_of: ServiceOf = lambda _variant, _endpoint: SIMULATED,
 ) -> tuple[Cell, ...]:
-    """Every cell, in order. Raises InvalidRequest if two of them would send the same request."""
-    requests = _build_requests(prompts, variants, shared)
+    """Every cell, in order. Raises InvalidRequest if two of them would send the same request to the same service."""
+    services = {
+        variant.label: service_of(variant, endpoint_of({**shared, **variant.fields}).name) for variant in variants
+    }
+    requests = _build_requests(prompts, variants, shared, services)
     entries = [*_warmup_entries(prompts, variants, warmup, seed), *_main_entries(prompts, variants, repeats, seed)]
     cells = []
     for order, (prompt, variant, repeat, is_warmup) in enumerate(entries):
         request, body = requests[prompt.id, variant.label]
+        service = services[variant.label]
         cells.append(
             Cell(
-                key=cell_key(request.endpoint, body, repeat=repeat, warmup=is_warmup),
+                key=cell_key(request.endpoint, body, repeat=repeat, warmup=is_warmup, service=service),
                 order=order,
                 prompt=prompt,
                 variant=variant,
                 repeat=repeat,
                 warmup=is_warmup,
                 request=request,
+                service=service,
             )
         )
     return tuple(cells)
@@ -102,7 +125,7 @@ def plan_frame(cells: Sequence[Cell], variants: Sequence[Variant], *, shared: Fi
     """The plan as a frame, one row a cell, in order.
 
     The columns: order, cell, prompt_id, prompt, the tags of prompts, variant, endpoint, model, each field in which
-    variants differ, repeat, warmup.
+    variants differ (`client` by name), repeat, warmup.
     """
     fields = {variant.label: {**shared, **variant.fields} for variant in variants}
     varying = varying_fields(variants)
@@ -146,7 +169,7 @@ def model_of(request: Request) -> str:
 
 
 def _build_requests(
-    prompts: Sequence[Prompt], variants: Sequence[Variant], shared: Fields
+    prompts: Sequence[Prompt], variants: Sequence[Variant], shared: Fields, services: Mapping[str, str]
 ) -> dict[tuple[str, str], tuple[Request, dict[str, Any]]]:
     """The request of each prompt by each variant, with its body, by the prompt's id and the variant's label."""
     requests: dict[tuple[str, str], tuple[Request, dict[str, Any]]] = {}
@@ -158,7 +181,7 @@ def _build_requests(
             request = build_request(prompt.text, fields)
             # Kept beside the request, since making the body is most of the work of a plan.
             body = request.body()
-            key = cell_key(request.endpoint, body, repeat=0)
+            key = cell_key(request.endpoint, body, repeat=0, service=services[variant.label])
             if key in seen:
                 raise InvalidRequest(_explain_duplicate(seen[key], (prompt.id, variant.label)))
             seen[key] = prompt.id, variant.label
@@ -169,7 +192,10 @@ def _build_requests(
 def _explain_duplicate(first: tuple[str, str], second: tuple[str, str]) -> str:
     if first[1] == second[1]:
         return f"prompts {first[0]!r} and {second[0]!r} are the same; ask one of them more often with repeats="
-    return f"variants {first[1]!r} and {second[1]!r} send the same request for prompt {second[0]!r}; drop one of them"
+    return (
+        f"variants {first[1]!r} and {second[1]!r} send the same request for prompt {second[0]!r} to the same service; "
+        "drop one of them"
+    )
 
 
 _Entry = tuple[Prompt, Variant, int, bool]

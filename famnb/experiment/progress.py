@@ -8,8 +8,9 @@ from typing import Literal, TypeAlias
 
 from famnb.formatting import escape_html, format_count, format_duration, format_usd
 
-StopReason: TypeAlias = Literal["budget", "stop", "interrupt"]
+StopReason: TypeAlias = Literal["budget", "stop", "interrupt", "trouble"]
 SIMULATED = "The answers are simulated: nothing is billed."
+PARTLY_SIMULATED = "Some of the answers are simulated: these are not billed, and their costs are in none of the sums."
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,12 @@ class Progress:
     """Estimate of the seconds left, at the pace so far; None before a call has ended, 0 once the run is over."""
     over: bool
     """Whether the run is over."""
+    billed: bool = False
+    """Whether a service that is not simulated answered any of them."""
+    pause_s: float = 0.0
+    """Seconds until a service is called again that takes no calls just now; 0 while none is waited for."""
+    pause_reason: str = ""
+    """Why it is waited for."""
 
     @property
     def done(self) -> int:
@@ -51,7 +58,22 @@ class Progress:
         parts += [f"{self.failed:,} failed"] if self.failed else []
         parts += [format_usd(self.spent_usd)] if self.spent_usd is not None else []
         parts += [f"{format_duration(self.eta_s, brief=True)} left"] if self.eta_s else []
+        parts += [self.pause] if self.pause else []
         return " · ".join(parts)
+
+    @property
+    def pause(self) -> str:
+        """For how long it waits, and why; empty while it does not."""
+        return f"paused for {format_duration(self.pause_s, brief=True)}: {self.pause_reason}" if self.pause_s else ""
+
+    @property
+    def simulation_note(self) -> str:
+        """What to say of simulated answers; empty without any."""
+        return _simulation_note(simulated=self.simulated, billed=self.billed)
+
+
+def _simulation_note(*, simulated: bool, billed: bool) -> str:
+    return "" if not simulated else PARTLY_SIMULATED if billed else SIMULATED
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +111,16 @@ class RunReport:
     """Whether a simulated service answered any of them, so that their costs are not billed."""
     lost: int = 0
     """Calls of this run that were cut off because the worker that carried them was lost."""
+    billed: bool = False
+    """Whether a service that is not simulated answered any of them."""
+    put_back: int = 0
+    """Calls that no service took; their cells were put back, and have not failed."""
+    waited_s: float = 0.0
+    """Seconds in which nothing ran since a service took no calls."""
+    elsewhere: int = 0
+    """Cells that this run was to run although another service had answered them, which does not count."""
+    reason: str = ""
+    """The trouble that stopped it, if any did."""
 
     @property
     def left(self) -> int:
@@ -124,13 +156,23 @@ class RunReport:
         notes = []
         if self.counted_usd is not None and self.budget_usd is not None:
             notes.append(f"{format_usd(self.counted_usd)} of the budget of {format_usd(self.budget_usd)} are counted.")
-        if self.simulated:
-            notes.append(SIMULATED)
+        if simulated := _simulation_note(simulated=self.simulated, billed=self.billed):
+            notes.append(simulated)
+        if self.elsewhere:
+            notes.append(
+                f"{format_count(self.elsewhere, 'cell')} had an answer from another service, which does not count here."
+            )
+        if self.put_back:
+            waited = format_duration(self.waited_s, brief=True)
+            waiting = f", and {waited} were spent waiting" if self.waited_s >= 1 else ""
+            notes.append(f"Calls that no service took: {self.put_back:,}; their cells were put back{waiting}.")
         if self.lost:
             notes.append(f"{self.lost:,} calls were lost with their workers and made again; both are counted.")
         match self.stopped_by:
             case "budget":
                 notes.append("The next call could have passed the budget: run() with a higher one goes on.")
+            case "trouble":
+                notes.append(f"Stopped, since {self.reason}.")
             case "stop" | "interrupt":
                 notes.append("Stopped; all that had come is kept.")
             case None:

@@ -6,13 +6,17 @@ the cell's calls                    a run …
 ── none of these, one failed, also  leaves it alone, or runs it again with `retry_failed`
    by a stream that was cut off
 ── cancelled, interrupted or none   runs it
+── kept from being made, such as    runs it
+   with status 401, 429 or 503
+
+Calls that another service answered than the one that the cell is planned for are none of its calls.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
 from typing import get_args
 
@@ -21,14 +25,16 @@ import pandas as pd
 
 from famnb.errors import LedgerError
 from famnb.events import Status
-from famnb.experiment.budget import CallOutcome, counted_cost, is_failure, worst_case
+from famnb.experiment.budget import CallOutcome, counted_cost, is_failure, is_unmade, worst_case
+from famnb.experiment.services import SIMULATED, is_simulated, recorded_key, split_key
 from famnb.frame.calls import calls
 from famnb.record import Ledger, schema
 
 ANSWERED = ("completed", "incomplete")
 STATUSES = ("planned", *get_args(Status))
-OUTCOME_COLUMNS = ("cell", "status", "call_id", "cost_high_usd", "http_status", "attempts", "error")
-"""The columns of `famnb.calls` that a CallOutcome is made of."""
+_OUTCOME_FIELDS = ("cell", "status", "call_id", "cost_high_usd", "http_status", "attempts", "error", "simulated")
+OUTCOME_COLUMNS = (*_OUTCOME_FIELDS, "url", "endpoint")
+"""The columns of `famnb.calls` that a CallOutcome and the key of its cell are made of."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,7 +42,10 @@ class ResumeState:
     """The recorded calls of an experiment."""
 
     statuses: Mapping[str, frozenset[str]]
-    """The statuses of each cell's calls, by the cell's key; `failed` also for a stream that the service cut off."""
+    """The statuses of each cell's calls, by the cell's key; `failed` also for a stream that the service cut off.
+
+    Calls that were kept from being made are left out.
+    """
     outcomes: tuple[tuple[str, CallOutcome], ...]
     """Every call with its cell's key."""
 
@@ -50,27 +59,84 @@ class ResumeState:
         statuses = self.statuses.get(key, frozenset())
         return "failed" in statuses and statuses.isdisjoint(ANSWERED)
 
-    def cost(self, worst: Mapping[str, Decimal], ledger: Ledger) -> Decimal:
-        """What these calls count for against a budget in USD; `worst` is the most that planned cells can cost."""
+    def is_simulated(self, service: str) -> bool:
+        """Whether a service is a simulation, one included that is known by its answers alone."""
+        return is_simulated(service) or any(
+            outcome.simulated and split_key(key)[1] == service for key, outcome in self.outcomes
+        )
+
+    def count_elsewhere(self, keys: Iterable[str]) -> int:
+        """How many of these cells have no answer from their own service, but one from another."""
+        planned = set(keys)
+        answered = {key for key, statuses in self.statuses.items() if not statuses.isdisjoint(ANSWERED)}
+        contents = {split_key(key)[0] for key in answered - planned}
+        return sum(split_key(key)[0] in contents for key in planned - answered)
+
+    def cost(self, worst: Mapping[str, Decimal], ledger: Ledger, *, simulated: bool) -> Decimal:
+        """What these calls count for against a budget in USD; `worst` is the most that planned cells can cost.
+
+        Either the simulated ones count, as in a rehearsal, or all others: what is simulated is not billed.
+        """
         costs = (
             counted_cost(outcome, worst[key] if key in worst else past_worst_case(outcome, ledger))
             for key, outcome in self.outcomes
+            if outcome.simulated == simulated
         )
         return sum(costs, Decimal())
 
 
-def read_resume_state(ledger: Ledger, name: str) -> ResumeState:
-    """Read an experiment's calls from a ledger. Raises LedgerError if the file cannot be read."""
-    outcomes = outcomes_of(calls(ledger, experiment=name, columns=OUTCOME_COLUMNS))
+def read_resume_state(ledger: Ledger, name: str, *, real: Collection[str] = ()) -> ResumeState:
+    """Read an experiment's calls from a ledger; for `real` see `read_calls`. LedgerError if the file cannot be read."""
+    outcomes = outcomes_of(read_calls(ledger, name, columns=OUTCOME_COLUMNS, real=real))
     statuses: dict[str, set[str]] = {}
     for key, outcome in outcomes:
-        statuses.setdefault(key, set()).add("failed" if outcome.is_failure else outcome.status)
+        if not outcome.is_unmade:
+            statuses.setdefault(key, set()).add("failed" if outcome.is_failure else outcome.status)
     return ResumeState({key: frozenset(names) for key, names in statuses.items()}, outcomes)
+
+
+def read_calls(
+    ledger: Ledger, name: str, *, columns: Iterable[str] | None = None, real: Collection[str] = ()
+) -> pd.DataFrame:
+    """An experiment's calls as `famnb.calls` frames them, each with its cell's key by today's rule.
+
+    Simulated answers are left out where the same service has given others, or is among `real`: there is no simulation
+    at this address any more. Raises LedgerError if the ledger cannot be read.
+    """
+    rows = calls(ledger, experiment=name, columns=columns)
+    names = ("cell", "url", "endpoint", "simulated")
+    values = (rows[column].astype(object).where(rows[column].notna(), None) for column in names)
+    keys = pd.Series(
+        [
+            key and recorded_key(key, url=url, endpoint=endpoint, simulated=simulated)
+            for key, url, endpoint, simulated in zip(*values, strict=True)
+        ],
+        index=rows.index,
+        dtype="string",
+    )
+    services = keys.map(lambda key: split_key(key)[1], na_action="ignore")
+    is_simulated_row = rows["simulated"].fillna(False).astype(bool)
+    is_real_answer = rows["status"].isin(ANSWERED) & ~rows["simulated"].fillna(True).astype(bool)
+    is_outdated = is_simulated_row & services.isin({*services[is_real_answer], *real} - {SIMULATED})
+    return rows.assign(cell=keys)[~is_outdated].reset_index(drop=True)
+
+
+def today_keys(ledger: Ledger, name: str) -> dict[str, str]:
+    """The keys of an experiment's cells by today's rule, by those that their answers were recorded under.
+
+    Of several services that answered a cell under one old key, it is that of the first answer, which counted then.
+    """
+    rows = calls(ledger, experiment=name, status=ANSWERED, columns=("cell", "url", "endpoint", "simulated"))
+    rows = rows.dropna(subset=["cell"])
+    return {
+        key: recorded_key(key, url=url, endpoint=endpoint, simulated=simulated)
+        for key, url, endpoint, simulated in rows[::-1].itertuples(index=False)
+    }
 
 
 def outcomes_of(table: pd.DataFrame) -> tuple[tuple[str, CallOutcome], ...]:
     """The outcome of each call in a frame with OUTCOME_COLUMNS, with its cell's key."""
-    rows = table[[*OUTCOME_COLUMNS]].astype(object).where(table.notna(), None).itertuples(index=False)
+    rows = table[[*_OUTCOME_FIELDS]].astype(object).where(table.notna(), None).itertuples(index=False)
     return tuple(
         (
             cell or "",
@@ -81,9 +147,11 @@ def outcomes_of(table: pd.DataFrame) -> tuple[tuple[str, CallOutcome], ...]:
                 http_status=http_status,
                 attempts=attempts or 0,
                 error=error,
+                # Where nobody answered, what the cell was planned for.
+                simulated=bool(cell) and is_simulated(split_key(cell)[1]) if simulated is None else simulated,
             ),
         )
-        for cell, status, call_id, high, http_status, attempts, error in rows
+        for cell, status, call_id, high, http_status, attempts, error, simulated in rows
     )
 
 
@@ -112,13 +180,19 @@ def check_writable(ledger: Ledger) -> None:
         raise schema.unreadable(ledger.path, error) from error
 
 
-def join_calls(plan: pd.DataFrame, *, ledger: Ledger, name: str, replayed: Mapping[str, str]) -> pd.DataFrame:
+def join_calls(
+    plan: pd.DataFrame, *, ledger: Ledger, name: str, replayed: Mapping[str, str], real: Collection[str] = ()
+) -> pd.DataFrame:
     """Return the plan with `status` and the columns of `famnb.calls`, missing where a cell has no call yet.
 
-    A cell's call is its completed one, the first if there are several, else an incomplete one, else its latest.
-    `replayed` is the id of the recorded call that answered a cell without a row of its own, by the cell's key.
+    A cell's call is its completed one, the first if there are several, else an incomplete one, else its latest; one
+    that was kept from being made is none. `replayed` is the id of the recorded call that answered a cell without a row
+    of its own, by the cell's key; for `real` see `read_calls`.
     """
-    recorded = calls(ledger, experiment=name)
+    recorded = read_calls(ledger, name, real=real)
+    ends = zip(*(recorded[column].astype(object) for column in ("status", "error", "http_status")), strict=True)
+    is_made = pd.Series([not is_unmade(*end) for end in ends], index=recorded.index, dtype=bool)
+    recorded = recorded[is_made]
     if replayed:
         recorded = pd.concat([recorded, _find_replays(ledger, replayed)], ignore_index=True)
     names = [column for column in recorded.columns if column not in (*plan.columns, "cell", "experiment")]

@@ -1,7 +1,10 @@
 """The run of an experiment: a thread that starts calls within concurrency, rate and budget, and counts how they end.
 
-todo ── warm-ups over? ── due by the rate? ── ledger writable? ── fits the budget? ── executor ── on_done ── counted
-                                                                  └ no, and nothing in flight: stopped by the budget
+todo ── service open? ── warm-ups over? ── due by the rate? ── ledger writable? ── fits the budget? ── executor ──
+ ▲      └ no: paused, or given up (`schedule.py`)                                  └ no, and nothing in flight: stopped
+ │                                                                                   by the budget
+ └────────── kept from being made ─────────── on_done ── counted
+                                              └ 401, 402, 403: stopped by trouble
 
 An executor carries the calls; a run keeps nothing of a call that is over but its counts.
 """
@@ -9,7 +12,6 @@ An executor carries the calls; a run keeps nothing of a call that is over but it
 from __future__ import annotations
 
 import collections
-import copy
 import dataclasses
 import queue
 import statistics
@@ -17,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 from tqdm.auto import tqdm
 
@@ -26,7 +28,8 @@ from famnb.experiment.budget import Budget, CallOutcome
 from famnb.experiment.executor import Executor, Stop
 from famnb.experiment.plan import Cell
 from famnb.experiment.progress import Progress, RunReport, StopReason
-from famnb.formatting import format_usd
+from famnb.experiment.schedule import Limit, ServiceQueue, why_denied
+from famnb.formatting import format_duration, format_usd
 
 RECENT = 1000
 """Latest answers of a variant over which its median is taken, so that a run of any length needs bounded memory."""
@@ -45,6 +48,22 @@ More than once, since workers come and go; not for ever, since a cell that kills
 """
 
 
+_Outcomes: TypeAlias = "queue.SimpleQueue[tuple[str, CallOutcome] | None]"
+"""Calls that are over, each with its cell's key; None wakes the run's thread."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RunClock:
+    """Time as a run uses it; tests replace it."""
+
+    now: Callable[[], float] = time.monotonic
+    """Seconds."""
+    wait: Callable[[_Outcomes, float | None], tuple[str, CallOutcome] | None] = lambda outcomes, timeout: outcomes.get(
+        timeout=timeout
+    )
+    """Waits for what comes next, at most so many seconds; then it raises `queue.Empty`."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """What a run is given: its cells, who carries their calls, and within which limits."""
@@ -57,6 +76,8 @@ class Job:
     """Number of cells of the whole plan."""
     failed_before: int = 0
     """How many of the cells that are left alone failed earlier."""
+    elsewhere: int = 0
+    """How many of the cells to run were answered by another service, which does not count."""
     variants: Sequence[str] = ()
     """Labels in the order in which they are shown; variants that are not in it follow in the order of their cells."""
     executor: Executor
@@ -68,6 +89,9 @@ class Job:
     """None for no limit."""
     replayed: MutableMapping[str, str] = dataclasses.field(default_factory=dict)
     """Filled with the id of the recorded call that answered a cell, by the cell's key."""
+    limit: Limit = lambda _cell: None
+    """Gives how many calls the service of a cell takes at once, as far as is known."""
+    clock: RunClock = dataclasses.field(default_factory=RunClock)
     count_unrecorded: Callable[[], int] = lambda: 0
     """Returns how many records could not be written: no call starts meanwhile, since it would be paid for again."""
     finish: Callable[[], object] = lambda: None
@@ -96,24 +120,48 @@ class _VariantTally:
         self.times: collections.deque[float] = collections.deque(maxlen=RECENT)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Spending:
+    """Answers, and what they and calls without an answer cost."""
+
+    answers: int = 0
+    unpriced: int = 0
+    """Answers whose cost is not known."""
+    usd: Decimal | None = None
+    """The high end of the cost of ended calls; None while no cost is known."""
+
+    def with_call(self, outcome: CallOutcome) -> _Spending:
+        """The same and one more call that is over."""
+        is_answered = outcome.status in ("completed", "incomplete")
+        high = None if outcome.replayed else outcome.high
+        return _Spending(
+            self.answers + is_answered,
+            self.unpriced + (is_answered and outcome.high is None and not outcome.replayed),
+            self.usd if high is None else (self.usd or Decimal()) + high,
+        )
+
+
 class Tally:
     """The counts of one run; used by one thread at a time."""
 
     def __init__(self, todo: Iterable[Cell], variants: Iterable[str] = ()) -> None:
         self.completed = self.failed = self.cancelled = 0
-        self.unpriced = 0
-        """Answered cells whose cost is not known."""
-        self.spent: Decimal | None = None
-        """The high end of the cost of ended calls; None while no cost is known."""
         self.lost = 0
         """Calls cut off because the worker that carried them was lost."""
-        self.simulated = False
-        """Whether a simulated service answered any of them."""
+        self.put_back = 0
+        """Calls that were kept from being made."""
+        self.simulated = self.billed = _Spending()
+        """Answers of simulated services, and all others."""
         self.errors: collections.Counter[str] = collections.Counter()
         """How often each class of error ended a call."""
         self._variants = {label: _VariantTally() for label in variants}
         for cell in todo:
             self._variants.setdefault(cell.variant.label, _VariantTally()).planned += 1
+
+    @property
+    def spending(self) -> _Spending:
+        """What was billed; what would have been where all answers are simulated."""
+        return self.billed if self.billed.answers or not self.simulated.answers else self.simulated
 
     @property
     def cells_over(self) -> int:
@@ -139,13 +187,19 @@ class Tally:
         """Count a call that is over; `runs_again` if its cell is not, because it is run again."""
         variant = self._variants[cell.variant.label]
         self.lost += outcome.is_lost
+        self.put_back += outcome.is_unmade
+        if outcome.simulated:
+            self.simulated = self.simulated.with_call(outcome)
+        else:
+            self.billed = self.billed.with_call(outcome)
         match outcome.status:
+            case _ if outcome.is_unmade:
+                self.errors[outcome.error or "no reason given"] += 1
             case _ if runs_again:
                 pass
             case "completed" | "incomplete":
                 self.completed += 1
                 variant.answered += 1
-                self.unpriced += outcome.high is None and not outcome.replayed
                 if outcome.ttft_s is not None and not cell.warmup:
                     variant.times.append(outcome.ttft_s)
             case _ if outcome.is_failure:
@@ -155,9 +209,6 @@ class Tally:
             case _:
                 self.cancelled += 1
                 self.errors.update([outcome.error] if outcome.status == "interrupted" and outcome.error else [])
-        self.simulated |= outcome.simulated
-        if outcome.high is not None and not outcome.replayed:
-            self.spent = (self.spent or Decimal()) + outcome.high
 
 
 class Run:
@@ -165,19 +216,26 @@ class Run:
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        self._todo = collections.deque(job.todo)
+        self._clock = job.clock
+        self._queues: dict[str, ServiceQueue] = {}
+        """The cells to run, by their service."""
+        for cell in job.todo:
+            self._queues.setdefault(cell.service, ServiceQueue(cell.service)).add(cell)
         self._running: dict[str, Stop] = {}
         self._warmups_running = 0
         self._cells: dict[str, Cell] = {}
         self._times_lost: collections.Counter[str] = collections.Counter()
         # A call's end and a stop come from other threads; both wake the run's own, which alone changes what follows.
-        self._outcomes: queue.SimpleQueue[tuple[str, CallOutcome] | None] = queue.SimpleQueue()
+        self._outcomes: _Outcomes = queue.SimpleQueue()
         self._skipped = job.planned - len(job.todo)
         self._tally = Tally(job.todo, job.variants)
         # For what the run's thread changes and others read, or the reverse: `_running`, `_tally`, `_stopped_by`.
         self._lock = threading.Lock()
         self._stopped_by: StopReason | None = None
-        self._next_start = self._start_time = time.monotonic()
+        self._denial = ""
+        """Why the run ended at once."""
+        self._waited_s = 0.0
+        self._next_start = self._start_time = self._clock.now()
         self._unwritable_since: float | None = None
         self._elapsed_s: float | None = None
         self._failure: BaseException | None = None
@@ -193,26 +251,32 @@ class Run:
     @property
     def progress(self) -> Progress:
         """Its state now; safe from any thread."""
-        with self._lock:
-            # A shallow copy will do: only its plain counts are read below.
-            tally, running = copy.copy(self._tally), len(self._running)
-        elapsed = self._elapsed_s if self._elapsed_s is not None else time.monotonic() - self._start_time
-        left = self._job.planned - self._skipped - tally.cells_over
+        now = self._clock.now()
+        elapsed = self._elapsed_s if self._elapsed_s is not None else now - self._start_time
         is_over = self._over.is_set()
-        return Progress(
-            total=self._job.planned,
-            before=self._skipped,
-            completed=tally.completed,
-            failed=tally.failed,
-            cancelled=tally.cancelled,
-            running=running,
-            spent_usd=tally.spent,
-            unpriced=tally.unpriced,
-            simulated=tally.simulated,
-            elapsed_s=elapsed,
-            eta_s=0.0 if is_over else left * elapsed / tally.cells_over if tally.cells_over else None,
-            over=is_over,
-        )
+        with self._lock:
+            tally, spending = self._tally, self._tally.spending
+            left = self._job.planned - self._skipped - tally.cells_over
+            paused = [] if is_over or self._stopped_by else [each for each in self._queues.values() if each.has_work]
+            last = max(paused, key=lambda each: each.paused_until, default=None)
+            pause_s = 0.0 if last is None else max(0.0, last.paused_until - now)
+            return Progress(
+                total=self._job.planned,
+                before=self._skipped,
+                completed=tally.completed,
+                failed=tally.failed,
+                cancelled=tally.cancelled,
+                running=len(self._running),
+                spent_usd=spending.usd,
+                unpriced=spending.unpriced,
+                simulated=tally.simulated.answers > 0,
+                elapsed_s=elapsed,
+                eta_s=0.0 if is_over else left * elapsed / tally.cells_over if tally.cells_over else None,
+                over=is_over,
+                billed=tally.billed.answers > 0,
+                pause_s=pause_s,
+                pause_reason=last.trouble if last is not None and pause_s else "",
+            )
 
     @property
     def variants(self) -> tuple[VariantProgress, ...]:
@@ -244,7 +308,12 @@ class Run:
             skipped=progress.before,
             failed_before=self._job.failed_before,
             simulated=progress.simulated,
+            billed=progress.billed,
             lost=self._tally.lost,
+            put_back=self._tally.put_back,
+            waited_s=self._waited_s,
+            elsewhere=self._job.elsewhere,
+            reason=self._reason,
             spent_usd=progress.spent_usd,
             unpriced=progress.unpriced,
             counted_usd=None if budget is None else budget.counted,
@@ -252,6 +321,12 @@ class Run:
             elapsed_s=progress.elapsed_s,
             stopped_by=self._stopped_by,
         )
+
+    @property
+    def _reason(self) -> str:
+        """What trouble ended it; empty if none did."""
+        given_up = [each.why_given_up for each in self._queues.values() if each.is_given_up]
+        return "; ".join([self._denial] if self._denial else given_up)
 
     def __repr__(self) -> str:
         return f"<Run {self._job.name}: {self.progress}>"
@@ -296,7 +371,7 @@ class Run:
             self._failure = failure
             self._drain()
         finally:
-            self._elapsed_s = time.monotonic() - self._start_time
+            self._elapsed_s = self._clock.now() - self._start_time
             # Before waiters wake: whoever runs the experiment again needs its lock and its workers free.
             self._job.finish()
             self._over.set()
@@ -304,7 +379,9 @@ class Run:
     def _schedule(self) -> None:
         calls_stopped = False
         while self._has_work():
-            self._start_calls()
+            # One time for both: what is not due for the one is what the other waits for.
+            now = self._clock.now()
+            self._start_calls(now)
             # A run that its budget stops lets calls in flight end: their cost is reserved already.
             if self._stopped_by in ("stop", "interrupt") and not calls_stopped:
                 calls_stopped = True
@@ -312,10 +389,13 @@ class Run:
                 for stop in reversed(self._running.values()):
                     stop()
             if self._has_work():
-                self._count_outcomes()
+                self._count_outcomes(self._next_due(now))
+        if any(each.is_given_up for each in self._queues.values()):
+            self._stopped_by = self._stopped_by or "trouble"
 
     def _has_work(self) -> bool:
-        return bool(self._running) or (bool(self._todo) and self._stopped_by is None)
+        has_waiting = any(each.has_work for each in self._queues.values())
+        return bool(self._running) or (self._stopped_by is None and has_waiting)
 
     def _drain(self) -> None:
         """End the calls in flight and wait until they are recorded, because something broke."""
@@ -324,12 +404,16 @@ class Run:
         while self._running:
             self._count_outcomes()
 
-    def _start_calls(self) -> None:
+    def _start_calls(self, now: float) -> None:
         """Start every call that may start now."""
         job = self._job
-        while self._todo and self._stopped_by is None and len(self._running) < job.concurrency:
-            cell = self._todo[0]
-            if (self._warmups_running and not cell.warmup) or self._next_start > time.monotonic():
+        while self._stopped_by is None and len(self._running) < job.concurrency:
+            ready = [each for each in self._queues.values() if each.can_start(now, job.limit)]
+            if not ready:
+                return
+            service_queue = min(ready, key=lambda each: each.turn)
+            cell = service_queue.first
+            if (self._warmups_running and not cell.warmup) or self._next_start > now:
                 return
             if self._waits_for_ledger():
                 return
@@ -338,12 +422,13 @@ class Run:
                 if not self._running:
                     self._stopped_by = "budget"
                 return
-            self._todo.popleft()
+            service_queue.pop()
+            service_queue.running += 1
             self._start(cell)
 
     def _waits_for_ledger(self) -> bool:
         """Whether calls cannot be recorded now. Raises LedgerError once nothing runs and that has lasted too long."""
-        unrecorded, now = self._job.count_unrecorded(), time.monotonic()
+        unrecorded, now = self._job.count_unrecorded(), self._clock.now()
         if not unrecorded:
             self._unwritable_since = None
             return False
@@ -364,7 +449,7 @@ class Run:
             # Counted from when the call was due, at most one interval back: a late wake-up slows nothing down, and
             # after a pause calls do not come in a burst.
             interval = 1 / job.rate
-            self._next_start = max(self._next_start, time.monotonic() - interval) + interval
+            self._next_start = max(self._next_start, self._clock.now() - interval) + interval
         self._warmups_running += cell.warmup
         self._cells[cell.key] = cell
         key, outcomes = cell.key, self._outcomes
@@ -374,25 +459,33 @@ class Run:
         with self._lock:
             self._running[key] = stop
 
-    def _count_outcomes(self) -> None:
-        """Wait for a call to end, a stop, or the time of the next start; count every call that has ended."""
-        until_start = self._next_start - time.monotonic()
-        has_room = self._todo and len(self._running) < self._job.concurrency
-        if has_room and until_start > 0:
-            timeout: float | None = until_start
-        else:
-            timeout = None if self._unwritable_since is None else LEDGER_RETRY_S
+    def _next_due(self, now: float) -> float | None:
+        """When something can be started that cannot `now`, if time alone decides; None if a call has to end first."""
+        due = [] if self._unwritable_since is None else [now + LEDGER_RETRY_S]
+        if len(self._running) < self._job.concurrency:
+            due += [max(each.paused_until, self._next_start) for each in self._queues.values() if each.has_work]
+        # What is due already waits for something else, which wakes this thread.
+        return min((time_due for time_due in due if time_due > now), default=None)
+
+    def _count_outcomes(self, due: float | None = None) -> None:
+        """Wait for a call to end, a stop, or a time; count every call that has ended."""
+        now, is_idle = self._clock.now(), not self._running
+        timeout = None if due is None else max(0.0, due - now)
         try:
-            ended = self._outcomes.get(timeout=timeout)
+            ended = self._clock.wait(self._outcomes, timeout)
             while True:
                 if ended is not None:
                     self._count(*ended)
                 ended = self._outcomes.get_nowait()
         except queue.Empty:
             return
+        finally:
+            if is_idle and any(each.paused_until > now for each in self._queues.values()):
+                self._waited_s += self._clock.now() - now
 
     def _count(self, key: str, outcome: CallOutcome) -> None:
         cell = self._cells.pop(key)
+        service_queue = self._queues[cell.service]
         self._warmups_running -= cell.warmup
         if outcome.replayed and outcome.call_id is not None:
             self._job.replayed[key] = outcome.call_id
@@ -400,11 +493,20 @@ class Run:
             self._job.budget.settle(key, outcome)
         self._times_lost.update([key] * outcome.is_lost)
         runs_again = outcome.is_lost and self._times_lost[key] < TRIES and self._stopped_by is None
-        if runs_again:
-            self._todo.appendleft(cell)
         with self._lock:
             del self._running[key]
             self._tally.add(cell, outcome, runs_again=runs_again)
+            service_queue.running -= 1
+            if outcome.is_unmade:
+                service_queue.on_unmade(outcome, self._clock.now())
+                service_queue.put_back(cell)
+            elif outcome.status != "cancelled" and not outcome.is_lost:
+                service_queue.on_made()
+            if runs_again:
+                service_queue.add(cell)
+            if outcome.is_denied:
+                self._denial = self._denial or why_denied(cell.service, outcome)
+                self._stopped_by = self._stopped_by or "trouble"
 
 
 def follow(run: Run, *, shown: bool) -> None:
@@ -418,10 +520,15 @@ def follow(run: Run, *, shown: bool) -> None:
             progress = run.progress
             bar.set_postfix_str(_postfix(progress), refresh=False)
             bar.update(progress.done - bar.n)
+            if progress.pause_s:
+                # The bar draws itself anew only when it advances, and the time left goes down meanwhile.
+                bar.refresh()
             if is_over:
                 return
 
 
 def _postfix(progress: Progress) -> str:
-    spent = [format_usd(progress.spent_usd)] if progress.spent_usd is not None else []
-    return ", ".join([*spent, *([f"{progress.failed:,} failed"] if progress.failed else [])])
+    parts = [format_usd(progress.spent_usd)] if progress.spent_usd is not None else []
+    parts += [f"{progress.failed:,} failed"] if progress.failed else []
+    parts += [f"paused for {format_duration(progress.pause_s, brief=True)}"] if progress.pause_s else []
+    return ", ".join(parts)

@@ -82,7 +82,7 @@ class Scoring:
         self._score_locally([scorer for scorer in scorers if not isinstance(scorer, Judge)])
         for judge in judges:
             (self._compare if judge.pairwise else self._grade)(judge)
-        votes_cast = ratings.read_votes(self._ledger, self._name) if judges else []
+        votes_cast = votes.read_votes(self._ledger, self._name) if judges else []
         cells = [answer.cell for answer in self._answers]
         return ScoreReport(
             scored={scorer.name: self._scored[scorer.name] for scorer in scorers},
@@ -170,7 +170,7 @@ class Scoring:
         answers = {answer.cell.key: answer for answer in self._answers}
         verdicts = {
             (vote.left_cell, vote.right_cell): vote.judge_call_id
-            for vote in ratings.read_votes(self._ledger, self._name)
+            for vote in votes.read_votes(self._ledger, self._name)
             if vote.voter == voter and not (self._again and vote.winner == "skip")
         }
         # Votes are kept by cell, and a cell's key says nothing of `expected`, which the judge is shown and the user may
@@ -245,7 +245,7 @@ def scores_by_cell(
         if (target := targets.get((score.scorer, score.call_id))) and score.value is not None:
             score_name, cell_key = target
             scores[score_name][cell_key] = score.value
-    votes_cast, cells = ratings.read_votes(ledger, name), [answer.cell for answer in answers]
+    votes_cast, cells = votes.read_votes(ledger, name), [answer.cell for answer in answers]
     for scorer in scorers:
         if isinstance(scorer, Judge) and scorer.pairwise:
             scores[scorer.name] = votes.shares(votes.duels(votes_cast, cells, voter=judge_voter(scorer)))

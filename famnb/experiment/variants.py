@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from famnb.client.client import BaseClient
 from famnb.endpoints import ENDPOINTS, Endpoint, compose, resolve_endpoint
 from famnb.errors import InvalidRequest
 from famnb.request import Request
@@ -22,7 +23,7 @@ from famnb.wire import lenient_json
 
 Fields: TypeAlias = Mapping[str, Any]
 NEUTRAL_FIELDS = ("system", "max_tokens", "thinking", "schema", "tools")
-TARGET_FIELDS = ("endpoint", "model")
+TARGET_FIELDS = ("endpoint", "model", "client")
 """The fields that say where a request goes, rather than what is in it."""
 MAX_LABEL_CHARS = 40
 """Characters of one value in a label: enough to tell system texts apart, few enough for a table and a legend."""
@@ -38,7 +39,9 @@ class Variant:
     label: str
     """Its name in frames, unique in the experiment."""
     fields: Fields
-    """`endpoint`, `model` and request fields, as they were given."""
+    """`endpoint`, `model` and request fields, as they were given; `client` is the name of its own client."""
+    client: BaseClient | None = dataclasses.field(default=None, repr=False)
+    """Its own client; None for the experiment's."""
 
 
 Variants: TypeAlias = "Iterable[Variant | Fields] | Mapping[str, Fields]"
@@ -49,11 +52,16 @@ def grid(
 ) -> tuple[Variant, ...]:
     """Return every combination of the values given, a list a field; a value that is no list is the same in all.
 
-    `endpoint` and `model` are varied like any request field. `where(combination)` keeps those for which it is true;
-    `skip=True` drops those whose endpoint does not serve the model or does not take a field, which otherwise is an
-    InvalidRequest, as is a name that no endpoint has. A field whose value is itself a list needs a list of lists.
+    `endpoint` and `model` are varied like any request field. `client={"old": a, "new": b}` sends each request to two
+    services; the names are labels, and a combination has them in place of the clients. `where(combination)` keeps
+    those for which it is true; `skip=True` drops those whose endpoint does not serve the model or does not take a
+    field, which otherwise is an InvalidRequest, as is a name that no endpoint has. A field whose value is itself a list
+    needs a list of lists.
     """
+    clients = _name_clients(fields.pop("client")) if "client" in fields else {}
     choices = {name: _list_values(name, values) for name, values in fields.items()}
+    if clients:
+        choices = {"client": list(clients), **choices}
     for name in choices:
         check_field_name(name)
     products = [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
@@ -66,7 +74,7 @@ def grid(
     for combination in combinations:
         if fault := find_misfit(combination):
             raise InvalidRequest(f"grid: {fault}. Drop such combinations with skip=True or where=lambda v: …")
-    return _label_variants(combinations)
+    return _label_variants(combinations, clients)
 
 
 def parse_variants(given: object, *, shared: Fields) -> tuple[Variant, ...]:
@@ -77,11 +85,10 @@ def parse_variants(given: object, *, shared: Fields) -> tuple[Variant, ...]:
     """
     match given:
         case None:
-            variants = _label_variants([{}])
+            variants = _label_variants([{}], {})
         case Mapping():
-            variants = tuple(
-                Variant(str(label), MappingProxyType(_check_fields(repr(label), fields)))
-                for label, fields in given.items()
+            variants = _variants_of_list(
+                [{**_check_fields(repr(label), fields), "label": label} for label, fields in given.items()]
             )
         case Iterable() if not isinstance(given, str | bytes):
             variants = _variants_of_list(list(given))
@@ -101,11 +108,46 @@ def _variants_of_list(items: list[Variant | Fields]) -> tuple[Variant, ...]:
     """The variants of a list: a Variant as it is, fields labelled by their `label`, else by what differs."""
     plain = [_check_fields(str(index), item) for index, item in enumerate(items) if not isinstance(item, Variant)]
     labels = [fields.pop("label", None) for fields in plain]
+    clients: dict[str, BaseClient] = {}
+    for label, fields in zip(labels, plain, strict=True):
+        client = fields.pop("client", None)
+        if client is not None:
+            fields["client"] = _name_client(client, label, clients)
     labelled = iter(
-        dataclasses.replace(variant, label=str(label)) if label else variant
-        for label, variant in zip(labels, _label_variants(plain), strict=True)
+        dataclasses.replace(variant, label=str(label)) if label is not None else variant
+        for label, variant in zip(labels, _label_variants(plain, clients), strict=True)
     )
     return tuple(item if isinstance(item, Variant) else next(labelled) for item in items)
+
+
+def _name_clients(given: object) -> dict[str, BaseClient]:
+    """The clients of a grid by name: as given, or one or several without names by their addresses."""
+    clients: dict[str, BaseClient] = {}
+    match given:
+        case Mapping():
+            for name, client in given.items():
+                _name_client(client, name, clients)
+        case _:
+            for client in given if isinstance(given, list | tuple) else [given]:
+                _name_client(client, None, clients)
+    if not clients:
+        raise InvalidRequest("grid: client has no values; give at least one, or leave it out")
+    return clients
+
+
+def _name_client(client: object, name: object, clients: dict[str, BaseClient]) -> str:
+    """Add a client under a name, its address unless one is given, and return the name."""
+    if not isinstance(client, BaseClient):
+        raise InvalidRequest(
+            "client: expected a famnb.Client, or in a grid several by name such as "
+            f"client={{'old': a, 'new': b}}; got {client!r:.80}"
+        )
+    chosen = next((known for known, other in clients.items() if other is client), None) if name is None else str(name)
+    if chosen is None:
+        address = client.base_url(next(iter(ENDPOINTS)))
+        chosen = address if address not in clients else f"{address} #{len(clients) + 1}"
+    clients[chosen] = client
+    return chosen
 
 
 def _check_fields(place: str, given: object) -> dict[str, Any]:
@@ -212,8 +254,8 @@ def _list_values(name: str, values: Any) -> list[Any]:
     return items
 
 
-def _label_variants(combinations: list[dict[str, Any]]) -> tuple[Variant, ...]:
-    """Variants of some fields, labelled by what tells them apart."""
+def _label_variants(combinations: list[dict[str, Any]], clients: Mapping[str, BaseClient]) -> tuple[Variant, ...]:
+    """Variants of some fields, labelled by what tells them apart; `client` among the fields is one of the names."""
     names = list(dict.fromkeys(name for fields in combinations for name in fields))
     varying = [name for name in names if len({_format_value(fields.get(name)) for fields in combinations}) > 1]
     labels: list[str] = []
@@ -225,7 +267,10 @@ def _label_variants(combinations: list[dict[str, Any]]) -> tuple[Variant, ...]:
         f"{label} #{labels[: index + 1].count(label)}" if labels.count(label) > 1 else label
         for index, label in enumerate(labels)
     ]
-    return tuple(Variant(label, MappingProxyType(fields)) for label, fields in zip(numbered, combinations, strict=True))
+    return tuple(
+        Variant(label, MappingProxyType(fields), clients.get(fields.get("client", "")))
+        for label, fields in zip(numbered, combinations, strict=True)
+    )
 
 
 def _shorten(text: str) -> str:

@@ -24,6 +24,8 @@ from famnb.service.settings import Options
 
 SERVICE_URL = "FAMNB_SERVICE_URL"
 """The environment variable with the address of the service, set by `famnb lab` for its kernels and their children."""
+_simulation_urls: set[str] = set()
+"""The addresses of the simulated services that this process started. Those that ended stay: calls name them still."""
 KEY_VARIABLE = "FAMNB_SERVICE_KEY"
 """The environment variable with the keys. Never an argument of the child: every user of the machine can list those."""
 # The service allows a second for callers to read the end of their streams, and another to store what came of them.
@@ -111,9 +113,17 @@ def serve(*, start_timeout: float = 30.0, **options: Any) -> Server:
     try:
         message = msgspec.json.decode(line)
         fields = {name: message[name] for name in ("url", "alt_url", "key", "pid")}
-        return Server(**fields, process=process, log=log)
+        server = Server(**fields, process=process, log=log)
     except (msgspec.DecodeError, KeyError, TypeError):
         raise _start_error(process, log, start_timeout) from None
+    change = _simulation_urls.difference_update if settings.upstream else _simulation_urls.update
+    change({server.url, server.alt_url})
+    return server
+
+
+def is_simulation(url: str) -> bool:
+    """Whether an address is known as a simulation's: the embedded service's, or that of one this process started."""
+    return url in _simulation_urls or url == os.getenv(SERVICE_URL)
 
 
 def announce(server: Server) -> None:

@@ -94,7 +94,7 @@ def test_the_markup_is_a_table_in_which_names_are_text():
     plan = plan_cells(
         parse_prompts(["a"], template=None, keep=()), variants, repeats=1, warmup=0, seed=0, shared=shared
     )
-    markup = forecast(plan, past(9), concurrency=1)._repr_html_()
+    markup = forecast(plan, past(9, simulated=True), concurrency=1)._repr_html_()
     assert "<table" in markup
     assert "&lt;img src=x&gt;" in markup
     assert "<img" not in markup

@@ -6,6 +6,7 @@ import pandas as pd
 
 from famnb.experiment.forecast import forecast
 from famnb.experiment.forecast_history import settings_digest
+from famnb.experiment.services import SIMULATED
 from tests.support.forecast_histories import cells, past
 
 
@@ -50,11 +51,21 @@ def test_settings_leave_out_what_the_user_asks_and_nothing_else():
     assert settings_digest("responses", {"model": "fam-mini", "messages": ask}) != key
 
 
-def test_simulated_and_real_calls_are_never_mixed():
-    """The newest call says which of them count, and a simulated history says that it is one."""
-    real, made_up = past(20), past(30, simulated=True)
+def test_only_calls_of_the_planned_service_foresee_it():
+    """Neither a simulation nor another service does; a simulation is the same on every port, and says what it is."""
+    here, elsewhere = past(20), past(25, service="https://other.example.com")
+    simulated = past(30, simulated=True, service="http://127.0.0.1:5000")
+    history = pd.concat([here, elsewhere, simulated])
+    real = forecast(cells(models=["fam-2-5-pro"]), history, concurrency=1)
+    rehearsal = forecast(cells(models=["fam-2-5-pro"], service=SIMULATED), history, concurrency=1)
+    assert (real.lines[0].output_tokens.n, rehearsal.lines[0].output_tokens.n) == (20, 30)
+    assert ("Simulated:" in repr(real), "Simulated:" in repr(rehearsal)) == (False, True)
+
+
+def test_a_simulation_that_goes_by_its_address_foresees_itself_until_something_real_answers_there():
+    """Somebody else started it, so that its answers alone tell what it is."""
+    simulated, real = past(9, simulated=True), past(6)
     plan = cells(models=["fam-2-5-pro"])
-    assert forecast(plan, pd.concat([made_up, real]), concurrency=1).lines[0].output_tokens.n == 20
-    found = forecast(plan, pd.concat([real, made_up]), concurrency=1)
-    assert found.lines[0].output_tokens.n == 30
-    assert "Simulated:" in repr(found)
+    assert forecast(plan, simulated, concurrency=1).lines[0].history == "the same model and endpoint, simulated"
+    found = forecast(plan, pd.concat([simulated, real]), concurrency=1).lines[0]
+    assert (found.history, found.output_tokens.n) == ("the same model and endpoint", 6)

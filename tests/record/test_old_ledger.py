@@ -23,10 +23,11 @@ from famnb.errors import FamnbError
 from famnb.experiment import scorers
 from famnb.experiment.resume import read_resume_state
 from famnb.record import Ledger, ratings
+from famnb.service.process import SERVICE_URL
 
 FIXTURES = Path(__file__).parent / "fixtures"
 EXPECTED: dict[str, Any] = json.loads((FIXTURES / "ledger_before_renames.json").read_text(encoding="utf-8"))
-NOBODY = "http://127.0.0.1:9/v1"
+NOBODY = "http://127.0.0.1:9"
 """An address where no service listens: whatever were sent would fail."""
 
 
@@ -146,8 +147,11 @@ def test_scores_and_votes_of_an_old_ledger_are_the_same(old_ledger: Ledger) -> N
     assert votes == EXPECTED["votes"]
 
 
-def test_an_experiment_in_an_old_ledger_goes_on_where_it_stopped(old_ledger: Ledger) -> None:
-    """Its cells are found by their keys, so nothing is sent again; cells added since are planned."""
+def test_an_experiment_in_an_old_ledger_goes_on_where_it_stopped(
+    old_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its cells, which a simulation answered, are found by their keys: nothing is sent again; new cells are planned."""
+    monkeypatch.setenv(SERVICE_URL, NOBODY)  # so that it is known as a simulation
     with famnb.Client(base_url=NOBODY, api_key="none", ledger=old_ledger) as client:
         experiment = small_experiment(client, prompts=2)
         assert table(experiment.frame()[EXPECTED["experiment"]["columns"]]) == EXPECTED["experiment"]

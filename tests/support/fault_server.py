@@ -80,7 +80,11 @@ class FaultServer:
     """Serves scripts in order, the last one again and again; `requests` and `open` say what came and what is there."""
 
     def __init__(
-        self, *scripts: Script, choose: Callable[[Received], Script] | None = None, get: Script | None = None
+        self,
+        *scripts: Script,
+        choose: Callable[[Received], Script] | None = None,
+        get: Script | None = None,
+        port: int = 0,
     ) -> None:
         self.scripts = list(scripts)
         self.choose = choose
@@ -95,7 +99,7 @@ class FaultServer:
         """Connections not yet closed by either side."""
         self._lock = threading.Lock()
         self._closing = threading.Event()
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
+        self._listener = socket.create_server(("127.0.0.1", port), backlog=256)
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
 

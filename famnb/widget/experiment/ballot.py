@@ -14,7 +14,7 @@ import traitlets
 from famnb.errors import InvalidRequest
 from famnb.experiment.experiment import BaseExperiment
 from famnb.experiment.plan import Cell
-from famnb.experiment.votes import JUDGE_PREFIX, shuffle_pairs
+from famnb.experiment.votes import JUDGE_PREFIX, read_votes, shuffle_pairs
 from famnb.record import ratings
 from famnb.record.ratings import RecordedVote, VoteWinner
 from famnb.reply import Reply
@@ -80,7 +80,7 @@ class Ballot:
         """Pairs left out because their answers are the same."""
         self._votes = {
             _pair_key(vote.left_cell, vote.right_cell): vote
-            for vote in ratings.read_votes(experiment.ledger, experiment.name)
+            for vote in read_votes(experiment.ledger, experiment.name)
             if vote.voter == voter
         }
         self._current: tuple[Cell, Cell] | None = None

@@ -14,7 +14,7 @@ import traitlets
 from IPython import get_ipython
 
 from famnb.experiment import Run, RunReport
-from famnb.experiment.progress import SIMULATED, Progress
+from famnb.experiment.progress import Progress
 from famnb.experiment.runner import Job
 from famnb.formatting import format_count, format_duration, format_table, format_usd, html_table
 from famnb.widget.html import notices, sanitize, transcript
@@ -60,12 +60,12 @@ def view_state(run: Run, *, trouble: str = "", stopping: bool = False) -> dict[s
             "failed": share * progress.failed,
             "running": share * progress.running,
         },
-        "facts": [_spend(progress, report), *_times(progress)],
+        "facts": [_spend(progress, report), *_times(progress), *_pause(progress)],
         "errors": _errors(run),
         "head": head,
         "rows": rows,
         "more": more,
-        "note": SIMULATED if progress.simulated else "",
+        "note": progress.simulation_note,
         "trouble": sanitize.visible(trouble),
         "stopping": stopping,
         "result": "",
@@ -128,6 +128,13 @@ def _times(progress: Progress) -> list[tuple[str, str, str]]:
         ("left", left, ""),
         ("calls a second", rate, ""),
     ]
+
+
+def _pause(progress: Progress) -> list[tuple[str, str, str]]:
+    """For how long the run waits for a service, and why; nothing while it does not."""
+    if not progress.pause_s:
+        return []
+    return [("paused for", format_duration(progress.pause_s, brief=True), sanitize.visible(progress.pause_reason))]
 
 
 def _errors(run: Run) -> str:

@@ -29,8 +29,8 @@ WAIT_S = 20
 VIEW = "application/vnd.jupyter.widget-view+json"
 FORMS = {"text/html", "text/markdown", "text/plain"}
 ANSWER = CallOutcome("completed", "call", Decimal("0.5"), 200, 1, None, simulated=True, ttft_s=0.25)
-UNPRICED = CallOutcome("completed", "call", None, 200, 1, None)
-REFUSED = CallOutcome("failed", "call", None, 429, 1, "RateLimitError")
+UNPRICED = CallOutcome("completed", "call", None, 200, 1, None, simulated=True)
+REFUSED = CallOutcome("failed", "call", None, 400, 1, "BadRequestError")
 STOPPED = CallOutcome("cancelled", "call", None, None, 0, None)
 
 
@@ -121,7 +121,7 @@ def test_the_view_says_how_far_the_run_is(started: Callable[..., ShownRun], scri
     (spend, elapsed, left, pace) = state["facts"]
     assert spend == ("spend", "$1.00", "$4.00 of the budget of $20.00 counted")
     assert (elapsed[0], left[0], pace[0]) == ("elapsed", "left", "calls a second")
-    assert state["errors"] == "1 × RateLimitError"
+    assert state["errors"] == "1 × BadRequestError"
     assert [row[0] for row in state["rows"]] == ["cold", "warm"]
     assert sum(int(row[1].split()[0]) for row in state["rows"]) == 2
     assert {row[1].split()[-1] for row in state["rows"]} == {"3"}
@@ -173,7 +173,7 @@ def test_every_view_gives_way_to_ordinary_output(
     assert set(first) == FORMS
     for text in first.values():
         assert "5 completed, 1 failed, 4 left alone of 10 planned" in text
-        assert "RateLimitError" in text
+        assert "BadRequestError" in text
         assert "0.25 s" in text
         assert "nothing is billed" in text
     assert "| cold |" in first["text/markdown"]

@@ -1,0 +1,124 @@
+"""Which service a cell is planned for and which one answered a recorded call, so that their answers are never mixed.
+
+planned by a client                      the service's name
+── of a simulation that is known as one  "simulated", since its port is another one each time
+── of any other service                  its base address for the endpoint, such as "https://api.example.com"
+── one of several of the same name       the same and the name that the variants give the client
+
+recorded                                 the service's name
+── under a key that names one            that one
+── under an older key, and a service
+   that is no simulation answered        the address that it was sent to
+── under an older key otherwise          "simulated"
+
+The embedded service is known as a simulation, as is every one that this process started. A simulation that somebody
+else started goes by its address; its answers count there until one comes from there that is not simulated.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import http.client
+from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
+
+from famnb.client.client import BaseClient
+from famnb.endpoints import ENDPOINTS
+from famnb.service.process import is_simulation
+
+SIMULATED = "simulated"
+"""The name of every simulation."""
+_KEY_SEPARATOR = "@"
+_NAME_SEPARATOR = "#"
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+ASK_S = 2.0
+"""Seconds that a service has to say which engine it is."""
+
+
+def service_of(client: BaseClient | None, endpoint: str, *, name: str = "") -> str:
+    """The service that a client's calls to an endpoint go to; `name` tells it from others that are named alike.
+
+    Without a client, the simulation.
+    """
+    address = None if client is None else client.base_url(endpoint)
+    service = SIMULATED if address is None or is_simulation(address) else normalize_address(address)
+    return f"{service}{_NAME_SEPARATOR}{name}" if name else service
+
+
+def name_services(clients: Mapping[str, BaseClient | None]) -> Callable[[str, str], str]:
+    """Return the function that gives the service of a named client and an endpoint; the unnamed one is the default.
+
+    A name is part of the service where the calls of several clients go to one address, or to several simulations.
+    """
+
+    def name_service(name: str, endpoint: str) -> str:
+        client = clients[name]
+        service = service_of(client, endpoint)
+        rivals = [other for other in clients.values() if service_of(other, endpoint) == service]
+        # One client may have several names, those of the variants that use it; the first stands for all.
+        first_name = next(known for known, other in clients.items() if other is client)
+        is_shared = any(rival is not client for rival in rivals)
+        return service_of(client, endpoint, name=first_name) if is_shared else service
+
+    return name_service
+
+
+def is_simulated(service: str) -> bool:
+    """Whether a service is a simulation that is known as one."""
+    return service.partition(_NAME_SEPARATOR)[0] == SIMULATED
+
+
+def address_of(service: str) -> str:
+    """A service as it is shown: its address, or that it is simulated."""
+    return service.partition(_NAME_SEPARATOR)[0]
+
+
+def normalize_address(address: str) -> str:
+    """Return an address in one spelling: host in lower case, no default port, no slash at the end."""
+    parts = urlsplit(address)
+    scheme, host, port = parts.scheme.lower(), parts.hostname or "", parts.port
+    host = f"[{host}]" if ":" in host else host
+    shown_port = "" if port in (None, _DEFAULT_PORTS.get(scheme)) else f":{port}"
+    return f"{scheme}://{host}{shown_port}{parts.path.rstrip('/')}"
+
+
+def key_at(content_key: str, service: str) -> str:
+    """The key of a cell: that of its content, and the service; for the simulation the former alone.
+
+    All cells had such keys before services were told apart, most of them simulated.
+    """
+    return content_key if service == SIMULATED else f"{content_key}{_KEY_SEPARATOR}{service}"
+
+
+def split_key(key: str) -> tuple[str, str]:
+    """The parts of a cell's key: the key of its content, and the service."""
+    content_key, _, service = key.partition(_KEY_SEPARATOR)
+    return content_key, service or SIMULATED
+
+
+def recorded_key(key: str, *, url: str | None, endpoint: str, simulated: bool | None) -> str:
+    """The key of a recorded call's cell by today's rule, for a key of any age; see the top of this file.
+
+    `simulated` is None where nobody answered.
+    """
+    if _KEY_SEPARATOR in key or simulated is None or simulated or not url:
+        return key
+    return key_at(key, call_address(url, endpoint))
+
+
+@functools.cache
+def call_address(url: str, endpoint: str) -> str:
+    """The base address, in one spelling, of the service that a recorded call was sent to."""
+    return normalize_address(url.removesuffix(ENDPOINTS[endpoint].path))
+
+
+def asks_simulation(address: str) -> bool | None:
+    """Whether a service says that it is a simulation; None if it does not answer. It is sent no key and no prompt."""
+    parts = urlsplit(address)
+    connection_class = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    connection = connection_class(parts.hostname or "", parts.port, timeout=ASK_S)
+    with contextlib.suppress(OSError, http.client.HTTPException), contextlib.closing(connection):
+        connection.request("GET", f"{parts.path}/")
+        return connection.getresponse().headers.get("x-famnb-engine") == "sim"
+    return None

@@ -1,0 +1,110 @@
+"""When a service that takes no calls is called again, and when it is given up."""
+
+from __future__ import annotations
+
+import pytest
+
+from famnb.experiment.budget import CallOutcome
+from famnb.experiment.plan import plan_cells
+from famnb.experiment.prompts import parse_prompts
+from famnb.experiment.schedule import MAX_FAILURES, ServiceQueue
+from famnb.experiment.variants import parse_variants
+
+CELLS = plan_cells(
+    parse_prompts(["a", "b", "c"]), parse_variants([{}], shared={}), repeats=1, warmup=0, seed=0, shared={}
+)
+REFUSED = CallOutcome("failed", "call", None, None, 1, "ConnectError", message="no answer")
+
+
+def busy(*, retry_after_s: float | None = None) -> CallOutcome:
+    return CallOutcome("failed", "call", None, 429, 1, "RateLimitError", retry_after_s=retry_after_s)
+
+
+@pytest.fixture
+def service() -> ServiceQueue:
+    """A service with three cells to answer, none of them in flight."""
+    service = ServiceQueue("https://api.example.com")
+    for cell in CELLS:
+        service.add(cell)
+    return service
+
+
+def no_limit(_cell):
+    return None
+
+
+def fail(service: ServiceQueue, outcome: CallOutcome, *, now: float) -> float:
+    """Fail the one call in flight, and return when the next may start."""
+    service.on_unmade(outcome, now)
+    return service.paused_until
+
+
+def test_pauses_double_until_the_service_is_given_up(service: ServiceQueue) -> None:
+    """Half a second at first; 15 s in all, and then there is a reason instead of a sixth pause."""
+    now, pauses = 0.0, []
+    for _ in range(MAX_FAILURES - 1):
+        until = fail(service, REFUSED, now=now)
+        pauses.append(until - now)
+        assert not service.can_start(until - 0.01, no_limit)
+        assert service.can_start(until, no_limit)
+        now = until
+    assert pauses == [0.5, 1, 2, 4, 8]
+    fail(service, REFUSED, now=now)
+    assert (service.is_given_up, service.has_work) == (True, False)
+    assert service.why_given_up == "https://api.example.com took no call 6 times in a row (ConnectError: no answer)"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "pause_s"), [(busy(), 1), (busy(retry_after_s=30), 30), (busy(retry_after_s=0.2), 0.2)]
+)
+def test_a_service_that_says_how_long_is_left_alone_that_long(
+    service: ServiceQueue, outcome: CallOutcome, pause_s: float
+) -> None:
+    """Also for hours; without a word from it, for a second at first."""
+    assert fail(service, outcome, now=100) == 100 + pause_s
+
+
+def test_calls_that_fail_together_count_once(service: ServiceQueue) -> None:
+    """Sixteen in flight are one failure; and none at all while a seventeenth still runs."""
+    service.running = 17
+    for _ in range(16):
+        service.running -= 1
+        service.on_unmade(busy(), 0)
+    assert service.failures == 0
+    service.running -= 1
+    service.on_unmade(busy(), 0)
+    assert service.failures == 1
+
+
+def test_one_call_finds_out_whether_the_trouble_is_over(service: ServiceQueue) -> None:
+    """Others wait for it; once it is made, all may start."""
+    fail(service, REFUSED, now=0)
+    service.running = 1
+    assert not service.can_start(1000, no_limit)
+    service.on_made()
+    assert service.can_start(1000, no_limit)
+
+
+def test_no_more_start_than_the_service_takes(service: ServiceQueue) -> None:
+    """As many as the limiter has found out."""
+    service.running = 4
+    assert [service.can_start(0, lambda _cell, limit=limit: limit) for limit in (4, 5, None)] == [False, True, True]
+
+
+def test_a_cell_that_was_put_back_waits_behind_the_others(service: ServiceQueue) -> None:
+    """It may be the cell's own model that is in trouble; so each is tried before one is tried again."""
+    orders = []
+    for _ in range(7):
+        cell = service.pop()
+        orders.append(cell.order)
+        service.put_back(cell)
+    assert orders == [0, 1, 2, 0, 1, 2, 0]
+
+
+def test_a_warm_up_that_was_put_back_stays_first() -> None:
+    """What is measured waits for it."""
+    variants, service = parse_variants([{}], shared={}), ServiceQueue("https://api.example.com")
+    for cell in plan_cells(parse_prompts(["a", "b"]), variants, repeats=1, warmup=1, seed=0, shared={}):
+        service.add(cell)
+    service.put_back(service.pop())
+    assert service.first.warmup

@@ -1,0 +1,214 @@
+"""Which service a call belongs to: simulations are one, others go by their address, and old keys still count."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import pytest
+
+import famnb
+from famnb.errors import InvalidRequest
+from famnb.experiment.services import (
+    SIMULATED,
+    asks_simulation,
+    key_at,
+    name_services,
+    normalize_address,
+    recorded_key,
+    service_of,
+    split_key,
+)
+from tests.support import wire_payloads
+from tests.support.experiments import small_experiment, statuses
+from tests.support.fault_server import FaultServer, whole
+
+ANSWER = whole(wire_payloads.body("messages", "An answer."))
+REAL = "https://api.example.com"
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    """Makes clients of services that are no simulations, in this test's ledger; each service answers everything."""
+    servers, clients = [], []
+
+    def make(**options):
+        servers.append(FaultServer(choose=answer))
+        clients.append(
+            famnb.Client(base_url=servers[-1].url, api_key="k" * 20, ledger=tmp_path / "ledger.sqlite", **options)
+        )
+        return clients[-1]
+
+    yield make
+    for each in (*clients, *servers):
+        each.close()
+
+
+def answer(request):
+    """Each model has its own."""
+    return whole(wire_payloads.body("messages", f"An answer of {json.loads(request.body)['model']}."))
+
+
+def experiment(client, **options):
+    return small_experiment(client, stream=False, **options)
+
+
+@pytest.mark.parametrize(
+    ("address", "normal"),
+    [
+        ("HTTPS://API.Example.com:443/", "https://api.example.com"),
+        ("http://[::1]:80/openai", "http://[::1]/openai"),
+        ("http://127.0.0.1:8000", "http://127.0.0.1:8000"),
+    ],
+)
+def test_an_address_has_one_spelling(address, normal):
+    """However it was typed."""
+    assert normalize_address(address) == normal
+
+
+def test_a_key_says_what_is_asked_and_of_which_service():
+    """The simulation's is what all keys were before."""
+    assert key_at("0f" * 16, SIMULATED) == "0f" * 16
+    assert split_key(key_at("0f" * 16, REAL)) == ("0f" * 16, REAL)
+    assert split_key("0f" * 16) == ("0f" * 16, SIMULATED)
+
+
+@pytest.mark.parametrize(
+    ("key", "simulated", "found"),
+    [
+        ("aa", True, "aa"),
+        ("aa", None, "aa"),
+        ("aa", False, f"aa@{REAL}"),
+        ("aa@http://other", False, "aa@http://other"),
+        ("aa@http://other", True, "aa@http://other"),
+    ],
+)
+def test_an_old_key_is_completed_by_where_the_call_was_answered(key, simulated, found):
+    """A key that names a service stays as it is."""
+    assert recorded_key(key, url=f"{REAL}/v1/messages", endpoint="messages", simulated=simulated) == found
+
+
+def test_simulations_are_one_service_and_others_go_by_their_address(client, elsewhere, server):
+    """Whatever port a simulation has; only where two are compared does each have its name."""
+    real, other = elsewhere(), elsewhere()
+    assert service_of(client, "chat") == SIMULATED == service_of(None, "chat")
+    assert service_of(real, "chat") == real.base_url("chat") != service_of(other, "chat")
+    with famnb.serve(time_scale=0) as second, famnb.Client(base_url=second.url, api_key=second.key) as rival:
+        name_of = name_services({"old": client, "new": rival, "real": real, "real too": real})
+        assert [name_of(name, "web") for name in ("old", "new")] == ["simulated#old", "simulated#new"]
+        assert {name_of(name, "web") for name in ("real", "real too")} == {real.base_url("web")}
+
+
+def test_a_service_is_asked_whether_it_is_a_simulation(server, elsewhere):
+    """By a request without key and prompt; who does not answer is not known."""
+    with FaultServer(get=ANSWER) as other:
+        assert asks_simulation(server.url) is True
+        assert asks_simulation(other.url) is False
+    assert asks_simulation("http://127.0.0.1:9") is None
+
+
+def test_a_rehearsal_on_the_simulation_leaves_everything_to_the_real_service(client, elsewhere, priced):
+    """Every cell is run there; neither the forecast, the budget, the figures nor the votes know of the rehearsal."""
+    experiment(client).run(budget_usd=1)
+    real = elsewhere()
+    exp = experiment(real)
+    assert (exp.forecast().remaining, statuses(exp)) == (12, {"planned": 12})
+    assert exp.forecast().total.history == "none"
+    report = exp.run(budget_usd=1)
+    frame = exp.frame()
+    assert (report.completed, report.skipped, report.simulated, report.elsewhere) == (12, 0, False, 12)
+    assert "12 cells had an answer from another service, which does not count here." in str(report)
+    assert not frame["simulated"].any()
+    assert set(frame["url"]) == {f"{real.base_url('messages')}/v1/messages"}
+    assert float(report.counted_usd) == pytest.approx(frame["cost_high_usd"].sum())
+    assert experiment(client).run().skipped == 12
+    assert len(famnb.calls(client.ledger)) == 24
+
+
+def test_what_another_real_service_answered_does_not_count_either_but_was_paid(elsewhere, priced):
+    """A new address is a new service; the money spent at the first stays in the sum."""
+    first = experiment(elsewhere()).run(budget_usd=1)
+    second = experiment(elsewhere()).run(budget_usd=1)
+    assert (second.completed, second.counted_usd) == (12, 2 * first.counted_usd)
+
+
+def test_answers_under_keys_without_a_service_still_count_where_they_were_given(client, elsewhere):
+    """As ledgers have them that an earlier famnb wrote: scores, votes and all, for the simulation and for others."""
+    real = elsewhere()
+    exp = experiment(real)
+    exp.run()
+    experiment(client).run()
+    ballot = exp.vote(1)
+    ballot.vote("left")
+    before = exp.votes()
+    with sqlite3.connect(real.ledger.path) as file:
+        file.execute("UPDATE calls SET cell = substr(cell, 1, 32)")
+        file.execute("UPDATE votes SET left_cell = substr(left_cell, 1, 32), right_cell = substr(right_cell, 1, 32)")
+    for each in (real, client):
+        again = experiment(each)
+        assert again.run().skipped == 12
+        assert set(again.frame()["simulated"]) == {each is client}
+    assert experiment(real).votes().equals(before)
+
+
+def test_a_simulation_that_somebody_else_started_counts_until_something_real_answers_there(tmp_path, monkeypatch):
+    """It goes by its address. Before a run it is asked what it is now, so that a rehearsal there is none for real."""
+    simulated = whole(wire_payloads.body("messages", "Made up."), x_famnb_engine="sim")
+    server = FaultServer(simulated, get=simulated)
+    with famnb.Client(base_url=server.url, api_key="k" * 20, ledger=tmp_path / "ledger.sqlite") as client:
+        exp = experiment(client)
+        assert (exp.run().completed, exp.run().skipped) == (12, 12)
+        assert exp.frame()["simulated"].all()
+        server.scripts, server.get = [ANSWER], ANSWER
+        assert experiment(client).run().completed == 12
+        assert not experiment(client).frame()["simulated"].any()
+    server.close()
+
+
+def test_one_model_at_two_services_is_compared_by_the_clients_names(elsewhere, client):
+    """The plan has the name, the calls the address; prompts are paired as ever."""
+    old, new = elsewhere(), elsewhere()
+    grid = famnb.grid(client={"old": old, "new": new}, model=["fam-2-5-pro", "fam-2-5-mini"], endpoint="messages")
+    assert [variant.label for variant in grid] == [
+        "old, fam-2-5-pro",
+        "old, fam-2-5-mini",
+        "new, fam-2-5-pro",
+        "new, fam-2-5-mini",
+    ]
+    exp = famnb.Experiment(["a", "b"], grid, name="two", max_tokens=16, stream=False)
+    assert exp.plan()["client"].value_counts().to_dict() == {"old": 4, "new": 4}
+    assert exp.run().completed == 8
+    frame = exp.frame()
+    addresses = {name: set(rows["url"]) for name, rows in frame.groupby("client")}
+    assert addresses == {
+        name: {f"{each.base_url('messages')}/v1/messages"} for name, each in (("old", old), ("new", new))
+    }
+    assert exp.run().skipped == 8
+    assert exp.forecast().remaining == 0
+    assert len(exp.summary().table) == 4
+
+
+def test_two_simulations_are_told_apart_by_their_names(client, connect):
+    """Their ports change, the names do not: running again resumes on new ones."""
+    for round_number in range(2):
+        with famnb.serve(time_scale=0, seed=1) as first, famnb.serve(time_scale=0, seed=2) as second:
+            variants = [{"label": "one", "client": connect(first)}, {"label": "two", "client": connect(second)}]
+            exp = famnb.Experiment(["a"], variants, name="sims", client=client, max_tokens=16)
+            assert exp.run().completed == (2, 0)[round_number]
+    assert [set(exp.frame()["simulated"]), set(exp.frame()["client"])] == [{True}, {"one", "two"}]
+
+
+def test_clients_that_record_in_two_ledgers_are_refused(elsewhere, tmp_path):
+    """Their answers would not meet; so is what is no client."""
+    other = famnb.Client(base_url=REAL, api_key="k" * 20, ledger=tmp_path / "other.sqlite")
+    with pytest.raises(InvalidRequest, match=r"one ledger, but these in .*ledger.sqlite, .*other.sqlite"):
+        famnb.Experiment(["a"], famnb.grid(client={"a": elsewhere(), "b": other}), name="n")
+    with pytest.raises(InvalidRequest, match=r"client: expected a famnb.Client, or .*; got 'https://x'"):
+        famnb.grid(client={"a": "https://x"})
+
+
+def test_planning_without_a_client_starts_no_service(monkeypatch):
+    """The keys are those of the embedded service that the first call would start."""
+    monkeypatch.setattr("famnb.service.serve", None)
+    exp = famnb.Experiment(["a"], name="n")
+    assert split_key(exp.plan()["cell"][0])[1] == SIMULATED

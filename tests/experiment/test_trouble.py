@@ -1,0 +1,223 @@
+"""Trouble that keeps calls from being made: it stops a run, never the plan; no cell is lost, and none is paid twice."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+
+import pytest
+
+import famnb
+from famnb.experiment.schedule import MAX_FAILURES
+from tests.support import wire_payloads
+from tests.support.experiments import small_experiment, statuses
+from tests.support.fault_server import Do, FaultServer, whole
+from tests.support.run_clock import SteppedTime
+from tests.support.waiting import wait_until
+
+ANSWER = whole(wire_payloads.body("messages", "An answer."))
+KEY = "k" * 20
+
+
+def refusal(status, **headers):
+    return whole({"error": {"message": "not now"}}, status=status, **headers)
+
+
+@pytest.fixture
+def connect_to(tmp_path):
+    """Makes clients of a server at an address, each call of which is tried once unless a test says otherwise."""
+    clients = []
+
+    def make(url, *, tries=1, ledger="ledger.sqlite", **options):
+        options = {"retries": famnb.Retries(tries=tries), "ledger": tmp_path / ledger, **options}
+        clients.append(famnb.Client(base_url=url, api_key=KEY, **options))
+        return clients[-1]
+
+    yield make
+    for client in clients:
+        client.close()
+
+
+@pytest.fixture
+def time_steps():
+    return SteppedTime()
+
+
+def experiment(client, *, time_steps=None, prompts=15, **options):
+    """Four cells a prompt, whole replies; on a clock of its own if one is given."""
+    exp = small_experiment(client, prompts=prompts, stream=False, **options)
+    if time_steps is not None:
+        exp.run_clock = time_steps.clock
+    return exp
+
+
+def answers_by_cell(exp):
+    """How many answers each planned cell has in the ledger."""
+    rows = famnb.calls(exp.ledger, experiment=exp.name, status=["completed", "incomplete"])
+    return rows["cell"].value_counts().reindex(exp.plan()["cell"], fill_value=0)
+
+
+def test_an_outage_of_two_seconds_fails_nothing(connect_to):
+    """The server is gone in the middle, connections and all, and comes back on its port; every cell is paid once."""
+    is_down, paid = threading.Event(), []
+
+    def answer(_request):
+        if is_down.is_set():
+            return [Do.RESET]
+        paid.append(1)
+        return ANSWER
+
+    first = FaultServer(choose=answer)
+    exp = experiment(connect_to(first.url, tries=3), prompts=50)
+    run = exp.run(concurrency=16, rate=100, wait=False)
+    wait_until(lambda: run.progress.completed > 40)
+    is_down.set()
+    first.close()
+    wait_until(lambda: run.progress.pause_s)
+    time.sleep(2)
+    is_down.clear()
+    with FaultServer(choose=answer, port=int(first.url.rpartition(":")[2])):
+        report = run.wait()
+    assert (report.completed, report.failed, report.left, report.stopped_by) == (200, 0, 0, None)
+    assert set(answers_by_cell(exp)) == {1}
+    assert len(paid) == 200
+    assert report.put_back > 0
+    assert "their cells were put back" in str(report)
+
+
+def test_a_wrong_key_ends_the_run_at_once_and_the_right_one_goes_on(connect_to, connect, server):
+    """With where the key is to be set; no cell is used up, and nothing needs `retry_failed`."""
+    exp = experiment(connect_to(server.url))
+    report = exp.run(concurrency=4)
+    assert (report.completed, report.failed, report.left, report.stopped_by) == (0, 0, 60, "trouble")
+    assert "takes no call with this key (AuthenticationError: 401" in report.reason
+    assert "the key is the one in FAM_API_KEY" in str(report)
+    assert report.put_back <= 4
+    assert statuses(exp) == {"planned": 60}
+    again = experiment(connect(server))
+    assert (again.forecast().remaining, again.run().completed) == (60, 60)
+    assert set(answers_by_cell(again)) == {1}
+
+
+@pytest.mark.parametrize("status", [402, 403])
+def test_what_a_key_may_not_ends_the_run_too(connect_to, status):
+    """A right that is missing, a bill that is not paid."""
+    with FaultServer(ANSWER, refusal(status)) as server:
+        report = experiment(connect_to(server.url)).run(concurrency=1)
+    assert (report.completed, report.left, report.stopped_by) == (1, 59, "trouble")
+    assert str(status) in report.reason
+
+
+@pytest.mark.parametrize(("status", "seconds"), [(429, 30), (429, 120), (503, 30), (529, 7200)])
+def test_a_service_that_asks_to_wait_is_waited_for(connect_to, time_steps, status, seconds):
+    """However long: all sixteen in flight are put back, the schedule pauses once, and every cell is answered."""
+    refused = [refusal(status, retry_after=str(seconds))] * 16
+    with FaultServer(*refused, ANSWER) as server:
+        exp = experiment(connect_to(server.url, tries=3), time_steps=time_steps)
+        report = exp.run(concurrency=16)
+    assert (report.completed, report.failed, report.put_back) == (60, 0, 16)
+    assert time_steps.seconds == pytest.approx(seconds, abs=1)
+    assert report.waited_s == pytest.approx(seconds, abs=1)
+    assert set(answers_by_cell(exp)) == {1}
+
+
+def test_the_wait_is_shown_and_a_stop_ends_it(connect_to):
+    """In the progress, with the reason; a stop needs no more than a moment, and the cells are left for the next run."""
+    with FaultServer(refusal(429, retry_after="3600"), ANSWER) as server:
+        exp = experiment(connect_to(server.url))
+        run = exp.run(concurrency=1, wait=False)
+        progress = wait_until(lambda: run.progress if run.progress.pause_s else None)
+        assert 3500 < progress.pause_s <= 3600
+        assert str(progress).startswith("0 of 60")
+        assert "paused for 1 h 0 min: RateLimitError: 429: not now" in str(progress)
+        run.stop()
+        report = run.wait()
+        assert (report.stopped_by, report.left, report.cancelled, run.progress.pause_s) == ("stop", 60, 0, 0)
+        assert experiment(connect_to(server.url)).run().completed == 60
+
+
+def test_a_capacity_of_four_asked_with_thirty_two_fails_nothing(connect_to):
+    """Who is refused is put back, and no more are sent than the service takes."""
+    lock, active = threading.Lock(), [0]
+
+    def answer(_request):
+        with lock:
+            if active[0] >= 4:
+                return refusal(429)
+            active[0] += 1
+        done = threading.Event()
+
+        def finish():
+            with lock:
+                active[0] -= 1
+            done.set()
+
+        threading.Timer(0.02, finish).start()
+        return [done, *ANSWER]
+
+    with FaultServer(choose=answer) as server:
+        exp = experiment(connect_to(server.url, tries=3), prompts=60)
+        report = exp.run(concurrency=32)
+    assert (report.completed, report.failed, report.left) == (240, 0, 0)
+    assert set(answers_by_cell(exp)) == {1}
+
+
+def test_a_service_that_never_comes_back_ends_the_run_with_the_reason(connect_to, time_steps, where):
+    """After six failures in a row, each of one call but the first; running again goes on, here and on a cluster."""
+    with FaultServer(ANSWER) as server:
+        pass
+    exp = experiment(connect_to(server.url), time_steps=time_steps, prompts=3)
+    key = {"worker_key": functools.partial(str, KEY)} if where else {}
+    report = exp.run(concurrency=4, **where, **key)
+    assert (report.completed, report.failed, report.left, report.stopped_by) == (0, 0, 12, "trouble")
+    assert f"{server.url} took no call {MAX_FAILURES} times in a row (ConnectError" in str(report)
+    assert "12 are left: run() again goes on with them." in str(report)
+    assert report.put_back == 4 + MAX_FAILURES - 1
+    with FaultServer(ANSWER, port=int(server.url.rpartition(":")[2])):
+        assert exp.run(**where, **key).completed == 12
+    assert set(answers_by_cell(exp)) == {1}
+
+
+def test_what_a_call_was_kept_from_costs_nothing_of_the_budget(connect_to, time_steps, priced):
+    """Nor in a later run."""
+    with FaultServer(*[refusal(503)] * 5, ANSWER) as server:
+        exp = experiment(connect_to(server.url), time_steps=time_steps)
+        report = exp.run(concurrency=1, budget_usd=1)
+        assert report.completed == 60
+        assert float(report.counted_usd) == pytest.approx(exp.frame()["cost_high_usd"].sum())
+        assert exp.run(budget_usd=1).counted_usd == report.counted_usd
+
+
+def test_one_service_in_trouble_holds_up_no_other(connect_to, time_steps):
+    """What it was to answer is left, all else is answered."""
+    with FaultServer(ANSWER) as sound, FaultServer(refusal(503)) as broken:
+        grid = famnb.grid(client={"sound": connect_to(sound.url), "broken": connect_to(broken.url)})
+        exp = famnb.Experiment(["a", "b", "c"], grid, 4, name="two", max_tokens=16, stream=False)
+        exp.run_clock = time_steps.clock
+        report = exp.run(concurrency=4)
+    assert (report.completed, report.left, report.stopped_by) == (12, 12, "trouble")
+    assert report.reason.startswith(f"{broken.url} took no call")
+    answered = exp.frame().groupby("client")["status"].agg(lambda status: (status == "completed").sum())
+    assert answered.to_dict() == {"sound": 12, "broken": 0}
+
+
+def test_a_model_that_always_answers_503_holds_up_no_other(connect_to, time_steps):
+    """Its cells go behind the others; at the end the run says why it stopped."""
+
+    def answer(request):
+        return refusal(503) if b"fam-2-5-mini" in request.body else ANSWER
+
+    with FaultServer(choose=answer) as server:
+        exp = experiment(connect_to(server.url), time_steps=time_steps, prompts=3)
+        report = exp.run(concurrency=4)
+    assert (report.completed, report.failed, report.left, report.stopped_by) == (6, 0, 6, "trouble")
+
+
+def test_a_stream_that_breaks_off_and_other_errors_are_the_models_failures(connect_to, time_steps):
+    """They count, also while a service is in trouble, and prove that it takes calls."""
+    with FaultServer(refusal(500), refusal(503), ANSWER, [*ANSWER[:0], ANSWER[0][:-5], Do.RESET], ANSWER) as server:
+        exp = experiment(connect_to(server.url), time_steps=time_steps, prompts=1)
+        report = exp.run(concurrency=1)
+    assert (report.completed, report.failed, report.put_back) == (2, 2, 1)
+    assert exp.run().skipped == 4
