@@ -31,10 +31,11 @@ from famnb.errors import (
     StreamError,
     StreamInterrupted,
 )
-from famnb.events import Done, Ended, Event, Usage
+from famnb.events import Done, Ended, Event, Started, Usage
 from famnb.service.engines.upstream_reader import UpstreamReader
-from famnb.service.engines.upstream_reply import ReplyTranslator
+from famnb.service.engines.upstream_reply import ReplyTranslator, ToolChoiceIgnored
 from famnb.service.engines.upstream_request import (
+    REQUIRED_CHOICE,
     RefusedField,
     UpstreamRequest,
     build_upstream_request,
@@ -63,6 +64,9 @@ _PROBE_TIMEOUT_S = 2.0
 # Anyone may call `/health`, as often as they like, without a key.
 _STATE_VALID_S = 1.0
 """For how many seconds the state of the upstream is not asked for again."""
+# It answers with a text as long as the cap before that shows, and does not stop when nobody reads it (0.3.36).
+_LLAMA_CPP_PYTHON = "me"
+"""The owner of its models, according to a server that is known to ignore a choice of tool in a word."""
 _MODELS = tuple(dict.fromkeys(model for endpoint in ENDPOINTS.values() for model in endpoint.models))
 
 
@@ -96,8 +100,23 @@ class UpstreamEngine:
 
     async def generate(self, prompt: GenerationPrompt, /) -> AsyncGenerator[Event]:
         try:
+            async with aclosing(self._relay(prompt)) as events:
+                async for event in events:
+                    yield event
+        except ToolChoiceIgnored:
+            # Nothing but a `Started` was yielded yet.
+            async with aclosing(self._relay(prompt, refused=frozenset({REQUIRED_CHOICE}))) as events:
+                async for event in events:
+                    if type(event) is not Started:
+                        yield event
+
+    async def _relay(
+        self, prompt: GenerationPrompt, *, refused: frozenset[RefusedField] = frozenset()
+    ) -> AsyncGenerator[Event]:
+        """Yield the events of the answer to a request without the `refused` fields. Raises ToolChoiceIgnored."""
+        try:
             async with contextlib.AsyncExitStack() as stack:
-                answer, request = await stack.enter_async_context(self._open_answer(prompt))
+                answer, request = await stack.enter_async_context(self._open_answer(prompt, refused))
                 chunks = await stack.enter_async_context(aclosing(answer.chunks()))
                 # Some servers answer a request for a stream with one JSON object.
                 streams = request.body["stream"] and not answer.content_type.endswith("json")
@@ -105,7 +124,7 @@ class UpstreamEngine:
                     streamed=streams or answer.content_type == "text/event-stream",
                     mask=self._credential.mask_bytes if self._credential else bytes,
                 )
-                translator = ReplyTranslator(prompt)
+                translator = ReplyTranslator(prompt, awaits_call=request.requires_in_a_word)
                 async for chunk in chunks:
                     for event in translator.translate(reader.feed(chunk), streamed=True):
                         yield event
@@ -120,6 +139,9 @@ class UpstreamEngine:
                         yield event
                 for event in translator.translate_end():
                     yield event
+                if translator.has_calls:
+                    # Now it is known that the other way to ask for a tool works better.
+                    self._remember_refused(request, refused)
                 if not translator.is_cut:
                     self._drain_later(answer, stack.pop_all())
         except FamnbError as error:
@@ -133,20 +155,23 @@ class UpstreamEngine:
         await self._sender.aclose()
 
     @contextlib.asynccontextmanager
-    async def _open_answer(self, prompt: GenerationPrompt) -> AsyncIterator[tuple[Response, UpstreamRequest]]:
-        """Open the answer to a request, sent again without the fields that the upstream refuses.
+    async def _open_answer(
+        self, prompt: GenerationPrompt, refused: frozenset[RefusedField]
+    ) -> AsyncIterator[tuple[Response, UpstreamRequest]]:
+        """Open the answer to a request without the `refused` fields, sent again without those the upstream refuses.
 
         Raises APIStatusError if it refuses more than that.
         """
         model = await self._find_model(prompt.model)
-        refused, first_error = self._refused.get(model, frozenset()), None
+        known = self._refused.get(model, frozenset())
+        first_error = None
         while True:
-            request = build_upstream_request(prompt, model=model, refused=refused)
+            request = build_upstream_request(prompt, model=model, refused=known | refused)
             body, streams = lenient_json.encode(request.body), request.body["stream"]
             async with self._sender.send(self._base + UPSTREAM.path, body, streams=streams) as answer:
                 if 200 <= answer.status < 300:
                     # Only now remembered: an error may name a field without meaning it.
-                    self._refused[model] = self._refused.get(model, frozenset()) | refused
+                    self._remember_refused(request, known)
                     yield answer, request
                     return
                 error = errors.read(answer.status, answer.headers, await read_error_body(answer))
@@ -156,7 +181,11 @@ class UpstreamEngine:
             more = set() if is_prompt_too_long(error) else request.find_refused_fields(error)
             if not more:
                 raise first_error
-            refused |= more
+            known |= more
+
+    def _remember_refused(self, request: UpstreamRequest, refused: frozenset[RefusedField]) -> None:
+        model = request.body["model"]
+        self._refused[model] = self._refused.get(model, frozenset()) | refused
 
     def _drain_later(self, answer: Response, stack: contextlib.AsyncExitStack) -> None:
         """Read a body to its end, so that its connection can be used again; the caller does not wait for that."""
@@ -193,7 +222,13 @@ class UpstreamEngine:
                 # A server without a list of models (404) is up all the same.
                 state = "unauthorized" if answer.status in (401, 403) else "down" if answer.status >= 500 else "up"
         if state == "up":
-            self._listed_models = _model_ids(body)
+            models = _listed_models(body)
+            self._listed_models = tuple(models)
+            self._refused |= {
+                name: self._refused.get(name, frozenset()) | {REQUIRED_CHOICE}
+                for name, owner in models.items()
+                if owner == _LLAMA_CPP_PYTHON
+            }
         self._state = time.monotonic(), state
         return state
 
@@ -228,13 +263,17 @@ async def _read_tail(chunks: AsyncIterator[bytes], reader: UpstreamReader) -> li
     return tail
 
 
-def _model_ids(body: bytes) -> tuple[str, ...]:
-    """Return the ids in a list of models; empty if the body is no such list."""
+def _listed_models(body: bytes) -> dict[str, str]:
+    """Return the ids in a list of models, each with its owner; empty if the body is no such list."""
     try:
         models = lenient_json.as_list(lenient_json.as_object(lenient_json.decode(body)).get("data"))
     except ValueError:
-        return ()
-    return tuple(id_ for model in models if (id_ := lenient_json.scalar_text(lenient_json.as_object(model).get("id"))))
+        return {}
+    owners = {}
+    for fields in map(lenient_json.as_object, models):
+        if id_ := lenient_json.scalar_text(fields.get("id")):
+            owners[id_] = lenient_json.scalar_text(fields.get("owned_by"))
+    return owners
 
 
 def _address_pattern(base: str) -> re.Pattern[str]:

@@ -26,15 +26,28 @@ _MAX_KEPT_BYTES = 30_000_000
 _PIECE_BYTES, _LETTER_BYTES = 64, 6
 
 
+class ToolChoiceIgnored(Exception):
+    """The upstream answers with text where a tool must be called; nothing of it has been passed on."""
+
+
 class ReplyTranslator:
     """Translates the events of one reply, of which it keeps only the end.
 
     Thinking passes only if the prompt asks for it, an end only with a finish reason; tool calls get ids where they have
     none. A reply that is longer than the prompt allows is cut there, for engines ignore what they do not know. The
     clock, in seconds, measures how long a streamed thinking block took.
+
+    With `awaits_call` nothing but the start passes before a tool call, and ToolChoiceIgnored is raised if a text comes
+    instead.
     """
 
-    def __init__(self, prompt: GenerationPrompt, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        prompt: GenerationPrompt,
+        *,
+        awaits_call: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._kinds = _COMMON_KINDS if prompt.thinking is None else _COMMON_KINDS | {"thinking"}
         self._clock = clock
         self.is_cut = False
@@ -46,6 +59,9 @@ class ReplyTranslator:
         """The end of the reply, without its content."""
         self._has_final_usage = False
         self._has_started = False
+        self._awaits_call = awaits_call
+        self._held: list[Event] = []
+        """What came before the call that is awaited."""
         self._withheld: set[Address] = set()
         self._thinking_since: dict[Address, float] = {}
         self._tool_calls: set[Address] = set()
@@ -60,8 +76,33 @@ class ReplyTranslator:
         """Whether the usage may still come, though the reply has ended."""
         return not (self.is_cut or self._end.done or self._has_final_usage)
 
+    @property
+    def has_calls(self) -> bool:
+        """Whether the reply has called a tool so far."""
+        return bool(self._tool_calls)
+
     def translate(self, events: Iterable[Event], *, streamed: bool) -> Iterator[Event]:
         """Yield the content among these events, a `Started` before the first; the end follows from `translate_end`."""
+        translated = self._translate(events, streamed=streamed)
+        return self._hold_until_call(translated) if self._awaits_call else translated
+
+    def _hold_until_call(self, events: Iterator[Event]) -> Iterator[Event]:
+        for event in events:
+            match event:
+                case Started():
+                    yield event
+                case Opened(kind="tool_call"):
+                    self._awaits_call = False
+                    yield from self._held
+                    self._held.clear()
+                    yield event
+                    yield from events
+                case Delta(kind="text") if event.text.strip():
+                    raise ToolChoiceIgnored
+                case _:
+                    self._held.append(event)
+
+    def _translate(self, events: Iterable[Event], *, streamed: bool) -> Iterator[Event]:
         for event in events:
             match event:
                 case Delta() if self._tokens >= self._cap or self._free_bytes < 0:
@@ -107,7 +148,8 @@ class ReplyTranslator:
     def translate_end(self) -> Iterator[Event]:
         """Yield the end of the reply: its finish reason and its usage, as far as the upstream reported it.
 
-        Raises StreamInterrupted if there is no finish reason, StreamError if the upstream reported a failure.
+        Raises StreamInterrupted if there is no finish reason, StreamError if the upstream reported a failure,
+        ToolChoiceIgnored if the call that is awaited did not come.
         """
         ended = Ended("length") if self.is_cut else self._end.ended
         if ended is None:
@@ -118,6 +160,9 @@ class ReplyTranslator:
         reason = ended.finish_reason or "stop"
         if reason in _FAILURE_REASONS:
             raise StreamError(f"the upstream gave up ({reason})")
+        if self._awaits_call and reason == "stop":
+            raise ToolChoiceIgnored
+        yield from self._held
         # Some servers end a reply with tool calls with `stop`.
         if self._tool_calls and reason not in _FINISH_REASONS:
             reason = "tool_calls"

@@ -2,7 +2,8 @@
 
     required      model, messages, stream, tools, tool_choice, what the caller set
     dispensable   stream_options, reasoning_effort, chat_template_kwargs, verbosity, sampling that the caller left open
-    in two ways   max_tokens or max_completion_tokens; a schema as json_schema or beside json_object
+    in two ways   max_tokens or max_completion_tokens; a schema as json_schema or beside json_object;
+                  the one tool to call as `required` or by its name
 Servers refuse fields that they do not know. A dispensable field is then left out, one of the last kind sent in the
 other way.
 """
@@ -24,6 +25,10 @@ RefusedField: TypeAlias = tuple[str, str]
 _CAP, _OTHER_CAP = "max_tokens", "max_completion_tokens"
 """The field of the token limit, and the one that servers which refuse it take instead."""
 _FORMAT = "response_format"
+_CHOICE = "tool_choice"
+_REQUIRED = "required"
+REQUIRED_CHOICE: RefusedField = (_CHOICE, repr(_REQUIRED))
+"""The choice of a tool in a word, as a field that an upstream refuses or ignores."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -45,6 +50,11 @@ class UpstreamRequest:
             names.discard(_FORMAT)  # the schema itself may be wrong, which the caller should be told
         return {_mark(name, self.body[name]) for name in names}
 
+    @property
+    def requires_in_a_word(self) -> bool:
+        """Whether the one tool there is must be called, and the request says so in a word rather than by its name."""
+        return _CHOICE in self.dispensable
+
 
 def build_upstream_request(
     prompt: GenerationPrompt, *, model: str, refused: Set[RefusedField] = frozenset()
@@ -54,6 +64,11 @@ def build_upstream_request(
     stream = prompt.streams or prompt.thinking is not None
     body = {"model": model, "messages": _messages(prompt), "stream": stream, **_tools(prompt)}
     dispensable = _hints(prompt)
+    if body.get(_CHOICE) == _REQUIRED and len(body["tools"]) == 1:
+        # The word first: llama.cpp's server takes the name for `auto`, its Python one and others the word.
+        dispensable[_CHOICE] = _REQUIRED
+        function = {"name": body["tools"][0]["function"]["name"]}
+        body[_CHOICE] = {"type": "function", "function": function}
     for name in ("temperature", "top_p"):
         value = getattr(prompt, name)
         if value is not None:
@@ -126,14 +141,12 @@ def _message(turn: PromptTurn) -> dict[str, Any]:
 def _tools(prompt: GenerationPrompt) -> dict[str, Any]:
     if not prompt.tools:
         return {}
-    functions = [tool.model_dump(mode="json", exclude_unset=True) for tool in prompt.tools]
+    # A tool that must be called is the only one sent, since few servers understand a choice by name.
+    tools = [tool for tool in prompt.tools if prompt.forced_tool in (None, tool.name)]
+    functions = [tool.model_dump(mode="json", exclude_unset=True) for tool in tools]
     fields: dict[str, Any] = {"tools": [{"type": "function", "function": function} for function in functions]}
-    # More servers understand a tool that is named than `required`.
-    only_tool = prompt.tools[0].name if prompt.tool_choice == "required" and len(prompt.tools) == 1 else None
-    if name := prompt.forced_tool or only_tool:
-        fields["tool_choice"] = {"type": "function", "function": {"name": name}}
-    elif prompt.tool_choice != "auto":
-        fields["tool_choice"] = prompt.tool_choice
+    if prompt.tool_choice != "auto":
+        fields[_CHOICE] = prompt.tool_choice
     return fields
 
 

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.fault_server import FaultServer, Received, Script, whole
+from tests.support.fault_server import FaultServer, Received, Script, chunked, whole
 from tests.support.service_requests import ServiceClient, error_of
 from tests.support.upstream_servers import (
     MODEL,
     THINKING,
     answer_hello,
+    chunk,
     completion,
     decode_body,
     fetch_reply,
@@ -125,21 +126,85 @@ def test_tools_and_their_results_are_forwarded(gateway_and_upstream: tuple[Servi
     assert (body["messages"], body["tools"], "tool_choice" in body) == (messages, tools, False)
 
 
+NAMED = {"type": "function", "function": {"name": "b"}}
+
+
 @pytest.mark.parametrize(
     ("names", "choice", "expected"),
     [
-        ("ab", "none", "none"),
-        ("ab", "required", "required"),
-        ("a", "required", {"type": "function", "function": {"name": "a"}}),
-        ("ab", {"type": "function", "function": {"name": "b"}}, {"type": "function", "function": {"name": "b"}}),
+        ("ab", "none", ("ab", "none")),
+        ("ab", "required", ("ab", "required")),
+        ("a", "required", ("a", "required")),
+        ("ab", NAMED, ("b", "required")),
+        ("b", NAMED, ("b", "required")),
     ],
 )
-def test_the_tool_choice_is_forwarded(
-    gateway_and_upstream: tuple[ServiceClient, FaultServer], names: str, choice: Any, expected: Any
-) -> None:
-    """A tool that alone is required is named, which more servers understand."""
-    tools = [{"type": "function", "function": {"name": name}} for name in names]
-    assert forwarded_body(gateway_and_upstream, "web", tools=tools, tool_choice=choice)["tool_choice"] == expected
+def test_the_tool_choice_is_forwarded_in_a_word(names: str, choice: Any, expected: tuple[str, str]) -> None:
+    """A tool that is named is the only one that is sent, which all servers understand that know the word."""
+    with FaultServer(choose=lambda _: whole(completion(None, tool_calls=[CALL], finish="stop"))) as upstream:
+        with start_gateway(upstream) as api:
+            fetch_reply(api, "web", tools=declare(names), tool_choice=choice)
+        (body,) = map(decode_body, upstream.requests)
+    assert ("".join(tool["function"]["name"] for tool in body["tools"]), body["tool_choice"]) == expected
+
+
+CALL = {"id": "call_1", "type": "function", "function": {"name": "b", "arguments": "{}"}}
+
+
+def declare(names: str) -> list[Any]:
+    return [{"type": "function", "function": {"name": name}} for name in names]
+
+
+def understands(choices: str, unknown: str) -> Any:
+    """A server that calls a tool for a choice in words, or by name; for the other it says something, or refuses it."""
+
+    def choose(request: Received) -> Script:
+        body = decode_body(request)
+        if choices == ("words" if isinstance(body["tool_choice"], str) else "names"):
+            if body["stream"]:
+                call = chunk({"tool_calls": [{"index": 0, **CALL}]})
+                return chunked(chunk({"content": "\n\n"}), call, chunk({}, "stop"))
+            return whole(completion(None, tool_calls=[CALL]))
+        if unknown == "refuses":
+            return whole({"error": {"message": "tool_choice: Input should be an object"}}, 422)
+        return answer_hello(request)
+
+    return choose
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("unknown", ["refuses", "ignores"])
+@pytest.mark.parametrize("choices", ["words", "names"])
+def test_a_tool_is_called_whichever_way_the_upstream_understands(choices: str, unknown: str, stream: bool) -> None:
+    """The way that works is remembered, and nothing of the other reaches the caller."""
+    with FaultServer(choose=understands(choices, unknown)) as upstream, start_gateway(upstream) as api:
+        for _ in range(3):
+            reply = fetch_reply(api, "web", stream=stream, tools=declare("ab"), tool_choice=NAMED)
+            assert [call.name for call in reply.tool_calls] == ["b"]
+            assert (reply.text.strip(), reply.finish_reason) == ("", "tool_calls")
+        sent = [decode_body(request)["tool_choice"] for request in upstream.requests]
+    assert sent == (["required"] * 3 if choices == "words" else ["required", NAMED, NAMED, NAMED])
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_upstream_that_calls_no_tool_at_all_answers_as_it_can(stream: bool) -> None:
+    """Its text comes through, once, and the word is tried again the next time."""
+    with FaultServer(choose=answer_hello) as upstream, start_gateway(upstream) as api:
+        for _ in range(2):
+            reply = fetch_reply(api, "web", stream=stream, tools=declare("b"), tool_choice="required")
+            assert (reply.text, reply.finish_reason) == ("Hello, world.", "stop")
+        sent = [decode_body(request)["tool_choice"] for request in upstream.requests]
+    assert sent == ["required", NAMED, "required", NAMED]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_call_that_the_cap_cut_off_is_incomplete(stream: bool) -> None:
+    """What there is of it is a text."""
+    streamed = chunked(chunk({"content": '{"na'}), chunk({}, "length"))
+    script = streamed if stream else whole(completion("{", finish="length"))
+    with FaultServer(script) as upstream, start_gateway(upstream) as api:
+        reply = fetch_reply(api, "web", stream=stream, tools=declare("b"), tool_choice="required", max_new_tokens=1)
+    assert (reply.finish_reason, reply.status) == ("length", "incomplete")
 
 
 def picky(*known: str, words: str = "each") -> Any:
