@@ -85,6 +85,7 @@ def judging(rows: Sequence[Row], why: str, *, slo: Mapping[str, float], level: f
     own = "judged alone" if len(primary) == 1 else f"its {len(primary):,} comparisons judged together (Holm)"
     rest = f"; the other {others:,} comparisons are judged together (Holm)" if others > 1 else ""
     yield f"The primary metric is {title} ({why}), {own} at {share}{rest}."
+    yield "Differences are means of paired differences over prompts unless another statistic is named."
 
 
 def cautions(reasons: Iterable[tuple[str, int, str]], *, level: float) -> Iterator[str]:
@@ -112,11 +113,15 @@ def verdict(rows: Sequence[Row], *, level: float) -> Iterator[str]:
     primary = [row for row in rows if row["primary"]]
     if not primary:
         return
-    yield f"{_winner(primary)}: {_join_clauses(primary, level)}."
+    if len(primary) == 1:
+        yield f"{_winner(primary)}: {_clause(primary[0], level, is_first=True)}."
+    else:
+        yield f"{_winner(primary)}."
+        yield _describe_metric(primary, level)
     for name in _LEAD:
         of_metric = [row for row in rows if row["metric"] == name and not row["primary"]]
         if any(row["n"] >= stats.min_values(level) for row in of_metric):
-            yield f"{_capitalize(find_metric(name).title)}: {_join_clauses(of_metric, level)}."
+            yield _describe_metric(of_metric, level)
 
 
 def other_findings(rows: Sequence[Row], *, level: float) -> Iterator[str]:
@@ -133,12 +138,12 @@ def other_findings(rows: Sequence[Row], *, level: float) -> Iterator[str]:
 
 
 def format_difference(row: Row) -> str:
-    """A compared difference as a figure with its interval: `−0.41 s (−0.43 to −0.38 s)`; of an estimate with `≈`."""
+    """A compared difference as a figure with its interval: `−0.41 s (−0.43 to −0.38 s)`, `≈ +$0.2 ($0.10–$0.31)`."""
+    if math.isnan(row["difference"]):
+        return "–"
     format_value = find_metric(row["metric"]).format_difference
-    if math.isnan(row["low"]):
-        return "–" if math.isnan(row["difference"]) else f"{_mark(row)}{format_value(row['difference'])}"
-    ends = format_range(row["low"], row["high"], format_value)
-    return f"{_mark(row)}{format_value(row['difference'])} ({ends})"
+    figure = f"{_mark(row)}{'+' if row['difference'] > 0 else ''}{format_value(row['difference'])}"
+    return figure if math.isnan(row["low"]) else f"{figure} ({format_range(row['low'], row['high'], format_value)})"
 
 
 def _mark(row: Row) -> str:
@@ -170,24 +175,32 @@ def _better(row: Row, metric: Metric) -> str | None:
     return str(row["second"] if (row["difference"] < 0) == (metric.better == "less") else row["first"])
 
 
-def _join_clauses(rows: Sequence[Row], level: float) -> str:
-    """What each pair shows of one metric; the statistic is named once."""
-    return "; ".join(_clause(row, level, is_first=index == 0) for index, row in enumerate(rows))
+def _describe_metric(rows: Sequence[Row], level: float) -> str:
+    """A sentence on what each pair shows of one metric."""
+    title = _capitalize(find_metric(rows[0]["metric"]).title)
+    # The baseline is named once, before several that are compared with it.
+    has_one_baseline = len(rows) > 1 and all(row["baseline"] for row in rows)
+    against = f" compared with {rows[0]['first']}" if has_one_baseline else ""
+    clauses = [_clause(row, level, is_first=not index, against=not against) for index, row in enumerate(rows)]
+    return f"{title}{against}: {'; '.join(clauses)}."
 
 
-def _clause(row: Row, level: float, *, is_first: bool) -> str:
+def _clause(row: Row, level: float, *, is_first: bool, against: bool = True) -> str:
+    """What a pair shows of a metric; the first names statistic and level, and `against` says of what."""
     first, second = row["first"], row["second"]
     if row["n"] < stats.min_values(level):
         return f"between {second} and {first} no difference can be claimed: {_too_few_pairs(row, level)}"
     p_value = "" if math.isnan(row["p_adjusted"]) else f", {format_p(row['p_adjusted'])}"
     sureness = f"{p_value}, n = {format_count(row['n'], 'pair')}"
+    statistic = f"{row['statistic']}, " if is_first else ""
+    named = f"{format_level(level)} interval " if is_first else ""
     if not row["clear"]:
-        return f"no clear difference between {second} and {first} ({_unclear_facts(row)}{sureness})"
+        subject = f"no clear difference between {second} and {first}" if against else f"{second} not clearly different"
+        return f"{subject} ({statistic}{_unclear_facts(row, named)}{sureness})"
     # Levels that are estimates have ends of their own, which the table of variants shows.
     levels = "" if row["estimated"] else f"{_format_levels(row)}; "
-    statistic = f"{row['statistic']}, " if is_first else ""
-    interval = _format_ends(row, level, is_first=is_first)
-    return f"{second} {_claim(row)} than {first} ({levels}{statistic}{interval}{sureness})"
+    than = f" than {first}" if against else ""
+    return f"{second} {_claim(row)}{than} ({levels}{statistic}{_format_ends(row, named)}{sureness})"
 
 
 def _compare_two(first: str, second: str, rows: Sequence[Row], level: float) -> str:
@@ -198,7 +211,7 @@ def _compare_two(first: str, second: str, rows: Sequence[Row], level: float) -> 
     same_n = all(row["n"] == n for row in rows)
     parts = []
     for index, row in enumerate(clear):
-        claim, interval = _claim(row), _format_ends(row, level, is_first=not index)
+        claim, interval = _claim(row), _format_ends(row, "" if index else f"{format_level(level)} interval ")
         count = "" if index and same_n else f", n = {row['n']:,} pairs"
         metric = find_metric(row["metric"])
         scorer = f" by {metric.name.removeprefix(SCORE_PREFIX)}" if metric.is_score else ""
@@ -216,13 +229,12 @@ def _positive_ends(row: Row) -> tuple[float, float]:
     return (-row["high"], -row["low"]) if row["difference"] < 0 else (row["low"], row["high"])
 
 
-def _format_ends(row: Row, level: float, *, is_first: bool) -> str:
-    """The interval of a clear difference, named the first time."""
+def _format_ends(row: Row, named: str) -> str:
+    """The interval of a clear difference, after its name."""
     low, high = _positive_ends(row)
     if is_same(low, high):
         return "the same in every pair"
-    ends = format_range(low, high, find_metric(row["metric"]).format_difference)
-    return f"{format_level(level)} interval {ends}" if is_first else ends
+    return f"{named}{format_range(low, high, find_metric(row['metric']).format_difference)}"
 
 
 def _claim(row: Row) -> str:
@@ -256,20 +268,23 @@ def _format_levels(row: Row) -> str:
 def _describe_unclear(row: Row, *, same_n: bool) -> str:
     """A metric in which no difference is clear, with its interval and how many pairs would show one."""
     count = "" if same_n else f", n = {row['n']:,} pairs"
-    return f"{find_metric(row['metric']).title} ({_unclear_facts(row)}{count})"
+    return f"{find_metric(row['metric']).title} ({_unclear_facts(row, '')}{count})"
 
 
-def _unclear_facts(row: Row) -> str:
-    """The interval of a difference that is not clear, why it is not, and how many pairs would show one."""
+def _unclear_facts(row: Row, named: str) -> str:
+    """The interval of a difference that is not clear, after its name, why it is not, and how many pairs would do."""
     format_value = find_metric(row["metric"]).format_difference
     if math.isnan(row["low"]):
         return "too few for an interval"
     low, high = row["low"], row["high"]
     if low == high == 0:
         return "the same in every pair"
-    facts = f"{format_value(low)} in every pair" if is_same(low, high) else format_range(low, high, format_value)
+    if is_same(low, high):
+        facts = f"{format_value(low)} in every pair"
+    else:
+        facts = f"{named}{_mark(row)}{format_range(low, high, format_value)}"
     if row["estimated"]:
-        facts = f"{ESTIMATE_MARK}{facts}, since token counts are estimates or not reported"
+        facts += ", since token counts are estimates or not reported"
     elif (low > 0 or high < 0) and row["comparisons"] > 1:
         facts += f", not enough for one of {row['comparisons']} comparisons"
     if row["needed"] > row["n"]:

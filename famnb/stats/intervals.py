@@ -274,7 +274,8 @@ def wilson(share: float, n: float, level: float) -> tuple[float, float]:
     z = float(special.ndtri((1 + level) / 2))
     centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
     margin = z / (1 + z**2 / n) * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    return max(centre - margin, 0.0), min(centre + margin, 1.0)
+    # At a share of 0 or 1 the end that is equal to it differs by rounding.
+    return 0.0 if share == 0 else max(centre - margin, 0.0), 1.0 if share == 1 else min(centre + margin, 1.0)
 
 
 def summary(values: Any, *, level: float = 0.95) -> pd.DataFrame:

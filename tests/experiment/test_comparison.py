@@ -33,7 +33,7 @@ def test_equal_differences_are_judged_by_their_signs():
     assert found.pairs.set_index("metric")["p_value"].tolist() == [2**-9, 1]
     tokens, cost = found.verdict
     assert tokens.startswith("Output tokens: B writes 10 tokens fewer than A (90 against 100;")
-    assert cost.startswith("Cost: no clear difference between B and A (the same in every pair")
+    assert cost.startswith("Cost: no clear difference between B and A (mean of paired differences, the same in every")
 
 
 # What is not known
@@ -67,7 +67,8 @@ def test_endpoints_of_one_model_do_not_differ_by_what_one_does_not_report():
     pair = pair_of(found, "cost_usd")
     assert pair["p_value"] == 1
     assert not pair["clear"]
-    assert found.verdict[0].startswith("No winner on cost: no clear difference between B and A (≈ −$0.0001")
+    assert found.verdict[0].startswith("No winner on cost: no clear difference between B and A (mean of paired")
+    assert "95% interval ≈ −$0.000104 to $0.0000207, since" in found.verdict[0]
     assert "token counts are estimates or not reported" in found.verdict[0]
 
 

@@ -40,7 +40,8 @@ def test_too_few_pairs_are_refused_with_how_many_would_do():
 def test_no_clear_difference_is_said_as_such():
     """With the interval, and with how many pairs would show a tenth."""
     (line,) = summary(frame(20, e2e_s=(spread(20, 2, 0.5), spread(20, 2, 0.5, 1)))).findings
-    assert line.startswith("No winner on time to the end of the answer: no clear difference between B and A (−")
+    start = "No winner on time to the end of the answer: no clear difference between B and A (mean of paired "
+    assert line.startswith(f"{start}differences, 95% interval −")
     assert "pairs would show 0.20 s, p = " in line
 
 
@@ -61,7 +62,7 @@ def test_what_is_the_same_in_every_pair_is_said_as_such():
     """As costs are that follow from caps: no interval around it."""
     costs, grades = ([0.2] * 8, [0.1] * 8), (spread(8, 2, 0.5), spread(8, 2, 0.5, 1))
     score, cost, rest = summary(frame(8, e2e_s=(1, 1), cost_usd=costs, score_grade=grades)).findings
-    assert score.startswith("No winner on score grade: no clear difference between B and A (−")
+    assert score.startswith("No winner on score grade: no clear difference between B and A (mean of paired")
     assert cost == (
         "Cost: B costs $0.10 less a call than A ($0.10 against $0.20; mean of paired differences, the same in every "
         "pair, p = 0.016, n = 8 pairs)."
@@ -76,14 +77,18 @@ def test_many_variants_are_compared_with_the_baseline_and_each_result_stands_in_
     times = [spread(20, mean, 0.3, seed) for seed, mean in enumerate((2, 1, 2, 3, 2, 2))]
     rows = frame(20, variants="ABCDEF", e2e_s=times, ttft_s=times[::-1])
     found = summary(rows)
-    assert found.verdict[0].startswith("B beats A on time to the end of the answer: B answers 0.93 s sooner than A")
-    assert found.verdict[0].count("; no clear difference between ") == 3
-    assert " s later than A (" in found.verdict[0]
-    assert len(found.findings) == 6
+    winner, line = found.verdict
+    assert winner == "B beats A on time to the end of the answer."
+    assert line.startswith(
+        "Time to the end of the answer compared with A: B answers 0.93 s sooner (1.01 s against 1.95 s"
+    )
+    assert line.count(" not clearly different (") == 3
+    assert "D answers 1.0" in line
+    assert len(found.findings) == 7
     everything = summary(rows, pairs="all")
     assert len(everything.pairs) == 30
     assert everything.findings[-1] == "Of these, words compare each variant with A only; the table of pairs has all."
-    assert everything.verdict[0].startswith("B wins on time to the end of the answer: B answers")
+    assert everything.verdict[0] == "B wins on time to the end of the answer."
 
 
 def test_failed_calls_are_counted_named_and_left_out_of_times():

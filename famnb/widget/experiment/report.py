@@ -27,7 +27,7 @@ from famnb.experiment.metrics import find_metric, read_bounds, score_columns
 from famnb.experiment.narrative import format_difference, format_p
 from famnb.experiment.plan import model_of
 from famnb.experiment.resume import ANSWERED, failures
-from famnb.experiment.summary import Summary, format_costs, sum_costs
+from famnb.experiment.summary import UNKNOWN, Summary, format_costs, sum_costs
 from famnb.experiment.variants import TARGET_FIELDS
 from famnb.formatting import (
     format_count,
@@ -139,14 +139,45 @@ def _head(experiment: BaseExperiment, summary: Summary, frame: pd.DataFrame, wri
         written_at=written_at,
         name=experiment.name,
         banner=_SIMULATED if is_simulated else "",
-        verdict=_VERDICT.format(_items(summary.verdict)) if summary.verdict else "",
+        verdict=_verdict(summary),
         facts=facts_html(facts),
     )
 
 
+def _verdict(summary: Summary) -> SafeHtml:
+    """Who wins, by how much, at what cost and how sure that is: in words, and as a row for every variant."""
+    if not summary.verdict:
+        return SafeHtml()
+    columns = summary.text_columns()
+    kept = [head for head in ("answered", "success rate", "cost a call") if head in columns]
+    differences = {
+        (row["metric"], row["second"]): [format_difference(row), _format_sureness(row)]
+        for row in to_records(summary.pairs[summary.pairs["baseline"]])
+    }
+    lines = []
+    for index, variant in enumerate(columns["variant"]):
+        is_baseline = variant == summary.baseline
+        own = ["baseline", ""] if is_baseline else differences[summary.primary, variant]
+        cost = "baseline" if is_baseline else differences.get(("cost_usd", variant), [UNKNOWN])[0]
+        lines.append([variant, *own, *(columns[head][index] for head in kept), cost])
+    head = ["variant", f"{find_metric(summary.primary).title}, difference", "how sure", *kept, "cost, difference"]
+    return _VERDICT.format(_items(_lead(summary))) + table_html(head, lines)
+
+
+def _lead(summary: Summary) -> tuple[str, ...]:
+    """The part of the verdict that stands above all: of more than two variants the table beside it says the rest."""
+    return summary.verdict if len(summary.table) <= 2 else summary.verdict[:1]
+
+
+def _format_sureness(row: Mapping[str, Any]) -> str:
+    """Whether a difference is clear, and the p-value and n behind that."""
+    p_value = "" if math.isnan(row["p_adjusted"]) else f"{format_p(row['p_adjusted'])}, "
+    return f"{'clear' if row['clear'] else 'not clear'} ({p_value}{format_count(row['n'], 'pair')})"
+
+
 def _findings(summary: Summary) -> SafeHtml:
-    """What is found beside the verdict, which stands above, and what to keep in mind."""
-    others = summary.findings[len(summary.verdict) :]
+    """What is found beside what stands above, and what to keep in mind."""
+    others = summary.findings[len(_lead(summary)) :]
     nothing = "" if summary.findings else _NOTHING
     findings = _FINDINGS.format(_items(others)) if others else SafeHtml(nothing)
     return findings + _NOTES.format(_items(summary.notes))
