@@ -16,14 +16,12 @@ from famnb.errors import BudgetExceeded, InvalidRequest, StreamInterrupted, Work
 from famnb.experiment.plan import Cell
 from famnb.formatting import format_usd
 from famnb.record import prices
-from famnb.record.price import MILLION, Price
+from famnb.record.price import MILLION, UNMADE_ERRORS, Price
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.request.types import MINI_MODELS, MINI_OUTPUT_TOKENS
 from famnb.wire import lenient_json
 
-UNMADE_ERRORS = frozenset({"ConnectError", "PoolTimeout"})
-"""Errors of calls that no service has accepted, so that none can bill them."""
 DENIED_STATUSES = frozenset({401, 402, 403})
 """Statuses with which a service takes no call of this key: it is wrong, lacks a right, or is not paid for."""
 BUSY_STATUSES = frozenset({429, 503, 529})

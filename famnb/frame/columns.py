@@ -270,6 +270,18 @@ PEER: tuple[Column, ...] = (
 )
 """What `calls` has besides, under another tool's definition."""
 
+_UNPRICED = Column(
+    "unpriced_calls",
+    "Int64",
+    "calls",
+    "Of these, calls that cost something, but not known what: no price, or no usage. Refused calls are none of them.",
+)
+_TOKEN_ENDS = tuple(
+    Column(f"{count}_{end}", "Int64", "tokens", f"The {end} ends of these counts, added up.")
+    for count in BOUNDED_COUNTS
+    for end in ("low", "high")
+)
+
 RUNS: tuple[Column, ...] = (
     Column("experiment", "category", "", "The experiment; missing for calls outside of one."),
     Column("variant", "category", "", "The variant of it; missing outside of an experiment."),
@@ -301,10 +313,12 @@ RUNS: tuple[Column, ...] = (
     Column(
         "output_tokens", "Int64", "tokens", "Sum of the output tokens that are known or estimated; missing if none."
     ),
+    *_TOKEN_ENDS,
     Column("cost_usd", "Float64", "USD", "Sum of the costs; missing where no call has one."),
     Column("cost_low_usd", "Float64", "USD", "Low end of that sum."),
     Column("cost_high_usd", "Float64", "USD", "High end of that sum."),
     Column("cost_n", "Int64", "calls", "Calls whose cost is in that sum."),
+    _UNPRICED,
     Column("first_at", "datetime64[us, UTC]", "UTC", "When the first of the calls started."),
     Column("last_at", "datetime64[us, UTC]", "UTC", "When the last of the calls started."),
 )
@@ -333,12 +347,13 @@ DELTAS: tuple[Column, ...] = (
 
 SPEND: tuple[Column, ...] = (
     Column("calls", "Int64", "calls", "All calls of the row, also those that failed or were stopped."),
-    Column("unpriced_calls", "Int64", "calls", "Of these, answered calls without a cost: no price, or no usage."),
+    _UNPRICED,
     Column("simulated_calls", "Int64", "calls", "Of these, calls of a simulated engine: nothing was billed."),
     *(
         Column(name, "Int64", "tokens", f"{_COUNT_DOCS[name].split(';')[0].rstrip('.')}, of calls where known.")
         for name in ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens")
     ),
+    *_TOKEN_ENDS,
     Column("cost_usd", "Float64", "USD", "Cost of the calls whose cost is known; missing where it is of none."),
     Column("cost_low_usd", "Float64", "USD", "The low ends of their costs, added up."),
     Column("cost_high_usd", "Float64", "USD", "The high ends of their costs, added up."),

@@ -11,11 +11,12 @@ from famnb.events import Status
 from famnb.frame.calls import calls
 from famnb.frame.columns import RUNS, format_columns
 from famnb.frame.filters import Filters, HasLedger
+from famnb.frame.spend import PRICING_COLUMNS, is_unpriced
 from famnb.record import Ledger
 
 _KEYS = ["experiment", "variant", "endpoint", "model"]
 _MEDIANS = ["ttft_s", "e2e_s", "output_tps"]
-_SUMS = ["input_tokens", "output_tokens", "cost_usd", "cost_low_usd", "cost_high_usd"]
+_SUMS = [column.name for column in RUNS if "_tokens" in column.name or column.name.endswith("_usd")]
 
 
 def runs(ledger: Ledger | str | os.PathLike[str] | HasLedger | None = None, **filters: Unpack[Filters]) -> pd.DataFrame:
@@ -24,7 +25,8 @@ def runs(ledger: Ledger | str | os.PathLike[str] | HasLedger | None = None, **fi
     The filters are those of `calls`: since, until, model, endpoint, experiment, variant, tag. LedgerError if the file
     cannot be read. The columns:
     """
-    frame = calls(ledger, **filters, columns=[*_KEYS, "started_at", "status", *_MEDIANS, *_SUMS])
+    frame = calls(ledger, **filters, columns=[*_KEYS, "started_at", *PRICING_COLUMNS, *_MEDIANS, *_SUMS])
+    frame["unpriced_calls"] = is_unpriced(frame).astype(int)
     # `dropna=False`: calls outside of an experiment have no experiment, and are rows all the same.
     grouped = frame.groupby(_KEYS, observed=True, dropna=False)
     completed = frame[frame["status"] == "completed"].groupby(_KEYS, observed=True, dropna=False)
@@ -38,7 +40,7 @@ def runs(ledger: Ledger | str | os.PathLike[str] | HasLedger | None = None, **fi
     for name in _SUMS:
         # Without `min_count` the sum of nothing would be 0, which reads as a known cost of nothing.
         table[name] = grouped[name].sum(min_count=1)
-    table["cost_n"] = grouped["cost_usd"].count()
+    table["cost_n"], table["unpriced_calls"] = grouped["cost_usd"].count(), grouped["unpriced_calls"].sum()
     table["first_at"], table["last_at"] = grouped["started_at"].min(), grouped["started_at"].max()
     result = pd.DataFrame(table, index=table["calls"].index).sort_values("first_at").reset_index()
     # A group without completed calls is not in `completed`, so its count is missing where it should be 0.

@@ -13,11 +13,14 @@ from famnb.frame.calls import calls
 from famnb.frame.columns import SPEND, format_columns
 from famnb.frame.filters import Filters, HasLedger, OneOrMore
 from famnb.record import Ledger
+from famnb.record.price import UNMADE_ERRORS
 
 PERIODS = {"hour": "h", "day": "D", "week": "W-SUN", "month": "M"}
 """Each with pandas' name for it; `W-SUN` ends on Sunday, so it begins on Monday."""
 COLUMNS = ("model", "endpoint", "status", "service", "experiment", "variant", "tag")
-_SUMS = [column.name for column in SPEND if column.name.endswith(("_tokens", "_usd"))]
+PRICING_COLUMNS = ("status", "http_status", "error", "attempts")
+"""What `is_unpriced` needs besides the cost."""
+_SUMS = [column.name for column in SPEND if not column.name.endswith("calls")]
 
 
 def spend(
@@ -33,8 +36,9 @@ def spend(
     `by` is one or several of hour, day, week (from Monday), month, model, endpoint, status, service, experiment,
     variant, tag. A period is named by the wall time at which it begins in the time zone `tz`, such as "Europe/Paris".
     The filters are those of `calls`: since, until, model, endpoint, experiment, variant, tag, status. A sum is missing
-    where none of its calls has the figure, and counts only those that have; `unpriced_calls` and `simulated_calls` say
-    how far to trust it. ValueError for a `by` or `tz` that there is not, LedgerError if the file cannot be read.
+    where none of its calls has the figure, and counts only those that have; with `unpriced_calls` it is the least that
+    was spent. `simulated_calls` were not billed. ValueError for a `by` or `tz` that there is not, LedgerError if the
+    file cannot be read.
     The columns after those of `by`:
     """
     keys = list(dict.fromkeys(by)) if isinstance(by, Iterable) and not isinstance(by, str) else [by]
@@ -46,7 +50,7 @@ def spend(
     except (KeyError, TypeError, ValueError):
         raise ValueError(f"tz: expected the name of a time zone, such as 'Europe/Paris'; got {tz!r}") from None
     columns = [key for key in keys if key in COLUMNS]
-    names = [*columns, "started_at", "simulated", "http_status", *_SUMS]
+    names = [*columns, "started_at", "simulated", *PRICING_COLUMNS, *_SUMS]
     frame = calls(ledger, status=status, **filters, columns=names)
     for key in keys:
         if key in PERIODS:
@@ -58,15 +62,20 @@ spend.__doc__ = f"{spend.__doc__}\n{format_columns(SPEND)}\n"
 
 
 def is_unpriced(frame: pd.DataFrame) -> pd.Series[bool]:
-    """Which calls may have cost something that nobody knows: there was an answer, and there is no cost.
+    """Which calls cost something that nobody knows: they are over, may have been billed, and have no cost.
 
-    A call that was refused, or never got through, cost nothing; a planned one has cost nothing yet.
+    A call that was refused, that no service accepted or that was never sent costs nothing; a planned or a running one
+    has cost nothing yet. One to which no response came may have been billed. `frame` has `cost_usd`, `status` and those
+    of PRICING_COLUMNS there are; without `http_status` only answered calls count.
     """
-    if "http_status" in frame:
-        has_answer = frame["http_status"].between(200, 299).fillna(False)
-    else:
-        has_answer = frame["status"].isin(("completed", "incomplete"))
-    return (frame["cost_usd"].isna() & has_answer).astype(bool)
+    if "http_status" not in frame:
+        return (frame["cost_usd"].isna() & frame["status"].isin(("completed", "incomplete"))).astype(bool)
+    is_over = ~frame["status"].isin(("planned", "running"))
+    is_answered = frame["http_status"].between(200, 299).fillna(False)
+    if {"error", "attempts"} <= set(frame.columns):
+        was_sent = frame["attempts"].gt(0).fillna(False) & ~frame["error"].isin(UNMADE_ERRORS)
+        is_answered |= frame["http_status"].isna() & was_sent
+    return (frame["cost_usd"].isna() & is_over & is_answered).astype(bool)
 
 
 def _period_start(moments: pd.Series[pd.Timestamp], period: str, tz: str) -> pd.Series[pd.Timestamp]:

@@ -12,6 +12,8 @@ from famnb.formatting import format_estimate
 from famnb.validation import check_integer, check_text
 
 MILLION = Decimal(1_000_000)
+UNMADE_ERRORS = frozenset({"ConnectError", "PoolTimeout"})
+"""Errors of calls that no service has accepted, so that none can bill them."""
 USER = "you"
 """The source of a price set in this process."""
 

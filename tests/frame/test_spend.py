@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import famnb
+from famnb.frame.spend import is_unpriced
 from famnb.service import Server
 
 
@@ -96,3 +97,35 @@ def test_a_word_that_is_none_is_refused_with_those_that_are(client: famnb.Client
     """The message lists them."""
     with pytest.raises(ValueError, match="by: expected one or several of hour, day, week, month, model"):
         famnb.spend(client, by=by)  # type: ignore[arg-type]
+
+
+def test_what_cannot_have_been_billed_is_not_unpriced() -> None:
+    """Refused, not accepted, not sent, not over; what brought no response, or broke off, may have been billed."""
+    rows = {
+        "answered": ("completed", 200, None, 1),
+        "cut off": ("failed", 200, "StreamInterrupted", 1),
+        "no response": ("failed", None, "FirstEventTimeout", 1),
+        "refused": ("failed", 400, "BadRequestError", 1),
+        "overloaded": ("failed", 503, "ServerError", 3),
+        "no connection": ("failed", None, "ConnectError", 3),
+        "stopped before": ("cancelled", None, None, 0),
+        "running": ("running", 200, None, 1),
+        "planned": ("planned", None, None, None),
+    }
+    frame = pd.DataFrame.from_dict(rows, "index", columns=["status", "http_status", "error", "attempts"])
+    frame = frame.astype({"http_status": "Int64", "attempts": "Int64"}).assign(cost_usd=pd.NA)
+    assert list(frame.index[is_unpriced(frame)]) == ["answered", "cut off", "no response"]
+    assert not is_unpriced(frame.assign(cost_usd=0.1)).any()
+
+
+def test_sums_of_estimates_have_their_ends(client: famnb.Client) -> None:
+    """Those of the calls, added up, by period as by variant."""
+    client.ask("five " * 20, endpoint="chat", model="fam-mini", stream=True)
+    calls, by_model = famnb.calls(client), famnb.spend(client, by="model").set_index("model")
+    runs = famnb.runs(client)
+    for name in ("input_tokens_low", "input_tokens_high", "output_tokens_low", "output_tokens_high"):
+        known = calls.loc[calls["model"] == "fam-mini", name]
+        assert by_model.loc["fam-mini", name] == known.sum()
+        assert runs[name].sum() == calls[name].sum()
+    assert by_model.loc["fam-mini", "output_tokens_low"] < by_model.loc["fam-mini", "output_tokens_high"]
+    assert runs["unpriced_calls"].sum() == 1
