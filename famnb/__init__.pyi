@@ -12,6 +12,7 @@ from .endpoints import ENDPOINTS as ENDPOINTS
 from .endpoints import compose as compose
 from .errors import *  # noqa: F403 - every exception; none of them is completed
 from .experiment import scorers as scorers
+from .experiment.baseline import compare_experiments as compare_experiments
 from .experiment.variants import grid as grid
 from .experiment_api import Experiment as Experiment
 from .frame.calls import calls as calls

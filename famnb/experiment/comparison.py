@@ -182,6 +182,12 @@ def bounded_mean(calls: pd.DataFrame, metric: Metric, *, level: float) -> stats.
     return dataclasses.replace(value, low=float(lowest), high=float(highest), n=value.clusters)
 
 
+def bounded_share(calls: pd.DataFrame, *, level: float) -> stats.Interval:
+    """The share of calls, with an interval for wherever between their ends uncertain ones lie."""
+    value, low, high = (stats.share(calls[end], clusters=calls.index, level=level) for end in ("value", "low", "high"))
+    return dataclasses.replace(value, low=low.low, high=high.high)
+
+
 def mean_over_prompts(values: pd.Series[float]) -> float:
     """The mean of values by prompt, repeats averaged first; NaN without any."""
     return float(values.groupby(level=0).mean().mean())

@@ -8,11 +8,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import cached_property
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -22,7 +24,9 @@ from famnb.client.batch import FEW_CALLS, is_watched
 from famnb.client.client import CONCURRENCY, BaseClient, BlockingClient
 from famnb.errors import InvalidRequest
 from famnb.experiment import services, votes
+from famnb.experiment.baseline import FrameSource, compare_experiments, save_baseline
 from famnb.experiment.budget import Budget, parse_budget, worst_cases
+from famnb.experiment.check import CheckResult, check_limits
 from famnb.experiment.comparison import Pairs
 from famnb.experiment.dask_executor import DaskExecutor
 from famnb.experiment.executor import Executor, LocalExecutor
@@ -34,11 +38,18 @@ from famnb.experiment.metrics import Failed
 from famnb.experiment.plan import Cell, ServiceOf, model_of, plan_cells, plan_frame
 from famnb.experiment.progress import RunReport
 from famnb.experiment.prompts import Prompt, Source, parse_prompts
-from famnb.experiment.resume import ANSWERED, ResumeState, check_writable, join_calls, read_resume_state
+from famnb.experiment.resume import (
+    ANSWERED,
+    ResumeState,
+    check_writable,
+    join_calls,
+    read_earlier,
+    read_resume_state,
+)
 from famnb.experiment.run_lock import RunLock
 from famnb.experiment.runner import Job, Run, RunClock, follow
 from famnb.experiment.schedule import Limit
-from famnb.experiment.score import YES_NO
+from famnb.experiment.score import YES_NO, Span
 from famnb.experiment.scorers import Scorer, parse_scorers, score_names
 from famnb.experiment.scoring import AnsweredCell, ScoreReport, Scoring, judge_voter, scores_by_cell
 from famnb.experiment.summary import COST_COLUMNS, Summary, summary
@@ -248,13 +259,7 @@ class BaseExperiment:
         LedgerError if the ledger cannot be read.
         """
         frame = self._join_calls()
-        answers = self._answers(frame)
-        local_scorers = [scorer for scorer in self.scorers if not isinstance(scorer, Judge)]
-        if local_scorers:
-            self._scoring(answers).score(local_scorers)
-        for name, scores in scores_by_cell(self.ledger, self.name, self.scorers, answers).items():
-            frame[f"score_{name}"] = pd.array([scores.get(cell) for cell in frame["cell"]], dtype="Float64")
-        return CallsFrame(frame)
+        return CallsFrame(self._add_scores(frame, self._answers(frame)))
 
     def answers(self) -> tuple[AnsweredCell, ...]:
         """The cells that are answered, each with the id of its call; without warm-ups."""
@@ -288,10 +293,6 @@ class BaseExperiment:
         how far judges may be trusted and what they cost, which is in none of the figures.
         Raises InvalidRequest for a variant or metric that there is not, LedgerError if the ledger cannot be read.
         """
-        spans = {f"score_{votes.VOTES_SCORE}": YES_NO}
-        for scorer in self.scorers:
-            if span := getattr(scorer, "span", None):
-                spans |= {f"score_{name}": span for name in score_names(scorer)}
         result = summary(
             self.frame(),
             baseline=baseline,
@@ -301,9 +302,67 @@ class BaseExperiment:
             failed=failed,
             pairs=pairs,
             level=level,
-            spans=spans,
+            spans=self.score_spans(),
         )
         return dataclasses.replace(result, findings=(*result.findings, *self._judge_findings()))
+
+    def against(
+        self,
+        earlier: str | FrameSource,
+        *,
+        primary: str | None = None,
+        metrics: Sequence[str] | None = None,
+        slo: Mapping[str, float] | None = None,
+        failed: Failed = "zero",
+        level: float = 0.95,
+    ) -> Summary:
+        """Compare this experiment with an earlier one over the prompts that both have, variant by variant.
+
+        `earlier` is the name of an experiment in this experiment's ledger, whose answers this one's scorers score;
+        another Experiment; what its `frame()` returned; or the `pathlib.Path` of a file that `save_baseline` wrote.
+        The other arguments are those of `summary`, and so is what is returned; see `famnb.compare_experiments`.
+        Raises InvalidRequest if they have no variant or no prompt in common, LedgerError if the ledger cannot be read.
+        """
+        old = self._earlier_frame(earlier) if isinstance(earlier, str) else earlier
+        return compare_experiments(old, self, primary=primary, metrics=metrics, slo=slo, failed=failed, level=level)
+
+    def save_baseline(self, path: str | os.PathLike[str]) -> Path:
+        """Write this experiment's frame to a JSON file that `against` takes, also on another machine; return its path.
+
+        Replaces the file if it exists. Prompts are in it, answers are not. Raises OSError where it cannot be written.
+        """
+        return save_baseline(self.frame().assign(experiment=self.name), path)
+
+    def check(
+        self,
+        *,
+        max: Mapping[str, float] | None = None,
+        min: Mapping[str, float] | None = None,
+        slo: Mapping[str, float] | None = None,
+        failed: Failed = "zero",
+        level: float = 0.95,
+    ) -> CheckResult:
+        """Check that every variant keeps limits: at most `max`, at least `min`, such as max={"ttft_s_p95": 0.8}.
+
+        Metrics are those of `summary`: of times the median (s), of names that end in `_p95` the 95th percentile, of
+        scores, tokens and `cost_usd` (USD a call) the mean over prompts, of `success` and `goodput` the share of calls.
+        A limit is kept if the whole interval of `level` is within it, and broken if the whole interval is beyond;
+        else, and where calls are not answered yet or have no known cost, the outcome is unknown.
+        The result is true for a pass only: `assert exp.check(min={"score_exact": 0.9})`; `.outcome` is pass, fail or
+        unknown, `.lines` say why, `.table` has a row for each variant and limit.
+        Raises InvalidRequest for a metric that there is not, LedgerError if the ledger cannot be read.
+        """
+        return check_limits(
+            self.frame(), max=max, min=min, slo=slo, failed=failed, level=level, spans=self.score_spans()
+        )
+
+    def score_spans(self) -> dict[str, Span]:
+        """The lowest and highest value that scores can have, by the name of their column; without those unknown."""
+        spans = {f"score_{votes.VOTES_SCORE}": YES_NO}
+        for scorer in self.scorers:
+            if span := getattr(scorer, "span", None):
+                spans |= {f"score_{name}": span for name in score_names(scorer)}
+        return spans
 
     def score(
         self,
@@ -464,6 +523,31 @@ class BaseExperiment:
     def _join_calls(self) -> pd.DataFrame:
         replayed = dict(self._replayed)
         return join_calls(self.plan(), ledger=self.ledger, name=self.name, replayed=replayed, real=self._real)
+
+    def _add_scores(self, frame: pd.DataFrame, answers: Sequence[AnsweredCell]) -> pd.DataFrame:
+        """Add a column for each score, those made first that need no call."""
+        local_scorers = [scorer for scorer in self.scorers if not isinstance(scorer, Judge)]
+        if local_scorers:
+            self._scoring(answers).score(local_scorers)
+        for name, scores in scores_by_cell(self.ledger, self.name, self.scorers, answers).items():
+            frame[f"score_{name}"] = pd.array([scores.get(cell) for cell in frame["cell"]], dtype="Float64")
+        return frame
+
+    def _earlier_frame(self, name: str) -> pd.DataFrame:
+        """The calls of another experiment in the ledger, of prompts that this one has, with scores."""
+        rows = read_earlier(self.ledger, name)
+        if rows.empty:
+            raise InvalidRequest(f"earlier: the ledger has no call of an experiment {name!r}; runs() lists what it has")
+        cells = {cell.prompt.id: cell for cell in self.cells}
+        known = rows[rows["prompt_id"].isin(list(cells))].reset_index(drop=True)
+        answers = [
+            AnsweredCell(dataclasses.replace(cells[prompt_id], key=key), call_id)
+            for key, prompt_id, call_id, status, warmup in known[
+                ["cell", "prompt_id", "call_id", "status", "warmup"]
+            ].itertuples(index=False)
+            if status in ANSWERED and not warmup
+        ]
+        return self._add_scores(known, answers)
 
     def _answers(self, frame: pd.DataFrame) -> tuple[AnsweredCell, ...]:
         rows = zip(self.cells, frame["status"], frame["call_id"], strict=True)

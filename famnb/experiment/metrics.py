@@ -95,6 +95,11 @@ class Metric:
         """Whether it is the score of a scorer, or the share of votes."""
         return self.name.startswith(SCORE_PREFIX)
 
+    @property
+    def is_time(self) -> bool:
+        """Whether it is a duration, in seconds."""
+        return _UNITS.get(self.column) == "s"
+
 
 def find_metric(name: str, spans: Mapping[str, Span] | None = None) -> Metric:
     """Return the metric of a name; `spans` has the lowest and highest value of columns of scores."""

@@ -189,10 +189,7 @@ def join_calls(
     that was kept from being made is none. `replayed` is the id of the recorded call that answered a cell without a row
     of its own, by the cell's key; for `real` see `read_calls`.
     """
-    recorded = read_calls(ledger, name, real=real)
-    ends = zip(*(recorded[column].astype(object) for column in ("status", "error", "http_status")), strict=True)
-    is_made = pd.Series([not is_unmade(*end) for end in ends], index=recorded.index, dtype=bool)
-    recorded = recorded[is_made]
+    recorded = _drop_unmade(read_calls(ledger, name, real=real))
     if replayed:
         recorded = pd.concat([recorded, _find_replays(ledger, replayed)], ignore_index=True)
     names = [column for column in recorded.columns if column not in (*plan.columns, "cell", "experiment")]
@@ -202,6 +199,23 @@ def join_calls(
     columns = rows[names].assign(status=pd.Categorical(status, categories=list(STATUSES)))
     order = ["status", *(column for column in names if column != "status")]
     return pd.concat([plan, columns[order]], axis=1)
+
+
+def read_earlier(ledger: Ledger, name: str) -> pd.DataFrame:
+    """Return one call for each cell of an experiment of which only the name is known; see `join_calls` for which.
+
+    Where a service answered that is no simulation, simulated calls are not among them.
+    """
+    rows = _choose_calls(_drop_unmade(read_calls(ledger, name))).reset_index()
+    is_simulated = rows["simulated"].fillna(False).astype(bool)
+    return rows if is_simulated.all() else rows[~is_simulated].reset_index(drop=True)
+
+
+def _drop_unmade(recorded: pd.DataFrame) -> pd.DataFrame:
+    """The calls that were not kept from being made."""
+    ends = zip(*(recorded[column].astype(object) for column in ("status", "error", "http_status")), strict=True)
+    is_made = pd.Series([not is_unmade(*end) for end in ends], index=recorded.index, dtype=bool)
+    return recorded[is_made]
 
 
 def failures(frame: pd.DataFrame) -> pd.Series[bool]:

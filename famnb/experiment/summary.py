@@ -24,6 +24,7 @@ from famnb.experiment import narrative
 from famnb.experiment.comparison import (
     Pairs,
     bounded_mean,
+    bounded_share,
     compare_variants,
     mean_over_prompts,
     pair_variants,
@@ -176,23 +177,27 @@ def summary(
     metrics: Iterable[str] | None = None,
     slo: Mapping[str, float] | None = None,
     failed: Failed = "zero",
-    pairs: Pairs = "baseline",
+    pairs: Pairs | Sequence[tuple[str, str]] = "baseline",
     level: float = 0.95,
     spans: Mapping[str, Span] | None = None,
+    notes: Iterable[str] = (),
 ) -> Summary:
     """Summarise a frame of `Experiment.frame`; see `Experiment.summary` for the arguments.
 
-    `spans` has the lowest and highest value of columns of scores. Raises InvalidRequest for what the frame has not.
+    `pairs` may also name the pairs themselves, of which the words then tell one by one. `spans` has the lowest and
+    highest value of columns of scores; `notes` come before the summary's own. Raises InvalidRequest for what the frame
+    has not.
     """
-    rows = frame[~frame["warmup"].fillna(False).astype(bool)]
-    # A frame that was read back from a file has lost its categories, which are the order of the variants.
-    if not isinstance(rows["variant"].dtype, pd.CategoricalDtype):
-        rows = rows.assign(variant=pd.Categorical(rows["variant"], categories=rows["variant"].unique()))
-    variants = [str(name) for name in rows["variant"].cat.categories]
+    rows = drop_warmups(frame)
+    variants = list_variants(rows)
     level = check_share("level", level)
     first = check_choice("baseline", variants[0] if baseline is None else baseline, variants)
     check_choice("failed", failed, get_args(Failed))
-    check_choice("pairs", pairs, get_args(Pairs))
+    if isinstance(pairs, str):
+        check_choice("pairs", pairs, get_args(Pairs))
+        chosen_pairs = pair_variants(variants, first, pairs)
+    else:
+        chosen_pairs = list(pairs)
     limits = check_slo(slo, rows)
     names, why = choose_metrics(rows, primary=primary, metrics=metrics, slo=limits)
     table, mean_cautions = _variant_table(rows, variants, failed=failed, slo=limits, level=level, spans=spans)
@@ -200,30 +205,48 @@ def summary(
     pair_table = compare_variants(
         rows,
         {metric: measure(rows, metric, failed=failed, slo=limits) for metric in chosen},
-        pair_variants(variants, first, pairs),
+        chosen_pairs,
         baseline=first,
         primary=next(iter(names), ""),
         level=level,
     )
     compared = to_records(pair_table)
-    notes = [
+    all_notes = [
+        *notes,
         *narrative.reservations(
             rows, warmups=len(frame) - len(rows), failed=failed, has_scores=bool(score_columns(rows))
         ),
         *narrative.judging(compared, why, slo=limits, level=level),
         *narrative.cautions([*mean_cautions, *_cautions(compared)], level=level),
     ]
-    verdict = tuple(narrative.verdict(compared, level=level))
+    groups = [compared]
+    if not isinstance(pairs, str):
+        groups = [[row for row in compared if (row["first"], row["second"]) == pair] for pair in chosen_pairs]
+    verdict = tuple(line for group in groups for line in narrative.verdict(group, level=level))
     return Summary(
         table=table,
         pairs=pair_table,
-        notes=tuple(notes),
+        notes=tuple(all_notes),
         verdict=verdict,
-        findings=(*verdict, *narrative.other_findings(compared, level=level)),
+        findings=(*verdict, *(line for group in groups for line in narrative.other_findings(group, level=level))),
         level=level,
         baseline=first,
         primary=next(iter(names), ""),
     )
+
+
+def drop_warmups(frame: pd.DataFrame) -> pd.DataFrame:
+    """The calls of an experiment's frame that are no warm-ups, `variant` as a categorical column."""
+    rows = frame[~frame["warmup"].fillna(False).astype(bool)]
+    # A frame that was read back from a file may have lost its categories, which are the order of the variants.
+    if not isinstance(rows["variant"].dtype, pd.CategoricalDtype):
+        rows = rows.assign(variant=pd.Categorical(rows["variant"], categories=rows["variant"].unique()))
+    return rows
+
+
+def list_variants(rows: pd.DataFrame) -> list[str]:
+    """The labels of the variants of `drop_warmups`, in order."""
+    return [str(name) for name in rows["variant"].cat.categories]
 
 
 def _cautions(compared: Iterable[Mapping[str, Any]]) -> list[tuple[str, int, str]]:
@@ -259,7 +282,7 @@ def _variant_table(
         for metric, values in measured.items():
             own = values.to_frame(is_own, rows["prompt_id"])
             if metric.name in shares:
-                line |= _interval_columns(metric.name, "", _bounded_share(own, level))
+                line |= _interval_columns(metric.name, "", bounded_share(own, level=level))
             elif metric.name in TIMES:
                 line |= _time_columns(metric.name, own["value"], level)
             else:
@@ -293,12 +316,6 @@ def _interval_columns(stem: str, value: str, interval: stats.Interval) -> dict[s
         f"{stem}_high": interval.high,
         f"{stem}_n": interval.n,
     }
-
-
-def _bounded_share(own: pd.DataFrame, level: float) -> stats.Interval:
-    """The share of calls, with an interval for wherever between their ends uncertain ones lie."""
-    value, low, high = (stats.share(own[end], clusters=own.index, level=level) for end in ("value", "low", "high"))
-    return dataclasses.replace(value, low=low.low, high=high.high)
 
 
 def sum_costs(rows: pd.DataFrame) -> dict[str, Any]:

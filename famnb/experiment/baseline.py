@@ -1,0 +1,192 @@
+"""Comparisons over time: an experiment against an earlier one with the same prompts, such as before an upgrade.
+
+earlier ── an experiment, its frame, its name in the ledger, or a file ┐
+                                                                       ├── same prompts, same variants ── `summary`
+later ──── an experiment, or its frame ────────────────────────────────┘
+
+Variants are paired by their labels; two that have no others are paired whatever they are called. Prompts are paired by
+their ids, and only where the text is the same.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import msgspec
+import pandas as pd
+from pandas.io.json import build_table_schema
+
+from famnb.atomic_write import atomic_write
+from famnb.errors import InvalidRequest
+from famnb.experiment.metrics import Failed
+from famnb.experiment.score import Span
+from famnb.experiment.summary import Summary, drop_warmups, list_variants, summary
+from famnb.formatting import format_count
+
+NEEDED_COLUMNS = frozenset({"variant", "prompt_id", "repeat", "warmup", "status", "error"})
+"""The columns that a frame of an experiment has at least."""
+BEFORE, AFTER = "before", "after"
+
+
+@runtime_checkable
+class HasFrame(Protocol):
+    """An experiment."""
+
+    name: str
+
+    def frame(self) -> pd.DataFrame: ...
+
+    def score_spans(self) -> dict[str, Span]: ...
+
+
+FrameSource: TypeAlias = HasFrame | pd.DataFrame | os.PathLike[str]
+
+
+def compare_experiments(
+    old: FrameSource,
+    new: FrameSource,
+    *,
+    primary: str | None = None,
+    metrics: Sequence[str] | None = None,
+    slo: Mapping[str, float] | None = None,
+    failed: Failed = "zero",
+    level: float = 0.95,
+) -> Summary:
+    """Compare two experiments over the prompts that both have, variant by variant: before and after an upgrade.
+
+    Each is an experiment, what its `frame()` returned, or the path of a file that `save_baseline` wrote; the other
+    arguments are those of `Experiment.summary`. In the summary every variant stands twice, `…, before` and
+    `…, after`, and each is compared with itself; all variants' comparisons of a metric are judged together.
+    Raises InvalidRequest if they have no variant or no prompt in common, or what is given is no experiment.
+    """
+    frames = [_read(name, source) for name, source in (("old", old), ("new", new))]
+    spans = new.score_spans() if isinstance(new, HasFrame) else None
+    return compare_frames(*frames, primary=primary, metrics=metrics, slo=slo, failed=failed, level=level, spans=spans)
+
+
+def compare_frames(old: pd.DataFrame, new: pd.DataFrame, **options: Any) -> Summary:
+    """Compare two frames of experiments; see `compare_experiments`."""
+    before, after = drop_warmups(old), drop_warmups(new)
+    matches = _match_variants(list_variants(before), list_variants(after))
+    notes = [*_describe("Before", before), *_describe("After", after)]
+    notes += _describe_rest(before, after, matches)
+    prompts, differing = _match_prompts(before, after)
+    if not prompts:
+        raise InvalidRequest("old, new: they have no prompt in common; prompts are paired by their ids and texts")
+    if differing:
+        verb = "is" if len(differing) == 1 else "are"
+        notes.append(f"{format_count(len(differing), 'prompt')} had another text before and {verb} left out.")
+    alone = len({*before["prompt_id"].astype(str), *after["prompt_id"].astype(str)}) - len(prompts) - len(differing)
+    if alone:
+        verb = "is" if alone == 1 else "are"
+        notes.append(f"{format_count(alone, 'prompt')} {verb} in only one of the two and {verb} left out.")
+    pairs = [(_label(first, BEFORE, matches), _label(second, AFTER, matches)) for first, second in matches]
+    sides = [
+        _relabel(rows[rows["prompt_id"].astype(str).isin(prompts)], names)
+        for rows, names in (
+            (before, {first: label for (first, _), (label, _) in zip(matches, pairs, strict=True)}),
+            (after, {second: label for (_, second), (_, label) in zip(matches, pairs, strict=True)}),
+        )
+    ]
+    both = pd.concat(sides, ignore_index=True)
+    both["variant"] = pd.Categorical(both["variant"], categories=[label for pair in pairs for label in pair])
+    return summary(both, pairs=pairs, notes=notes, **options)
+
+
+def save_baseline(frame: pd.DataFrame, path: str | os.PathLike[str]) -> Path:
+    """Write what `Experiment.frame` returned to a JSON file, replacing it if it exists; return its path."""
+    target = Path(path).expanduser()
+    records = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    # Not `DataFrame.to_json`, which rounds to 15 decimals: what did not change would then differ, if by little.
+    table = {"schema": build_table_schema(frame, index=False), "data": records}
+    atomic_write(target, msgspec.json.encode(table, enc_hook=str))
+    return target
+
+
+def read_baseline(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Return the frame that `save_baseline` wrote. Raises InvalidRequest for any other file, OSError as it comes."""
+    text = Path(path).expanduser().read_text()
+    try:
+        frame = pd.read_json(io.StringIO(text), orient="table", precise_float=True)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidRequest(f"{os.fspath(path)}: expected a file that Experiment.save_baseline wrote") from error
+    return _check_frame(os.fspath(path), frame)
+
+
+def _read(name: str, source: Any) -> pd.DataFrame:
+    if isinstance(source, HasFrame):
+        return source.frame().assign(experiment=source.name)
+    if isinstance(source, pd.DataFrame):
+        return _check_frame(name, source)
+    if isinstance(source, os.PathLike):
+        return read_baseline(source)
+    expected = "an Experiment, what its frame() returned, or the pathlib.Path of a saved baseline"
+    hint = 'exp.against("name") finds an earlier experiment in the ledger'
+    raise InvalidRequest(f"{name}: expected {expected}; got {source!r:.80}; {hint}")
+
+
+def _check_frame(name: str, frame: pd.DataFrame) -> pd.DataFrame:
+    lacking = sorted(NEEDED_COLUMNS - set(frame.columns))
+    if lacking:
+        raise InvalidRequest(f"{name}: expected the frame of an experiment; it has no column {', '.join(lacking)}")
+    return frame
+
+
+def _match_variants(before: Sequence[str], after: Sequence[str]) -> list[tuple[str, str]]:
+    matches = [(name, name) for name in after if name in before]
+    if not matches and len(before) == len(after) == 1:
+        return [(before[0], after[0])]
+    if not matches:
+        raise InvalidRequest(
+            f"old, new: they have no variant in common: {', '.join(before)} before, {', '.join(after)} after; "
+            "give the variants the same labels"
+        )
+    return matches
+
+
+def _match_prompts(before: pd.DataFrame, after: pd.DataFrame) -> tuple[set[str], set[str]]:
+    """Return the ids of the prompts that both have with the same text, and of those with different ones."""
+    first, second = (_text_keys(rows) for rows in (before, after))
+    shared = first.keys() & second.keys()
+    differing = {name for name in shared if first[name] and second[name] and not first[name] & second[name]}
+    return shared - differing, differing
+
+
+def _text_keys(rows: pd.DataFrame) -> dict[str, set[str]]:
+    """What stands for the text of each prompt, by its id; empty where nothing does."""
+    hashes = rows["prompt_hash"] if "prompt_hash" in rows else pd.Series(pd.NA, index=rows.index)
+    groups = hashes.groupby(rows["prompt_id"].astype(str))
+    return {str(name): set(map(str, values.dropna())) for name, values in groups}
+
+
+def _describe(when: str, rows: pd.DataFrame) -> Iterator[str]:
+    """Yield what one of the two is: its name, its first day, and the models that answered."""
+    facts = [str(name) for name in rows["experiment"].dropna().unique()] if "experiment" in rows else []
+    if "started_at" in rows and rows["started_at"].notna().any():
+        facts.append(f"of {rows['started_at'].min():%Y-%m-%d}")
+    if "reply_model" in rows and rows["reply_model"].notna().any():
+        facts.append(f"answered by {', '.join(sorted(map(str, rows['reply_model'].dropna().unique())))}")
+    if facts:
+        yield f"{when}: {', '.join(facts)}."
+
+
+def _describe_rest(before: pd.DataFrame, after: pd.DataFrame, matches: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Yield which variants only one of the two has."""
+    for when, rows, side in ((BEFORE, before, 0), (AFTER, after, 1)):
+        rest = [name for name in list_variants(rows) if name not in {match[side] for match in matches}]
+        if rest:
+            yield f"Only {when}, and not compared: {', '.join(rest)}."
+
+
+def _label(variant: str, when: str, matches: Sequence[tuple[str, str]]) -> str:
+    return when if len(matches) == 1 else f"{variant}, {when}"
+
+
+def _relabel(rows: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
+    """The rows of the variants that `labels` has, under their new names; `warmup` is False in all of them."""
+    names = rows["variant"].astype(str).map(labels)
+    return rows[names.notna()].assign(variant=names[names.notna()])

@@ -1,0 +1,185 @@
+"""Limits that an experiment's figures have to keep, judged by their intervals: pass, fail or unknown.
+
+                 limit
+pass     ├──┤      │
+unknown        ├───┼──┤       also without an interval, and where calls are not made yet or their figures not known
+fail               │   ├──┤
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, TypeAlias
+
+import pandas as pd
+
+from famnb import stats
+from famnb.errors import InvalidRequest
+from famnb.experiment.comparison import bounded_mean, bounded_share
+from famnb.experiment.metrics import (
+    P95,
+    PERCENTILE,
+    SHARE,
+    Failed,
+    Metric,
+    check_metric,
+    check_slo,
+    find_metric,
+    known_metrics,
+    measure,
+)
+from famnb.experiment.resume import ANSWERED, failures
+from famnb.experiment.score import Span
+from famnb.experiment.summary import drop_warmups
+from famnb.formatting import escape_html, format_interval, format_level, html_paragraphs
+from famnb.frame.spend import is_unpriced
+from famnb.validation import check_number
+
+Outcome: TypeAlias = Literal["pass", "fail", "unknown"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, repr=False)
+class CheckResult:
+    """Whether figures keep their limits. True only for a pass: an unknown outcome is none."""
+
+    outcome: Outcome
+    """fail if any limit is broken for certain, else unknown if any may be, else pass."""
+    table: pd.DataFrame
+    """One row a variant and limit: variant, metric, statistic, value, low, high, n, bound (max or min), limit,
+    outcome, why."""
+    lines: tuple[str, ...]
+    """Why, a sentence for each row; what did not pass comes first."""
+
+    def __bool__(self) -> bool:
+        return self.outcome == "pass"
+
+    def __repr__(self) -> str:
+        return "\n".join([self.outcome, *self.lines])
+
+    def _repr_html_(self) -> str:
+        return f"<div><strong>{escape_html(self.outcome)}</strong>{html_paragraphs(self.lines)}</div>"
+
+
+def check_limits(
+    frame: pd.DataFrame,
+    *,
+    max: Mapping[str, float] | None,
+    min: Mapping[str, float] | None,
+    slo: Mapping[str, float] | None,
+    failed: Failed,
+    level: float,
+    spans: Mapping[str, Span] | None = None,
+) -> CheckResult:
+    """Judge every variant of a frame of `Experiment.frame` by limits; see `Experiment.check` for the arguments.
+
+    Raises InvalidRequest for what is no limit, and for a metric that the frame has not.
+    """
+    rows = drop_warmups(frame)
+    objective = check_slo(slo, rows)
+    known = known_metrics(rows, objective)
+    limits = [*_check_bound("max", max, known), *_check_bound("min", min, known)]
+    if not limits:
+        raise InvalidRequest(
+            'check: there is no limit; give some, such as max={"cost_usd": 0.01} or min={"score_exact": 0.9}'
+        )
+    records = []
+    for bound, name, limit in limits:
+        metric = find_metric(name, spans)
+        measured = measure(rows, metric, failed=failed, slo=objective)
+        for variant, own in rows.groupby("variant", observed=True):
+            values = measured.to_frame(own.index.to_series().reindex(rows.index).notna(), rows["prompt_id"])
+            interval = _interval_of(metric, values, level)
+            gaps = list(_gaps(own, metric))
+            outcome = _judge(interval, bound, limit, is_complete=not gaps)
+            records.append(
+                {
+                    "variant": str(variant),
+                    "metric": name,
+                    "statistic": _name_statistic(metric),
+                    "value": interval.value,
+                    "low": interval.low,
+                    "high": interval.high,
+                    "n": interval.n,
+                    "bound": bound,
+                    "limit": limit,
+                    "outcome": outcome,
+                    "why": _explain(metric, interval, bound, limit, outcome, gaps),
+                }
+            )
+    table = pd.DataFrame(records).convert_dtypes()
+    rank: dict[Any, int] = {"fail": 0, "unknown": 1, "pass": 2}
+    ordered = table.iloc[table["outcome"].map(rank).argsort(kind="stable")]
+    outcome = next(iter(ordered["outcome"]), "unknown")
+    lines = tuple(f"{row['variant']}: {row['why']}" for _, row in ordered.iterrows())
+    return CheckResult(outcome, table, lines)
+
+
+def _check_bound(name: str, limits: Mapping[str, float] | None, known: list[str]) -> Iterator[tuple[str, str, float]]:
+    """Yield each limit as its bound, its metric's name and its value."""
+    if limits is None:
+        return
+    if not isinstance(limits, Mapping):
+        raise InvalidRequest(f'{name}: expected limits by metric, such as {{"e2e_s": 5}}, got {limits!r:.80}')
+    for metric, limit in limits.items():
+        check_metric(name, metric, known)
+        yield name, metric, float(check_number(f"{name}[{metric!r}]", limit, expected="a number"))
+
+
+def _interval_of(metric: Metric, values: pd.DataFrame, level: float) -> stats.Interval:
+    """The figure of one variant, for new prompts, wherever between their ends uncertain values lie."""
+    if metric.statistic == PERCENTILE:
+        return stats.percentile(values["value"], P95, clusters=values.index, level=level)
+    if metric.statistic == SHARE:
+        return bounded_share(values, level=level)
+    if metric.is_time:
+        return stats.median(values["value"], clusters=values.index, level=level)
+    return bounded_mean(values, metric, level=level)
+
+
+def _name_statistic(metric: Metric) -> str:
+    if metric.statistic == PERCENTILE:
+        return "95th percentile"
+    if metric.statistic == SHARE:
+        return "share"
+    return "median" if metric.is_time else "mean"
+
+
+def _gaps(rows: pd.DataFrame, metric: Metric) -> Iterator[str]:
+    """Yield why a figure may still change or leaves calls out."""
+    is_tried = rows["status"].isin(ANSWERED) | failures(rows)
+    if not is_tried.all():
+        yield f"{int((~is_tried).sum()):,} of {len(rows):,} planned calls are not answered yet"
+    unpriced = int(is_unpriced(rows).sum()) if metric.column == "cost_usd" else 0
+    if unpriced:
+        yield f"{unpriced:,} of {len(rows):,} calls have no known cost"
+
+
+def _judge(interval: stats.Interval, bound: str, limit: float, *, is_complete: bool) -> Outcome:
+    # As of a maximum: a minimum is one with all signs turned.
+    low, high = (interval.low, interval.high) if bound == "max" else (-interval.high, -interval.low)
+    limit = limit if bound == "max" else -limit
+    if not interval.known:
+        return "unknown"
+    if low > limit:
+        return "fail"
+    return "pass" if high <= limit and is_complete else "unknown"
+
+
+def _explain(
+    metric: Metric, interval: stats.Interval, bound: str, limit: float, outcome: Outcome, gaps: list[str]
+) -> str:
+    statistic = _name_statistic(metric)
+    title = metric.title if metric.statistic in (PERCENTILE, SHARE) else f"{statistic} {metric.title}"
+    asked = f"{'at most' if bound == 'max' else 'at least'} {metric.format_value(limit)} asked"
+    if math.isnan(interval.value):
+        return f"{title} not known (n = {interval.n:,}); {asked}: unknown"
+    figure = format_interval(interval, metric.format_value)
+    reasons = list(gaps) if outcome == "unknown" else []
+    if not interval.known:
+        reasons.append(f"n = {interval.n:,} is too few for a {format_level(interval.level)} interval")
+    elif outcome == "unknown" and not gaps:
+        reasons.append(f"the limit is within the {format_level(interval.level)} interval")
+    because = f", since {' and '.join(reasons)}" if reasons else ""
+    return f"{title} {figure}, {asked}: {outcome}{because}"
