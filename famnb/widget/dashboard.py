@@ -15,7 +15,9 @@ import psutil
 from famnb import stats
 from famnb.endpoints import ENDPOINTS
 from famnb.errors import FamnbError
-from famnb.formatting import format_count, format_duration, format_percent, format_usd
+from famnb.experiment.metrics import read_bounds
+from famnb.experiment.summary import format_costs, sum_costs
+from famnb.formatting import format_count, format_duration, format_estimate, format_percent
 from famnb.frame.calls import calls
 from famnb.frame.filters import HasLedger, ledger_of
 from famnb.record import Ledger
@@ -34,8 +36,9 @@ LIST_LENGTH = 100
 SCOPES = ("this session", "today", "all calls")
 ANY = "any"
 _COLUMNS = (
-    *("call_id", "started_at", "endpoint", "model", "status", "error", "prompt", "simulated"),
-    *("ttft_s", "ttfa_s", "e2e_s", "input_tokens", "output_tokens", "cost_usd", "cost_low_usd", "cost_high_usd"),
+    *("call_id", "started_at", "endpoint", "model", "status", "error", "prompt", "simulated", "http_status"),
+    *("ttft_s", "ttfa_s", "e2e_s", "cost_usd", "cost_low_usd", "cost_high_usd"),
+    *(f"{side}_tokens{end}" for side in ("input", "output") for end in ("", "_low", "_high")),
 )
 _SMALL_STYLE = "font-size:0.86em;opacity:0.8"
 _TILE = SafeHtml(
@@ -207,11 +210,17 @@ def call_line(row: Any) -> str:
     """A call as one line of the list."""
     started_at = row["started_at"].to_pydatetime().astimezone()
     duration = "" if pd.isna(row["e2e_s"]) else format_duration(row["e2e_s"], brief=True)
-    cost = "" if pd.isna(row["cost_usd"]) else format_usd(row["cost_usd"])
+    cost = "" if pd.isna(row["cost_usd"]) else _format_cost(row)
     prompt = "" if pd.isna(row["prompt"]) else " ".join(sanitize.visible(row["prompt"]).split())
     error = "" if pd.isna(row["error"]) else f"{row['error']}: "
     facts = f"{row['endpoint']:<9} {row['model']:<12} {row['status']:<11} {duration:>7} {cost:>9}"
     return f"{started_at:%H:%M:%S}  {facts}  {error}{prompt:.60}"
+
+
+def _format_cost(row: Any) -> str:
+    """A call's cost without the ends of an estimate, which its line has no room for."""
+    cost = format_estimate(row["cost_usd"], row["cost_low_usd"], row["cost_high_usd"])
+    return cost.partition(" (")[0]
 
 
 def _tile(title: str, value: str, note: str) -> SafeHtml:
@@ -219,12 +228,9 @@ def _tile(title: str, value: str, note: str) -> SafeHtml:
 
 
 def _spend_tile(frame: pd.DataFrame) -> SafeHtml:
-    unpriced = int(frame["cost_usd"].isna().sum())
-    if unpriced == len(frame):
-        return _tile("spend", "not known", "no call has a known price")
-    low, best, high = (float(frame[column].sum()) for column in ("cost_low_usd", "cost_usd", "cost_high_usd"))
-    interval = "exact" if low == high else f"{format_usd(low)} to {format_usd(high)}"
-    return _tile("spend", format_usd(best), interval + (f"; {unpriced:,} calls without a price" if unpriced else ""))
+    # What stands in brackets, the ends of an estimate or what the sum leaves out, is the small print.
+    spent, _, note = format_costs(sum_costs(frame)).partition(" (")
+    return _tile("spend", spent, note.removesuffix(")"))
 
 
 def _count_tile(frame: pd.DataFrame) -> SafeHtml:
@@ -248,7 +254,9 @@ def _latency_tile(frame: pd.DataFrame, column: str, title: str) -> SafeHtml:
 
 
 def _tokens_tile(frame: pd.DataFrame) -> SafeHtml:
-    output_tokens = frame["output_tokens"].sum(min_count=1)
-    input_tokens = frame["input_tokens"].sum(min_count=1)
-    value = "not known" if pd.isna(output_tokens) else f"{int(output_tokens):,} out"
-    return _tile("tokens", value, "" if pd.isna(input_tokens) else f"{int(input_tokens):,} in")
+    sums = {}
+    for side in ("output", "input"):
+        counts = read_bounds(frame, f"{side}_tokens")
+        value, low, high = (ends.sum(min_count=1) for ends in (counts.value, counts.low, counts.high))
+        sums[side] = format_estimate(value, low, high, format_count).partition(" (")[0]
+    return _tile("tokens", f"{sums['output']} out", f"{sums['input']} in")

@@ -11,9 +11,10 @@ import pandas as pd
 
 from famnb import plot, stats
 from famnb.experiment.experiment import BaseExperiment
+from famnb.experiment.metrics import read_bounds
 from famnb.experiment.resume import ANSWERED
 from famnb.experiment.votes import VOTES_SCORE, ranking_sentences
-from famnb.formatting import format_count, format_duration, format_percent, format_usd
+from famnb.formatting import format_count, format_duration, format_estimate, format_percent
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 
@@ -55,14 +56,15 @@ def results_bundle(experiment: BaseExperiment, *, progress: str) -> transcript.B
 def _row(name: Any, line: pd.Series[Any], frame: pd.DataFrame) -> list[str]:
     """A variant's row: its rank in people's votes, and time and cost of its answered calls."""
     own = frame[(frame["variant"] == name) & frame["status"].isin(ANSWERED) & ~frame["warmup"]]
-    median, cost = stats.median(own["e2e_s"]), own["cost_usd"].mean()
+    median, costs = stats.median(own["e2e_s"]), read_bounds(own, "cost_usd")
+    cost = format_estimate(costs.value.mean(), costs.low.mean(), costs.high.mean())
     return [
         sanitize.visible(str(name)),
         format_percent(line["better"]),
         f"{line['strength']:.2f} ({line['low']:.2f} to {line['high']:.2f})",
         *(f"{int(line[column]):,}" for column in ("wins", "ties", "votes")),
         _MISSING if math.isnan(median.value) else format_duration(median.value),
-        _MISSING if pd.isna(cost) else format_usd(float(cost)),
+        cost if costs.value.notna().any() else _MISSING,
     ]
 
 
