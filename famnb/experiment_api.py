@@ -24,11 +24,12 @@ class Experiment(BaseExperiment):
     `prompts` is a list of texts, a list of rows, a frame, or a `.csv` or `.jsonl` file. A row has a `prompt`, or fills
     the `template`; `{name}` in it is filled with the row's value of that name, and `id` names the row. Values that no
     slot uses are an error unless they are `expected` or named in `keep`: those are for scorers.
-    `variants` is what `famnb.grid` makes, a list of mappings, or a mapping of labels to mappings. All other keyword
-    arguments are fields of every request, such as `system=` or `max_tokens=`; answers are streamed unless
-    `stream=False`. Each request is made `repeats` times; before them come `warmup` calls of every variant, marked as
-    such. `seed` decides the order. `name`, together with what is asked, finds earlier calls in the ledger, so that
-    running again resumes.
+    `variants` is what `famnb.grid` makes, a list of mappings, or a mapping of labels to mappings; a variant's `client`
+    carries its calls instead of `client`, and all of them record in one ledger. All other keyword arguments are fields
+    of every request, such as `system=` or `max_tokens=`; answers are streamed unless `stream=False`. Each request is
+    made `repeats` times; before them come `warmup` calls of every variant, marked as such. `seed` decides the order.
+    `name`, together with what is asked and of which service, finds earlier calls in the ledger, so that running again
+    resumes.
     What `run(wait=False)` returns shows itself in a notebook as a bar with spend, times, failures and Stop.
     Without a `client`, `famnb.connect()` finds one when the first call is made or read.
     Raises InvalidRequest, naming the row or the variant, before anything is sent.

@@ -48,6 +48,8 @@ class ResumeState:
     """
     outcomes: tuple[tuple[str, CallOutcome], ...]
     """Every call with its cell's key."""
+    simulations: frozenset[str]
+    """The services that are simulations by what they answered."""
 
     def is_done(self, key: str, *, retry_failed: bool) -> bool:
         """Whether a run leaves the cell alone."""
@@ -61,9 +63,7 @@ class ResumeState:
 
     def is_simulated(self, service: str) -> bool:
         """Whether a service is a simulation, one included that is known by its answers alone."""
-        return is_simulated(service) or any(
-            outcome.simulated and split_key(key)[1] == service for key, outcome in self.outcomes
-        )
+        return is_simulated(service) or service in self.simulations
 
     def count_elsewhere(self, keys: Iterable[str]) -> int:
         """How many of these cells have no answer from their own service, but one from another."""
@@ -92,7 +92,11 @@ def read_resume_state(ledger: Ledger, name: str, *, real: Collection[str] = ()) 
     for key, outcome in outcomes:
         if not outcome.is_unmade:
             statuses.setdefault(key, set()).add("failed" if outcome.is_failure else outcome.status)
-    return ResumeState({key: frozenset(names) for key, names in statuses.items()}, outcomes)
+    return ResumeState(
+        {key: frozenset(names) for key, names in statuses.items()},
+        outcomes,
+        frozenset(split_key(key)[1] for key, outcome in outcomes if outcome.simulated),
+    )
 
 
 def read_calls(

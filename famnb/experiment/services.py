@@ -2,7 +2,8 @@
 
 planned by a client                      the service's name
 ── of a simulation that is known as one  "simulated", since its port is another one each time
-── of any other service                  its base address for the endpoint, such as "https://api.example.com"
+── of any other service                  its base address for the endpoint, such as "https://api.example.com";
+                                         that of the upstream for a gateway which this process started
 ── one of several of the same name       the same and the name that the variants give the client
 
 recorded                                 the service's name
@@ -18,14 +19,13 @@ else started goes by its address; its answers count there until one comes from t
 from __future__ import annotations
 
 import contextlib
-import functools
 import http.client
 from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 from famnb.client.client import BaseClient
 from famnb.endpoints import ENDPOINTS
-from famnb.service.process import is_simulation
+from famnb.service.process import is_simulation, upstream_of
 
 SIMULATED = "simulated"
 """The name of every simulation."""
@@ -42,7 +42,7 @@ def service_of(client: BaseClient | None, endpoint: str, *, name: str = "") -> s
     Without a client, the simulation.
     """
     address = None if client is None else client.base_url(endpoint)
-    service = SIMULATED if address is None or is_simulation(address) else normalize_address(address)
+    service = SIMULATED if address is None or is_simulation(address) else _answering_address(address)
     return f"{service}{_NAME_SEPARATOR}{name}" if name else service
 
 
@@ -107,10 +107,14 @@ def recorded_key(key: str, *, url: str | None, endpoint: str, simulated: bool | 
     return key_at(key, call_address(url, endpoint))
 
 
-@functools.cache
 def call_address(url: str, endpoint: str) -> str:
     """The base address, in one spelling, of the service that a recorded call was sent to."""
-    return normalize_address(url.removesuffix(ENDPOINTS[endpoint].path))
+    return _answering_address(url.removesuffix(ENDPOINTS[endpoint].path))
+
+
+def _answering_address(address: str) -> str:
+    # A gateway has another port each time, and what it is a gateway to stays.
+    return normalize_address(upstream_of(address) or address)
 
 
 def asks_simulation(address: str) -> bool | None:

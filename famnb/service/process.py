@@ -24,13 +24,13 @@ from famnb.service.settings import Options
 
 SERVICE_URL = "FAMNB_SERVICE_URL"
 """The environment variable with the address of the service, set by `famnb lab` for its kernels and their children."""
-_simulation_urls: set[str] = set()
-"""The addresses of the simulated services that this process started. Those that ended stay: calls name them still."""
 KEY_VARIABLE = "FAMNB_SERVICE_KEY"
 """The environment variable with the keys. Never an argument of the child: every user of the machine can list those."""
 # The service allows a second for callers to read the end of their streams, and another to store what came of them.
 _STOP_TIMEOUT_S = 3.0
 """How many seconds a service may take to end by itself before it is killed."""
+_upstreams: dict[str, str] = {}
+"""Who answers at the addresses of this process's services, of those that ended too: an address, "" the simulation."""
 
 
 class Server:
@@ -116,14 +116,18 @@ def serve(*, start_timeout: float = 30.0, **options: Any) -> Server:
         server = Server(**fields, process=process, log=log)
     except (msgspec.DecodeError, KeyError, TypeError):
         raise _start_error(process, log, start_timeout) from None
-    change = _simulation_urls.difference_update if settings.upstream else _simulation_urls.update
-    change({server.url, server.alt_url})
+    _upstreams.update(dict.fromkeys((server.url, server.alt_url), settings.upstream))
     return server
 
 
 def is_simulation(url: str) -> bool:
     """Whether an address is known as a simulation's: the embedded service's, or that of one this process started."""
-    return url in _simulation_urls or url == os.getenv(SERVICE_URL)
+    return url == os.getenv(SERVICE_URL) or _upstreams.get(url) == ""
+
+
+def upstream_of(url: str) -> str:
+    """The address behind that of a gateway which this process started; empty for any other."""
+    return _upstreams.get(url, "")
 
 
 def announce(server: Server) -> None:

@@ -12,6 +12,7 @@ from famnb.errors import InvalidRequest
 from famnb.experiment.services import (
     SIMULATED,
     asks_simulation,
+    call_address,
     key_at,
     name_services,
     normalize_address,
@@ -25,6 +26,7 @@ from tests.support.fault_server import FaultServer, whole
 
 ANSWER = whole(wire_payloads.body("messages", "An answer."))
 REAL = "https://api.example.com"
+KEY = "k" * 20
 
 
 @pytest.fixture
@@ -35,7 +37,7 @@ def elsewhere(tmp_path):
     def make(**options):
         servers.append(FaultServer(choose=answer))
         clients.append(
-            famnb.Client(base_url=servers[-1].url, api_key="k" * 20, ledger=tmp_path / "ledger.sqlite", **options)
+            famnb.Client(base_url=servers[-1].url, api_key=KEY, ledger=tmp_path / "ledger.sqlite", **options)
         )
         return clients[-1]
 
@@ -99,6 +101,14 @@ def test_simulations_are_one_service_and_others_go_by_their_address(client, else
         assert {name_of(name, "web") for name in ("real", "real too")} == {real.base_url("web")}
 
 
+def test_a_gateway_is_what_it_is_a_gateway_to(client):
+    """Its own port is another one each time."""
+    for _ in range(2):
+        with famnb.serve(upstream=f"{REAL}/") as gateway, famnb.Client(base_url=gateway.url, api_key=KEY) as through:
+            assert service_of(through, "messages") == REAL
+            assert call_address(f"{gateway.url}/v1/messages", "messages") == REAL
+
+
 def test_a_service_is_asked_whether_it_is_a_simulation(server, elsewhere):
     """By a request without key and prompt; who does not answer is not known."""
     with FaultServer(get=ANSWER) as other:
@@ -155,7 +165,7 @@ def test_a_simulation_that_somebody_else_started_counts_until_something_real_ans
     """It goes by its address. Before a run it is asked what it is now, so that a rehearsal there is none for real."""
     simulated = whole(wire_payloads.body("messages", "Made up."), x_famnb_engine="sim")
     server = FaultServer(simulated, get=simulated)
-    with famnb.Client(base_url=server.url, api_key="k" * 20, ledger=tmp_path / "ledger.sqlite") as client:
+    with famnb.Client(base_url=server.url, api_key=KEY, ledger=tmp_path / "ledger.sqlite") as client:
         exp = experiment(client)
         assert (exp.run().completed, exp.run().skipped) == (12, 12)
         assert exp.frame()["simulated"].all()
@@ -200,7 +210,7 @@ def test_two_simulations_are_told_apart_by_their_names(client, connect):
 
 def test_clients_that_record_in_two_ledgers_are_refused(elsewhere, tmp_path):
     """Their answers would not meet; so is what is no client."""
-    other = famnb.Client(base_url=REAL, api_key="k" * 20, ledger=tmp_path / "other.sqlite")
+    other = famnb.Client(base_url=REAL, api_key=KEY, ledger=tmp_path / "other.sqlite")
     with pytest.raises(InvalidRequest, match=r"one ledger, but these in .*ledger.sqlite, .*other.sqlite"):
         famnb.Experiment(["a"], famnb.grid(client={"a": elsewhere(), "b": other}), name="n")
     with pytest.raises(InvalidRequest, match=r"client: expected a famnb.Client, or .*; got 'https://x'"):

@@ -189,6 +189,14 @@ def test_what_a_call_was_kept_from_costs_nothing_of_the_budget(connect_to, time_
         assert exp.run(budget_usd=1).counted_usd == report.counted_usd
 
 
+def test_variants_with_clients_of_their_own_are_not_run_on_a_cluster(connect_to, client, dask_client):
+    """Its workers have one client each; said before anything is sent."""
+    exp = famnb.Experiment(["a"], famnb.grid(client={"one": client, "two": connect_to("http://127.0.0.1:9")}), name="n")
+    with pytest.raises(famnb.InvalidRequest, match="clients of their own are run by this process; run without on="):
+        exp.run(on=dask_client)
+    assert len(client.ledger) == 0
+
+
 def test_one_service_in_trouble_holds_up_no_other(connect_to, time_steps):
     """What it was to answer is left, all else is answered."""
     with FaultServer(ANSWER) as sound, FaultServer(refusal(503)) as broken:

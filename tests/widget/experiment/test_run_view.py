@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -20,6 +21,7 @@ from famnb.experiment.progress import SIMULATED
 from famnb.experiment.prompts import parse_prompts
 from famnb.experiment.runner import Job
 from famnb.experiment.variants import parse_variants
+from famnb.formatting import format_duration
 from famnb.service import Server
 from famnb.widget.experiment import run_view
 from famnb.widget.experiment.run_view import RunDisplay, ShownRun
@@ -31,6 +33,7 @@ FORMS = {"text/html", "text/markdown", "text/plain"}
 ANSWER = CallOutcome("completed", "call", Decimal("0.5"), 200, 1, None, simulated=True, ttft_s=0.25)
 UNPRICED = CallOutcome("completed", "call", None, 200, 1, None, simulated=True)
 REFUSED = CallOutcome("failed", "call", None, 400, 1, "BadRequestError")
+BUSY = CallOutcome("failed", "call", None, 429, 1, "RateLimitError")
 STOPPED = CallOutcome("cancelled", "call", None, None, 0, None)
 
 
@@ -126,6 +129,21 @@ def test_the_view_says_how_far_the_run_is(started: Callable[..., ShownRun], scri
     assert sum(int(row[1].split()[0]) for row in state["rows"]) == 2
     assert {row[1].split()[-1] for row in state["rows"]} == {"3"}
     assert state["note"] == SIMULATED
+
+
+def test_a_pause_is_shown_with_how_long_and_why(started: Callable[..., ShownRun], script: Script) -> None:
+    """While it lasts, as text that cannot be mistaken for the page's own; the report says that cells were put back."""
+    run = started(concurrency=1)
+    script.ends(dataclasses.replace(BUSY, message="429: slow\u202edown", retry_after_s=7200))
+    progress = wait_until(lambda: run.progress if run.progress.pause_s else None)
+    name, value, reason = run_view.view_state(run)["facts"][-1]
+    assert (name, value) == ("paused for", format_duration(progress.pause_s, brief=True))
+    assert reason.startswith("RateLimitError: 429: slow")
+    assert "\u202e" not in reason
+    assert run_view.view_state(run)["said"] == "4 of 10 done · 4 of them before · 0 running"
+    run.stop()
+    assert "Calls that no service took: 1; their cells were put back" in str(run.wait())
+    assert "paused for" not in [fact[0] for fact in run_view.view_state(run)["facts"]]
 
 
 @pytest.mark.parametrize(
