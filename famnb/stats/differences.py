@@ -109,18 +109,17 @@ def paired(first: Any, second: Any, *, by: Iterable[Any] | None = None, level: f
     interval is that of `mean`, over prompts, and takes six of them at 95 %; the p-value is of the same tests.
     """
     level = check_share("level", level)
-    both = _prompt_means(first, second, by)
-    return _mean_difference(present_floats(both["first"]), present_floats(both["second"]), level)
+    return _mean_difference(*_Calls.of(*_match(first, second, by)).means, level)
 
 
 def paired_bounds(first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0.95) -> Difference:
     """Return the paired difference of means of inputs that are known between bounds only, such as estimated costs.
 
     Both sides have the columns low, value and high, a row a call, and the prompt as their index; a row that lacks one
-    of the three is left out. The interval reaches from the low end of (second's low − first's high) to the high end of
-    (second's high − first's low), so it holds the truth at its rate wherever between its bounds each input lies; the
-    p-value is the larger of the two, and 1 unless both are on one side of 0. `ratio` likewise. ValueError for bounds
-    that do not enclose their values.
+    of the three is left out. The interval reaches over those of (second's low − first's high) and (second's high −
+    first's low), so it holds the truth at its rate wherever between its bounds each input lies; the p-value is the
+    larger of the two, and 1 unless both are on one side of 0: clear is what is clear at both ends. `ratio` likewise.
+    ValueError for bounds that do not enclose their values.
     """
     level = check_share("level", level)
     a, b = _check_bounds("first", first), _check_bounds("second", second)
@@ -129,12 +128,15 @@ def paired_bounds(first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0
         # Most inputs are known, and the two others would be the same.
         return dataclasses.replace(middle, value_low=middle.value, value_high=middle.value)
     least, most = (paired(a[one], b[other], level=level) for one, other in (("high", "low"), ("low", "high")))
+    (low, high), (ratio_low, ratio_high) = _envelope(least, most), _envelope(least.ratio, most.ratio)
+    # numpy's maximum, unlike Python's, is NaN where one of the two is.
+    p_value = float(np.maximum(least.p_value, most.p_value))
     return dataclasses.replace(
         middle,
-        low=least.low,
-        high=most.high,
-        ratio=dataclasses.replace(middle.ratio, low=least.ratio.low, high=most.ratio.high),
-        p_value=max(least.p_value, most.p_value) if least.value * most.value > 0 else middle.p_value * 0 + 1,
+        low=low,
+        high=high,
+        ratio=dataclasses.replace(middle.ratio, low=ratio_low, high=ratio_high),
+        p_value=p_value if least.value * most.value > 0 else float(np.maximum(p_value, 1.0)),
         caution=least.caution or most.caution,
         value_low=least.value,
         value_high=most.value,
@@ -185,7 +187,7 @@ def paired_share(first: pd.Series[Any], second: pd.Series[Any], *, level: float 
         return Difference(math.nan, math.nan, math.nan, 0, level, _UNKNOWN, math.nan, math.nan, "share")
     if not np.isin(np.concatenate(sides.values), (0, 1)).all():
         raise ValueError("paired_share: expected values that are true or false (1 or 0)")
-    means = [np.bincount(codes, values) / np.bincount(codes) for values, codes in sides]
+    means = sides.means
     shares = [float(side.mean()) for side in means]
     ends = [
         wilson(own, effective_size(values, codes, level=level, informative=1), level)
@@ -256,15 +258,22 @@ def _mean_difference(a: Values, b: Values, level: float) -> Difference:
     )
 
 
-def _check_bounds(name: str, side: pd.DataFrame) -> pd.DataFrame:
-    """The rows that have low, value and high, as floats. Raises ValueError if the bounds do not enclose the value."""
+def _envelope(one: Difference | Interval, other: Difference | Interval) -> tuple[float, float]:
+    """The ends of what holds both intervals; NaN if one has none."""
+    return float(np.minimum(one.low, other.low)), float(np.maximum(one.high, other.high))
+
+
+def _check_bounds(name: str, side: pd.DataFrame) -> dict[str, pd.Series[float]]:
+    """The columns of the rows that have low, value and high. Raises ValueError if bounds do not enclose the value."""
     missing = {"low", "value", "high"} - set(side.columns)
     if missing:
         raise ValueError(f"{name}: expected the columns low, value and high; {', '.join(sorted(missing))} missing")
-    rows = pd.DataFrame({column: as_floats(side[column]) for column in ("low", "value", "high")}, side.index).dropna()
-    if not (rows["low"].le(rows["value"]) & rows["value"].le(rows["high"])).all():
+    low, value, high = (as_floats(side[column]) for column in ("low", "value", "high"))
+    known = ~np.isnan(low + value + high)
+    if not ((low <= value) & (value <= high))[known].all():
         raise ValueError(f"{name}: expected low ≤ value ≤ high in every row")
-    return rows
+    columns, index = {"low": low, "value": value, "high": high}, side.index[known]
+    return {column: pd.Series(values[known], index=index) for column, values in columns.items()}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -281,13 +290,21 @@ class _Calls:
         """Match two Series by their index."""
         if not (isinstance(first, pd.Series) and isinstance(second, pd.Series)):
             raise ValueError("expected two Series, a value a call, with the prompt as their index")
-        sides = [pd.Series(as_floats(side), index=side.index).dropna() for side in (first, second)]
-        both = sides[0].index.unique().intersection(sides[1].index.unique())
-        a, b = (side[side.index.isin(both)] for side in sides)
-        return cls((_array(a), _array(b)), (both.get_indexer(a.index), both.get_indexer(b.index)), len(both))
+        (a, index_a), (b, index_b) = map(_present_calls, (first, second))
+        both = index_a.unique().intersection(index_b.unique())
+        codes_a, codes_b = both.get_indexer(index_a), both.get_indexer(index_b)
+        # −1: a prompt that the other side lacks.
+        in_a, in_b = codes_a >= 0, codes_b >= 0
+        return cls((a[in_a], b[in_b]), (codes_a[in_a], codes_b[in_b]), len(both))
 
     def __iter__(self) -> Iterator[tuple[Values, Codes]]:
         return zip(self.values, self.codes, strict=True)
+
+    @property
+    def means(self) -> tuple[Values, Values]:
+        """The mean of each prompt, in one order on both sides."""
+        a, b = (np.bincount(codes, values) / np.bincount(codes) for values, codes in self)
+        return a, b
 
     def quantile_difference(self, p: float) -> float:
         """How much larger the p-quantile of the second is."""
@@ -295,8 +312,11 @@ class _Calls:
         return b - a
 
 
-def _array(values: pd.Series[float]) -> Values:
-    return np.asarray(values, dtype=float)
+def _present_calls(side: pd.Series[Any]) -> tuple[Values, pd.Index[Any]]:
+    """The values that there are, of calls whose prompt is known, and their prompts."""
+    values = as_floats(side)
+    known = ~np.isnan(values) & side.index.notna()
+    return values[known], side.index[known]
 
 
 def _resample_percentiles(sides: _Calls, p: float, level: float) -> tuple[float, float, float]:
@@ -373,27 +393,21 @@ def _combine(margin: float, other: float, correlation: float) -> float:
     return math.sqrt(max(margin**2 + other**2 - 2 * correlation * margin * other, 0.0))
 
 
-def _prompt_means(first: Any, second: Any, by: Iterable[Any] | None) -> pd.DataFrame:
-    """The mean of both sides, one row a prompt that both have."""
-    table = _side_by_side(first, second, by)
-    return (table if table.index.is_unique else table.groupby(level=0).mean()).dropna()
-
-
-def _side_by_side(first: Any, second: Any, by: Iterable[Any] | None) -> pd.DataFrame:
-    """Both samples side by side, one row a prompt and repeat."""
+def _match(first: Any, second: Any, by: Iterable[Any] | None) -> tuple[pd.Series[float], pd.Series[float]]:
+    """Both samples with the prompt as their index."""
     if by is None and isinstance(first, pd.Series) and isinstance(second, pd.Series):
-        sides = [pd.Series(as_floats(side), index=side.index) for side in (first, second)]
-        means = [side if side.index.is_unique else side.groupby(level=0).mean() for side in sides]
-        return pd.concat(means, axis=1, keys=["first", "second"], join="inner")
+        return first, second
     a, b = as_floats(first), as_floats(second)
-    names = list(range(len(a))) if by is None else list(by)
+    names = pd.RangeIndex(len(a)) if by is None else pd.Index(list(by))
     if not len(a) == len(b) == len(names):
         raise ValueError(
             f"paired: expected as many values on both sides, got {len(a)} and {len(b)}"
             + (f" for {len(names)} prompts" if by is not None else "")
             + "; Series with the prompt as their index are matched by it"
         )
-    return pd.DataFrame({"first": a, "second": b}, index=pd.Index(names)).dropna()
+    # By position a repeat is a pair, too: one that a side lacks counts on neither.
+    known = ~(np.isnan(a) | np.isnan(b))
+    return pd.Series(a[known], index=names[known]), pd.Series(b[known], index=names[known])
 
 
 def _exponential(logs: Interval) -> Interval:

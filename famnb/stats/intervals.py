@@ -89,7 +89,8 @@ def as_floats(values: Any) -> Values:
     """Return the values as floats, NaN where missing. Raises ValueError for anything but finite numbers."""
     try:
         series = pd.Series(values)
-        if series.dtype.kind not in "biufO" or any(isinstance(value, str) for value in _objects(series)):
+        is_object = series.dtype.kind == "O"
+        if series.dtype.kind not in "biufO" or (is_object and any(isinstance(value, str) for value in series)):
             raise ValueError(f"got {series.dtype}; texts, times and durations have to be made numbers of a unit first")
         array: Values = series.to_numpy(dtype=float, na_value=math.nan)
     except (TypeError, ValueError) as error:
@@ -97,11 +98,6 @@ def as_floats(values: Any) -> Values:
     if np.isinf(array).any():
         raise ValueError("expected finite numbers: there are infinite ones; leave them out, or mark them as missing")
     return array
-
-
-def _objects(series: pd.Series[Any]) -> pd.Series[Any]:
-    """The values where their type says nothing of each of them, else none."""
-    return series if series.dtype.kind == "O" else series.iloc[:0]
 
 
 def present_floats(values: Any) -> Values:
@@ -370,6 +366,8 @@ def _bootstrap(ascending: Values, p: float, level: float, seed: int) -> tuple[fl
 
 def resampled_quantiles(values: Values, codes: npt.NDArray[np.intp], p: float, drawn: npt.NDArray[np.int64]) -> Values:
     """The p-quantile of each resample, a row of `drawn` that says how often each cluster is in it."""
+    # Counts of 32 bits take half the time of 64, which goes into reading them.
+    drawn = drawn.astype(np.int32)
     order = np.argsort(values, kind="stable")
     ascending, columns = values[order], codes[order]
     step = max(1, _BATCH // len(values))

@@ -54,11 +54,91 @@ def test_two_alone_have_the_interval_of_a_logit() -> None:
     assert found.probability("a", "b") == pytest.approx(0.75)
 
 
-def test_ties_are_half_a_win_each() -> None:
-    """As many ties as votes make both alike; a row counts them."""
-    found = stats.bradley_terry([("a", "b", None)] * 6 + [("a", "b", "a"), ("b", "a", "b")])
-    assert found.frame["strength"].tolist() == pytest.approx([0, 0], abs=1e-6)
-    assert found.frame.loc["a", ["wins", "ties", "votes"]].tolist() == [1, 6, 8]
+def test_ties_are_davidsons() -> None:
+    """Of two alone the model is saturated: shares of wins, losses and ties are as they came, the gap their log odds."""
+    found = stats.bradley_terry([("a", "b", "a")] * 24 + [("a", "b", "b")] * 6 + [("b", "a", None)] * 10)
+    assert found.gap("a", "b").value == pytest.approx(np.log(24 / 6))
+    assert found.ties == pytest.approx(10 / np.sqrt(24 * 6))
+    assert found.probability("a", "b") == pytest.approx(24 / 30)
+    assert found.frame.loc["a", ["wins", "ties", "votes"]].tolist() == [24, 10, 40]
+    even = stats.bradley_terry([("a", "b", None)] * 6 + [("a", "b", "a"), ("b", "a", "b")])
+    assert even.frame["strength"].tolist() == pytest.approx([0, 0], abs=1e-6)
+
+
+def test_ties_are_those_of_a_published_model() -> None:
+    """The likelihood that Davidson (1970) gives has its maximum where the fit is: no step raises it."""
+    rng = np.random.default_rng(1)
+    votes = [(a, b, str(rng.choice([a, b, ""])) or None) for a, b in [("a", "b"), ("b", "c"), ("c", "a")] * 40]
+    found = stats.bradley_terry(votes)
+
+    def likelihood(strength: dict[str, float], log_ties: float) -> float:
+        worth = {name: np.exp(value) for name, value in strength.items()}
+        total = 0.0
+        for a, b, winner in votes:
+            tie = np.exp(log_ties) * np.sqrt(worth[a] * worth[b])
+            total += np.log((tie if winner is None else worth[winner]) / (worth[a] + worth[b] + tie))
+        return float(total)
+
+    strength, log_ties = found.frame["strength"].to_dict(), float(np.log(found.ties))
+    best = likelihood(strength, log_ties)
+    for step in (-1e-3, 1e-3):
+        assert all(likelihood(strength | {name: strength[name] + step}, log_ties) < best for name in strength)
+        assert likelihood(strength, log_ties + step) < best
+
+
+@pytest.mark.parametrize(
+    ("votes", "words"),
+    [
+        ([("a", "b", "a"), ("a", "b", None)], "one never lost or never won"),
+        ([("a", "b", "a"), ("b", "c", None), ("c", "a", None), ("b", "c", "b")], "one never lost or never won"),
+        ([("a", "b", None), ("b", "c", None)], "there are only ties"),
+    ],
+)
+def test_ties_bound_no_strength_without_a_circle_of_wins(votes: list[Vote], words: str) -> None:
+    """Rarer ties and wider gaps would make such votes ever more certain; half a win both ways ends that."""
+    for clusters in (None, range(len(votes))):
+        found = stats.bradley_terry(votes, clusters=clusters)
+        assert not found.bounded
+        assert words in str(found)
+        assert np.isfinite(found.frame[["low", "high"]].to_numpy()).all()
+        assert (found.frame["high"] - found.frame["low"] > 1).all()
+
+
+def test_votes_on_one_prompt_go_together() -> None:
+    """Five voters of one mind on each of 12 prompts are as sure as one of them, and not as sixty votes."""
+    winners = list("aaabaabaabaa")
+    one = stats.bradley_terry([("a", "b", winner) for winner in winners], clusters=range(12))
+    votes, prompts = [("a", "b", winner) for winner in winners for _ in range(5)], np.repeat(np.arange(12), 5)
+    five, apart = stats.bradley_terry(votes, clusters=prompts), stats.bradley_terry(votes)
+    assert five.gap("a", "b").low == pytest.approx(one.gap("a", "b").low)
+    assert five.p_value("a", "b") == pytest.approx(one.p_value("a", "b"))
+    assert five.p_value("a", "b") > 0.05 > apart.p_value("a", "b")
+    assert "n = 60 votes on 12 prompts" in str(five)
+
+
+@pytest.mark.parametrize("prompts", [1, 2, 5])
+def test_few_prompts_tell_little(prompts: int) -> None:
+    """However many votes there are on them: every prompt counts as one, and the ranking says so."""
+    votes, clusters = [("a", "b", "a")] * 90 + [("a", "b", "b")] * 10, [index % prompts for index in range(100)]
+    found = stats.bradley_terry(votes, clusters=clusters)
+    assert found.gap("a", "b").low < 0 < found.gap("a", "b").high
+    assert "every prompt counts as one vote, since fewer than 6 do not tell how prompts differ" in str(found)
+
+
+def test_one_who_wins_everything_is_no_surer_for_repeats() -> None:
+    """On 12 prompts, once or ten times each: the intervals are of 12."""
+    once, ten = (stats.bradley_terry([("a", "b", "a")] * 12 * r, clusters=[*range(12)] * r) for r in (1, 10))
+    width = [found.gap("a", "b").high - found.gap("a", "b").low for found in (once, ten)]
+    assert width[1] > 0.8 * width[0]
+    assert not ten.bounded
+
+
+def test_each_vote_has_a_prompt() -> None:
+    """Else nobody knows what goes together."""
+    with pytest.raises(ValueError, match="clusters: expected the prompt of each of 2 votes; got 1"):
+        stats.bradley_terry([("a", "b", "a"), ("a", "b", "b")], clusters=["p"])
+    with pytest.raises(ValueError, match="clusters: expected the prompt of each vote; 1 have none"):
+        stats.bradley_terry([("a", "b", "a"), ("a", "b", "b")], clusters=["p", None])
 
 
 def test_one_that_never_lost_is_bounded_and_said_so() -> None:

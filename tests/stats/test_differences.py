@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import math
 from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import special
 from scipy import stats as peer
 from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.power import TTestIndPower, TTestPower
 
 from famnb import stats
+from tests.support.truth_rates import EXPERIMENTS, PROMPTS, claims_are_rare, intervals_hold
 
 RNG = np.random.default_rng(3)
 FIRST = RNG.lognormal(0, 0.5, 25)
@@ -74,15 +77,189 @@ def test_unpaired_differences_are_welchs() -> None:
     assert found.n == 11
 
 
-def test_paired_intervals_cover_the_truth_at_their_rate() -> None:
-    """2,000 experiments of 10 prompts with 3 repeats each, prompts differing more than variants."""
+def answer_prompts(rng: np.random.Generator, prompts: int, repeats: int, *, times: float = 1.0) -> list[pd.Series]:
+    """Positive values of two variants for the same prompts, the second's so many times the first's: log-normal.
+
+    Prompts differ more than variants do, and each suits one variant better.
+    """
+    index = np.repeat(np.arange(prompts), repeats)
+    prompt, suited = rng.normal(0, 1, (prompts, 1)), rng.normal(0, 0.5, (2, prompts, 1))
+    values = np.exp(prompt + suited + rng.normal(0, 0.5, (2, prompts, repeats))).reshape(2, -1)
+    return [pd.Series(values[0], index=index), pd.Series(values[1] * times, index=index)]
+
+
+def apart(side: pd.Series) -> pd.Series:
+    """The same values as if every call had asked a prompt of its own."""
+    return side.reset_index(drop=True)
+
+
+def spread_of(times: float) -> float:
+    """How much more the mean of `answer_prompts` is for the second variant."""
+    return (times - 1) * math.exp((1 + 0.25 + 0.25) / 2)
+
+
+@pytest.mark.parametrize("prompts", PROMPTS)
+def test_paired_differences_of_heavy_tails_hold(prompts: int) -> None:
+    """Repeats, strong effects of prompts, a long tail: intervals of the difference and of the ratio, and claims."""
     rng = np.random.default_rng(4)
-    prompts, by = rng.normal(10, 5, (2000, 10, 1)), np.repeat(np.arange(10), 3)
-    a = (prompts + rng.normal(0, 1, (2000, 10, 3))).reshape(2000, 30)
-    b = (prompts + 0.7 + rng.normal(0, 1, (2000, 10, 1)) + rng.normal(0, 1, (2000, 10, 3))).reshape(2000, 30)
-    few = range(400)
-    covered = sum(found.low <= 0.7 <= found.high for found in (stats.paired(a[i], b[i], by=by) for i in few))
-    assert peer.binom.ppf(0.001, len(few), 0.95) <= covered <= peer.binom.ppf(0.999, len(few), 0.95)
+    found = [stats.paired(*answer_prompts(rng, prompts, 5, times=1.5)) for _ in range(EXPERIMENTS)]
+    assert intervals_hold(one.low <= spread_of(1.5) <= one.high or bool(one.caution) for one in found)
+    assert intervals_hold(one.ratio.low <= 1.5 <= one.ratio.high for one in found)
+    alike = [stats.paired(*answer_prompts(rng, prompts, 5)) for _ in range(EXPERIMENTS)]
+    assert claims_are_rare(one.clear for one in alike)
+    assert [one.clear for one in alike] == [one.p_value < 0.05 for one in alike]
+
+
+def test_repeats_that_count_as_prompts_do_not_hold() -> None:
+    """The check that whole prompts pass is failed by the same values, each call a prompt of its own."""
+    rng = np.random.default_rng(4)
+    sides = [answer_prompts(rng, 12, 5) for _ in range(EXPERIMENTS)]
+    assert not claims_are_rare(stats.paired(*map(apart, both)).clear for both in sides)
+    assert claims_are_rare(stats.paired(*both).clear for both in sides)
+
+
+def known_within(side: pd.Series, factor: float, *, off: float) -> pd.DataFrame:
+    """Estimates of values, too high by the factor `off`, that lie within `factor` of them either way."""
+    value = side * off
+    return pd.DataFrame({"low": value / factor, "value": value, "high": value * factor})
+
+
+@pytest.mark.parametrize("prompts", PROMPTS)
+def test_a_difference_of_estimates_is_claimed_at_its_worst_only(prompts: int) -> None:
+    """Two alike, one of them estimated 40 % too dear within a factor of 1.5: no claim, and intervals hold."""
+    rng = np.random.default_rng(5)
+    sides = [answer_prompts(rng, prompts, 3) for _ in range(EXPERIMENTS)]
+    found = [stats.paired_bounds(known_within(a, 1, off=1), known_within(b, 1.5, off=1.4)) for a, b in sides]
+    assert claims_are_rare(one.clear or one.p_value < 0.05 for one in found)
+    assert intervals_hold(one.low <= 0 <= one.high for one in found)
+    assert intervals_hold(one.ratio.low <= 1 <= one.ratio.high for one in found)
+    assert not any(one.exact for one in found)
+    if prompts >= 20:
+        # As if the estimates were exact, the difference is clear and there is none.
+        assert not claims_are_rare(stats.paired(a, b * 1.4).clear for a, b in sides)
+
+
+def test_a_difference_of_estimates_is_found_where_it_is_beyond_doubt() -> None:
+    """Four times as dear, within a factor of 1.5: clear at both ends, the interval reaching over both."""
+    a, b = answer_prompts(np.random.default_rng(6), 60, 3, times=4)
+    found = stats.paired_bounds(known_within(a, 1, off=1), known_within(b, 1.5, off=1))
+    ends = [stats.paired(a, b / 1.5), stats.paired(a, b * 1.5)]
+    assert found.clear
+    assert (found.low, found.high) == (min(end.low for end in ends), max(end.high for end in ends))
+    assert (found.value_low, found.value_high) == (ends[0].value, ends[1].value)
+    assert found.p_value == max(end.p_value for end in ends)
+    assert (found.ratio.low, found.ratio.high) == (ends[0].ratio.low, ends[1].ratio.high)
+    assert not stats.paired_bounds(known_within(a, 2, off=1), known_within(b, 2, off=1)).clear
+    assert str(found).startswith("≈ ")
+
+
+def test_known_inputs_differ_as_values_do() -> None:
+    """Bounds that are the value itself add nothing."""
+    a, b = answer_prompts(np.random.default_rng(6), 20, 2)
+    found = stats.paired_bounds(known_within(a, 1, off=1), known_within(b, 1, off=1))
+    assert found.exact
+    assert dataclasses.replace(found, value_low=math.nan, value_high=math.nan) == stats.paired(a, b)
+
+
+def test_a_ratio_to_what_may_be_nothing_has_no_ends() -> None:
+    """What the first may cost is 0, so that the second may be any number of times as dear."""
+    a, b = (known_within(side, 1.2, off=1) for side in answer_prompts(np.random.default_rng(6), 20, 2))
+    found = stats.paired_bounds(a.assign(low=0.0), b)
+    assert not found.ratio.known
+    assert math.isfinite(found.ratio.value)
+    assert math.isfinite(found.low)
+
+
+def test_bounds_hold_their_values() -> None:
+    """Else they are none."""
+    rows = pd.DataFrame({"low": [2.0], "value": [1.0], "high": [3.0]}, index=["p"])
+    with pytest.raises(ValueError, match="first: expected low ≤ value ≤ high"):
+        stats.paired_bounds(rows, rows)
+    with pytest.raises(ValueError, match="columns low, value and high; low missing"):
+        stats.paired_bounds(rows.drop(columns="low"), rows)
+
+
+@pytest.mark.parametrize(("p", "prompts", "repeats"), [(0.5, 6, 3), (0.5, 20, 2), (0.95, 40, 2), (0.95, 150, 4)])
+def test_differences_of_percentiles_hold(p: float, prompts: int, repeats: int) -> None:
+    """Of medians from six prompts on, of the 95th percentile from forty; also where there is none."""
+    rng = np.random.default_rng(7)
+    truth = 0.3 * math.exp(special.ndtri(p) * math.sqrt(1 + 0.25 + 0.25))
+    found = [stats.paired_percentile(*answer_prompts(rng, prompts, repeats, times=1.3), p) for _ in range(100)]
+    assert intervals_hold(one.low <= truth <= one.high for one in found)
+    alike = [stats.paired_percentile(*answer_prompts(rng, prompts, repeats), p) for _ in range(100)]
+    assert claims_are_rare(one.p_value < 0.05 for one in alike)
+    assert intervals_hold(one.low <= 0 <= one.high for one in alike)
+    assert {(one.statistic, one.caution) for one in found} == {("p50" if p == 0.5 else "p95", "")}
+
+
+def test_percentiles_of_calls_that_count_as_prompts_claim_too_much() -> None:
+    """Where prompts suit variants, many repeats make a difference of medians of nothing; by prompts they do not."""
+    rng = np.random.default_rng(7)
+    sides = [answer_prompts(rng, 12, 10) for _ in range(60)]
+    assert not claims_are_rare(stats.paired_percentile(*map(apart, both), 0.5).clear for both in sides)
+    assert claims_are_rare(stats.paired_percentile(*both, 0.5).clear for both in sides)
+
+
+def test_a_percentile_that_prompts_do_not_carry_has_no_interval() -> None:
+    """A hundred calls with 10 prompts have a p95, but none of the prompts is expected beyond it; with 30 few are."""
+    ten, thirty = (stats.paired_percentile(*answer_prompts(np.random.default_rng(1), n, 10), 0.95) for n in (10, 30))
+    assert math.isfinite(ten.value)
+    assert math.isnan(ten.low)
+    assert math.isnan(ten.p_value)
+    assert "of 30 prompts few are beyond it" in str(thirty)
+    few = stats.paired_percentile(*answer_prompts(np.random.default_rng(1), 3, 3), 0.95)
+    assert math.isnan(few.value)
+
+
+def passes(rng: np.random.Generator, prompts: int, rates: tuple[float, float]) -> list[pd.Series]:
+    """Whether five calls of two variants with each prompt passed; prompts differ much, and for both alike."""
+    ease, index = rng.random((prompts, 1)), np.repeat(np.arange(prompts), 5)
+    own = [peer.beta.ppf(ease, rate * 2, (1 - rate) * 2) for rate in rates]
+    return [pd.Series((rng.random((prompts, 5)) < rate).ravel(), index=index) for rate in own]
+
+
+@pytest.mark.parametrize("prompts", PROMPTS)
+@pytest.mark.parametrize("rates", [(0.9, 0.9), (0.6, 0.8)])
+def test_differences_of_shares_hold(prompts: int, rates: tuple[float, float]) -> None:
+    """Of success rates and of goodput; where there is none, it is seldom claimed."""
+    rng = np.random.default_rng(8)
+    found = [stats.paired_share(*passes(rng, prompts, rates)) for _ in range(EXPERIMENTS)]
+    assert intervals_hold(one.low <= rates[1] - rates[0] <= one.high for one in found)
+    assert claims_are_rare(one.p_value < 0.05 for one in found) == (rates[0] == rates[1] or prompts == 6)
+    assert all(one.high > one.low for one in found)
+
+
+def test_shares_of_calls_that_count_as_prompts_claim_too_much() -> None:
+    """Where each variant has prompts of its own that it never passes."""
+    rng, index = np.random.default_rng(9), np.repeat(np.arange(12), 10)
+    sides = [[pd.Series(np.repeat(rng.random(12) < 0.6, 10), index=index) for _ in range(2)] for _ in range(200)]
+    assert not claims_are_rare(stats.paired_share(*map(apart, both)).clear for both in sides)
+    assert claims_are_rare(stats.paired_share(*both).clear for both in sides)
+
+
+def test_a_difference_of_shares_is_never_certain() -> None:
+    """All passed on both sides, or all on one: the interval has a width, and one call a prompt is McNemar's test."""
+    index = range(20)
+    same = stats.paired_share(pd.Series(1, index=index), pd.Series(1, index=index))
+    assert (same.value, same.p_value) == (0, 1)
+    assert same.low == -same.high == pytest.approx(-0.161, abs=0.01)
+    one = stats.paired_share(pd.Series(0, index=range(8)), pd.Series(1, index=range(8)))
+    assert (one.value, one.high) == (1, 1)
+    assert one.low < 0.6
+    assert one.p_value == 2**-7
+    some = stats.paired_share(pd.Series([0] * 10), pd.Series([1] * 7 + [0] * 3))
+    assert some.p_value == pytest.approx(peer.binomtest(7, 7).pvalue)
+
+
+@pytest.mark.parametrize("compare", [stats.paired_share, functools.partial(stats.paired_percentile, p=0.5)])
+def test_calls_are_matched_by_prompts(compare: Callable[..., stats.Difference]) -> None:
+    """Prompts that one side lacks, and missing values, count on neither side."""
+    a, b = (pd.Series([0, 1, 0, 1, 1, 0, 1, 0], index=list("abcdefgh")) for _ in range(2))
+    more = pd.concat([b, pd.Series([1, 1, None], index=["only here", "only here", "a"])])
+    found, plain = compare(a, more), compare(a, b)
+    assert (found.value, found.low, found.n) == (plain.value, plain.low, 8)
+    with pytest.raises(ValueError, match="two Series, a value a call, with the prompt as their index"):
+        compare([1, 0], [0, 1])
 
 
 def test_words_claim_no_more_than_the_interval() -> None:
@@ -150,36 +327,3 @@ def test_what_is_no_number_has_no_difference(wrong: list[object]) -> None:
         stats.paired(wrong, [1.0, 2.0])
     with pytest.raises(ValueError, match="expected"):
         stats.paired(pd.Series([1.0, 2.0]), pd.Series(wrong))
-
-
-@pytest.mark.parametrize("effect", [0.2, 0.5, 1.0])
-def test_sample_sizes_are_those_of_statsmodels(effect: float) -> None:
-    """For power 0.8 and 0.9, pairs and sides."""
-    for power in (0.8, 0.9):
-        pairs = TTestPower().solve_power(effect, alpha=0.05, power=power)
-        sides = TTestIndPower().solve_power(effect, alpha=0.05, power=power)
-        assert stats.sample_size(sd=2, difference=2 * effect, power=power) == math.ceil(pairs)
-        assert stats.sample_size(sd=2, difference=2 * effect, power=power, paired=False) == math.ceil(sides)
-
-
-def test_a_half_width_is_reached_and_not_with_one_less() -> None:
-    """N values of that spread give an interval of at most that width."""
-    n = stats.sample_size(sd=1.0, half_width=0.2)
-    width = [peer.t.ppf(0.975, size - 1) / math.sqrt(size) for size in (n, n - 1)]
-    assert width[0] <= 0.2 < width[1]
-
-
-def test_a_percentile_needs_enough_for_its_interval() -> None:
-    """One value less has no interval."""
-    n = stats.percentile_size(0.95)
-    assert stats.percentile(range(n), 0.95).known
-    assert not stats.percentile(range(n - 1), 0.95).known
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"sd": 0, "half_width": 1}, {"sd": 1}, {"sd": 1, "half_width": 0}, {"sd": 1, "difference": 1e-9}]
-)
-def test_advice_that_cannot_be_given_is_refused(wrong: dict[str, float]) -> None:
-    """With the reason."""
-    with pytest.raises(ValueError, match=r"sd|give either|other than 0|less precision"):
-        stats.sample_size(**wrong)  # type: ignore[arg-type]

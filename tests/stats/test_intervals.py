@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import special
 from scipy import stats as peer
 from statsmodels.stats.proportion import proportion_confint
 
 from famnb import stats
+from tests.support.truth_rates import PROMPTS, intervals_hold
+
+Draw = Callable[[np.random.Generator, tuple[int, int]], Any]
+
+
+def covers(interval: stats.Interval, truth: float) -> bool:
+    """Whether an interval holds the truth; one that is not known does not."""
+    return interval.low <= truth <= interval.high
 
 
 def test_the_mean_of_what_is_not_skewed_has_students_interval() -> None:
@@ -56,11 +67,143 @@ def test_median_intervals_cover_the_truth_at_their_rate(method: str) -> None:
     assert covered >= peer.binom.ppf(0.001, 300, 0.95 if method == "order" else 0.92)
 
 
-def test_mean_intervals_cover_the_truth_at_their_rate() -> None:
-    """Neither less nor more often than 95 in 100, within what 2,000 samples can tell."""
-    samples = np.random.default_rng(8).normal(3, 2, size=(2000, 12))
-    covered = sum(found.low <= 3 <= found.high for found in map(stats.mean, samples))
-    assert peer.binom.ppf(0.001, 2000, 0.95) <= covered <= peer.binom.ppf(0.999, 2000, 0.95)
+LIGHT: dict[str, tuple[Draw, float]] = {
+    "normal": (lambda rng, size: rng.normal(3, 2, size), 3.0),
+    "uniform": (lambda rng, size: rng.random(size), 0.5),
+    "mildly skewed": (lambda rng, size: rng.lognormal(0, 0.5, size), math.exp(0.125)),
+    "exponential": (lambda rng, size: rng.exponential(1, size), 1.0),
+}
+HEAVY: dict[str, tuple[Draw, float]] = {
+    "log-normal": (lambda rng, size: rng.lognormal(0, 1, size), math.exp(0.5)),
+    "long tail": (lambda rng, size: rng.lognormal(0, 1.5, size), math.exp(1.125)),
+    "one in five long": (lambda rng, size: rng.normal(1, 0.3, size) + 9 * (rng.random(size) < 0.2), 2.8),
+    "one in ten long": (lambda rng, size: rng.normal(1, 0.3, size) + 9 * (rng.random(size) < 0.1), 1.9),
+}
+
+
+@pytest.mark.parametrize("n", PROMPTS)
+@pytest.mark.parametrize("name", LIGHT)
+def test_intervals_of_means_hold(name: str, n: int) -> None:
+    """Of what is symmetric, and of what is as skewed as waiting times are."""
+    draw, truth = LIGHT[name]
+    samples = draw(np.random.default_rng(8), (400, n))
+    assert intervals_hold(found.low <= truth <= found.high for found in map(stats.mean, samples))
+
+
+@pytest.mark.parametrize("n", PROMPTS)
+@pytest.mark.parametrize("name", HEAVY)
+def test_intervals_of_means_hold_or_say_that_they_may_not(name: str, n: int) -> None:
+    """Of long tails, and of rare large values that a small sample may lack altogether."""
+    draw, truth = HEAVY[name]
+    found = [stats.mean(sample) for sample in draw(np.random.default_rng(9), (400, n))]
+    assert intervals_hold(one.low <= truth <= one.high or bool(one.caution) for one in found)
+
+
+def test_intervals_of_means_follow_skewness() -> None:
+    """The means of 60 log-normal values: with Student's interval as many are missed as the check does not allow."""
+    samples, truth = np.random.default_rng(10).lognormal(0, 1, (1000, 60)), math.exp(0.5)
+    found, student = list(map(stats.mean, samples)), peer.ttest_1samp(samples, 0, axis=1).confidence_interval(0.95)
+    assert intervals_hold(one.low <= truth <= one.high for one in found)
+    assert not intervals_hold((student.low <= truth) & (truth <= student.high))
+    wider = [one.high - one.low for one in found] / (student.high - student.low)
+    assert np.median(wider) < 1.35
+
+
+def test_a_mean_says_what_its_values_can_lack() -> None:
+    """12 values lack what is as rare as 1 in 5 in one of 20 samples; 29 have it, unless few decide."""
+    assert stats.mean(range(12)).caution == "12 values can lack what is rarer than 1 in 5"
+    assert stats.mean(range(29)).caution == ""
+    assert stats.mean([*range(39), 1000]).caution == "a long tail, in which few values decide"
+    assert "for new prompts, n = 24 in 12 prompts; 12 values" in str(stats.mean(range(24), clusters=[*range(12)] * 2))
+
+
+@pytest.mark.parametrize("take", [stats.mean, stats.median])
+def test_five_values_carry_no_interval(take: Callable[..., stats.Interval]) -> None:
+    """No sign test could show anything of five; of six it could."""
+    assert not take(range(5)).known
+    assert take(range(5)).value == 2
+    assert take(range(6)).known
+    assert stats.min_values(0.95) == 6
+
+
+def calls_of_prompts(rng: np.random.Generator, prompts: int, repeats: int, *, spread: float) -> tuple[Any, Any]:
+    """Times of calls, log-normal of median 1, prompts differing so much; and the prompt of each."""
+    own = rng.normal(0, spread, (prompts, 1)) + rng.normal(0, math.sqrt(1 - spread**2), (prompts, repeats))
+    return np.exp(own).ravel(), np.repeat(np.arange(prompts), repeats)
+
+
+@pytest.mark.parametrize("prompts", PROMPTS)
+@pytest.mark.parametrize("spread", [0.0, 0.9])
+def test_medians_of_clusters_hold_for_new_prompts(prompts: int, spread: float) -> None:
+    """However much prompts differ; calls that count one by one fail the check where they do."""
+    rng = np.random.default_rng(11)
+    samples = [calls_of_prompts(rng, prompts, 5, spread=spread) for _ in range(200)]
+    assert intervals_hold(covers(stats.median(values, clusters=codes), 1) for values, codes in samples)
+    assert intervals_hold(covers(stats.median(values), 1) for values, _ in samples) == (spread == 0)
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.9])
+def test_high_percentiles_of_clusters_hold_for_new_prompts_or_are_not_known(spread: float) -> None:
+    """Ten calls with each of 20 or 60 prompts: where these differ, twenty seldom carry an interval of p90."""
+    truth, rng = math.exp(special.ndtri(0.9)), np.random.default_rng(12)
+    few, many = ([calls_of_prompts(rng, n, 10, spread=spread) for _ in range(200)] for n in (20, 60))
+    found = [stats.percentile(values, 0.9, clusters=codes) for values, codes in [*few, *many]]
+    assert intervals_hold(covers(one, truth) for one in found if one.known)
+    assert np.mean([one.known for one in found[200:]]) > 0.95
+    known = [one.known for one in found[:200]]
+    assert all(known) if spread == 0 else np.mean(known) < 0.5
+
+
+def test_a_percentile_says_what_it_holds_for() -> None:
+    """Single calls stand for more calls with the same prompts, clusters for new prompts; each has its method's name."""
+    calls, prompts = stats.median(range(60)), stats.median(range(60), clusters=[*range(12)] * 5)
+    assert (calls.population, calls.method) == ("more calls with these prompts", "order statistics")
+    assert (prompts.population, prompts.method) == ("new prompts", "order statistics, by clusters")
+    assert (calls.n, calls.clusters, prompts.n, prompts.clusters) == (60, 0, 60, 12)
+    assert "95% interval 21 to 38 for more calls with these prompts, n = 60" in str(calls)
+    with pytest.raises(ValueError, match="of clusters there are order statistics only"):
+        stats.percentile(range(60), 0.5, clusters=range(60), method="bootstrap")
+
+
+def test_values_that_go_together_count_once() -> None:
+    """Five equal calls with each of 30 prompts have the median's interval that one call with each has."""
+    values = np.random.default_rng(2).normal(size=30)
+    once, five = stats.median(values), stats.median(np.repeat(values, 5), clusters=np.repeat(np.arange(30), 5))
+    assert (five.value, five.low, five.high) == pytest.approx((once.value, once.low, once.high), abs=0.15)
+    alone = stats.median(values, clusters=range(30))
+    assert (alone.low, alone.high) == (once.low, once.high)
+
+
+@pytest.mark.parametrize("prompts", PROMPTS)
+@pytest.mark.parametrize("rate", [0.5, 0.9])
+def test_shares_of_clusters_hold_for_new_prompts(prompts: int, rate: float) -> None:
+    """Of prompts that are nearly always or hardly ever answered; calls that count one by one fail the check."""
+    rng = np.random.default_rng(13)
+    own = rng.beta(rate / 3, (1 - rate) / 3, (300, prompts))
+    passes, codes = rng.random((300, prompts, 5)) < own[:, :, None], np.repeat(np.arange(prompts), 5)
+    found = [stats.share(one.ravel(), clusters=codes) for one in passes]
+    assert intervals_hold(covers(one, rate) for one in found)
+    naive = [stats.proportion(int(one.sum()), one.size) for one in passes]
+    assert not intervals_hold(covers(one, rate) for one in naive)
+
+
+def test_a_share_of_all_has_a_width() -> None:
+    """As many prompts as there are count, not their repeats: 12 of 12 are some 76 to 100 %, 60 of 60 no more."""
+    assert stats.share([True] * 60, clusters=[*range(12)] * 5).low == pytest.approx(stats.proportion(12, 12).low)
+    assert stats.share([0] * 60, clusters=[*range(12)] * 5).high == pytest.approx(stats.proportion(0, 12).high)
+    assert stats.share([True, False, None], clusters=list("abc")).n == 2
+    assert stats.share([True] * 3 + [False]) == stats.proportion(3, 4)
+    assert math.isnan(stats.share([], clusters=[]).value)
+
+
+def test_clusters_are_one_for_each_value() -> None:
+    """Else nobody knows what belongs together."""
+    with pytest.raises(ValueError, match="clusters: expected one for each of 3 values; got 2"):
+        stats.mean([1, 2, 3], clusters=["a", "b"])
+    with pytest.raises(ValueError, match="clusters: expected one for each value; 1 of 3 have none"):
+        stats.median([1, 2, 3], clusters=["a", None, "b"])
+    with pytest.raises(ValueError, match="share: expected values that are true or false"):
+        stats.share([0.5, 1])
 
 
 @pytest.mark.parametrize(("p", "fewest"), [(0.5, 2), (0.9, 10), (0.95, 20), (0.99, 100), (0.1, 10)])
