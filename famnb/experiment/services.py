@@ -70,8 +70,8 @@ def is_simulated(service: str) -> bool:
 
 
 def address_of(service: str) -> str:
-    """A service as it is shown: its address, or that it is simulated."""
-    return service.partition(_NAME_SEPARATOR)[0]
+    """A service as it is shown: its address, or "the simulation"."""
+    return "the simulation" if is_simulated(service) else service.partition(_NAME_SEPARATOR)[0]
 
 
 def normalize_address(address: str) -> str:

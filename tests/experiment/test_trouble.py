@@ -91,7 +91,7 @@ def test_a_wrong_key_ends_the_run_at_once_and_the_right_one_goes_on(connect_to, 
     exp = experiment(connect_to(server.url))
     report = exp.run(concurrency=4)
     assert (report.completed, report.failed, report.left, report.stopped_by) == (0, 0, 60, "trouble")
-    assert "takes no call with this key (AuthenticationError: 401" in report.reason
+    assert report.reason.startswith("the simulation takes no call with this key (AuthenticationError: 401")
     assert "the key is the one in FAM_API_KEY" in str(report)
     assert report.put_back <= 4
     assert statuses(exp) == {"planned": 60}
