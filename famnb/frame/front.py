@@ -34,7 +34,7 @@ def cost_front(
 
 def without_warmups(frame: pd.DataFrame) -> pd.DataFrame:
     """The calls that did not only warm the service up."""
-    return frame[~frame["warmup"].fillna(False).astype(bool)] if "warmup" in frame else frame
+    return frame[~frame["warmup"].isin([True])] if "warmup" in frame else frame
 
 
 def prompt_column(frame: pd.DataFrame) -> str | None:

@@ -65,15 +65,17 @@ def is_unpriced(frame: pd.DataFrame) -> pd.Series[bool]:
     """Which calls cost something that nobody knows: they are over, may have been billed, and have no cost.
 
     A call that was refused, that no service accepted or that was never sent costs nothing; a planned or a running one
-    has cost nothing yet. One to which no response came may have been billed. `frame` has `cost_usd`, `status` and those
-    of PRICING_COLUMNS there are; without `http_status` only answered calls count.
+    has cost nothing yet. One to which no response came may have been billed. `frame` has `cost_usd` and those of
+    PRICING_COLUMNS there are; without `http_status` only answered calls count.
     """
+    if "status" not in frame:
+        return frame["cost_usd"].isna()
     if "http_status" not in frame:
         return (frame["cost_usd"].isna() & frame["status"].isin(("completed", "incomplete"))).astype(bool)
     is_over = ~frame["status"].isin(("planned", "running"))
     is_answered = frame["http_status"].between(200, 299).fillna(False)
     if {"error", "attempts"} <= set(frame.columns):
-        was_sent = frame["attempts"].gt(0).fillna(False) & ~frame["error"].isin(UNMADE_ERRORS)
+        was_sent = frame["attempts"].ne(0).fillna(True) & ~frame["error"].isin(UNMADE_ERRORS)
         is_answered |= frame["http_status"].isna() & was_sent
     return (frame["cost_usd"].isna() & is_over & is_answered).astype(bool)
 

@@ -17,7 +17,7 @@ from famnb.experiment.metrics import find_metric, read_bounds
 from famnb.formatting import ESTIMATE_MARK, format_count
 from famnb.plot.canvas import Canvas
 from famnb.plot.facets import Chart, LegendEntry
-from famnb.plot.grouping import group_rows, numeric_column, require_columns
+from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls
 from famnb.plot.labels import (
     COLUMN_NAMES,
     axis_label,
@@ -58,6 +58,7 @@ def compare(
     """
     pair = _find_pair(frame) if pair is None else pair
     require_columns(frame, by, metric, pair)
+    frame, left_out = select_calls(frame)
     codes, groups = group_rows(frame[by])
     values = numeric_column(frame, metric, f"measures are {', '.join(COLUMN_NAMES)}")
     known = ~np.isnan(values) & frame[pair].notna().to_numpy()
@@ -71,7 +72,7 @@ def compare(
     chart = Chart(
         title=f"{capitalize(name)} by {by}, paired by {pair}",
         x=label,
-        notes=[*([note] if missing else []), *simulation_note(frame)],
+        notes=[*([note] if missing else []), *left_out, *simulation_note(frame)],
         ax=ax,
         height_in=1.7 + 0.42 * len(groups),
     )

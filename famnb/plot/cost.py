@@ -15,10 +15,11 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
-from famnb.formatting import format_count, format_estimate
+from famnb.formatting import format_count, format_sum
+from famnb.frame.spend import is_unpriced
 from famnb.plot.canvas import Canvas
 from famnb.plot.facets import Chart, LegendEntry
-from famnb.plot.grouping import group_rows, require_columns, time_column
+from famnb.plot.grouping import group_rows, require_columns, select_calls, time_column
 from famnb.plot.labels import shorten, simulation_note
 from famnb.plot.time_axis import set_date_ticks, time_positions, to_naive_utc
 
@@ -48,32 +49,38 @@ def cost(
 
     x: when a call started; y: USD. The band, and the bar at the right for the sum, is the interval where usage was
     estimated. `stacked` puts the groups on top of each other, the interval being the sum's; `per` shows each hour,
-    day, week or month (UTC) as a stacked bar instead of adding up. Calls without a known price or without usage are
-    not in the sums; a note says how many, and how to set a price. `facet` draws a panel for each value of a column;
+    day, week or month (UTC) as a stacked bar instead of adding up. Calls without a known price or without usage add
+    nothing to a sum, which then says `≥` and of how many it is; a note says how to set a price. Refused calls cost
+    nothing. Warm-ups of an experiment's frame are left out. `facet` draws a panel for each value of a column;
     `ax` draws into that axes. KeyError for a column that is not there.
     """
     require_columns(frame, by, "started_at", "model", *COST_COLUMNS, *COUNT_COLUMNS, facet)
     if per is not None and per not in get_args(Per):
         raise ValueError(f"per: expected one of {', '.join(get_args(Per))}, or None to add up; got {per!r}")
-    frame = frame.assign(started_at=time_column(frame))
+    frame, left_out = select_calls(frame, of_use=True)
+    frame = frame.assign(started_at=time_column(frame), is_unknown=is_unpriced(frame))
+    is_counted = frame["cost_usd"].notna() | frame["is_unknown"]
     # Stable, so that calls of one moment keep their order, and the figure of a frame is always the same.
-    known = frame[frame["cost_usd"].notna() & frame["started_at"].notna()].sort_values("started_at", kind="stable")
+    counted = frame[is_counted & frame["started_at"].notna()].sort_values("started_at", kind="stable")
     missing = _missing_notes(frame)
     title = f"Cost by {by} and {per}" if per else f"Cost by {by}"
-    if known.empty:
-        reason = " ".join(missing) or "There are no calls in this frame."
+    if counted["cost_usd"].isna().all():
+        reason = " ".join(missing) or "There are no calls in this frame that cost anything."
         return Chart(title=title, ax=ax).finish_empty(f"Nothing to add up. {reason}")
-    codes, groups = group_rows(known[by])
-    rows = pd.DataFrame({name: known[name].to_numpy(dtype=float) for name in COST_COLUMNS} | {"group": codes})
-    rows["x"], label, has_dates = time_positions(known["started_at"])
+    codes, groups = group_rows(counted[by])
+    # What is not known adds nothing to a sum; the sum says so.
+    rows = pd.DataFrame({name: counted[name].to_numpy(dtype=float, na_value=0.0) for name in COST_COLUMNS})
+    rows = rows.assign(group=codes, is_unknown=counted["is_unknown"].to_numpy(dtype=bool))
+    rows["has_usage"] = _has_usage(counted).to_numpy(dtype=bool)
+    rows["x"], label, has_dates = time_positions(counted["started_at"])
     if per:
-        rows["period"] = to_naive_utc(known["started_at"]).dt.to_period(PERIODS[per]).array
+        rows["period"] = to_naive_utc(counted["started_at"]).dt.to_period(PERIODS[per]).array
     chart = Chart(
         title=title,
         x=f"{per} (UTC)" if per else label,
         y=f"USD each {per}" if per else "USD so far",
-        notes=[*missing, *simulation_note(frame)],
-        facet=(facet, known[facet].reset_index(drop=True)) if facet else None,
+        notes=[*missing, *left_out, *simulation_note(frame)],
+        facet=(facet, counted[facet].reset_index(drop=True)) if facet else None,
         ax=ax,
     )
     for canvas, part in chart.panels(rows):
@@ -89,7 +96,7 @@ def cost(
                 canvas.axes.set_xticks(rows["x"].iloc[:1])
         canvas.axes.set_ylim(bottom=0)
         canvas.axes.yaxis.set_major_formatter(FuncFormatter(_tick_formatter(canvas.axes)))
-        chart.add_legend(entries, f"{_format_sum(part)} for {format_count(len(part), 'call')}")
+        chart.add_legend(entries, _subtitle(part))
     return chart.finish()
 
 
@@ -99,8 +106,9 @@ def _draw_lines(canvas: Canvas, groups: list[str], rows: pd.DataFrame) -> list[L
     until = float(rows["x"].max()) if len(rows) else 0.0
     for index, group in enumerate(groups):
         part = rows[rows["group"] == index]
-        if len(part):
-            _draw_line(canvas, index, part, until)
+        known = part[~part["is_unknown"]]
+        if len(known):
+            _draw_line(canvas, index, known, until)
         handle = Line2D([], [], linewidth=2, **canvas.palette.line_style(index))
         entries.append(_legend_entry(canvas, handle, group, part))
     return entries
@@ -194,13 +202,26 @@ def _rows_to_draw(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def _legend_entry(canvas: Canvas, handle: Artist, group: str, rows: pd.DataFrame) -> LegendEntry:
     if canvas.is_panel:
         return LegendEntry(handle, group)
-    return LegendEntry(handle, f"{group} (n={len(rows):,})", [_format_sum(rows)])
+    return LegendEntry(handle, f"{group} (n={int((~rows['is_unknown']).sum()):,})", [_format_sum(rows)])
 
 
 def _format_sum(rows: pd.DataFrame) -> str:
-    """The sum of some calls, with its interval where it has one."""
-    best, low, high = (float(rows[name].sum()) for name in COST_COLUMNS)
-    return format_estimate(best, low, high)
+    """The sum of some calls, with its interval where it has one; `≥` where the cost of some is not known."""
+    unknown = rows[rows["is_unknown"]]
+    unpriced = int(unknown["has_usage"].sum())
+    # Not 0 where none is known.
+    sums = (float(rows[name].sum()) if len(unknown) < len(rows) else math.nan for name in COST_COLUMNS)
+    return format_sum(*sums, calls=len(rows), unpriced=unpriced, uncounted=len(unknown) - unpriced)
+
+
+def _subtitle(rows: pd.DataFrame) -> str:
+    """The sum of all calls, and how many have a part in it."""
+    known = int((~rows["is_unknown"]).sum())
+    if known == len(rows):
+        return f"{_format_sum(rows)} for {format_count(known, 'call')}"
+    # The footnotes say why the others have none.
+    amount = _format_sum(rows).partition(" (")[0]
+    return f"{amount} for {format_count(known, 'call')} of {len(rows):,}"
 
 
 def _tick_formatter(axes: Axes) -> Callable[[float, int], str]:
@@ -217,9 +238,8 @@ def _tick_formatter(axes: Axes) -> Callable[[float, int], str]:
 
 def _missing_notes(frame: pd.DataFrame) -> list[str]:
     """What is not in the sums, and why."""
-    unknown = frame[frame["cost_usd"].isna()]
-    has_usage = unknown[list(COUNT_COLUMNS)].notna().all(axis=1)
-    unpriced, uncounted = unknown[has_usage], unknown[~has_usage]
+    unknown = frame[frame["is_unknown"]]
+    unpriced, uncounted = unknown[_has_usage(unknown)], unknown[~_has_usage(unknown)]
     notes = []
     if len(unpriced):
         models = sorted(str(model) for model in unpriced["model"].dropna().unique())
@@ -231,3 +251,8 @@ def _missing_notes(frame: pd.DataFrame) -> list[str]:
     if len(uncounted):
         notes.append(f"Not in the sum: {format_count(len(uncounted), 'call')} whose token counts are not known.")
     return notes
+
+
+def _has_usage(frame: pd.DataFrame) -> pd.Series[bool]:
+    """Which calls have the counts that a price needs."""
+    return frame[list(COUNT_COLUMNS)].notna().all(axis=1)

@@ -15,7 +15,7 @@ from famnb.frame.deltas import CallSelection, deltas
 from famnb.plot.canvas import Canvas
 from famnb.plot.ecdf import draw_ecdf, set_ecdf_axes
 from famnb.plot.facets import Chart, LegendEntry
-from famnb.plot.grouping import group_rows, numeric_column, require_columns
+from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls
 from famnb.plot.labels import simulation_note
 
 PERCENTILE_MARKS = ((0.5, "o", "○ median"), (0.95, "D", "◇ p95"), (0.99, "s", "□ p99"))
@@ -32,6 +32,9 @@ def gaps(
     two reads from the socket that brought content, so a gap is per chunk, not per token; y: share of the gaps. A gap
     belongs to what came after it. Percentiles stand where n carries them. Whole replies have no gaps.
     """
+    left_out: list[str] = []
+    if isinstance(which, pd.DataFrame):
+        which, left_out = select_calls(which)
     events = _events_of(which, by, facet)
     require_columns(events, "call_id", "batch", "t_s", "chars", by, facet)
     table = _gap_table(events)
@@ -41,7 +44,7 @@ def gaps(
         title=f"Inter-chunk gaps by {by}",
         x="gap between reads that brought content (ms)",
         y="share of gaps",
-        notes=simulation_note(events),
+        notes=[*left_out, *simulation_note(events)],
         facet=(facet, table[facet]) if facet else None,
         ax=ax,
     )

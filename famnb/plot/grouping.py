@@ -7,11 +7,30 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from famnb.formatting import format_count
+
 # Beyond this a legend has more rows than one compares by eye; the palette has styles for more (28 lines, 21 areas).
 MAX_GROUPS = 12
 """Groups that are shown one by one; of more, the smallest become one group."""
 NO_VALUE = "(none)"
 """The name of the group of rows without a value."""
+
+
+def select_calls(frame: pd.DataFrame, *, of_use: bool = False) -> tuple[pd.DataFrame, list[str]]:
+    """Return the calls that a figure is of, and the footnote for what it leaves out: warm-ups, if there are any.
+
+    Planned cells of an experiment go without a word, since they are no calls yet. A figure `of_use`, of what was spent
+    or used up, leaves warm-ups out of an experiment's frame alone: in any other they are part of what was used.
+    """
+    if "status" in frame:
+        frame = frame[~frame["status"].isin(["planned"])]
+    if "warmup" not in frame or (of_use and "order" not in frame):
+        return frame, []
+    is_warmup = frame["warmup"].isin([True]).to_numpy(dtype=bool)
+    count = int(is_warmup.sum())
+    if not count:
+        return frame, []
+    return frame[~is_warmup], [f"{format_count(count, 'warm-up call')} {'is' if count == 1 else 'are'} left out."]
 
 
 def require_columns(frame: pd.DataFrame, *columns: str | None) -> None:

@@ -13,7 +13,7 @@ from famnb import stats
 from famnb.plot.canvas import Canvas
 from famnb.plot.ecdf import draw_ecdf, set_ecdf_axes
 from famnb.plot.facets import Chart, LegendEntry
-from famnb.plot.grouping import group_rows, numeric_column, require_columns, time_column
+from famnb.plot.grouping import NO_VALUE, group_rows, numeric_column, require_columns, select_calls, time_column
 from famnb.plot.labels import (
     COLUMN_NAMES,
     axis_label,
@@ -25,6 +25,8 @@ from famnb.plot.labels import (
     simulation_note,
 )
 
+FIRST_TOKEN = ("ttft_s", "ttfa_s")
+"""Latencies that mean another thing for a whole reply."""
 PERCENTILE_MARKS = ((0.5, "o", "○ median"), (0.95, "D", "◇ p95"))
 """The percentiles marked, each where n is large enough: n >= 1 / (1 - p)."""
 
@@ -40,6 +42,8 @@ def latency(
 ) -> matplotlib.figure.Figure:
     """The share of calls that were at most so slow (ECDF), one line for each value of the column `by`.
 
+    Streamed and whole replies are never in one line: a whole reply's first token comes with its last. Where a frame has
+    both, each value has a line for either, unless `by` or `facet` is the column `streamed`. Warm-ups are left out.
     x: the column `metric`, in its unit; y: share of the calls that have it. A percentile is marked, with its 95%
     interval, only where n values carry it, n >= 1 / (1 - p); n stands in the legend, and calls without a value in a
     footnote. With `over="hour"` x is the hour of the day at which a call started, in the column's own time zone, and y
@@ -49,8 +53,10 @@ def latency(
     require_columns(frame, by, metric, facet, "started_at" if over else None)
     if over not in (None, "hour"):
         raise ValueError(f"over: expected 'hour' or None, got {over!r}")
+    frame, left_out = select_calls(frame)
     values = numeric_column(frame, metric, f"latencies are {', '.join(COLUMN_NAMES)}")
-    codes, groups = group_rows(frame[by])
+    has_both = _has_both_kinds(frame, values)
+    codes, groups = group_rows(_name_kinds(frame, by) if has_both and "streamed" not in (by, facet) else frame[by])
     rows = pd.DataFrame({"group": codes, "value": values})
     known = values[~np.isnan(values)]
     name = column_name(metric)
@@ -61,7 +67,8 @@ def latency(
         rows["hour"] = started.dt.hour.to_numpy()
         zone = started.dt.tz or "no time zone"
         title, x, y = f"{title} and hour", f"hour of the day ({zone}) in which the call started", label
-    notes = [*_missing_note(values, name), *simulation_note(frame)]
+    whole_note = _whole_note(name) if has_both and metric in FIRST_TOKEN else []
+    notes = [*_missing_note(values, name), *whole_note, *left_out, *simulation_note(frame)]
     parts = (facet, frame[facet].reset_index(drop=True)) if facet else None
     chart = Chart(title=title, x=x, y=y, notes=notes, facet=parts, ax=ax)
     if not len(known):
@@ -82,6 +89,24 @@ def latency(
             set_ecdf_axes(canvas, known * scale)
             chart.add_legend(entries)
     return chart.finish()
+
+
+def _has_both_kinds(frame: pd.DataFrame, values: np.ndarray[Any, Any]) -> bool:
+    """Whether there are values of streamed and of whole replies."""
+    if "streamed" not in frame:
+        return False
+    streamed = frame["streamed"][~np.isnan(values)]
+    return bool(streamed.isin([True]).any() and streamed.isin([False]).any())
+
+
+def _name_kinds(frame: pd.DataFrame, by: str) -> pd.Series[Any]:
+    """The values of a column, each with the kind of its reply: `fam-mini, streamed`."""
+    names = frame[by].astype(object).where(frame[by].notna(), NO_VALUE).map(str)
+    return names + frame["streamed"].astype(object).map({True: ", streamed", False: ", whole"}).fillna("")
+
+
+def _whole_note(name: str) -> list[str]:
+    return [f"A whole reply has its {name} when its body has come, so it is not comparable with that of a stream."]
 
 
 def _ascending_values(rows: pd.DataFrame, group: int) -> np.ndarray[Any, Any]:

@@ -13,10 +13,10 @@ from matplotlib.ticker import FuncFormatter
 
 from famnb import stats
 from famnb.formatting import format_usd
-from famnb.frame.front import cost_front, without_warmups
+from famnb.frame.front import cost_front
 from famnb.plot.canvas import Canvas
 from famnb.plot.facets import Chart, LegendEntry
-from famnb.plot.grouping import group_rows, numeric_column, require_columns
+from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls
 from famnb.plot.labels import (
     axis_label,
     capitalize,
@@ -56,7 +56,7 @@ def pareto(
     """
     require_columns(frame, by, cost, latency, score, pair)
     columns = [cost, latency, *([score] if score else [])]
-    calls = without_warmups(frame)
+    calls, left_out = select_calls(frame)
     numbers = {name: numeric_column(calls, name, "expected numbers") for name in columns}
     codes, groups = group_rows(calls[by])
     # Groups by number: several small ones may be one group.
@@ -75,7 +75,7 @@ def pareto(
         title=f"{capitalize(names[up])} against {names[0]} by {by}",
         x=f"mean {names[0]} a call (USD)" if cost == "cost_usd" else f"mean {names[0]}",
         y=f"mean {label}" if score else f"median {label}",
-        notes=[*([note] if missing else []), *_comparison_notes(front), *simulation_note(frame)],
+        notes=[*([note] if missing else []), *_comparison_notes(front), *left_out, *simulation_note(calls)],
         ax=ax,
     )
     if not points:

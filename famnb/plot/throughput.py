@@ -15,7 +15,7 @@ from matplotlib.patches import Patch
 from famnb.formatting import format_count, format_number
 from famnb.plot.canvas import Canvas
 from famnb.plot.facets import Chart, LegendEntry
-from famnb.plot.grouping import group_rows, numeric_column, require_columns, time_column
+from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls, time_column
 from famnb.plot.labels import no_rows_reason, simulation_note
 from famnb.plot.time_axis import UNITS_OF_TIME, to_naive_utc
 
@@ -46,6 +46,7 @@ def throughput(
     require_columns(frame, by, "started_at", "e2e_s", "ttft_s", "output_tokens", facet)
     if of not in ("tokens", "calls"):
         raise ValueError(f"of: expected 'tokens' or 'calls', got {of!r}")
+    frame, left_out = select_calls(frame, of_use=True)
     table, origin = _amounts_over_time(frame, of)
     codes, groups = group_rows(frame[by])
     known = table.notna().all(axis=1)
@@ -61,7 +62,7 @@ def throughput(
         title=f"Throughput by {by}",
         x=f"{unit} since the first call, {pd.Timestamp(origin, unit='s'):%Y-%m-%d %H:%M} UTC",
         y="output tokens a second" if of == "tokens" else "calls ended a second",
-        notes=[*([note] if missing else []), *simulation_note(frame)],
+        notes=[*([note] if missing else []), *left_out, *simulation_note(frame)],
         facet=(facet, frame.loc[known.to_numpy(), facet].reset_index(drop=True)) if facet else None,
         ax=ax,
     )

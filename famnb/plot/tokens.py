@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter
 from famnb.formatting import format_count, format_percent
 from famnb.plot.canvas import Canvas
 from famnb.plot.facets import Chart, LegendEntry
-from famnb.plot.grouping import group_rows, numeric_column, require_columns
+from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls
 from famnb.plot.labels import no_rows_reason, shorten, simulation_note
 from famnb.plot.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION
 
@@ -41,6 +41,7 @@ def tokens(
     footnote and in no bar. `facet` draws a panel for each value of a column. KeyError for a column that is not there.
     """
     require_columns(frame, by, *COUNT_COLUMNS, facet)
+    frame, left_out = select_calls(frame, of_use=True)
     counts = {name: numeric_column(frame, name, "expected counts") for name in COUNT_COLUMNS}
     codes, groups = group_rows(frame[by])
     rows = pd.DataFrame(_split_by_kind(**counts) | {"group": codes})
@@ -51,7 +52,7 @@ def tokens(
     chart = Chart(
         title=f"Tokens by {by}",
         x="tokens",
-        notes=[*_missing_note(int((~(has_input & has_output)).sum())), *simulation_note(frame)],
+        notes=[*_missing_note(int((~(has_input & has_output)).sum())), *left_out, *simulation_note(frame)],
         facet=(facet, frame[facet].reset_index(drop=True)) if facet else None,
         ax=ax,
         height_in=1.5 + 0.34 * len(groups),

@@ -49,3 +49,22 @@ def test_costs_per_period_are_the_sums_of_the_periods() -> None:
     hours = frame["started_at"].dt.tz_localize(None).dt.floor("h")
     expected = frame.groupby(hours)["cost_usd"].sum()
     assert np.allclose(drawn.groupby(level=0).sum(), expected.to_numpy(dtype=float))
+
+
+def test_a_sum_with_unknown_parts_is_the_least_that_was_spent() -> None:
+    """The group says of how many calls the price is not known, a group without any price too."""
+    frame = priced_calls(["fam-mini"] * 3 + ["fam-2-5-pro"], [0.01, 0.02, None, None])
+    texts = legend_texts(plot.cost(frame))
+    assert "≥ $0.03 (1 of 3 calls without a price)" in texts
+    assert "not known (1 of 1 call without a price)" in texts
+    assert "≥ $0.03 for 2 calls of 4" in figure_text(plot.cost(frame))
+
+
+def test_refused_calls_are_not_in_want_of_a_price() -> None:
+    """Nothing was generated, so nothing is missing of the sum; nor of that of calls that only planned ones follow."""
+    frame = priced_calls(["m"] * 3, [0.01, None, None], http_status=[200, 400, None], attempts=[1, 1, None])
+    frame = frame.assign(status=["completed", "failed", "planned"])
+    figure = plot.cost(frame)
+    assert "$0.01 for 1 call" in figure_text(figure)
+    assert "Not in the sum" not in figure_text(figure)
+    assert "cost anything" in figure_text(plot.cost(frame.iloc[1:]))

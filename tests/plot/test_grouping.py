@@ -9,13 +9,13 @@ import pandas as pd
 import pytest
 
 from famnb import plot
-from tests.support.plot_figures import DRAWS
+from tests.support.plot_figures import DRAWS, figure_text, legend_texts
 from tests.support.plot_frames import calls, many_calls
 
 
 def test_a_column_that_is_not_there_is_named() -> None:
     """A slip in `by` or `metric` says what there is."""
-    with pytest.raises(KeyError, match="the frame has no column 'modle'; it has call_id, started_at"):
+    with pytest.raises(KeyError, match="the frame has no column 'modle'; it has model, endpoint, status"):
         plot.latency(calls(), by="modle")
     with pytest.raises(KeyError, match="'ttfb'"):
         plot.latency(calls(), metric="ttfb")
@@ -60,3 +60,29 @@ def test_times_without_a_zone_or_missing_are_no_trouble(name: str) -> None:
     assert DRAWS[name](frame.assign(started_at=pd.NaT)).alt
     with pytest.raises(ValueError, match=r"'started_at' holds no times; expected datetimes"):
         DRAWS[name](frame.assign(started_at=range(40)))
+
+
+WITH_WARMUPS = many_calls(24).assign(
+    warmup=[True] * 4 + [False] * 20, status="completed", prompt_id=[f"p{i // 2 % 6}" for i in range(24)]
+)
+"""Twenty calls of two models, and four that only warmed the service up."""
+OF_MEASURES = {"latency": plot.latency, "pareto": plot.pareto, "compare": plot.compare}
+OF_USE = {"cost": plot.cost, "tokens": plot.tokens, "throughput": plot.throughput}
+
+
+@pytest.mark.parametrize("name", [*OF_MEASURES, *OF_USE])
+def test_warmups_are_in_no_figure_of_an_experiment(name: str) -> None:
+    """The figure is that of the other calls, and a note says so."""
+    draw = (OF_MEASURES | OF_USE)[name]
+    frame = WITH_WARMUPS.assign(order=range(24))
+    text = figure_text(draw(frame))
+    assert "4 warm-up calls are left out." in text
+    assert legend_texts(draw(frame)) == legend_texts(draw(frame.iloc[4:]))
+    assert "warm-up" not in figure_text(draw(frame.iloc[4:]))
+
+
+@pytest.mark.parametrize("name", [*OF_MEASURES, *OF_USE])
+def test_of_calls_warmups_are_left_out_of_measures_not_of_what_was_used(name: str) -> None:
+    """What they cost was spent."""
+    draw = (OF_MEASURES | OF_USE)[name]
+    assert ("4 warm-up calls are left out." in figure_text(draw(WITH_WARMUPS))) == (name in OF_MEASURES)

@@ -51,3 +51,33 @@ def test_hours_are_those_of_the_wall_clock_when_clocks_change() -> None:
     instants = pd.date_range("2026-11-01T04:30Z", periods=8, freq="30min").tz_convert("America/New_York")
     line = plot.latency(frame.assign(started_at=instants), over="hour").axes[0].lines[-1]
     assert [float(x) // 1 for x in line.get_xdata()] == [1.0, 2.0]
+
+
+MIXED = calls(
+    model=["m"] * 4, ttft_s=[0.1, 0.2, 3.0, 4.0], e2e_s=[1.0, 2.0, 3.0, 4.0], streamed=[True, True, False, False]
+)
+"""Two streams and two whole replies of one model."""
+
+
+@pytest.mark.parametrize(("metric", "streams", "whole"), [("ttft_s", [0.1, 0.2], [3, 4]), ("e2e_s", [1, 2], [3, 4])])
+def test_streams_and_whole_replies_are_never_in_one_line(metric: str, streams: list[float], whole: list[float]) -> None:
+    """Each has its own, named so; what the first token of a whole reply means is said where it is drawn."""
+    figure = plot.latency(MIXED, metric=metric)
+    assert {"m, streamed (n=2)", "m, whole (n=2)"} <= set(legend_texts(figure))
+    lines = [list(map(float, line.get_xdata()))[1:] for line in figure.axes[0].lines if len(line.get_xdata()) == 3]
+    assert lines == [pytest.approx(streams), pytest.approx(whole)]
+    assert ("when its body has come" in figure_text(figure)) == (metric == "ttft_s")
+
+
+@pytest.mark.parametrize("options", [{"by": "streamed"}, {"facet": "streamed"}])
+def test_lines_that_are_apart_already_keep_their_names(options: dict[str, str]) -> None:
+    """As do those of a frame with replies of one kind, whatever kind those without a value are of."""
+    assert ", whole" not in figure_text(plot.latency(MIXED, **options))
+    assert "m (n=2)" in legend_texts(plot.latency(MIXED.iloc[2:]))
+    assert "m (n=2)" in legend_texts(plot.latency(MIXED.assign(ttft_s=MIXED["ttft_s"].mask(~MIXED["streamed"]))))
+
+
+def test_planned_cells_are_no_calls_without_a_value() -> None:
+    """Nothing is missing of them yet."""
+    frame = calls(model=["m"] * 3, ttft_s=[0.1, None, None]).assign(status=["completed", "failed", "planned"])
+    assert "1 of 2 calls have no time to first token" in figure_text(plot.latency(frame))
