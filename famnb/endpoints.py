@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from famnb.errors import InvalidRequest
-from famnb.request import Request, chat, messages, responses, web
+from famnb.request import Request, chat, compat, messages, responses, web
 from famnb.request.base import RequestTraits
 from famnb.request.neutral import FormatPaths
 from famnb.request.structured_output import json_format
@@ -33,6 +36,8 @@ class Endpoint:
     title: str
     request: type[Request]
     """The pydantic model of its request."""
+    compat_request: type[Request]
+    """The model that accepts the vendor's own fields as well."""
     # The two with `hash=False` hold mappings, which have no hash.
     traits: RequestTraits = dataclasses.field(hash=False)
     """What its requests can carry."""
@@ -46,10 +51,31 @@ class Endpoint:
     models: tuple[str, ...]
     """The ids of the models that the document lists for it; the first is the default."""
 
+    def serves(self, model: str) -> bool:
+        """Whether the document has this model at the endpoint."""
+        return _serves(self.request, model)
+
     @property
     def takes_tools(self) -> bool:
         """Whether a request can offer functions to call."""
         return "tools" in self.request.model_fields
+
+
+@functools.cache
+def _model_type(request: type[Request]) -> TypeAdapter[Any]:
+    field = request.model_fields["model"]
+    annotation: Any = field.annotation
+    for constraint in field.metadata:
+        annotation = Annotated[annotation, constraint]
+    return TypeAdapter(annotation)
+
+
+def _serves(request: type[Request], model: str) -> bool:
+    try:
+        _model_type(request).validate_python(model)
+    except ValidationError:
+        return False
+    return True
 
 
 _ENDPOINTS = (
@@ -57,6 +83,7 @@ _ENDPOINTS = (
         name="chat",
         title="Chat completions",
         request=chat.ChatRequest,
+        compat_request=compat.CompatChatRequest,
         traits=chat.TRAITS,
         dialect=chat_wire,
         conventions=chat_wire.CONVENTIONS,
@@ -68,6 +95,7 @@ _ENDPOINTS = (
         name="responses",
         title="Responses",
         request=responses.ResponsesRequest,
+        compat_request=compat.CompatResponsesRequest,
         traits=responses.TRAITS,
         dialect=responses_wire,
         conventions=responses_wire.CONVENTIONS,
@@ -79,6 +107,7 @@ _ENDPOINTS = (
         name="web",
         title="Web chat",
         request=web.WebChatRequest,
+        compat_request=compat.CompatWebChatRequest,
         traits=web.TRAITS,
         dialect=chat_wire,
         conventions=chat_wire.CONVENTIONS,
@@ -90,6 +119,7 @@ _ENDPOINTS = (
         name="messages",
         title="Messages",
         request=messages.MessagesRequest,
+        compat_request=compat.CompatMessagesRequest,
         traits=messages.TRAITS,
         dialect=messages_wire,
         conventions=messages_wire.CONVENTIONS,

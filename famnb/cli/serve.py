@@ -49,6 +49,13 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--store", default=usual.store, metavar="FILE", help="keep responses in a file (default: in memory)"
     )
+    parser.add_argument(
+        "--compat",
+        action=argparse.BooleanOptionalAction,
+        default=usual.compat,
+        help="understand the vendors' own fields and paths: tools everywhere, stop, /v1/models, any model (default: "
+        "with an upstream)",
+    )
     parser.add_argument("--strict", action="store_true", help="answer 400 to unknown fields instead of ignoring them")
     parser.add_argument(
         "--fault",

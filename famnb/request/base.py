@@ -66,6 +66,8 @@ class Request(StrictModel, ABC):
     """The endpoint's name, a key of `endpoints.ENDPOINTS`."""
     cap: ClassVar[str]
     """The name of the field that limits generated tokens."""
+    cap_fields: ClassVar[tuple[str, ...]] = ()
+    """All its names where it has several."""
     prompt_field: ClassVar[str]
     """The name of the field that carries the conversation."""
 
@@ -154,6 +156,20 @@ class Request(StrictModel, ABC):
         """Return the settings of the generation, with the endpoint's defaults filled in."""
 
     # What only some endpoints have; these are the answers of the others.
+
+    @property
+    def sets_cap(self) -> bool:
+        """Whether the request sets the limit of generated tokens itself."""
+        return not self.model_fields_set.isdisjoint(self.cap_fields or (self.cap,))
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The ids of items of stored replies that stand in the conversation."""
+        return ()
+
+    def with_referenced(self, items: Mapping[str, Any]) -> Self:  # noqa: ARG002 - most endpoints store nothing
+        """Return this request with the items themselves in place of their ids."""
+        return self
 
     @property
     def system_turn(self) -> PromptTurn | None:

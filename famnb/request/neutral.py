@@ -102,6 +102,8 @@ class GenerationSettings:
     answer_format: AnswerFormat = AnswerFormat()
     verbosity: str | None = None
     """`low`, `medium` or `high`, where asked for."""
+    stop: tuple[str, ...] = ()
+    """Texts before which the answer ends."""
 
 
 FieldPath = tuple[str, ...]

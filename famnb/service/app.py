@@ -109,6 +109,8 @@ def _create_address(context: ServiceContext, endpoints: tuple[Endpoint, ...]) ->
         for endpoint in endpoints
         if endpoint.traits.stores_replies
     ]
+    if context.options.is_compatible:
+        routes += _create_vendor_routes(context, endpoints)
     routes += [
         Route("/openapi.json", functools.partial(_get_openapi, context, endpoints), methods=["GET"]),
         Route("/health", functools.partial(_get_health, context), methods=["GET"]),
@@ -124,6 +126,21 @@ def _create_address(context: ServiceContext, endpoints: tuple[Endpoint, ...]) ->
     # A path with a slash too many is a 404 in the endpoint's error format, not a redirect.
     app.router.redirect_slashes = False
     return app
+
+
+def _create_vendor_routes(context: ServiceContext, endpoints: tuple[Endpoint, ...]) -> list[Route]:
+    """Return the routes of the vendors' APIs that the document does not have."""
+    counting = [
+        Route(f"{endpoint.path}/count_tokens", EndpointApp(endpoint, context).count_tokens, methods=["POST"])
+        for endpoint in endpoints
+        if endpoint.conventions.counts_tokens
+    ]
+    get_models = functools.partial(_get_models, context, endpoints)
+    return [
+        *counting,
+        Route("/v1/models", get_models, methods=["GET"]),
+        Route("/v1/models/{id:path}", get_models, methods=["GET"]),
+    ]
 
 
 class _WithHeaders:
@@ -155,6 +172,36 @@ async def _handle_stored_response(context: ServiceContext, request: Request) -> 
         await context.store.delete(key, id_)
         return _json_response({"id": id_, "object": "response", "deleted": True})
     return Response(await context.store.get(key, id_), media_type="application/json")
+
+
+async def _get_models(context: ServiceContext, endpoints: tuple[Endpoint, ...], request: Request) -> Response:
+    """Return the models, or the one of the path, in the shape of the vendor whose SDK asks."""
+    names = request.headers.keys()
+    asking = [endpoint for endpoint in endpoints if endpoint.conventions.names_events in names]
+    key_header = asking[0].conventions.key_header if asking else None
+    authenticate(request.headers, context.keys, key_header=key_header)
+    check_head(request)
+    documented = (model for endpoint in endpoints for model in endpoint.models)
+    ids = dict.fromkeys((*documented, *await context.engine.models()))
+    models = [_describe_model(id_, named=bool(asking)) for id_ in ids]
+    id_ = request.path_params.get("id")
+    if id_ is not None:
+        found = [model for model in models if model["id"] == id_]
+        if not found:
+            raise ServiceError(404, f"there is no model {id_[:80]!r}; see /v1/models", code="model_not_found")
+        return _json_response(found[0])
+    if not asking:
+        return _json_response({"object": "list", "data": models})
+    ends = {"first_id": models[0]["id"], "last_id": models[-1]["id"]} if models else {}
+    return _json_response({"data": models, "has_more": False, **ends})
+
+
+def _describe_model(id_: str, *, named: bool) -> dict[str, Any]:
+    # When a model was made is not known, but both vendors' SDKs want to be told.
+    if named:
+        named_fields = {"display_name": id_, "created_at": "1970-01-01T00:00:00Z", "lifecycle": "active"}
+        return {"type": "model", "id": id_, **named_fields}
+    return {"id": id_, "object": "model", "created": 0, "owned_by": "famnb"}
 
 
 async def _get_health(context: ServiceContext, _: Request) -> Response:

@@ -17,14 +17,17 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Any, TypeAlias
 
+import pydantic
 from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HTTPRequest
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from famnb.endpoints import Endpoint
 from famnb.events import Address, Closed, Delta, Done, Ended, Event, Started
 from famnb.reply import ReplyBuilder
 from famnb.request import Request
+from famnb.request.base import explain
 from famnb.service import fault_injection
 from famnb.service.auth import RateLimiter, authenticate
 from famnb.service.engines.base import Engine
@@ -35,7 +38,7 @@ from famnb.service.prompt import GenerationPrompt, PriorConversation, build_prom
 from famnb.service.request_body import check_head, parse_request, read_body, run_without_blocking
 from famnb.service.settings import Options
 from famnb.service.shutdown import Shutdown
-from famnb.service.stores.base import Store, StoredResponse, store_events
+from famnb.service.stores.base import Store, StoredResponse, find_items, store_events
 from famnb.wire import lenient_json
 from famnb.wire.dialect import Dialect, EventWriter
 
@@ -103,9 +106,7 @@ class EndpointApp:
                 lambda: read_body(http, limit=options.body_limit, timeout=options.upload_timeout)
             )
             size = len(body)
-            request, ignored = await run_without_blocking(
-                lambda: parse_request(endpoint, body, strict=options.strict), size=size
-            )
+            request, ignored = await self._read_request(body)
             headers = context.ignored_fields.headers(endpoint.name, ignored)
             header = http.headers.get(fault_injection.HEADER)
             faults = context.faults if header is None else fault_injection.parse_faults(header)
@@ -123,6 +124,30 @@ class EndpointApp:
                 else:
                     await self._send_whole(dialect, events, faults, send, headers=headers)
 
+    async def _read_request(self, body: bytes) -> tuple[Request, tuple[str, ...]]:
+        """Return the request in a body and its ignored fields; a model that nobody has becomes the endpoint's own."""
+        options, endpoint = self._context.options, self._endpoint
+        request, ignored = await run_without_blocking(
+            lambda: parse_request(endpoint, body, strict=options.strict, compat=options.is_compatible), size=len(body)
+        )
+        if options.is_compatible and not self._context.engine.takes_any_model and not endpoint.serves(request.model):
+            request = request.model_copy(update={"model": endpoint.models[0]})
+        return request, ignored
+
+    async def count_tokens(self, http: HTTPRequest) -> Response:
+        """Return how many tokens the prompt of a request has."""
+        context, options = self._context, self._context.options
+        key = authenticate(http.headers, context.keys, key_header=self._endpoint.conventions.key_header)
+        check_head(http)
+        with context.limiter.admit(key):
+            body = await context.shutdown.wait_for(
+                lambda: read_body(http, limit=options.body_limit, timeout=options.upload_timeout)
+            )
+            request, _ = await self._read_request(body)
+            prompt = await run_without_blocking(lambda: build_prompt(request), size=len(body))
+            count = await context.shutdown.wait_for(lambda: context.engine.count_tokens(prompt))
+        return Response(lenient_json.encode({"input_tokens": count}), media_type="application/json")
+
     def _choose_dialect(self, request: Request) -> Dialect:
         """Return the endpoint's dialect, or the one of the profile that the service runs under."""
         if self._context.options.profile == "openresponses":
@@ -137,10 +162,16 @@ class EndpointApp:
         Raises ServiceError 400 if the response that the request continues is unknown.
         """
         is_kept = not request.streams or self._endpoint.conventions.repeats_text
-        if request.continues is None and not request.stores_reply:
+        if request.continues is None and not request.stores_reply and not request.references:
             prompt = await run_without_blocking(lambda: build_prompt(request, is_kept=is_kept), size=size)
             return self._generate(prompt, faults, streams=request.streams)
         store, previous_id = self._context.store, request.continues
+        if request.references:
+            items = await find_items(store, key, request.references)
+            try:
+                request = request.with_referenced(items)
+            except pydantic.ValidationError as error:
+                raise ServiceError(400, f"input: {explain(type(request), error)}", param="input") from None
         prior = PriorConversation() if previous_id is None else await store.get_conversation(key, previous_id)
         prompt, turns = await run_without_blocking(
             lambda: (build_prompt(request, prior, is_kept=is_kept), read_turns(request)), size=size

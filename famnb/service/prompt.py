@@ -72,9 +72,10 @@ def build_prompt(
         streams=request.streams,
         is_kept=is_kept,
         explicit=frozenset(
-            name
-            for name, field in {"cap": request.cap, "temperature": "temperature", "top_p": "top_p"}.items()
-            if field in request.model_fields_set
+            [
+                *(name for name in ("temperature", "top_p") if name in request.model_fields_set),
+                *(("cap",) if request.sets_cap else ()),
+            ]
         ),
         # Under another system text nothing that the engine computed before can be used again.
         seen_turns=sum(turn.role != "system" for turn in prior.turns) if prior.system == system else 0,

@@ -41,7 +41,7 @@ LARGE = 256_000
 """The bytes, or characters, from which a request counts as large."""
 # Some editors and shells put it before what they write.
 _BOM = b"\xef\xbb\xbf"
-_OPEN_OBJECTS = frozenset({"parameters", "schema", "metadata"})
+_OPEN_OBJECTS = frozenset({"parameters", "schema", "input_schema", "metadata"})
 """Fields whose content is the caller's own, so that a null in it means null."""
 # With 700, 10, 10 (Python 3.11) a growing request is looked through again and again; higher ones free cycles later.
 _GC_THRESHOLDS = (50_000, 50, 20)
@@ -103,11 +103,13 @@ def _body_too_large_error(limit: int) -> ServiceError:
     return ServiceError(413, f"the body is larger than {limit:,} bytes; send less")
 
 
-def parse_request(endpoint: Endpoint, body: bytes, *, strict: bool = False) -> tuple[Request, tuple[str, ...]]:
+def parse_request(
+    endpoint: Endpoint, body: bytes, *, strict: bool = False, compat: bool = False
+) -> tuple[Request, tuple[str, ...]]:
     """Return the request that a body holds, and the paths of its fields that are ignored, such as `tools[].cache`.
 
     Raises ServiceError 400, which names the field, if the body is not a valid request; if `strict`, also for a field
-    that would be ignored.
+    that would be ignored. With `compat` the vendor's own fields are none of those.
     """
     value = _decode_object(body)
     # A quick look spares nearly every request the walk through its body.
@@ -116,7 +118,8 @@ def parse_request(endpoint: Endpoint, body: bytes, *, strict: bool = False) -> t
     if system is not None and fields.get(system) in ("", []):
         fields = {name: field for name, field in fields.items() if name != system}
     try:
-        request = endpoint.request.model_validate(fields, extra="forbid" if strict else "ignore")
+        model = endpoint.compat_request if compat else endpoint.request
+        request = model.model_validate(fields, extra="forbid" if strict else "ignore")
     except pydantic.ValidationError as error:
         raise _validation_error(error, value) from None
     # A large body is looked at from above: the walk through half a million messages takes as long as all the rest.

@@ -39,6 +39,8 @@ class Options:
     """The upstream's name of a model: `ours=theirs`, or `theirs` for all other models; one or several."""
     strict: bool = False
     """Whether unknown fields are answered with 400 rather than ignored."""
+    compat: bool | None = None
+    """Whether the vendors' own fields and paths are understood; None understands them before an upstream only."""
     profile: str = ""
     """`openresponses` adds to the responses endpoint what the Open Responses specification wants; empty does not."""
     fault: str = ""
@@ -78,6 +80,11 @@ class Options:
         for key in self.keys():
             if not key.isascii() or not key.isprintable() or " " in key or not key:
                 raise CredentialError("the service's key must be one word of printable ASCII; it is not shown here")
+
+    @property
+    def is_compatible(self) -> bool:
+        """Whether the vendors' own fields and paths are understood."""
+        return bool(self.upstream) if self.compat is None else self.compat
 
     def keys(self) -> tuple[str, ...]:
         """Return the keys given, none if a random one is to be generated."""

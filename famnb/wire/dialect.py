@@ -90,6 +90,8 @@ class Conventions:
     request_id_header: str | None
     """The header in which that SDK looks for the id of its request."""
     sdk: Sdk
+    counts_tokens: bool = False
+    """Whether the vendor's API counts the tokens of a prompt, at `{path}/count_tokens`."""
     repeats_text: bool = False
     """Whether the end of a stream repeats its text, which is therefore held in memory."""
 

@@ -619,6 +619,11 @@ def _item_id(kind: str, response_id: str, index: int) -> str:
     return f"{prefix}_{response_id.removeprefix('resp_')}_{index}"
 
 
+def response_id(item_id: str) -> str:
+    """Return the id of the response that an output item with this id belongs to."""
+    return f"resp_{item_id.partition('_')[2].rpartition('_')[0]}"
+
+
 def _message_item(id_: str, content: list[dict[str, Any]], status: str) -> dict[str, Any]:
     return {"id": id_, "type": "message", "role": "assistant", "status": status, "content": content}
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 import hashlib
 import itertools
 import json
@@ -69,6 +70,7 @@ class SimulatedEngine:
     """
 
     name = "sim"
+    takes_any_model = False
 
     def __init__(
         self,
@@ -103,11 +105,13 @@ class SimulatedEngine:
         spent = 0 if shows_thinking else plan.reasoning_tokens
         is_first_token = True
         await pacer.wait(latency.ttft)
+        stop_sequence: str | None = None
         finish_reason = "tool_calls" if blocks[-1].kind == "tool_call" else "stop"
         for block in blocks:
             opened_at = self._clock()
             yield Opened(block.at, block.kind, block.id, block.name)
-            for piece in block.pieces:
+            pieces = StopCutter(block.pieces, prompt.stop if block.kind == "text" else ())
+            for piece in pieces:
                 if spent == prompt.cap:
                     finish_reason = "length"
                     break
@@ -120,7 +124,9 @@ class SimulatedEngine:
             yield Closed(block.at, latency_ms=round(duration * 1000) if block.kind == "thinking" else None)
             if finish_reason == "length":
                 break
-        yield Ended(finish_reason)
+            if pieces.stop:
+                finish_reason, stop_sequence = "stop_sequence", pieces.stop
+        yield Ended(finish_reason, stop_sequence=stop_sequence)
         yield Usage(
             input_tokens=plan.prompt_tokens,
             output_tokens=spent,
@@ -133,6 +139,12 @@ class SimulatedEngine:
 
     async def state(self) -> dict[str, Any]:
         return {}
+
+    async def models(self) -> tuple[str, ...]:
+        return ()
+
+    async def count_tokens(self, prompt: GenerationPrompt, /) -> int:
+        return count_prompt_tokens(prompt)[0]
 
     async def aclose(self) -> None:
         pass
@@ -296,6 +308,41 @@ def split_tokens(chunks: Iterable[str]) -> Iterator[str]:
         yield from final
     if rest:
         yield rest
+
+
+class StopCutter:
+    """The pieces of a text up to the first of some stop texts; what may be the start of one is held back."""
+
+    def __init__(self, pieces: Iterable[str], stops: tuple[str, ...]) -> None:
+        self._pieces = pieces
+        self._stops = stops
+        self.stop = ""
+        """The stop text that was met; empty before."""
+
+    def __iter__(self) -> Iterator[str]:
+        if not self._stops:
+            yield from self._pieces
+            return
+        held = ""
+        for piece in self._pieces:
+            held += piece
+            found = [(held.index(stop), stop) for stop in self._stops if stop in held]
+            if found:
+                position, self.stop = min(found)
+                if position:
+                    yield held[:position]
+                return
+            kept = max(map(functools.partial(_overlap, held), self._stops))
+            if len(held) > kept:
+                yield held[: len(held) - kept]
+            held = held[len(held) - kept :]
+        if held:
+            yield held
+
+
+def _overlap(text: str, stop: str) -> int:
+    """Return how many letters at the end of a text may be the start of a stop text."""
+    return next(size for size in range(min(len(text), len(stop) - 1), -1, -1) if text.endswith(stop[:size]))
 
 
 def count_tokens(text: str) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import math
 import os
 import re
@@ -74,6 +75,7 @@ class UpstreamEngine:
     """Generates replies by calling a server with chat completions; created and used in one event loop."""
 
     name = "upstream"
+    takes_any_model = True
 
     def __init__(self, url: str, *, key_variable: str = "", models: str | Sequence[str] = ()) -> None:
         """`key_variable` names the variable with the key; `models` are `ours=theirs` or, for all others, `theirs`.
@@ -149,6 +151,19 @@ class UpstreamEngine:
 
     async def state(self) -> dict[str, Any]:
         return {"upstream": await self._probe()}
+
+    async def models(self) -> tuple[str, ...]:
+        await self._probe()
+        return self._listed_models or ()
+
+    async def count_tokens(self, prompt: GenerationPrompt, /) -> int:
+        # Chat completions count a prompt only with an answer: the shortest is one token.
+        shortest = dataclasses.replace(prompt, cap=1, explicit=prompt.explicit | {"cap"}, thinking=None, streams=False)
+        async with aclosing(self._relay(shortest)) as events:
+            counts = [event.input_tokens async for event in events if isinstance(event, Usage)]
+        if not counts or counts[-1] is None:
+            raise ServiceError(500, "the engine behind this service does not count the tokens of a prompt")
+        return counts[-1]
 
     async def aclose(self) -> None:
         await asyncio.gather(*self._drains)

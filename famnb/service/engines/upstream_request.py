@@ -75,6 +75,8 @@ def build_upstream_request(
             (body if name in prompt.explicit else dispensable)[name] = value
     if stream:
         dispensable["stream_options"] = {"include_usage": True}
+    if prompt.stop:
+        body["stop"] = list(prompt.stop)
     if prompt.enforced_cap is not None:
         dispensable[_CAP] = prompt.cap
         if _mark(_CAP, prompt.cap) in refused:

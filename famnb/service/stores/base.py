@@ -9,16 +9,17 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import AsyncGenerator
-from typing import Protocol
+from typing import Any, Protocol
 
 from famnb.endpoints import Endpoint
 from famnb.events import Done, Ended, Event, Started, Status
 from famnb.reply import Reply, ReplyBuilder
-from famnb.request.neutral import PromptTurn
+from famnb.request.neutral import PromptToolCall, PromptTurn
 from famnb.service.errors import ServiceError
 from famnb.service.prompt import PriorConversation
 from famnb.wire import lenient_json
 from famnb.wire.dialect import Dialect
+from famnb.wire.responses import response_id
 
 # Bounds the memory, or the file, of a service that runs for weeks; a conversation goes on without its oldest responses.
 MAX_RESPONSES = 10_000
@@ -96,6 +97,24 @@ def not_continuable_error(id_: str, status: str | None) -> ServiceError:
     )
 
 
+async def find_items(store: Store, key: str, ids: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """Return stored output items by id. Raises ServiceError 400 for one that is not stored for the key."""
+    items: dict[str, dict[str, Any]] = {}
+    for id_ in ids:
+        if id_ not in items:
+            with contextlib.suppress(ServiceError):
+                response = lenient_json.decode(await store.get(key, response_id(id_)))
+                items |= {item["id"]: item for item in response["output"]}
+        if id_ not in items:
+            raise ServiceError(
+                400,
+                f"input: the item {id_[:80]!r} is not stored for this key; send the item itself",
+                code="invalid_value",
+                param="input",
+            )
+    return items
+
+
 async def store_events(
     store: Store,
     key: str,
@@ -155,7 +174,8 @@ def _running_response(response: StoredResponse, started: Started, dialect: Diale
 def _final_response(response: StoredResponse, reply: Reply, dialect: Dialect) -> StoredResponse:
     """Return a response that will not change any more."""
     body = dialect.write(reply)
-    turns = (*response.turns, PromptTurn("assistant", reply.text))
+    calls = tuple(PromptToolCall(call.id, call.name, call.text) for call in reply.tool_calls)
+    turns = (*response.turns, PromptTurn("assistant", reply.text, (), calls))
     return dataclasses.replace(
         response, id=reply.id, status=body["status"], body=lenient_json.encode(body), turns=turns
     )

@@ -16,7 +16,7 @@ from famnb.events import Closed, Delta, Done, Ended, Event, Opened, Started, Usa
 from famnb.reply import Reply, fold
 from famnb.request import WebChatRequest
 from famnb.service.engines import simulated
-from famnb.service.engines.simulated import IMAGE_TOKENS, SimulatedEngine
+from famnb.service.engines.simulated import IMAGE_TOKENS, SimulatedEngine, StopCutter
 from famnb.service.errors import ServiceError
 from famnb.service.prompt import GenerationPrompt, build_prompt
 from tests.support.service_requests import minimal_body
@@ -303,3 +303,21 @@ def test_a_prompt_too_large_for_one_turn_of_the_loop_is_counted_all_the_same() -
     """Counting in a thread gives what counting in place gives."""
     reply = answer_of("web", "word " * 50_000, max_tokens=1)
     assert reply.usage.input_tokens == simulated.count_tokens("word " * 50_000) + 4
+
+
+@pytest.mark.parametrize(
+    ("pieces", "stops", "text", "stop"),
+    [
+        (["aa", "ab", "c"], ("ab",), "aa", "ab"),
+        (["a", "a", "a", "b"], ("aab",), "a", "aab"),
+        (["x", "ab", "ab", "y"], ("abac", "aby"), "xab", "aby"),
+        (["abc"], ("c", "b"), "a", "b"),
+        (["ab"], ("abc",), "ab", ""),
+        (["abc"], ("abc",), "", "abc"),
+        (["abc"], (), "abc", ""),
+    ],
+)
+def test_a_text_is_cut_before_the_first_stop_text(pieces: list[str], stops: tuple[str, ...], text: str, stop: str):
+    """However it is spread over the pieces; what only looked like one comes in full."""
+    cutter = StopCutter(pieces, stops)
+    assert ("".join(cutter), cutter.stop) == (text, stop)
