@@ -49,8 +49,8 @@ def pareto(
 
     x: mean of the column `cost` (less is better). y: median of `latency` (less is better), or with `score` the mean of
     that column (more is better), the median latency then being in the legend. Filled: clear, each other is clearly
-    worse in one of them. Half filled: possible, the calls do not decide. Hollow: beaten, another is clearly better, and
-    in none of them worse; `famnb.stats.front` has the rule. Calls are compared over the prompts that both have, told
+    worse in one of them. Half filled: possible, the calls do not decide. Hollow: beaten, another is clearly better in
+    all that differs; `famnb.stats.front` has the rule. Calls are compared over the prompts that both have, told
     by the column `pair`, else by their prompts. Warm-ups are left out, and groups that lack any of the columns named in
     a footnote. KeyError for a column that is not there.
     """
