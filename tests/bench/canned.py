@@ -4,6 +4,8 @@ POST /bulk/EVENTS/…             all events as fast as the socket takes them
 POST /live/EVENTS/PER_SECOND/…  each event by itself, its text the server's monotonic clock in nanoseconds
 POST /words/EVENTS/PER_SECOND/… each event by itself, its text a numbered word; the last is END and the time of day
 The end of the path chooses the dialect: `…/messages` has `event:` lines, everything else is chat completions.
+
+usage: canned.py [CERTIFICATE KEY]   with these files it speaks TLS
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
+import ssl
 import sys
 import time
 from collections.abc import Callable
@@ -165,8 +168,13 @@ class Connection(asyncio.Protocol):
 
 async def main() -> None:
     """Serve until killed; the first line says where."""
-    server = await asyncio.get_running_loop().create_server(Connection, "127.0.0.1", 0, backlog=2048)
-    print(json.dumps(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"), flush=True)
+    context = None
+    if files := sys.argv[1:]:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(*files)
+    server = await asyncio.get_running_loop().create_server(Connection, "127.0.0.1", 0, backlog=2048, ssl=context)
+    port = server.sockets[0].getsockname()[1]
+    print(json.dumps(f"https://localhost:{port}" if context else f"http://127.0.0.1:{port}"), flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.buffer.read)
 
 

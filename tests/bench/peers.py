@@ -55,13 +55,13 @@ def run_famnb(url: str, streams: int, meter: Meter) -> list[Arrivals]:
 
 
 def _arrivals_from_record(sent_ns: int, reply: Any) -> Arrivals:
-    arrivals = [(sent_ns + read.t_ns, _text(data)) for read in reply.reads for data in read.data]
+    arrivals = [(sent_ns + read.t_ns, text_of(data)) for read in reply.reads for data in read.data]
     if "".join(text for _, text in arrivals) != reply.text:
         raise AssertionError("famnb's record and its reply differ")
     return [(moment, text) for moment, text in arrivals if text]
 
 
-def _text(data: bytes, decode: Callable[[bytes], Any] = json.loads) -> str:
+def text_of(data: bytes, decode: Callable[[bytes], Any] = json.loads) -> str:
     if data == b"[DONE]":
         return ""
     return decode(data)["choices"][0]["delta"].get("content") or ""
@@ -121,7 +121,7 @@ def httpx_sse(url: str) -> tuple[Reader, Callable[[], Any]]:
 
     async def read() -> Arrivals:
         async with aconnect_sse(client, "POST", f"{url}/v1/chat/completions", json=CHAT) as source:
-            return [(time.monotonic_ns(), _text(event.data.encode())) async for event in source.aiter_sse()]
+            return [(time.monotonic_ns(), text_of(event.data.encode())) async for event in source.aiter_sse()]
 
     return read, client.aclose
 
@@ -147,7 +147,7 @@ def aiohttp_with(decoder: str) -> Callable[[str], tuple[Reader, Callable[[], Any
             if not sessions:
                 sessions.append(aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)))
             async with sessions[0].post(f"{url}/v1/chat/completions", json=CHAT) as response:
-                return [(time.monotonic_ns(), _text(data, decode)) async for data in events(response.content)]
+                return [(time.monotonic_ns(), text_of(data, decode)) async for data in events(response.content)]
 
         async def close() -> None:
             for session in sessions:

@@ -1,0 +1,143 @@
+"""Recorded times against a server that knows when it sent what, while another cell works; famnb beside its peers."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import harness
+from harness import Goal, Result, Table
+
+NAME = "timing"
+TITLE = "what is recorded of a stream while another cell works, against the server's own clock"
+HOGS = ("idle", "loop", "holds", "savefig")
+PEERS = {"famnb": "famnb", "openai": "openai", "aiohttp": "aiohttp+msgspec", "httpx": "httpx-sse"}
+"""The clients by the library that each needs, as `peers.py` calls them."""
+LOADS = {1: (100, 400), 64: (30, 150)}
+"""For each number of streams the events a second of each, and how many events it has."""
+QUICK_LOADS = {2: (100, 30)}
+MODULES = {"httpx": "httpx_sse"}
+
+
+def run(quick: bool) -> Result:
+    """Measure every client with every hog, each in a fresh process."""
+    loads = QUICK_LOADS if quick else LOADS
+    hogs = HOGS[:2] if quick else HOGS
+    clients = [name for name in PEERS if find_spec(MODULES.get(name, name))]
+    with _paced_server() as (url, notes):
+        plain = [_measure(name, url, load, hog) for load in loads.items() for hog in hogs for name in clients]
+    with _tls_server() as (url, certificate):
+        tls = [
+            _measure("famnb", url, load, hog, env={"SSL_CERT_FILE": str(certificate)})
+            for load in (loads.items() if url else ())
+            for hog in hogs
+        ]
+    return Result(
+        tables=[Table(title="Plain", rows=plain), *([Table(title="Through TLS", rows=tls)] if tls else [])],
+        goals=_goals(plain, tls),
+        notes=[
+            *notes,
+            "An error is from the server's clock, read just before its write, to the recorded time: famnb's over "
+            "events with a time of their own, whose share is `exact`; every other client's over all, to the moment "
+            "that its user has it.",
+            "A lag is to the moment that Python had the event, for famnb too.",
+            "icl p95 is the inter-chunk latency as recorded, beside that of the server's writes: medians over streams. "
+            "`wrong by` is the most that any stream's is off; famnb gives none where too few times are exact.",
+            "Through TLS an error includes the server's encryption, which is Python's.",
+            *([] if tls else ["TLS is not measured: `openssl`, which makes the certificate, is not installed."]),
+        ],
+    )
+
+
+@contextlib.contextmanager
+def _paced_server() -> Iterator[tuple[str, list[str]]]:
+    """The paced server in C, else the one in Python; its address, and what to say of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        program, compiler = Path(folder) / "paced", shutil.which("cc")
+        if compiler and sys.platform == "linux":
+            source = harness.HERE / "paced.c"
+            subprocess.run([compiler, "-O2", "-o", str(program), str(source)], check=True)
+            command, note = [str(program)], "The server is in C, one process."
+        else:
+            command = [sys.executable, str(harness.HERE / "canned.py")]
+            note = "There is no C compiler (or no Linux): the server is in Python, and is itself late at times."
+        with harness.run_server(command) as (url, _):
+            yield url, [note]
+
+
+@contextlib.contextmanager
+def _tls_server() -> Iterator[tuple[str | None, Path]]:
+    """A server with TLS and the certificate that vouches for it; no address without openssl."""
+    with tempfile.TemporaryDirectory() as folder:
+        certificate, key = Path(folder) / "certificate.pem", Path(folder) / "key.pem"
+        openssl = shutil.which("openssl")
+        if openssl is None:
+            yield None, certificate
+            return
+        names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+        files = ["-keyout", str(key), "-out", str(certificate)]
+        command = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", *names, *files]
+        subprocess.run(command, check=True, capture_output=True)
+        server = [sys.executable, str(harness.HERE / "canned.py"), str(certificate), str(key)]
+        with harness.run_server(server) as (url, _):
+            yield url, certificate
+
+
+def _measure(
+    name: str, url: str, load: tuple[int, tuple[int, int]], hog: str, *, env: dict[str, str] | None = None
+) -> dict[str, Any]:
+    """Run one client once, and return its row."""
+    streams, (per_second, events) = load
+    arguments = [PEERS[name], f"{url}/live/{events}/{per_second}", str(streams), str(events), hog]
+    figures = harness.run_child([sys.executable, str(harness.HERE / "timing_peers.py"), *arguments], env=env).json
+    return {
+        "streams": streams,
+        "hog": hog,
+        "client": name,
+        "exact": figures["exact_share"],
+        "error p50 ms": figures["error_p50_ms"],
+        "error p99 ms": figures["error_p99_ms"],
+        "lag p50 ms": figures["lag_p50_ms"],
+        "lag p99 ms": figures["lag_p99_ms"],
+        "icl p95 ms": figures["icl_p95_ms"],
+        "true": figures["true_icl_p95_ms"],
+        "wrong by": figures["icl_deviation"],
+    }
+
+
+def _goals(plain: list[dict[str, Any]], tls: list[dict[str, Any]]) -> list[Goal]:
+    own = [row for row in plain if row["client"] == "famnb"]
+    shares = {row["hog"]: row["exact"] for row in own if row["streams"] == 1}
+    return [
+        Goal(
+            claim="famnb's error p99 over events with a time of their own, ms",
+            limit=0.1,
+            value=_worst(own, "error p99 ms"),
+        ),
+        Goal(claim="the same through TLS, ms", limit=0.3, value=_worst(tls, "error p99 ms")),
+        *(
+            Goal(
+                claim=f"share of events with a time of their own, 1 stream, {hog}",
+                limit=0.9,
+                value=shares.get(hog),
+                at_least=True,
+            )
+            for hog in ("holds", "loop")
+        ),
+        Goal(
+            claim="recorded inter-chunk p95, where there is one, wrong by at most",
+            limit=0.05,
+            value=_worst([*own, *tls], "wrong by"),
+        ),
+    ]
+
+
+def _worst(rows: list[dict[str, Any]], column: str) -> float | None:
+    return max((row[column] for row in rows if row[column] is not None), default=None)

@@ -1,0 +1,162 @@
+"""One client that reads paced streams while another cell works, in a process of its own; prints what it recorded.
+
+usage: timing_peers.py PEER URL STREAMS EVENTS HOG
+The client runs on a thread of its own, as in a notebook; the hog is the cell, on the main thread:
+
+idle     waits
+loop     pure Python, which lets other threads run every 5 ms
+holds    calls into C that keep the interpreter for about 20 ms each
+savefig  draws figures
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import harness
+from peers import CHAT, KEY, PEERS, UNLIMITED, Arrivals, Meter, text_of
+
+HOLD_S = 0.02
+
+
+def idle(over: threading.Event) -> None:
+    over.wait()
+
+
+def loop(over: threading.Event) -> None:
+    while not over.is_set():
+        for number in range(1000):
+            number * number
+
+
+def holds(over: threading.Event) -> None:
+    start = time.perf_counter()
+    sum(range(1_000_000))
+    count = int(1_000_000 * HOLD_S / (time.perf_counter() - start))
+    while not over.is_set():
+        sum(range(count))
+
+
+def savefig(over: threading.Event) -> None:
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots()
+    axes.plot(range(1000), [number % 7 for number in range(1000)])
+    while not over.is_set():
+        figure.savefig(io.BytesIO(), format="png")
+
+
+HOGS: dict[str, Callable[[threading.Event], None]] = {"idle": idle, "loop": loop, "holds": holds, "savefig": savefig}
+
+
+def read_with_famnb(url: str, streams: int) -> dict[str, Any]:
+    """What famnb recorded: the errors of exact times, their share, lateness, and each call's inter-chunk latency."""
+    import famnb
+
+    request = famnb.ChatRequest(**CHAT)
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = Path(folder) / "ledger.sqlite"
+        with famnb.Client(base_url=url, api_key=KEY, ledger=ledger, connections=UNLIMITED) as client:
+            calls = [client.stream(request) for _ in range(streams)]
+            replies = [call.result() for call in calls]
+    errors_ms, lags_ms, recorded, true = [], [], [], []
+    for call, reply in zip(calls, replies, strict=True):
+        # Recorded moments count from the sending, which has no public name on the clock that the server reads.
+        sent_ns, moments = call._call.sent_ns or 0, []
+        for read in reply.reads:
+            texts = [int(text) for text in map(text_of, read.data) if text]
+            moments += texts
+            lags_ms += [(sent_ns + read.t_ns + (read.late_ns or 0) - moment) / 1e6 for moment in texts]
+            if len(read.data) == 1 and texts and not read.blurred:
+                errors_ms.append((sent_ns + read.t_ns - texts[0]) / 1e6)
+        recorded.append(None if reply.timing.icl_p95_s is None else reply.timing.icl_p95_s * 1e3)
+        true.append(p95(gaps(moments)))
+    return {
+        "errors_ms": errors_ms,
+        "lags_ms": lags_ms,
+        "exact_share": harness.median([reply.timing.exact_share for reply in replies]),
+        "clock": replies[0].timing.clock,
+        "icl_p95_ms": harness.median(recorded),
+        "icl_n": sum(value is not None for value in recorded),
+        "icl_deviation": max_deviation(recorded, true),
+        "true_icl_p95_ms": harness.median(true),
+    }
+
+
+def read_with_peer(peer: str, url: str, streams: int) -> dict[str, Any]:
+    """What a peer's own user would record: the moment of each event when the code that reads the stream has it."""
+    arrivals: list[Arrivals] = PEERS[peer](url, streams, Meter())
+    texts = [[(moment, int(text)) for moment, text in stream if text] for stream in arrivals]
+    lags_ms = [(moment - sent) / 1e6 for stream in texts for moment, sent in stream]
+    recorded = [p95(gaps([moment for moment, _ in stream])) for stream in texts]
+    true = [p95(gaps([sent for _, sent in stream])) for stream in texts]
+    return {
+        "errors_ms": lags_ms,
+        "lags_ms": lags_ms,
+        "exact_share": None,
+        "clock": None,
+        "icl_p95_ms": harness.median(recorded),
+        "icl_n": streams,
+        "icl_deviation": max_deviation(recorded, true),
+        "true_icl_p95_ms": harness.median(true),
+    }
+
+
+def max_deviation(recorded: list[float | None], true: list[float | None]) -> float | None:
+    """By how much, as a share of the true one, a stream's figure is wrong at most."""
+    pairs = zip(recorded, true, strict=True)
+    return max((abs(mine / right - 1) for mine, right in pairs if mine and right), default=None)
+
+
+def gaps(moments_ns: list[int]) -> list[float]:
+    return [(later - earlier) / 1e6 for earlier, later in itertools.pairwise(moments_ns)]
+
+
+def p95(values: list[float]) -> float | None:
+    return statistics.quantiles(values, n=20, method="inclusive")[-1] if len(values) >= 20 else None
+
+
+def main(peer: str, url: str, streams: int, events: int, hog: str) -> None:
+    """Read while the hog works, and print one line of JSON; raises unless every event came."""
+    read = read_with_famnb if peer == "famnb" else lambda *arguments: read_with_peer(peer, *arguments)
+    # Imports, certificates and the first connection are not what is measured.
+    read(url.replace(f"/{events}/", "/3/"), 1)
+    over, outcome = threading.Event(), Future[dict[str, Any]]()
+
+    def run() -> None:
+        try:
+            outcome.set_result(read(url, streams))
+        except Exception as error:
+            outcome.set_exception(error)
+        finally:
+            over.set()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    HOGS[hog](over)
+    thread.join()
+    report = outcome.result()
+    if len(report["lags_ms"]) != streams * events:
+        raise AssertionError(f"{len(report['lags_ms'])} events came of {streams * events}")
+    errors, lags = report.pop("errors_ms"), report.pop("lags_ms")
+    for name, values in (("error", errors), ("lag", lags)):
+        report |= {f"{name}_p50_ms": harness.median(values), f"{name}_p99_ms": harness.quantile(values, 0.99)}
+    print(json.dumps({**report, "errors_n": len(errors)}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5])
