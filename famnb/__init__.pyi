@@ -8,6 +8,7 @@ from .api import connect as connect
 from .client.config import Deadlines as Deadlines
 from .client.live_call import Stream as Stream
 from .client.retry import Retries as Retries
+from .client.transport import StampedTransport as StampedTransport
 from .endpoints import ENDPOINTS as ENDPOINTS
 from .endpoints import compose as compose
 from .errors import *  # noqa: F403 - every exception; none of them is completed

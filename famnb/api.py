@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from famnb import service
@@ -22,6 +22,9 @@ from famnb.client.transport import MAX_CONNECTIONS
 from famnb.errors import CredentialError
 from famnb.record import Ledger
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL, announce
+
+if TYPE_CHECKING:
+    import httpx
 
 _embedded: service.Server | None = None
 """The service that `connect` started in this process, if it did."""
@@ -44,6 +47,7 @@ class _RecordingClient(BaseClient):
         connections: int = MAX_CONNECTIONS,
         replay: ReplayMode | None = None,
         replay_speed: float | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         # In the first line: the frames of an error, which a traceback may show, must not hold the key as text.
         api_key = Credential.from_argument(api_key)
@@ -58,6 +62,7 @@ class _RecordingClient(BaseClient):
             connections=connections,
             replays=None if replay is None else Replays(self.ledger, mode=replay, speed=replay_speed),
             viewer=notebook_viewer(),
+            transport=transport,
         )
 
 
@@ -70,7 +75,10 @@ class Client(_RecordingClient, BlockingClient):
     `replay="prefer"` answers a request that the ledger has a complete call of from there, without sending or recording
     anything, marked `reply.replayed`; "only" raises NotRecorded instead of sending any other. `replay_speed` is 1 for
     the recorded pace, 2 for twice as fast, None for at once.
-    Raises CredentialError for a key that is unset or malformed.
+    `transport` carries the requests, in place of one that notes when the kernel received each event; any transport of
+    httpx will do, such as `httpx.AsyncHTTPTransport(http2=True)`, or `famnb.StampedTransport(uds=...)` for a Unix
+    socket. It is used on the client's own thread, and closed with it.
+    Raises CredentialError for a key that is unset or malformed, InvalidRequest for a transport that is none.
     """
 
 

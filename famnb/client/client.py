@@ -21,7 +21,7 @@ from famnb.client.exchange import Exchange, Recorder, normalize_labels
 from famnb.client.live_call import Stream
 from famnb.client.replay import Replays
 from famnb.client.retry import Retries
-from famnb.client.transport import MAX_CONNECTIONS, origin_of
+from famnb.client.transport import MAX_CONNECTIONS, check_transport, origin_of
 from famnb.endpoints import ENDPOINTS
 from famnb.errors import InvalidRequest
 from famnb.reply import Reply
@@ -73,6 +73,8 @@ class BaseClient:
         api_key.check()
         self.connections = check_integer("connections", connections, minimum=1)
         """How many connections to one service may be in use at once."""
+        if transport is not None:
+            check_transport(transport)
         self.viewer = viewer
         """Shows a stream while `ask` waits for it; may be set at any time."""
         self._addresses = Addresses.from_arguments(base_url, alt_base_url)

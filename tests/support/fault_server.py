@@ -10,12 +10,14 @@ import contextlib
 import json
 import select
 import socket
+import ssl
 import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
 
@@ -85,7 +87,11 @@ class FaultServer:
         choose: Callable[[Received], Script] | None = None,
         get: Script | None = None,
         port: int = 0,
+        host: str = "127.0.0.1",
+        path: Path | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
+        """`host` is an address, IPv6 too; with `path` it is on a Unix socket there, with `tls` it speaks TLS."""
         self.scripts = list(scripts)
         self.choose = choose
         self.get = get
@@ -99,8 +105,18 @@ class FaultServer:
         """Connections not yet closed by either side."""
         self._lock = threading.Lock()
         self._closing = threading.Event()
-        self._listener = socket.create_server(("127.0.0.1", port), backlog=256)
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._tls = tls
+        if path is None:
+            family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            self._listener = socket.create_server((host, port), family=family, backlog=256)
+            # The name that certificates are made for.
+            name = "localhost" if tls else f"[{host}]" if ":" in host else host
+            self.url = f"{'https' if tls else 'http'}://{name}:{self._listener.getsockname()[1]}"
+        else:
+            self._listener = socket.socket(socket.AF_UNIX)
+            self._listener.bind(str(path))
+            self._listener.listen(256)
+            self.url = "http://localhost"
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
@@ -127,8 +143,13 @@ class FaultServer:
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        with contextlib.suppress(OSError), connection, connection.makefile("rb") as incoming:
+        if connection.family != socket.AF_UNIX:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+            stack.enter_context(connection)
+            if self._tls is not None:
+                connection = stack.enter_context(self._tls.wrap_socket(connection, server_side=True))
+            incoming = stack.enter_context(connection.makefile("rb"))
             while (request := _received(incoming)) and self._play(connection, self._script(request)):
                 pass
         with self._lock:
@@ -171,7 +192,8 @@ class FaultServer:
         due = time.monotonic() + seconds
         while (left := due - time.monotonic()) > 0 and not self._closing.is_set():
             readable, _, _ = select.select([connection], [], [], min(left, 0.05))
-            if readable and not connection.recv(1, socket.MSG_PEEK):
+            # The socket's own method: that of TLS cannot look without taking. What a peer says there is a farewell.
+            if readable and (not socket.socket.recv(connection, 1, socket.MSG_PEEK) or self._tls is not None):
                 return True
         return False
 

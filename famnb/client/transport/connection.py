@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import collections
 import contextlib
-import os
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import NamedTuple, TypeAlias
@@ -18,6 +17,7 @@ import httpx
 
 from famnb.client.transport.http1 import Head, ResponseParser
 from famnb.client.transport.kernel_stamps import SocketReader
+from famnb.client.transport.readiness import Readiness
 from famnb.client.transport.tls import TLSLayer
 from famnb.timing import Arrival
 
@@ -153,6 +153,7 @@ class Connection:
         sock: socket.socket,
         reader: SocketReader,
         layers: Sequence[TLSLayer],
+        readiness: Readiness,
         *,
         on_idle: Callable[[Connection], object],
         on_close: Callable[[Connection], object],
@@ -169,6 +170,7 @@ class Connection:
         self._sock = sock
         self._reader = reader
         self._layers = layers
+        self._readiness = readiness
         self._on_idle = on_idle
         self._on_close = on_close
         self._loop = asyncio.get_running_loop()
@@ -221,27 +223,16 @@ class Connection:
         """Read no more for now."""
         if self._is_reading:
             self._is_reading = False
-            self._loop.remove_reader(self._sock)
+            self._readiness.ignore(self._sock)
 
     def resume(self) -> None:
         """Read on."""
         if not self._is_reading and self.is_open:
             self._is_reading = True
             self._read_at = self._loop.time()
-            self._loop.add_reader(self._sock, self._on_readable)
+            self._readiness.watch(self._sock, self._on_readable)
 
     def _on_readable(self) -> None:
-        self._read()
-        if self.is_open and (code := self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)):
-            # A broken connection is reported once (uvloop 0.22), and there may be more to read than was read just now.
-            while self.is_open and not self._reader.is_at_end:
-                self._read()
-            self._lose(OSError(code, os.strerror(code)))
-        elif self._reader.is_at_end:
-            self._on_end()
-
-    def _read(self) -> None:
-        """Read what waits, if anything does."""
         try:
             segments = self._reader.read()
         except (BlockingIOError, InterruptedError):
@@ -254,6 +245,8 @@ class Connection:
         receive = self._receive_encrypted if self._layers else self._receive
         for data, arrival in segments:
             receive(data, arrival)
+        if self._reader.is_at_end:
+            self._on_end()
 
     def _receive_encrypted(self, data: bytes | memoryview, arrival: Arrival) -> None:
         for depth, layer in enumerate(self._layers):

@@ -106,7 +106,9 @@ class ResponseParser:
         if self.head is not None and self._ends_with_connection:
             self.is_complete = True
         elif self.head is None:
-            self.fault = "the connection was closed in the middle of the head" if self.has_bytes else "no answer came"
+            self.fault = (
+                f"the connection was closed {'in the middle of the head' if self.has_bytes else 'without an answer'}"
+            )
         else:
             self.fault = "the connection was closed before the body was complete"
 

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
+from famnb.client.transport import locked_calls
 from famnb.timing import Arrival
 
 Clock: TypeAlias = Callable[[], int]
@@ -30,8 +31,8 @@ Segment: TypeAlias = tuple[memoryview, Arrival]
 _SO_TIMESTAMPNS = 35
 _STAMP = struct.Struct("@qq")
 """Seconds and nanoseconds since the epoch, of a control message."""
-_STAMP_SPACE = 32
-"""Bytes of a control message with a stamp, its head included."""
+_STAMPED_MESSAGE = struct.Struct("@Niiqq")
+"""The same with its head: size, level and kind."""
 # Larger than what arrives between two turns of an event loop, except in bulk.
 BUFFER_BYTES = 262_144
 """How many bytes one read takes at most."""
@@ -109,14 +110,44 @@ class StampClock:
         return Arrival(now_ns, None, blurred=True)
 
 
+class ReceiveBuffer:
+    """Where all connections of one thread read to, one after the other."""
+
+    def __init__(self, size: int = BUFFER_BYTES) -> None:
+        self.view = memoryview(bytearray(size))
+        self._control = bytearray(_STAMPED_MESSAGE.size)
+        self._recvmsg = locked_calls.RecvMsg(self.view, self._control) if locked_calls.IS_AVAILABLE else None
+
+    def look(self, sock: socket.socket, size: int, flags: int) -> tuple[int, int | None]:
+        """Receive at most `size` bytes; return how many they are and the stamp of the last, None without one.
+
+        Raises BlockingIOError if nothing waits, OSError if the connection broke.
+        """
+        if self._recvmsg is not None:
+            count, control_size = self._recvmsg(sock.fileno(), size, flags)
+            return count, self._stamp(control_size)
+        count, messages, *_ = sock.recvmsg_into([self.view[:size]], _STAMPED_MESSAGE.size, flags)
+        for level, kind, data in messages:
+            if (level, kind, len(data)) == (socket.SOL_SOCKET, _SO_TIMESTAMPNS, _STAMP.size):
+                seconds, nanoseconds = _STAMP.unpack(data)
+                return count, seconds * 1_000_000_000 + nanoseconds
+        return count, None
+
+    def _stamp(self, control_size: int) -> int | None:
+        """The stamp in a control message that was received."""
+        if control_size == _STAMPED_MESSAGE.size:
+            _, level, kind, seconds, nanoseconds = _STAMPED_MESSAGE.unpack(self._control)
+            if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS:
+                return int(seconds * 1_000_000_000 + nanoseconds)
+        return None
+
+
 class SocketReader:
     """Reads a non-blocking socket; the time of what it reads is that of the read itself."""
 
-    def __init__(self, sock: socket.socket, buffer: memoryview, clock: StampClock) -> None:
-        """`buffer` may be shared by all readers of one thread."""
+    def __init__(self, sock: socket.socket, buffer: ReceiveBuffer, clock: StampClock) -> None:
         self._sock = sock
         self._buffer = buffer
-        self._whole = [buffer]
         self._clock = clock
         self.is_at_end = False
         """Whether the peer sends no more."""
@@ -129,42 +160,33 @@ class SocketReader:
 
     def read(self) -> list[Segment]:
         """Return what waits, in order; nothing at the end. Raises BlockingIOError if nothing waits, OSError."""
-        size = self._sock.recv_into(self._buffer)
+        view = self._buffer.view
+        size = self._sock.recv_into(view)
         self.is_at_end = size == 0
-        return [(self._buffer[:size], Arrival(self._clock.now_ns(), None))] if size else []
+        return [(view[:size], Arrival(self._clock.now_ns(), None))] if size else []
 
 
 class StampedReader(SocketReader):
     """Reads a socket whose kernel notes when segments arrive."""
 
     def read(self) -> list[Segment]:
-        now_ns = self._clock.now_ns()
-        size, stamp = self._look(self._whole, socket.MSG_PEEK)
+        now_ns, view = self._clock.now_ns(), self._buffer.view
+        size, stamp = self._buffer.look(self._sock, len(view), socket.MSG_PEEK)
         if size == 0:
             self.is_at_end = True
             return []
-        runs = find_runs(size, stamp, self._stamp_at) if size <= SEARCHED_BYTES else [(size, stamp)]
         segments, start = [], 0
-        for end, run_stamp in runs:
+        for end, run_stamp in find_runs(size, stamp, self._stamp_at) if size <= SEARCHED_BYTES else [(size, stamp)]:
             arrival = self._clock.arrival(run_stamp, earliest_ns=self._earliest_ns, now_ns=now_ns)
             self._earliest_ns = arrival.t_ns
-            segments.append((self._buffer[start:end], arrival))
+            segments.append((view[start:end], arrival))
             start = end
-        # Taken without being copied once more: a TCP socket leaves the buffer as it is.
-        self._sock.recv_into(self._buffer, size, socket.MSG_TRUNC)
+        # Taken without being copied once more: so TCP understands MSG_TRUNC.
+        self._buffer.look(self._sock, size, socket.MSG_TRUNC)
         return segments
 
     def _stamp_at(self, place: int) -> int | None:
-        return self._look([self._buffer[:place]], socket.MSG_PEEK | socket.MSG_TRUNC)[1]
-
-    def _look(self, buffers: list[memoryview], flags: int) -> tuple[int, int | None]:
-        """How many bytes wait, up to the buffer's size, and the stamp of the last of them."""
-        size, messages, *_ = self._sock.recvmsg_into(buffers, _STAMP_SPACE, flags)
-        for level, kind, data in messages:
-            if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS and len(data) == _STAMP.size:
-                seconds, nanoseconds = _STAMP.unpack(data)
-                return size, seconds * 1_000_000_000 + nanoseconds
-        return size, None
+        return self._buffer.look(self._sock, place, socket.MSG_PEEK | socket.MSG_TRUNC)[1]
 
 
 def request_stamps(sock: socket.socket) -> None:
@@ -178,7 +200,7 @@ def request_stamps(sock: socket.socket) -> None:
             sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
 
 
-def make_reader(sock: socket.socket, buffer: memoryview, clock: StampClock) -> SocketReader:
+def make_reader(sock: socket.socket, buffer: ReceiveBuffer, clock: StampClock) -> SocketReader:
     """Return a reader of a connected socket; with stamps if `request_stamps` got any."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError):

@@ -19,8 +19,9 @@ import httpx
 
 from famnb.client.transport.connection import Answer, Connection, StaleConnection
 from famnb.client.transport.http1 import MalformedRequest, ResponseParser, encode_request
-from famnb.client.transport.kernel_stamps import BUFFER_BYTES, StampClock, make_reader, request_stamps
+from famnb.client.transport.kernel_stamps import ReceiveBuffer, StampClock, make_reader, request_stamps
 from famnb.client.transport.proxy import Proxy, proxy_for
+from famnb.client.transport.readiness import Readiness, make_readiness
 from famnb.client.transport.tls import TLSLayer, default_context
 
 # A choice: long enough for the next cell of somebody at work, short enough that the service has rarely closed it.
@@ -82,7 +83,9 @@ class StampedTransport(httpx.AsyncBaseTransport):
         self._proxy = None if proxy is None else Proxy.parse(proxy)
         self._trust_env = trust_env
         self._clock = StampClock(now_ns)
-        self._buffer = memoryview(bytearray(BUFFER_BYTES))
+        self._buffer = ReceiveBuffer()
+        self._readiness: Readiness | None = None
+        """Made for the first connection, which is on the event loop."""
         self._routes: dict[str, Route] = {}
         self._idle: dict[Route, list[Connection]] = {}
         self._open: set[Connection] = set()
@@ -126,6 +129,9 @@ class StampedTransport(httpx.AsyncBaseTransport):
         """Close every connection."""
         for connection in list(self._open):
             connection.close()
+        if self._readiness is not None:
+            self._readiness.close()
+            self._readiness = None
 
     def _find_route(self, url: httpx.URL) -> Route:
         """The way to an address, found once an origin."""
@@ -189,10 +195,12 @@ class StampedTransport(httpx.AsyncBaseTransport):
             if context is not None and route.is_tls:
                 await channel.start_tls(context, route.host)
             stack.pop_all()  # from here on the connection closes it
+        self._readiness = self._readiness or make_readiness()
         connection = Connection(
             sock,
             make_reader(sock, self._buffer, self._clock),
             channel.layers,
+            self._readiness,
             on_idle=lambda connection: self._keep(route, connection),
             on_close=self._open.discard,
         )

@@ -19,7 +19,7 @@ from famnb.client.auth import Credential
 from famnb.client.config import Deadlines
 from famnb.client.transport.connection import Body, Feed
 from famnb.client.transport.pool import StampedTransport
-from famnb.errors import ConnectError, FamnbError, ResponseFormatError, StreamInterrupted
+from famnb.errors import ConnectError, FamnbError, InvalidRequest, ResponseFormatError, StreamInterrupted
 from famnb.timing import Arrival
 
 MAX_CONNECTIONS = 100
@@ -249,6 +249,15 @@ class RequestSender:
     async def aclose(self) -> None:
         """Close the transport."""
         await self._transport.aclose()
+
+
+def check_transport(transport: object) -> None:
+    """Raise InvalidRequest unless it is a transport of httpx for event loops."""
+    if not isinstance(transport, httpx.AsyncBaseTransport):
+        raise InvalidRequest(
+            "transport: expected an httpx.AsyncBaseTransport, such as httpx.AsyncHTTPTransport(http2=True) or "
+            f"famnb.StampedTransport(uds='/run/service.sock'), got {transport!r:.80}"
+        )
 
 
 class _SendTrace:

@@ -1,0 +1,200 @@
+"""Bytes get the time at which the kernel received them, as exactly as it knows, whenever they are read."""
+
+from __future__ import annotations
+
+import itertools
+import socket
+import struct
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from famnb.client.transport.kernel_stamps import (
+    REMEASURE_NS,
+    ReceiveBuffer,
+    SocketReader,
+    StampClock,
+    StampedReader,
+    find_runs,
+    make_reader,
+    measure_offset,
+    request_stamps,
+)
+from famnb.timing import Arrival
+from tests.support.waiting import wait_until
+
+needs_stamps = pytest.mark.skipif(sys.platform != "linux", reason="only Linux stamps what TCP brings")
+
+
+@given(st.lists(st.integers(1, 500), min_size=1, max_size=30))
+def test_each_run_of_bytes_keeps_its_stamp(lengths: list[int]):
+    """Whatever waits, the places are found at which the stamp changes; for one segment a single look is enough."""
+    ends = list(itertools.accumulate(lengths))
+    looks: list[int] = []
+
+    def stamp_at(place: int) -> int:
+        looks.append(place)
+        return next(stamp for stamp, end in enumerate(ends) if place <= end)
+
+    assert list(find_runs(ends[-1], len(ends) - 1, stamp_at)) == [(end, stamp) for stamp, end in enumerate(ends)]
+    assert all(1 <= place <= ends[-1] for place in looks)
+    assert len(looks) <= 12 * len(lengths)
+    if len(lengths) == 1:
+        assert looks == [1]
+
+
+def test_stamps_may_go_backwards_or_be_missing():
+    """A stepped clock, and a socket that had no stamps yet: each run is a run."""
+    for stamps in ([5, 3, 4], [None, 7], [7, None]):
+        assert list(find_runs(len(stamps), stamps[-1], lambda place, stamps=stamps: stamps[place - 1])) == list(
+            enumerate(stamps, 1)
+        )
+
+
+def test_the_narrowest_look_at_both_clocks_counts():
+    """Brackets of 10, 2 and 8 ns around the wall clock: the second one tells the offset."""
+    monotonic = iter([100, 110, 200, 202, 300, 308])
+    wall = iter([1105, 1201, 1300])
+    assert measure_offset(lambda: next(wall), lambda: next(monotonic), tries=3) == 201 - 1201
+
+
+class Clocks:
+    """A monotonic clock and a wall clock ahead of it, both set by hand."""
+
+    def __init__(self, ahead_ns: int) -> None:
+        self.now_ns, self.ahead_ns = 1_000_000, ahead_ns
+
+    def make(self) -> StampClock:
+        return StampClock(lambda: self.now_ns, lambda: self.now_ns + self.ahead_ns)
+
+
+def test_a_stamp_is_a_time_of_the_monotonic_clock():
+    """Received at 900,000 and read at 1,000,000: late by 100,000."""
+    clock = Clocks(5_000).make()
+    assert clock.arrival(905_000, earliest_ns=0, now_ns=1_000_000) == Arrival(900_000, 100_000)
+
+
+@pytest.mark.parametrize("stamp", [905_000, 2_000_000])
+def test_a_stamp_that_cannot_be_is_none(stamp: int):
+    """Before the request or the bytes before it, or in the future: the time of the read, blurred."""
+    clock = Clocks(5_000).make()
+    arrival = clock.arrival(stamp, earliest_ns=950_000, now_ns=1_000_000)
+    assert arrival == Arrival(1_000_000, None, blurred=True)
+
+
+def test_without_a_stamp_the_read_itself_tells_the_time():
+    """The user's clock knows nothing of lateness."""
+    assert Clocks(0).make().arrival(None, earliest_ns=0, now_ns=7) == Arrival(7, None)
+
+
+def test_a_stepped_wall_clock_is_noticed():
+    """The offset is measured again after some seconds."""
+    clocks = Clocks(5_000)
+    clock = clocks.make()
+    clocks.now_ns += REMEASURE_NS + 1
+    clocks.ahead_ns = 9_000_000_000
+    stamp = clocks.now_ns - 100 + clocks.ahead_ns
+    assert clock.arrival(stamp, earliest_ns=0, now_ns=clocks.now_ns) == Arrival(clocks.now_ns - 100, 100)
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """A sender and a receiver that asked for stamps, over TCP."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as receiver:
+        request_stamps(receiver)
+        receiver.connect(listener.getsockname())
+        receiver.setblocking(False)
+        sender, _ = listener.accept()
+        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with sender:
+            yield sender, receiver
+
+
+def make(receiver: socket.socket, size: int = 1000) -> SocketReader:
+    return make_reader(receiver, ReceiveBuffer(size), StampClock())
+
+
+def read(reader: SocketReader) -> list[tuple[bytes, Arrival]]:
+    return [(bytes(data), arrival) for data, arrival in reader.read()]
+
+
+@needs_stamps
+def test_what_waited_has_the_times_at_which_it_came(pair):
+    """Ten pieces that nobody read meanwhile: all bytes, in order, each no earlier than it was sent and never late."""
+    sender, receiver = pair
+    reader = make(receiver)
+    # The first of a machine may come before the kernel has begun to stamp.
+    sender.sendall(b"first")
+    wait_until(lambda: receiver.recv(100, socket.MSG_PEEK) == b"first")
+    reader.read()
+    sent = []
+    for number in range(10):
+        sent.append((time.perf_counter_ns(), number))
+        sender.sendall(b"%d" % number)
+        time.sleep(0.002)
+    pieces = read(reader)
+    after_ns = time.perf_counter_ns()
+    assert b"".join(data for data, _ in pieces) == b"0123456789"
+    times = [arrival.t_ns for _, arrival in pieces]
+    assert times == sorted(times)
+    for data, arrival in pieces:
+        # Of merged pieces the last one tells the time. Both clocks are read a moment apart, so not to the nanosecond.
+        assert sent[int(data[-1:])][0] - 50_000 <= arrival.t_ns <= after_ns
+        assert arrival.late_ns is not None
+        assert arrival.t_ns + arrival.late_ns <= after_ns
+    assert pieces[0][1].late_ns > pieces[-1][1].late_ns or len(pieces) == 1
+
+
+@needs_stamps
+def test_what_does_not_fit_is_read_next(pair):
+    """A read takes no more than its buffer, and nothing is lost."""
+    sender, receiver = pair
+    reader, text = make(receiver, size=64), bytes(range(256)) * 4
+    sender.sendall(text)
+    wait_until(lambda: len(receiver.recv(2000, socket.MSG_PEEK)) == len(text))
+    received = b"".join(data for _ in range(16) for data, _ in read(reader))
+    assert received == text
+    with pytest.raises(BlockingIOError):
+        reader.read()
+
+
+def test_what_came_before_the_end_is_read_first(pair):
+    """Bytes, then the end."""
+    sender, receiver = pair
+    reader = make(receiver)
+    sender.sendall(b"last words")
+    sender.shutdown(socket.SHUT_WR)
+    wait_until(lambda: receiver.recv(100, socket.MSG_PEEK) != b"")
+    assert [data for data, _ in read(reader)] == [b"last words"]
+    wait_until(lambda: read(reader) == [] and reader.is_at_end)
+
+
+def test_what_came_before_a_reset_is_read_first(pair):
+    """Bytes, then the error."""
+    sender, receiver = pair
+    reader = make(receiver)
+    sender.sendall(b"last words")
+    sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    sender.close()
+    wait_until(lambda: receiver.recv(100, socket.MSG_PEEK) != b"")
+    assert [data for data, _ in read(reader)] == [b"last words"]
+    with pytest.raises(ConnectionResetError):
+        reader.read()
+
+
+def test_a_socket_that_has_no_stamps_is_read_all_the_same():
+    """A Unix socket: the user's clock."""
+    sender, receiver = socket.socketpair()
+    with sender, receiver:
+        request_stamps(receiver)
+        reader = make(receiver)
+        assert not isinstance(reader, StampedReader)
+        before_ns = time.perf_counter_ns()
+        sender.sendall(b"hello")
+        [(data, arrival)] = read(reader)
+        assert (data, arrival.late_ns, arrival.blurred) == (b"hello", None, False)
+        assert before_ns <= arrival.t_ns <= time.perf_counter_ns()

@@ -1,0 +1,287 @@
+"""The transport as httpx's own client uses it: connections made, kept and given up, requests sent whole."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import sys
+import threading
+from pathlib import Path
+
+import httpx
+import pytest
+
+from famnb.client.retry import Retries
+from famnb.client.transport import StampedTransport
+from famnb.client.transport.tls import default_context
+from famnb.errors import ConnectError
+from tests.support.fault_server import END, Do, chunk, chunked, head, whole
+from tests.support.waiting import wait_until
+from tests.support.wire_payloads import body, request
+
+HELLO = whole(b"hello", content_type="text/plain")
+
+
+def send(over, *calls, **options):
+    """The outcomes of calls of one httpx client, one after the other: texts, or errors."""
+
+    async def run():
+        outcomes = []
+        async with over(**options) as (client, _):
+            for call in calls:
+                try:
+                    outcomes.append((await call(client)).text)
+                except httpx.HTTPError as error:
+                    outcomes.append(error)
+        return outcomes
+
+    return asyncio.run(run())
+
+
+def post(url, **options):
+    return lambda client: client.post(url, **options)
+
+
+def test_requests_of_every_shape_are_answered(serve, over):
+    """A body, none, one that is made on the way; each says how long it is."""
+
+    async def pieces():
+        yield b"ab"
+        yield b"cd"
+
+    server = serve(HELLO)
+    assert (
+        send(over, post(server.url, json={"a": 1}), post(server.url), post(server.url, content=pieces()))
+        == ["hello"] * 3
+    )
+    assert [received.body for received in server.requests] == [b'{"a":1}', b"", b"abcd"]
+    assert server.connections == 1
+
+
+def test_an_answer_says_when_it_came(serve, over):
+    """Its head, and each piece of its body, on the monotonic clock; by the kernel's clock where there is one."""
+
+    async def run():
+        pieces = []
+        async with over() as (_, transport):
+            response = await transport.handle_async_request(httpx.Request("POST", serve(HELLO).url))
+            await response.stream.deliver(lambda piece, arrival: pieces.append((piece, arrival)))
+        return response.extensions["arrival"], pieces
+
+    came, [(piece, arrival)] = asyncio.run(run())
+    assert (piece, arrival.t_ns >= came.t_ns > 0) == (b"hello", True)
+    assert (came.late_ns is not None) == (sys.platform == "linux")
+
+
+def test_a_trace_follows_the_request(serve, over):
+    """The events that httpcore has, before they happen; no connecting where a connection is kept."""
+    seen = []
+
+    async def trace(event, details):
+        seen.append(event)
+
+    calls = [post(serve(HELLO).url, extensions={"trace": trace})] * 2
+    send(over, *calls)
+    connecting = ["connection.connect_tcp.started", "connection.connect_tcp.complete"]
+    assert seen == [*connecting, "http11.send_request_headers.started", "http11.send_request_headers.started"]
+
+
+def test_a_connection_that_was_closed_meanwhile_is_not_used(serve, over):
+    """An orderly end while it is idle: the next request takes a fresh one, and nobody notices."""
+    server = serve([*HELLO, Do.CLOSE])
+    assert send(over, *[post(server.url)] * 3) == ["hello"] * 3
+    assert (server.connections, len(server.requests)) == (3, 3)
+
+
+@pytest.mark.parametrize("end", [Do.CLOSE, Do.RESET])
+def test_a_connection_that_closes_under_a_request_is_made_anew_once(serve, over, end):
+    """The request that met the end is sent again; a fresh connection that does so is an error."""
+    server = serve(HELLO, [end], HELLO, [end], [end])
+    hello, again, error = send(over, *[post(server.url)] * 3)
+    assert (hello, again, type(error), len(server.requests)) == ("hello", "hello", httpx.ReadError, 5)
+
+
+def test_an_answer_that_had_begun_is_not_asked_for_again(serve, over):
+    """Half a head on a kept connection: one request, an error."""
+    server = serve(HELLO, [b"HTTP/1.1 200 O", Do.CLOSE])
+    hello, error = send(over, *[post(server.url)] * 2)
+    assert (hello, type(error), len(server.requests)) == ("hello", httpx.ReadError, 2)
+
+
+@pytest.mark.parametrize("garbage", [b"garbage", head(200, content_length="0")])
+def test_bytes_that_nobody_asked_for_end_a_connection(serve, over, garbage):
+    """With the answer or after it, they are no answer to the next request."""
+    together = [HELLO[0] + garbage]
+    assert send(over, *[post(serve(together).url)] * 2) == ["hello"] * 2
+
+    async def run():
+        server = serve([*HELLO, 0.05, garbage, Do.HOLD])
+        async with over() as (client, transport):
+            first = await client.post(server.url)
+            await asyncio.to_thread(wait_until, lambda: transport.connections == 0)
+            return first.text, (await client.post(server.url)).text, server.connections
+
+    assert asyncio.run(run()) == ("hello", "hello", 2)
+
+
+@pytest.mark.parametrize("kept", [chunked(b"hello"), [*chunked(b"hello", end=False), 0.02, END]])
+def test_a_connection_is_kept_once_its_body_is_at_its_end(serve, over, kept):
+    """Also where the end comes by itself."""
+    server = serve(kept)
+    assert send(over, *[post(server.url)] * 3) == ["hello"] * 3
+    assert server.connections == 1
+
+
+def test_a_body_that_nobody_reads_gives_its_connection_up(serve, over):
+    """The server sees its peer leave."""
+
+    async def run():
+        server = serve(chunked(b"hello", Do.HOLD))
+        async with over() as (client, transport):
+            async with client.stream("POST", server.url) as response:
+                assert (response.status_code, transport.connections) == (200, 1)
+            assert transport.connections == 0
+        return server
+
+    server = asyncio.run(run())
+    wait_until(lambda: server.open == 0)
+
+
+def test_a_reader_that_is_slow_is_not_buried(serve, over):
+    """A body of 20 MB waits in the network, not in memory, and comes whole."""
+    piece = b"x" * 1_000_000
+
+    async def run():
+        server = serve([head(200, content_length=str(20 * len(piece))), *[piece] * 20])
+        async with over() as (client, _), client.stream("POST", server.url) as response:
+            # All that it would hold has come by then.
+            await asyncio.sleep(0.3)
+            written = len(server.sent)
+            return written, sum([len(data) async for data in response.aiter_raw()])
+
+    written, size = asyncio.run(run())
+    assert (written < 20, size) == (True, 20_000_000)
+
+
+def test_a_large_request_is_sent_whole(serve, over):
+    """More than any buffer of the kernel."""
+    server, text = serve(HELLO), b"y" * 20_000_000
+    assert send(over, post(server.url, content=text)) == ["hello"]
+    assert server.requests[0].body == text
+
+
+def test_an_answer_before_the_end_of_the_request_counts(over):
+    """A service that refuses a large body says so and closes: its word is read, though sending failed."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def refuse():
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(1000)
+            connection.sendall(b"HTTP/1.1 413 Too Large\r\nconnection: close\r\ncontent-length: 5\r\n\r\nlarge")
+            # Until the peer leaves: a close with bytes unread would reset what was said.
+            connection.shutdown(socket.SHUT_WR)
+            with contextlib.suppress(OSError):
+                while connection.recv(1_000_000):
+                    pass
+
+    thread = threading.Thread(target=refuse)
+    thread.start()
+    with listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        assert send(over, post(url, content=b"y" * 50_000_000)) == ["large"]
+    thread.join()
+
+
+def test_silence_has_a_limit_of_its_own(serve, over):
+    """Httpx's `read` timeout, before the head and within the body."""
+    limits = {"timeout": httpx.Timeout(5, read=0.1)}
+    for script in ([Do.HOLD], [head(200, content_length="9"), b"hello", Do.HOLD]):
+        [error] = send(over, post(serve(script).url, **limits))
+        assert isinstance(error, httpx.ReadTimeout)
+    trickle = [head(200, content_length="5"), *[step for byte in b"hello" for step in (0.03, bytes([byte]))]]
+    assert send(over, post(serve(trickle).url, timeout=httpx.Timeout(5, read=1.0))) == ["hello"]
+
+
+def test_what_is_no_request_is_not_sent(serve, over):
+    """A line end in a header, and another scheme."""
+    server = serve(HELLO)
+    header, scheme = send(over, post(server.url, headers={"x": "a\r\nb: c"}), post(server.url.replace("http", "ftp")))
+    assert (type(header), type(scheme), server.requests) == (httpx.LocalProtocolError, httpx.UnsupportedProtocol, [])
+
+
+def test_unix_sockets(serve, connect, over, tmp_path):
+    """Of httpx's client, and of ours; there the time is the user's."""
+    server = serve(HELLO, whole(body("web", "Hello")), path=tmp_path / "service.sock")
+    assert send(over, post(server.url), uds=str(tmp_path / "service.sock")) == ["hello"]
+    client = connect(server, transport=StampedTransport(uds=str(tmp_path / "service.sock")))
+    reply = client.send(request("web", stream=False))
+    assert (reply.text, reply.timing.clock) == ("Hello", "user")
+
+
+def test_ipv6(serve, over):
+    """Where the machine has it."""
+    try:
+        server = serve(HELLO, host="::1")
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    assert send(over, *[post(server.url)] * 2) == ["hello"] * 2
+    assert server.connections == 1
+
+
+def test_a_name_with_several_addresses_is_tried_in_turn(serve, over):
+    """`localhost` is ::1 first on many machines, where nobody listens here."""
+    server = serve(HELLO)
+    assert send(over, post(server.url.replace("127.0.0.1", "localhost"))) == ["hello"]
+
+
+def test_interim_answers_are_skipped(serve, over):
+    """100 and 103, together with the answer and before it."""
+    early = b"HTTP/1.1 103 Early Hints\r\nlink: a\r\n\r\n"
+    assert send(over, post(serve([b"HTTP/1.1 100 Continue\r\n\r\n", 0.02, early + HELLO[0]]).url)) == ["hello"]
+
+
+def test_an_unpacked_trailer_is_no_body(serve, over):
+    """Nor a header."""
+    trailer = [head(200, transfer_encoding="chunked"), chunk(b"hello"), b"0\r\nx-sum: 1\r\n\r\n"]
+    assert send(over, *[post(serve(trailer).url)] * 2) == ["hello"] * 2
+
+
+@pytest.fixture
+def trust(monkeypatch):
+    """Names the file of the authorities that are trusted; what was loaded of others is forgotten, before and after."""
+
+    def named(path: Path) -> None:
+        monkeypatch.setenv("SSL_CERT_FILE", str(path))
+        default_context.cache_clear()
+
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    default_context.cache_clear()
+    yield named
+    default_context.cache_clear()
+
+
+ONCE = Retries(tries=1)
+WHOLE = request("web", stream=False)
+
+
+def test_a_certificate_is_verified(serve, connect, trust, certificate):
+    """One that nobody vouches for, or of another host, is refused; SSL_CERT_FILE names who may vouch."""
+    server = serve(whole(body("web", "Hello")), tls=certificate.server_context())
+    with pytest.raises(ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+        connect(server, retries=ONCE).send(WHOLE)
+    trust(certificate.file)
+    assert connect(server).send(WHOLE).text == "Hello"
+    with pytest.raises(ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+        connect(server.url.replace("localhost", "127.0.0.1"), retries=ONCE).send(WHOLE)
+
+
+def test_certificates_that_cannot_be_loaded_are_said(serve, connect, trust, tmp_path):
+    """A ConnectError that names the variable; a plain connection needs none and does not mind."""
+    broken = tmp_path / "authorities.pem"
+    broken.write_text("no certificate")
+    trust(broken)
+    with pytest.raises(ConnectError, match="SSL_CERT_FILE"):
+        connect("https://127.0.0.1:1", retries=ONCE).send(WHOLE)
+    assert connect(serve(whole(body("web", "Hello")))).send(WHOLE).text == "Hello"
