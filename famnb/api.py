@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _embedded: service.Server | None = None
 """The service that `connect` started in this process, if it did."""
+_connected: Client | None = None
+"""The client that `connect` has made last."""
 _embedding = threading.Lock()
 """Held while it starts, so that two threads that connect at once share one."""
 
@@ -127,8 +129,15 @@ def connect(
         url, key = embedded()
         client = Client(base_url=url, api_key=key, **options)
         where = f"the embedded service at {url}: answers are simulated, nothing is billed"
+    global _connected
+    _connected = client
     print(f"famnb uses {where}\nand records every call in {client.ledger.path}")  # noqa: T201 - says which, every time
     return client
+
+
+def default_client() -> Client:
+    """The client that `connect` has made last in this process, or one that it makes now."""
+    return _connected or connect()
 
 
 def embedded() -> tuple[str, str]:

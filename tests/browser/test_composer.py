@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from pathlib import Path
 
 import pytest
@@ -24,106 +25,201 @@ PNG = base64.b64decode(
 )
 
 
-def opened(lab: Lab, *sources: str) -> Locator:
-    """A notebook with the composer in its first cell."""
-    lab.notebook(SETUP, *sources).run(0)
-    return lab.output(0).locator(".famnb-composer")
+def opened(lab: Lab, *sources: str, source: str = SETUP) -> Locator:
+    """A notebook with the composer in its first cell, wide enough for the settings beside the talk."""
+    lab.page.set_viewport_size({"width": 1400, "height": 1000})
+    lab.notebook(source, *sources).run(0)
+    composer = lab.output(0).locator(".famnb.famnb-composer")
+    expect(composer.get_by_label("Endpoint")).to_be_visible()
+    return composer
+
+
+def ask(composer: Locator, prompt: str) -> None:
+    """Write a prompt and send it by Enter."""
+    composer.get_by_label("Prompt", exact=True).fill(prompt)
+    composer.get_by_label("Prompt", exact=True).press("Enter")
 
 
 def test_the_keyboard_alone_composes_and_sends(lab: Lab):
     """Tab, arrows, letters and Enter: another endpoint, a folded field, a prompt; no key goes to the notebook."""
-    form = opened(lab, "composer.replies[-1].request.body(), len(composer.replies)")
-    form.get_by_label("Endpoint").focus()
+    composer = opened(lab, "composer.replies[-1].request.body(), len(composer.replies)")
+    composer.get_by_label("Endpoint").focus()
     lab.page.keyboard.press("ArrowUp")
-    expect(form).to_contain_text("POST /v1/web/chat/completions")
+    expect(composer).to_contain_text("POST /v1/web/chat/completions")
     lab.tab_to("max_new_tokens")
     lab.page.keyboard.type("300")
-    lab.tab_to("System")
-    lab.page.keyboard.type("Be brief.")
+    lab.tab_to("temperature")
+    lab.page.keyboard.type("0.5")
+    expect(composer.get_by_label("temperature, slider")).to_have_value("0.5")
     lab.tab_to("Reasoning")
-    assert lab.page.evaluate("() => document.activeElement.getAttribute('aria-expanded')") == "false"
     lab.page.keyboard.press("Enter")
-    expect(form.get_by_label("reasoning.effort")).to_be_visible()
-    expect(form.get_by_role("button", name="Reasoning")).to_have_attribute("aria-expanded", "true")
+    expect(composer.get_by_label("reasoning.effort")).to_be_visible()
     lab.tab_to("reasoning.effort")
     lab.page.keyboard.type("low")
-    expect(form.get_by_role("button", name="Reasoning")).to_contain_text("1 set")
+    expect(composer.locator("summary", has_text="Reasoning")).to_contain_text("1 set")
+    lab.tab_to("Systemnot set", back=True)
+    lab.page.keyboard.press("Enter")
+    lab.page.keyboard.press("Tab")
+    lab.page.keyboard.type("Be brief.")
     lab.tab_to("Prompt")
     lab.page.keyboard.type("What is a tide?")
-    lab.page.keyboard.press("Control+Enter")
-    expect(lab.output(0)).to_contain_text("in all")
+    lab.page.keyboard.press("Shift+Enter")
+    lab.page.keyboard.type("And why?")
+    lab.page.keyboard.press("Enter")
+    expect(composer.locator(".famnb-figures")).to_contain_text("in all")
     assert lab.page.locator(".jp-CodeCell").count() == 2
     lab.run(1)
-    shown = lab.output(1)
-    for words in ("'max_new_tokens': 300", "'Be brief.'", "'effort': 'low'", "'What is a tide?'"):
-        expect(shown).to_contain_text(words)
+    body = lab.output(1)
+    for words in ("'max_new_tokens': 300", "'Be brief.'", "'effort': 'low'", "'What is a tide?\\nAnd why?'", "0.5"):
+        expect(body).to_contain_text(words)
 
 
-def test_an_image_goes_along_and_stays_out_of_the_notebook(lab: Lab, tmp_path: Path):
-    """Uploaded, listed, sent, removed; the saved file has not one byte of it, and a text file is refused."""
-    form = opened(lab, "composer.request.body()['messages'][-1]['content'][-1]['image_url']['url'][:30]")
-    form.get_by_label("Endpoint").select_option("chat")
-    form.get_by_label("Prompt").fill("What is it?")
-    form.get_by_role("button", name="Images", exact=True).click()
-    form.get_by_role("button", name="JSON body", exact=True).click()
+def test_every_wrong_field_is_marked_at_once_and_nothing_is_sent(lab: Lab):
+    """Each with its own message, at the field; mended, the prompt can be sent and says what it may cost."""
+    composer = opened(lab, "len(composer.replies)")
+    composer.get_by_label("Endpoint").select_option("chat")
+    composer.get_by_label("max_tokens", exact=True).fill("many")
+    composer.get_by_label("temperature", exact=True).fill("3")
+    expect(composer.get_by_role("alert").filter(has_text="a whole number is expected, got 'many'")).to_be_visible()
+    expect(composer.get_by_role("alert").filter(has_text="less than or equal to 2")).to_be_visible()
+    ask(composer, "Why?")
+    expect(composer.get_by_role("button", name="Send", exact=True)).to_be_disabled()
+    lab.run(1)
+    expect(lab.output(1)).to_have_text(re.compile(r"\b0$"))
+    composer.get_by_label("max_tokens", exact=True).fill("50")
+    composer.get_by_role("button", name="Unset temperature").click()
+    expect(composer.locator(".famnb-estimate")).to_contain_text("tokens in · at most $0.0000")
+    ask(composer, "Why?")
+    expect(composer.locator(".famnb-figures")).to_contain_text("in all")
+
+
+def test_images_go_along_and_stay_out_of_the_notebook(lab: Lab, tmp_path: Path):
+    """Chosen or pasted, shown by thumbnails, sent; the saved file has not one byte of them; a text is refused."""
+    composer = opened(lab, "composer.request.body()['messages'][-1]['content'][-1]['image_url']['url'][:30]")
+    composer.get_by_label("Endpoint").select_option("chat")
+    composer.get_by_label("Prompt", exact=True).fill("What is it?")
     image, text = tmp_path / "dot.png", tmp_path / "dot.txt"
     image.write_bytes(PNG)
     text.write_text("no image")
     with lab.page.expect_file_chooser() as chooser:
-        form.get_by_role("button", name="Upload images").click()
-    chooser.value.set_files([image, text])
-    expect(form).to_contain_text("dot.png, png, 1 kB")
-    expect(form.locator(".famnb-fault[role=alert]")).to_contain_text("dot.txt")
+        composer.get_by_role("button", name="Add images").click()
+    chooser.value.set_files([text, image])
+    images = composer.get_by_role("list", name="Images")
+    expect(images).to_contain_text("dot.png, png, 1 kB")
+    lab.page.evaluate(PASTE, base64.b64encode(PNG).decode())
+    expect(images.locator("img")).to_have_count(2)
+    composer.get_by_role("button", name="Remove pasted.png").click()
+    expect(images.locator("img")).to_have_count(1)
     lab.run(1)
     expect(lab.output(1)).to_contain_text("data:image/png;base64,iVBORw0K")
-    form.get_by_role("button", name="Send").click()
-    expect(lab.output(0)).to_contain_text("1, counted but not opened")
+    composer.get_by_role("button", name="Send", exact=True).click()
+    expect(composer.locator(".famnb-pane")).to_contain_text("1, counted but not opened")
+    expect(images).to_be_hidden()
     lab.save()
     assert base64.b64encode(PNG).decode()[20:] not in lab.path.read_text()
-    form.get_by_role("button", name="Remove dot.png").click()
-    expect(form.locator(".famnb-composer-list")).to_be_empty()
+
+
+PASTE = """data => {
+  const bytes = Uint8Array.from(atob(data), (char) => char.charCodeAt(0));
+  const clipboard = new DataTransfer();
+  clipboard.items.add(new File([bytes], "pasted.png", { type: "image/png" }));
+  const event = new ClipboardEvent("paste", { clipboardData: clipboard, bubbles: true, cancelable: true });
+  document.querySelector(".famnb-writer .famnb-prompt").dispatchEvent(event);
+}"""
 
 
 def test_a_preset_a_past_call_and_code(lab: Lab):
-    """Saved under a name and loaded; a past call opens with its reply; the code that is shown is what is copied."""
+    """Saved under a name and loaded; a past call opens with its reply; code is copied, and inserted as a cell."""
     lab.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    form = opened(lab, "composer.request == composer.replies[0].request")
-    prompt = form.get_by_label("Prompt")
+    composer = opened(lab, "composer.request == composer.replies[0].request")
+    prompt = composer.get_by_label("Prompt", exact=True)
+    composer.get_by_label("max_tokens", exact=True).fill("200")
     prompt.fill("What is a tide?")
-    form.get_by_label("max_tokens").fill("200")
-    form.get_by_role("button", name="Send").click()
-    expect(lab.output(0)).to_contain_text("tokens out")
-
-    form.get_by_role("button", name="Presets").click()
-    form.get_by_label("Save as").fill("tides")
-    form.get_by_role("button", name="Save preset").click()
-    expect(form.get_by_role("status").filter(has_text="is saved")).to_be_visible()
-    prompt.fill("Another")
-    form.get_by_label("Endpoint").select_option("chat")
-    form.get_by_role("button", name="Load").click()
+    composer.get_by_role("button", name="Presets").click()
+    composer.get_by_label("Save as").fill("tides")
+    composer.get_by_role("button", name="Save preset").click()
+    expect(composer.get_by_role("status").filter(has_text="is saved")).to_be_visible()
+    prompt.press("Enter")
+    expect(composer.locator(".famnb-figures")).to_contain_text("tokens out")
+    expect(prompt).to_have_value("")
+    composer.get_by_role("button", name="Load").click()
     expect(prompt).to_have_value("What is a tide?")
-    expect(form).to_contain_text("POST /v1/messages")
-    form.get_by_role("button", name="Presets").click()
 
-    form.get_by_label("Endpoint").select_option("web")
+    composer.get_by_role("button", name="Settings").click()
+    composer.get_by_label("Endpoint").select_option("web")
     prompt.fill("Something else")
-    form.get_by_role("button", name="History").click()
-    form.get_by_label("Filter calls").fill("tide")
-    expect(form.get_by_label("Latest calls").locator("option")).to_have_count(1)
-    form.get_by_role("button", name="Open in the form").click()
+    composer.get_by_role("button", name="History").click()
+    composer.get_by_label("Filter calls").fill("tide")
+    expect(composer.get_by_role("list", name="Latest calls").locator("li")).to_have_count(1)
+    composer.get_by_role("list", name="Latest calls").get_by_role("button").click()
+    expect(composer.locator(".famnb-shown")).to_contain_text("What is a tide?")
+    expect(prompt).to_have_value("Something else")
+    composer.get_by_role("button", name="Open in the form").click()
     expect(prompt).to_have_value("What is a tide?")
-    expect(form.get_by_role("tab", name="Events")).to_be_visible()
-    expect(form.locator(".widget-tab-contents")).to_contain_text("What is a tide?")
     lab.run(1)
     expect(lab.output(1)).to_contain_text("True")
-    form.get_by_role("button", name="History").click()
 
-    form.get_by_role("button", name="Code").click()
-    form.get_by_label("As").select_option("httpx")
-    shown = form.get_by_role("region", name="code")
-    expect(shown).to_contain_text("import httpx")
-    form.get_by_role("button", name="Copy code").click()
-    expect(form.get_by_role("status").filter(has_text="Copied")).to_be_visible()
+    composer.get_by_role("button", name="New talk").click()
+    composer.get_by_role("button", name="Code", exact=True).click()
+    expect(composer.locator(".famnb-shown")).to_contain_text("client.ask(")
+    composer.get_by_role("button", name="Insert cell below").click()
+    expect(lab.page.locator(".jp-CodeCell")).to_have_count(3)
+    expect(lab.page.locator(".jp-CodeCell").nth(1)).to_contain_text("client.ask(")
+    composer.get_by_label("As", exact=True).select_option("httpx")
+    expect(composer.locator(".famnb-shown")).to_contain_text("import httpx")
+    composer.get_by_role("button", name="Copy code").click()
+    expect(composer.get_by_role("status").filter(has_text="Copied")).to_be_visible()
     copied = lab.page.evaluate("() => navigator.clipboard.readText()")
-    assert copied == shown.text_content()
+    assert copied.strip() == composer.locator(".famnb-shown").inner_text().strip()
     assert lab.jupyter.service.key not in copied
+
+
+def test_variables_fill_the_prompt_and_all_rows_open_a_board(lab: Lab):
+    """The table appears with the first variable; one row is sent in the talk, all of them side by side below."""
+    composer = opened(lab)
+    composer.get_by_label("Prompt", exact=True).fill("Say hello to {city}.")
+    composer.get_by_label("city, row 1").fill("Oslo")
+    composer.get_by_role("button", name="Add a row").click()
+    composer.get_by_label("city, row 2").fill("Rome")
+    composer.get_by_role("button", name="Run all rows").click()
+    board = lab.output(0).locator(".famnb-board")
+    expect(board.locator(".famnb-pane").nth(1)).to_contain_text("Say hello to Rome.")
+    expect(board.locator(".famnb-pane").first).to_contain_text("Say hello to Oslo.")
+    composer.get_by_label("Send row 2").check()
+    composer.get_by_label("Prompt", exact=True).press("Enter")
+    expect(composer.locator(".famnb-asked")).to_have_text("Say hello to Rome.")
+
+
+def test_in_a_box_it_is_one_widget_and_in_a_narrow_one_the_settings_are_a_drawer(lab: Lab):
+    """A real widget, beside another; the drawer opens and closes by its button and by Esc."""
+    box = "import ipywidgets\nipywidgets.HBox([composer, ipywidgets.Label('beside')])"
+    lab.notebook(SETUP.replace("\ncomposer\n", "\n"), box).run(0)
+    lab.run(1)
+    composer = lab.output(1).locator(".famnb-composer")
+    expect(lab.output(1)).to_contain_text("beside")
+    expect(composer.get_by_label("Endpoint")).to_be_hidden()
+    composer.get_by_role("button", name="Settings").click()
+    expect(composer.get_by_label("Endpoint")).to_be_visible()
+    composer.get_by_label("Endpoint").press("Escape")
+    expect(composer.get_by_label("Endpoint")).to_be_hidden()
+    assert lab.focused() == "Settings"
+    ask(composer, "Say hello.")
+    expect(composer.locator(".famnb-figures")).to_contain_text("in all")
+    (output,) = lab.save().cells[1].outputs
+    assert "VBox" not in output["data"]["text/plain"]
+
+
+def test_a_kernel_that_restarts_greys_it_and_says_what_to_do(lab: Lab):
+    """The talk can still be read; the cell, run again, brings it back to life."""
+    composer = opened(lab)
+    ask(composer, "Say hello.")
+    expect(composer.locator(".famnb-figures")).to_contain_text("in all")
+    lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
+    expect(composer.get_by_role("alert").filter(has_text="run this cell again")).to_be_visible()
+    expect(composer.locator(".famnb-asked")).to_have_text("Say hello.")
+    expect(composer.get_by_role("button", name="Regenerate")).to_be_disabled()
+    lab.ready()
+    lab.run(0)
+    expect(composer.get_by_role("alert").filter(has_text="run this cell again")).to_be_hidden()
+    ask(composer, "And again.")
+    expect(composer.locator(".famnb-asked")).to_have_text("And again.")

@@ -8,14 +8,16 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from famnb.widget import Composer
 from famnb.widget.html import sanitize
-from famnb.widget.live.live_view import FRONT, FRONT_MODULE
+from famnb.widget.live.base import FRONT, join_front
 
 pytestmark = pytest.mark.browser
 
-POLICY = "default-src 'none'; script-src 'self' 'nonce-test'; style-src 'self' 'unsafe-inline'"
-"""No eval, no inline script, no address but the page's own; Markdown made in Python carries its own styles."""
-BARE = "<!doctype html><title>bare</title><link rel=stylesheet href=/famnb.css><div id=one></div><div id=two></div>"
+POLICY = "default-src 'none'; script-src 'self' 'nonce-test'; style-src 'self' 'unsafe-inline'; img-src data:"
+"""No eval, no inline script, no address but the page's own; Markdown made in Python carries its own styles, and the
+thumbnails of a user's images are data."""
+BARE = "<!doctype html><title>bare</title><link rel=stylesheet href=/style.css><div id=one></div><div id=two></div>"
 START = """async traits => {
   const listeners = new Map();
   window.said = [];
@@ -41,7 +43,7 @@ START = """async traits => {
   window.hear = (name, message) => (listeners.get(name) ?? []).forEach(listener => listener(message));
   window.listening = () => [...listeners].filter(([name, all]) => name.startsWith("change:") && all.length).length;
   window.change = (name, value) => { traits[name] = value; window.hear(`change:${name}`); };
-  const front = (await import("/famnb.js")).default();
+  const front = (await import("/front.js")).default();
   front.initialize({ model });
   window.draw = id => front.render({ model, el: document.getElementById(id) });
   window.ends = ["one", "two"].map(window.draw);
@@ -76,10 +78,11 @@ FOLLOWS = """([seconds, rate]) => new Promise(done => {
 
 @pytest.fixture
 def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """A page of a strict policy with two views on one model of a composer's prompt, and perhaps of its conversation."""
+    """A page of a strict policy with two views on one model, of the module and with the traits that a test names."""
+    module, traits = getattr(request, "param", ("live.js", {}))
     files = {
-        "/famnb.js": ("text/javascript", FRONT_MODULE),
-        "/famnb.css": ("text/css", (FRONT / "famnb.css").read_text()),
+        "/front.js": ("text/javascript", join_front(module)),
+        "/style.css": ("text/css", (FRONT / "style.css").read_text()),
         "/": ("text/html", BARE),
     }
     context = browser.new_context()
@@ -91,11 +94,17 @@ def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
 
     page.route("**/*", serve)
     page.goto("http://bare.test/")
-    traits = {"prompt": "", "busy": False, "fault": "", "replaced": False, "blocking": False}
-    page.evaluate(START, {**traits, **getattr(request, "param", {})})
+    page.evaluate(START, {"blocking": False, **traits})
     yield page
     assert page.evaluate("window.faults") == []
     context.close()
+
+
+BOARD = ("board.js", {"prompt": "", "busy": False, "fault": "", "replaced": False, "labels": ["a", "b"]})
+BOARD[1].update(pinned="", differences=False, ended=False)
+COMPOSER = ("composer.js", {})
+on_board = pytest.mark.parametrize("page", [BOARD], indirect=True, ids=["board"])
+on_composer = pytest.mark.parametrize("page", [COMPOSER], indirect=True, ids=["composer"])
 
 
 def everything(page: Page, *blocks: dict[str, Any]) -> None:
@@ -106,6 +115,19 @@ def everything(page: Page, *blocks: dict[str, Any]) -> None:
 
 
 HEAR = "message => window.hear('msg:custom', message)"
+
+
+def composed(page: Page, *panes: dict[str, Any], seq: int = 1, **state: Any) -> None:
+    """The kernel's first message to a composer: all that it describes, and panes."""
+    everything = Composer(object(), endpoint="chat").describe()  # type: ignore[arg-type]  # nothing is sent
+    everything["state"].update(state)
+    page.evaluate(HEAR, {"kind": "snapshot", "seq": seq, "panes": list(panes), **everything})
+
+
+def said(page: Page, kind: str) -> list[Any]:
+    """The messages of a kind that the page has sent."""
+    messages: list[Any] = page.evaluate("kind => window.said.filter(each => each.kind === kind)", kind)
+    return messages
 
 
 def block(kind: str = "text", *, html: str = "", tail: str = "") -> dict[str, Any]:
@@ -124,23 +146,72 @@ def test_two_views_of_one_model_show_the_same(page: Page):
     expect(page.locator(".famnb-text")).to_have_text(["one two", "one two"])
 
 
+@on_composer
 def test_a_prompt_is_written_sent_and_stopped_by_keyboard(page: Page):
-    """The text is saved in the model as it is written, and comes along with the wish to send it."""
-    prompt = page.locator("#one").get_by_label("Prompt")
+    """Enter sends and Shift+Enter breaks the line, unless a switch turns that round; Ctrl+Enter sends, Esc stops."""
+    composed(page)
+    view = page.locator("#one")
+    prompt = view.get_by_label("Prompt", exact=True)
     prompt.focus()
     page.keyboard.type("Hi")
-    assert page.evaluate("window.said.at(-1).saved.prompt") == "Hi"
+    page.keyboard.press("Shift+Enter")
+    page.keyboard.type("there")
+    page.keyboard.press("Enter")
+    assert said(page, "send") == [{"kind": "send", "prompt": "Hi\nthere"}]
+    expect(prompt).to_have_value("")
+    page.evaluate(HEAR, {"kind": "taken", "ok": False})
+    expect(prompt).to_have_value("Hi\nthere")
+    view.get_by_label("Enter sends").uncheck()
+    prompt.focus()
+    page.keyboard.press("Enter")
+    expect(prompt).to_have_value("Hi\nthere\n")
     page.keyboard.press("Control+Enter")
-    assert page.evaluate("window.said.at(-1)") == {"kind": "send", "prompt": "Hi"}
-    everything(page, block())
-    page.evaluate("window.change('busy', true)")
+    assert said(page, "send")[1:] == [{"kind": "send", "prompt": "Hi\nthere\n"}]
+    page.evaluate(HEAR, {"kind": "taken", "ok": True})
+    state = {"busy": True, "trouble": "", "remark": ""}
+    page.evaluate(HEAR, {"kind": "changes", "seq": 2, "panes": {}, "state": state})
+    expect(view.get_by_role("button", name="Send", exact=True)).to_be_hidden()
     page.keyboard.press("Escape")
-    assert page.evaluate("window.said.at(-1)") == {"kind": "stop", "pane": "p"}
+    assert said(page, "stop") == [{"kind": "stop", "pane": ""}]
 
 
+@on_composer
+def test_an_edit_is_sent_when_the_typing_pauses_and_before_what_depends_on_it(page: Page):
+    """One message for a word, and it comes before the prompt is sent."""
+    composed(page)
+    view = page.locator("#one")
+    view.get_by_label("max_tokens", exact=True).press_sequentially("300")
+    view.get_by_label("Prompt", exact=True).fill("Hi")
+    view.get_by_label("Prompt", exact=True).press("Enter")
+    kinds = [message["kind"] for message in page.evaluate("window.said") if message["kind"] != "ready"]
+    assert kinds[-1] == "send"
+    assert said(page, "set") == [{"kind": "set", "field": "max_tokens", "text": "300"}]
+
+
+@on_composer
+def test_what_is_being_written_is_not_written_over(page: Page):
+    """A control that has the focus keeps its text; the others show what the kernel says, and what is wrong."""
+    composed(page)
+    view = page.locator("#one")
+    form = Composer(object(), endpoint="chat").describe()["form"]  # type: ignore[arg-type]
+    form["values"] |= {"temperature": "9", "max_tokens": "5"}
+    form |= {"faults": {"temperature": "too hot", "max_tokens": "too few"}, "faulty": ["", "Sampling"]}
+    view.get_by_label("max_tokens", exact=True).fill("30")
+    page.evaluate(HEAR, {"kind": "changes", "seq": 2, "panes": {}, "form": form})
+    expect(view.get_by_label("max_tokens", exact=True)).to_have_value("30")
+    expect(view.get_by_label("temperature", exact=True)).to_have_value("9")
+    for name, fault in (("temperature", "too hot"), ("max_tokens", "too few")):
+        expect(view.get_by_label(name, exact=True)).to_have_attribute("aria-invalid", "true")
+        expect(view.get_by_role("alert").filter(has_text=fault)).to_be_visible()
+    expect(view.locator("details", has_text="Sampling").locator("summary")).to_contain_text("to mend")
+
+
+@on_board
 def test_a_view_that_is_taken_away_stops_listening(page: Page):
     """Its clean-up leaves the other view at work, and the last one leaves nothing that listens to a trait."""
-    everything(page, block(tail="one"))
+    pane = {"running": True, "stop": True, "waiting": "", "elapsed": 0, "head": "web", "badges": [], "asked": []}
+    pane |= {"failure": "", "notes": [], "figures": "", "meters": [], "label": "a", "id": "p"}
+    page.evaluate(HEAR, {"kind": "snapshot", "seq": 1, "panes": [{**pane, "blocks": [block(tail="one")]}]})
     before = page.evaluate("window.listening()")
     page.evaluate("window.ends[0](); document.getElementById('one').replaceChildren()")
     page.evaluate(HEAR, {"kind": "changes", "seq": 2, "panes": {"p": [["text", 0, " two"]]}})
@@ -150,14 +221,14 @@ def test_a_view_that_is_taken_away_stops_listening(page: Page):
     assert page.evaluate("window.listening()") == 0
 
 
-@pytest.mark.parametrize("page", [{"turns": 1, "talking": True}], indirect=True)
+@on_composer
 def test_a_conversation_needs_no_more_than_the_contract(page: Page):
-    """Reply, edit, another version, a tool's approval and Stop while it waits: each a message with what it is about."""
+    """Send, edit, another version, a tool's approval and Stop while it waits: each a message with what it is about."""
     asked = {**block("verdict"), "label": "Run <img src=x>?", "call": 0, "last": True}
     ended = {"id": "p", "running": False, "stop": False, "waiting": "", "elapsed": 0, "head": "web", "badges": []}
-    said = {"asked": [["user", "<b>Hi</b>"]], "failure": "", "notes": [], "figures": "", "doing": "f waits"}
-    whole = {**ended, **said, "blocks": [block(tail="one"), asked], "turn": [0, 1, 2, "<b>Hi</b>"]}
-    page.evaluate(HEAR, {"kind": "snapshot", "seq": 1, "panes": [whole]})
+    words = {"asked": [["user", "<b>Hi</b>"]], "failure": "", "notes": [], "figures": "", "doing": "f waits"}
+    places = {"turn": [0, 1, 2, "<b>Hi</b>"], "ending": [0, 1, 2]}
+    composed(page, {**ended, **words, **places, "blocks": [block(tail="one"), asked]})
     view = page.locator("#one")
     expect(view.get_by_role("group", name="Run <img src=x>?")).to_be_visible()
 
@@ -165,17 +236,19 @@ def test_a_conversation_needs_no_more_than_the_contract(page: Page):
         view.get_by_role("button", name=name, exact=True).click()
         return page.evaluate("window.said.at(-1)")
 
-    view.get_by_label("Next turn").fill("And?")
-    assert pressed("Reply") == {"kind": "reply", "prompt": "And?"}
+    view.get_by_label("Prompt", exact=True).fill("And?")
+    assert pressed("Send") == {"kind": "send", "prompt": "And?"}
     assert pressed("Previous version") == {"kind": "version", "turn": 0, "version": 0}
     expect(view.get_by_role("button", name="Next version")).to_be_disabled()
     view.get_by_role("button", name="Regenerate").dblclick()
-    assert page.evaluate("window.said.filter(each => each.kind === 'again')") == [{"kind": "again", "turn": 0}]
+    assert said(page, "again") == [{"kind": "again", "turn": 0}]
     pressed("Edit")
     expect(view.get_by_label("Say instead")).to_have_value("<b>Hi</b>")
     assert pressed("Ask this instead") == {"kind": "edit", "turn": 0, "prompt": "<b>Hi</b>"}
-    page.evaluate("window.change('busy', true)")
-    expect(view.get_by_role("button", name="Regenerate")).to_be_hidden()
+    assert pressed("New talk") == {"kind": "new"}
+    state = {"busy": True, "trouble": "", "remark": ""}
+    page.evaluate(HEAR, {"kind": "changes", "seq": 2, "panes": {}, "state": state})
+    expect(view.get_by_role("button", name="Regenerate")).to_be_disabled()
     assert pressed("Decline") == {"kind": "decide", "pane": "p", "call": 0, "approved": False, "rest": False}
     expect(view.get_by_role("button", name="Approve", exact=True)).to_be_disabled()
     assert pressed("Stop") == {"kind": "stop", "pane": ""}
@@ -183,9 +256,55 @@ def test_a_conversation_needs_no_more_than_the_contract(page: Page):
     assert page.evaluate("window.listening()") == 0
 
 
-@pytest.mark.parametrize(
-    "page", [{"labels": ["a", "b"], "pinned": "", "differences": False, "ended": False}], indirect=True
-)
+@on_composer
+def test_a_composer_without_its_kernel_is_grey_and_says_so(page: Page):
+    """What was said can still be read and copied; nothing else can be done, and nothing is sent."""
+    ended = {"id": "p", "running": False, "stop": False, "waiting": "", "elapsed": 0, "head": "web", "badges": []}
+    words = {"asked": [["user", "Hi"]], "failure": "", "notes": [], "figures": "", "doing": ""}
+    composed(page, {**ended, **words, "turn": [0, 0, 1, "Hi"], "ending": [0, 0, 1], "blocks": [block(tail="one")]})
+    view = page.locator("#one")
+    view.get_by_label("Prompt", exact=True).fill("And?")
+    page.evaluate("window.hear('comm_live_update')")
+    before = page.evaluate("window.said.length")
+    expect(view.get_by_role("alert").filter(has_text="run this cell again")).to_be_visible()
+    expect(view.get_by_role("button", name="Copy answer")).to_be_enabled()
+    for name in ("Send", "Regenerate", "Edit", "New talk", "Settings"):
+        expect(view.get_by_role("button", name=name, exact=True)).to_be_disabled()
+    view.get_by_label("Prompt", exact=True).press("Control+Enter")
+    page.wait_for_timeout(300)  # an edit that waited would be sent by then
+    assert page.evaluate("window.said.length") == before
+
+
+@on_composer
+def test_images_are_pasted_dropped_and_shown_by_thumbnails(page: Page):
+    """Each is sent as data with its name; a link is no image that the page would load."""
+    composed(page)
+    for gesture in ("paste", "drop"):
+        page.evaluate(GIVE_IMAGE, gesture)
+    page.wait_for_function("() => window.said.filter(({ kind }) => kind === 'image').length === 2")
+    first, second = said(page, "image")
+    assert first == {**second, "name": "paste.png"}
+    assert first["url"].startswith("data:image/png;base64,iVBORw0KGgo")
+    pictures = [{"label": "a.png, png, 1 kB", "url": first["url"]}, {"label": "https://example.org/b", "url": ""}]
+    page.evaluate(HEAR, {"kind": "changes", "seq": 2, "panes": {}, "pictures": pictures})
+    view = page.locator("#one")
+    expect(view.get_by_role("list", name="Images").locator("img")).to_have_count(1)
+    view.get_by_role("button", name="Remove a.png").click()
+    assert page.evaluate("window.said.at(-1)") == {"kind": "remove", "image": 0}
+
+
+GIVE_IMAGE = """gesture => {
+  const bytes = Uint8Array.from([137, 80, 78, 71, 13, 10, 26, 10, 0]);
+  const data = new DataTransfer();
+  data.items.add(new File([bytes], `${gesture}.png`, { type: "image/png" }));
+  const event = gesture === "paste"
+    ? new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true })
+    : new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true });
+  document.querySelector("#one .famnb-writer .famnb-prompt").dispatchEvent(event);
+}"""
+
+
+@on_board
 def test_a_board_needs_no_more_than_the_contract(page: Page):
     """Meters, Pin, Differences and Stop of one pane or of all: each a message with what it is about."""
     pane = {"running": True, "stop": True, "waiting": "", "elapsed": 0, "head": "web", "badges": [], "asked": []}
@@ -213,13 +332,16 @@ def test_a_board_needs_no_more_than_the_contract(page: Page):
     assert page.evaluate("window.listening()") == 0
 
 
+@on_composer
 def test_a_double_click_is_one_wish(page: Page):
     """So is a click, or the keys, while the kernel has not answered yet."""
-    prompt = page.locator("#one").get_by_label("Prompt")
+    composed(page)
+    prompt = page.locator("#one").get_by_label("Prompt", exact=True)
     prompt.fill("Hi")
-    page.locator("#one").get_by_role("button", name="Send").dblclick()
+    page.locator("#one").get_by_role("button", name="Send", exact=True).dblclick()
+    prompt.fill("Hi")
     prompt.press("Control+Enter")
-    page.locator("#one").get_by_role("button", name="Send").click(force=True)
+    page.locator("#one").get_by_role("button", name="Send", exact=True).click(force=True)
     assert page.evaluate("window.said.filter(({ kind }) => kind === 'send').length") == 1
 
 

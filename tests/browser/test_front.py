@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from famnb.widget.live.live_view import FRONT_MODULE
+from famnb.widget.live.base import join_front
 
 pytestmark = pytest.mark.browser
 
@@ -40,7 +40,7 @@ def page(browser: Browser) -> Iterator[Page]:
     page.clock.install()
     page.route("**/*", lambda route: route.fulfill(status=204 if "api" in route.request.url else 200, body=""))
     page.goto("http://lab.test/")
-    source = base64.b64encode(FRONT_MODULE.encode()).decode()
+    source = base64.b64encode(join_front("live.js").encode()).decode()
     page.evaluate(START, f"data:text/javascript;base64,{source}")
     yield page
     context.close()

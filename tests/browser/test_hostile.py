@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page, expect
 from famnb.endpoints import ENDPOINTS, compose
 from famnb.events import Closed, Delta, Opened
 from famnb.reply import Reply
-from famnb.widget.live.live_view import FRONT_MODULE
+from famnb.widget.live.base import join_front
 from famnb.widget.live.pane import Pane
 from tests.support.hostile_text import FAR, HOSTILE
 from tests.support.lab_page import Lab
@@ -108,7 +108,7 @@ def test_hostile_text_is_inert_while_it_streams(browser: Browser):
     """Open, closed and in a snapshot: every text is on the page as text, and the page does nothing."""
     page = browser.new_context().new_page()
     asked, opened = watched(page)
-    source = base64.b64encode(FRONT_MODULE.encode()).decode()
+    source = base64.b64encode(join_front("live.js").encode()).decode()
     page.evaluate(START, f"data:text/javascript;base64,{source}")
     streams = [Saying(text) for text in HOSTILE]
     panes = [Pane(stream, id=f"pane{number}") for number, stream in enumerate(streams)]

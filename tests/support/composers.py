@@ -9,35 +9,47 @@ from famnb.widget.composer.conversation_view import TurnPane
 from tests.support.waiting import wait_until
 
 
-def list_widgets(composer: Composer) -> list[Any]:
-    """Every widget that is in view."""
-    found = [composer._box]
-    for widget in found:
-        found += getattr(widget, "children", ())
-    return found
-
-
-def find_control(composer: Composer, name: str) -> Any:
-    """The control with a label, wherever it is drawn; a button may say how many of its fields are set."""
-    for widget in list_widgets(composer):
-        if getattr(widget, "description", "").partition(" · ")[0] == name:
-            return widget
-    raise LookupError(name)
-
-
-def click(composer: Composer, name: str) -> None:
-    """Click a button."""
-    find_control(composer, name).click()
-
-
 def receive(composer: Composer, **message: object) -> None:
     """Have the composer receive a message of its page."""
-    composer._prompt_box._on_message(composer._prompt_box, message, [])
+    composer._on_message(composer, message, [])
+
+
+def write_field(composer: Composer, field: str, text: str) -> None:
+    """Write a text into the control of a field."""
+    receive(composer, kind="set", field=field, text=text)
+
+
+def choose_endpoint(composer: Composer, name: str) -> None:
+    """Choose an endpoint."""
+    receive(composer, kind="endpoint", name=name)
+
+
+def form_of(composer: Composer) -> dict[str, Any]:
+    """What the page shows of the form."""
+    form: dict[str, Any] = composer.describe()["form"]
+    return form
+
+
+def panel_of(composer: Composer, **message: object) -> dict[str, Any]:
+    """What a panel shows after a message of the page."""
+    panel = composer._panels.answer(message)
+    assert panel is not None, message
+    return panel
+
+
+def trouble_of(composer: Composer) -> str:
+    """What the page shows of the last wish that could not be carried out."""
+    return str(composer.describe()["state"]["trouble"])
+
+
+def shown_panes(composer: Composer) -> list[dict[str, Any]]:
+    """The panes that the page shows."""
+    return [pane.snapshot() for pane in composer._panes.values()]
 
 
 def wait_until_idle(composer: Composer, *, replies: int | None = None) -> Composer:
     """Wait until no turn is being answered, and as many replies have ended; returns the composer."""
-    wait_until(lambda: not composer._prompt_box.busy and replies in (None, len(composer.replies)))
+    wait_until(lambda: not composer._conversation.is_busy and replies in (None, len(composer.replies)))
     return composer
 
 

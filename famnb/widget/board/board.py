@@ -213,6 +213,11 @@ class Board:
         if not controls.captured:
             self._output.show(self._bundle())
 
+    def open_in(self, place: Output) -> None:
+        """Show the board in the place of another output, which can hold its panes, but no table of them beside it."""
+        self._output.captured = True
+        place.replace({**self._box._repr_mimebundle_(), "text/plain": repr(self)})
+
     def __repr__(self) -> str:
         return f"<Board {' | '.join(pane.label for pane in self._panes)}>"
 

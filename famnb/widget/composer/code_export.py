@@ -10,10 +10,11 @@ from urllib.parse import urlsplit
 
 from famnb.client.auth import VARIABLE
 from famnb.client.config import ALT_VARIABLE, BASE_VARIABLE, Deadlines
-from famnb.endpoints import endpoint
+from famnb.endpoints import compose, endpoint
 from famnb.errors import InvalidRequest
 from famnb.request import Request
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL
+from famnb.widget.html.request_text import message_texts
 
 # A line of this length fits a notebook's cell in a window of usual width, beside JupyterLab's file list.
 _MAX_LINE_LENGTH = 100
@@ -75,6 +76,17 @@ def _read_variable(name: str) -> str:
 
 def _write_famnb(request: Request, target: _Target) -> str:
     client = "famnb.connect()" if target.url_variable else f"famnb.Client(base_url={target.url_expression()})"
+    arguments = _ask_arguments(request)
+    if arguments is not None:
+        prompt, options = arguments
+        one_line = ", ".join(
+            [_one_line_literal(prompt), *(f"{name}={_one_line_literal(value)}" for name, value in options.items())]
+        )
+        call = f"reply = client.ask({one_line})"
+        if len(call) > _MAX_LINE_LENGTH:
+            call = _write_call("reply = client.ask", {"": prompt, **options})
+        # In a notebook `ask` shows the reply as it streams, and the last line shows no reply a second time.
+        return _join_lines("import famnb", "", f"client = {client}", call, "reply")
     construction = _write_call(f"request = famnb.{type(request).__name__}", request.body())
     if not request.streams:
         return _join_lines(
@@ -92,6 +104,40 @@ def _write_famnb(request: Request, target: _Target) -> str:
         '            print(event.text, end="")',
         "reply = stream.reply",
     )
+
+
+def _ask_arguments(request: Request) -> tuple[str, dict[str, Any]] | None:
+    """The prompt and the other arguments with which `Client.ask` sends exactly this request; None if none do."""
+    messages = message_texts(request)
+    if [message.role for message in messages] not in (["user"], ["system", "user"]) or "tools" in request.body():
+        return None
+    *system, prompt = (message.text for message in messages)
+    request_endpoint = endpoint(request.endpoint)
+    traits = request_endpoint.traits
+    own_fields = (request.prompt_field, traits.system_field, request.cap, "model", "stream")
+    fields = request.body()
+    options: dict[str, Any] = {"endpoint": request.endpoint, "model": fields.get("model")}
+    options |= {"system": system[0]} if system else {}
+    options |= {"max_tokens": fields[request.cap]} if request.cap in fields else {}
+    # `ask` streams unless it is told not to; an unset field and False are not the same request.
+    options |= {} if fields.get("stream") is True else {"stream": fields.get("stream")}
+    rest = {name: value for name, value in fields.items() if name not in own_fields}
+    match rest.get("thinking"):
+        case {"type": "enabled", "budget_tokens": int(budget)}:
+            rest["thinking"] = budget
+        case _:
+            pass
+    options |= rest
+    try:
+        # What `ask` would send, with its own default for `stream`.
+        same = compose(request.endpoint, prompt, **{"stream": True, **_without(options, "endpoint")})
+    except (InvalidRequest, TypeError):
+        return None
+    return (prompt, options) if same.body() == request.body() else None
+
+
+def _without(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {other: value for other, value in values.items() if other != name}
 
 
 def _write_httpx(request: Request, target: _Target) -> str:
@@ -156,8 +202,11 @@ def _write_sdk(request: Request, target: _Target) -> str:
 
 
 def _write_call(function: str, arguments: Mapping[str, Any]) -> str:
-    """A call with one keyword argument a line."""
-    lines = [f"    {name}={_python_literal(value, indent=4, used=len(name) + 2)}," for name, value in arguments.items()]
+    """A call with one keyword argument a line; the argument without a name is positional."""
+    lines = [
+        f"    {f'{name}=' if name else ''}{_python_literal(value, indent=4, used=len(name) + 2)},"
+        for name, value in arguments.items()
+    ]
     return _join_lines(f"{function}(", *lines, ")")
 
 

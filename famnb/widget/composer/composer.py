@@ -1,18 +1,20 @@
-"""The composer: choose an endpoint, fill in its form, send, watch, reply; the conversation stays as ordinary output.
+"""The composer: a talk with a model, its settings at the side, every turn kept; one widget.
 
-Composer ──┬── Editor            the form: endpoint, fields, tools and pictures, as a Draft
-           ├── ConversationBox   the prompt box above the live view
-           ├── ConversationView  the turns and branches, approval of tools, and the output that is saved
-           └── panels            presets, history, code, JSON body
+    page ── front/composer.js ── messages ──► Composer ──┬── Editor            what the form holds, as a Draft
+                                                         ├── ConversationView  turns, branches, tools, what is saved
+      ◄── snapshot, changes ── LiveView ◄────────────────┴── Panels            code, past calls, presets
+
+The page draws what it is told and reports what the user does; nothing is decided there. What it is told is numbered
+(see `live_view`), and no trait holds a text of user or model, so that none is saved as widget state.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-import ipywidgets as widgets
+import traitlets
 
 from famnb.client.ask import MAX_ROUNDS, Tools
 from famnb.client.client import BlockingClient
@@ -23,32 +25,59 @@ from famnb.errors import InvalidRequest
 from famnb.record import Ledger, RecordedCall
 from famnb.reply import Reply
 from famnb.request import Request
-from famnb.widget.composer.conversation_view import ConversationBox, ConversationView
-from famnb.widget.composer.panels import BodyPanel, CodePanel, HistoryPanel, Panel, PresetPanel
-from famnb.widget.form.accordion import Accordion
+from famnb.widget.board.board import Board
+from famnb.widget.composer.conversation_view import ConversationView
+from famnb.widget.composer.estimate import RequestEstimator
+from famnb.widget.composer.panels import Panels
+from famnb.widget.default_client import default_client
 from famnb.widget.form.draft import Draft, draft_of
 from famnb.widget.form.editor import Editor
+from famnb.widget.form.images import image_from_url
 from famnb.widget.form.tool_picker import ToolPicker
+from famnb.widget.form.variables import read_rows
 from famnb.widget.html import notices
-from famnb.widget.live.base import SHORTCUT_CLASS, ShortcutGuard, guard_callbacks
+from famnb.widget.html.sanitize import SafeHtml
+from famnb.widget.live.base import join_front
+from famnb.widget.live.live_view import LiveView
 from famnb.widget.live.output import Output
+from famnb.widget.live.pane import Pane
 
 _RELOADED = (
-    "This page was reloaded, and a reloaded page cannot change outputs it already has. To save this reply with the "
+    "This page was reloaded, and a reloaded page cannot change outputs it already has. To save this talk with the "
     "notebook, show the composer in a new cell."
 )
+_NOTE = "A famnb.Composer: run this cell to use it."
+_NOTE_HTML = SafeHtml('<p style="opacity:0.75">{}</p>')
+Value = TypeVar("Value")
+_BOARD_ELSEWHERE = "The board is in `composer.board`: show it in a cell of its own."
 
 
-class Composer:
-    """A form for all four endpoints that sends, shows the reply as it streams, and keeps every transcript.
+class _Computed(traitlets.TraitType[Value, Value]):
+    """A trait whose value is computed whenever it is read; `Composer._notify` tells its observers."""
 
-    A reply can be continued: each turn can be edited and asked again, and every version of it is kept. `reply`,
-    `replies`, `turns` and `request` are for the cells below; the methods do what the buttons do.
+    def __init__(self, function: Callable[[Any], Value]) -> None:
+        super().__init__(read_only=True, help=function.__doc__)
+        self._function = function
+        self.__doc__ = function.__doc__
+
+    def get(self, obj: Any, cls: Any = None) -> Value:  # noqa: ARG002 - traitlets gives the class as well
+        """Return the value."""
+        return self._function(obj)
+
+
+class Composer(LiveView):
+    """A talk with a model through any of the four endpoints: it sends, shows replies as they stream, keeps all of them.
+
+    Each turn can be edited and asked again, and every version of it is kept. `reply`, `replies`, `turns` and `request`
+    are for the cells below, and `reply`, `turns` and `request` can be observed like any trait; the methods do what the
+    buttons do.
     """
+
+    _esm = join_front("composer.js")
 
     def __init__(
         self,
-        client: BlockingClient,
+        client: BlockingClient | None = None,
         *,
         endpoint: str | None = None,
         prompt: str = "",
@@ -63,66 +92,52 @@ class Composer:
         `tools` are Python functions and `schema` is a type, such as a pydantic model, that the answer shall be JSON of:
         each is a check box, ticked at first if the endpoint can carry it. A tool that the model calls runs once it is
         approved, or at once with `auto`, for at most `max_rounds` rounds. Without an `endpoint` it is `messages`, or
-        one that can carry these. Raises InvalidRequest for a tool, type or endpoint that is not valid.
+        one that can carry these; without a `client` it is that of `famnb.connect()`. Raises InvalidRequest for a tool,
+        type or endpoint that is not valid.
         """
+        client = default_client() if client is None else client
         callable_tools = Tools.from_argument(list(tools), auto=auto, max_rounds=max_rounds)
-        self._client = client
-        # Callbacks come on the main thread, on an ipykernel subshell's, on the live view's flusher, or on a turn's own.
-        # Reentrant, since a callback may set a trait whose observer takes the lock again.
-        self._guard = threading.RLock()
-        self._replies: list[Reply] = []
-        self._trouble = widgets.HTML()
-        guarded = guard_callbacks(self._guard, self._trouble)
-        self._prompt_box = ConversationBox(
-            on_send=guarded(self.send),
-            on_button=lambda message: guarded(lambda: self._conversation.on_button(message))(),
-            prompt=prompt,
-        )
-        picker = ToolPicker(callable_tools.functions, schema)
         default = endpoint_able_to(None, tools=bool(callable_tools.functions), schema=schema is not None)
         self._editor = Editor(
-            self._prompt_box,
             endpoint=endpoint or default.name,
+            prompt=prompt,
             system=system,
-            tool_picker=picker,
-            guard=guarded,
-            on_change=self._on_edit,
+            tool_picker=ToolPicker(callable_tools.functions, schema),
         )
+        self._client = client
+        ledger = getattr(client, "ledger", None)
+        self._ledger = ledger if isinstance(ledger, Ledger) else None
+        # Callbacks come on the main thread, on an ipykernel subshell's, on the live view's flusher, or on a turn's own.
+        # Reentrant, since what a callback does may notify observers who take the lock again. Whoever holds it may wait
+        # for the view's own lock, never the other way round.
+        self._guard = threading.RLock()
+        self._replies: list[Reply] = []
+        self._trouble = ""
+        """Why the last wish could not be carried out; empty if it could."""
+        self._estimator = RequestEstimator(self._ledger)
         self._conversation = ConversationView(
-            client, self._prompt_box, self._editor, picker, tools=callable_tools, on_turn_end=guarded(self._on_turn_end)
+            client,
+            self,
+            self._editor,
+            tools=callable_tools,
+            on_turn_end=self._on_turn_end,
+            on_busy=self._send_state,
         )
-        self._panels = {panel.title: panel for panel in self._make_panels()}
-        self._accordion = Accordion(draw=self._open_panel)
-        self._accordion.arrange(tuple(self._panels), [panel.hint for panel in self._panels.values()])
-        self._box = widgets.VBox(
-            [
-                *self._editor.parts,
-                self._accordion.bar,
-                self._accordion.box,
-                self._editor.notes,
-                self._prompt_box,
-                self._trouble,
-                ShortcutGuard(),
-            ]
+        self._panels = Panels(
+            client, self._editor, request=self._request_for_code, fill=self._fill, open_call=self.open
         )
-        self._box.add_class("famnb-composer")
-        self._box.add_class(SHORTCUT_CLASS)
-        # Not guarded: the view holds its own lock at that moment, and a turn that is being asked may hold this lock
-        # while it waits for the view's.
-        self._prompt_box.observe(lambda _: self._explain_reload(), "reloaded")
-        self._editor.listen()
+        self._board_place = Output()
+        self.board: Board | None = None
+        """The board that "Run all rows" has opened last."""
+        super().__init__()
+        self.observe(lambda _: self._send_state(), "reloaded")
 
-    @property
-    def tools(self) -> Tools:
-        """The functions that the model may call."""
-        return self._conversation.runner.tools
-
-    @property
+    @_Computed
     def request(self) -> Request:
         """The request as the form has it now; raises InvalidRequest, naming the fields, if it is not valid."""
-        return self._editor.request(self._prompt_box.prompt)
+        return self._editor.request(self._editor.prompt)
 
-    @property
+    @_Computed
     def reply(self) -> Reply | None:
         """The latest reply, as far as it has come; None before the first.
 
@@ -130,22 +145,31 @@ class Composer:
         """
         return self._conversation.reply
 
+    @_Computed
+    def turns(self) -> tuple[Turn, ...]:
+        """The turns of the conversation in view that have ended, the first one first."""
+        return self._conversation.turns
+
+    @property
+    def tools(self) -> Tools:
+        """The functions that the model may call."""
+        return self._conversation.runner.tools
+
     @property
     def replies(self) -> tuple[Reply, ...]:
         """The replies that have ended, in order, one for each turn."""
         return tuple(self._replies)
 
-    @property
-    def turns(self) -> tuple[Turn, ...]:
-        """The turns of the conversation in view that have ended, the first one first."""
-        return self._conversation.turns
+    # What its buttons do
 
-    def send(self) -> Stream:
-        """Send the request and return at once; a conversation begins with it.
+    def send(self, content: Any = None, buffers: Any = None) -> Any:
+        """Send the request and return its stream at once; a conversation begins with it.
 
         While a reply streams nothing is sent, and its stream is returned. Raises InvalidRequest when the form holds no
-        valid request.
+        valid request. With `content` it is ipywidgets' own `send`: a message to the page.
         """
+        if content is not None:
+            return super().send(content, buffers)
         with self._guard:
             return self._busy_stream() or self._conversation.begin(self.request)
 
@@ -168,6 +192,18 @@ class Composer:
         """Show another version of a turn, and what followed it; both count from 0."""
         with self._guard:
             self._conversation.switch(turn, version)
+            self._notify("turns", "reply")
+
+    def new_talk(self) -> None:
+        """Put the conversation in view among the earlier ones; the next turn begins another. Not while one is answered.
+
+        What was said stays in the saved output.
+        """
+        with self._guard:
+            if self._busy_stream() is None:
+                self._conversation.clear()
+                self._send_form()
+                self._notify("turns")
 
     def wait(self, timeout: float | None = None) -> Reply | None:
         """Wait until the turn has ended, tools included; returns `reply`, as far as it has come in `timeout` seconds.
@@ -180,75 +216,247 @@ class Composer:
         """Stop the reply that is streaming, if one is, and let no tool run; what has come is kept."""
         self._conversation.stop()
 
-    def open(self, asked: Request | Reply | RecordedCall | str) -> None:
+    def open(self, asked: Request | Reply | RecordedCall | str | None = None) -> None:
         """Fill the form with exactly this request, or with that of a reply, of a recorded call, or of a call's id.
 
         Raises InvalidRequest for a reply without a request, KeyError for a call that is not in the client's ledger.
+        Without an argument it is ipywidgets' own `open`: the channel to the page.
         """
-        ledger = getattr(self._client, "ledger", None)
+        if asked is None:
+            super().open()
+            return
         if isinstance(asked, str):
-            asked = (ledger if isinstance(ledger, Ledger) else Ledger()).call(asked)
+            asked = (self._ledger or Ledger()).call(asked)
         request = asked if isinstance(asked, Request) else asked.request
         if request is None:
             raise InvalidRequest("request: this reply does not know what was asked; give its call's id")
         self._fill(draft_of(request))
 
+    def run_rows(self) -> Board:
+        """Send the request once for each row of the variables' values, side by side on a board; returns the board.
+
+        Raises InvalidRequest if there is no row, or for faults of the form.
+        """
+        with self._guard:
+            self.board = Board(self._client, self._editor.row_requests())
+            self.board.open_in(self._board_place)
+            self.board.send()
+            return self.board
+
+    # What is shown
+
     def _ipython_display_(self) -> None:
-        self._prompt_box.reloaded = False
-        self._trouble.value = ""
+        self.reloaded = False
+        self._trouble = ""
         controls = Output()
-        controls.show(self._box)
-        # An Output widget that captures the controls captures the conversation below them too.
+        bundle, _ = self._bundle(_NOTE_HTML.format(f"{_NOTE} What was said stands below."))
+        controls.show(bundle)
+        # An Output widget that captures the controls captures the talk below them too.
         self._conversation.output.captured = controls.captured
         if not controls.captured:
             self._conversation.display_output()
+            self._board_place.show({"text/plain": ""})
+        with self._lock:
+            self._send_snapshot(whole=True)
+
+    def _repr_mimebundle_(self, **_options: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """Return the widget, and for who has no kernel the talk so far and how to get the widget back."""
+        talk = self._conversation.bundle()["text/html"]
+        return self._bundle(SafeHtml(talk) + _NOTE_HTML.format(_NOTE))
+
+    def _bundle(self, html: SafeHtml) -> tuple[dict[str, Any], dict[str, Any]]:
+        data, metadata = super()._repr_mimebundle_() or ({}, {})
+        return {**data, "text/html": html, "text/plain": _NOTE}, metadata
 
     def __repr__(self) -> str:
-        return f"<Composer {self._editor.form.endpoint.name}, {len(self._replies)} replies>"
+        return f"<Composer {self._editor.endpoint.name}, {len(self._replies)} replies>"
+
+    def describe(self) -> dict[str, Any]:
+        """Return the form and the state of the composer, for a page that is new."""
+        return {
+            "fields": self._editor.describe_fields(),
+            "form": self._describe_form(),
+            "pictures": self._editor.describe_pictures(),
+            "state": self._describe_state(),
+        }
+
+    def _describe_form(self) -> dict[str, Any]:
+        form = self._editor.describe_values()
+        try:
+            estimate = self._estimator.estimate(self._conversation.next_request(self._editor.prompt))
+        except InvalidRequest:
+            return {**form, "estimate": ["", ""]}
+        return {**form, "estimate": list(estimate)}
+
+    def _describe_state(self) -> dict[str, Any]:
+        remark = _RELOADED if self._replies and self.reloaded else ""
+        return {"busy": self._conversation.is_busy, "trouble": self._trouble, "remark": remark}
+
+    def redraw_pane(self, pane: Pane) -> None:
+        """Draw one pane anew, if it is in view."""
+        with self._lock:
+            if pane.id in self._panes:
+                self._send_changes_of(anew=[pane.snapshot()])
+
+    def _send_changes_of(self, **parts: Any) -> None:
+        with self._lock:
+            self._send_numbered({"kind": "changes", "panes": {}, **parts})
+
+    def _send_state(self) -> None:
+        self._send_changes_of(state=self._describe_state())
+
+    def _send_form(self, *, fields: bool = False, pictures: bool = False, force: bool = False) -> None:
+        """Send what the form holds; with `force` also to a control that is being written in."""
+        parts: dict[str, Any] = {"form": {**self._describe_form(), "force": force}}
+        if fields:
+            parts["fields"] = self._editor.describe_fields()
+        if pictures:
+            parts["pictures"] = self._editor.describe_pictures()
+        if self._panels.open_name == "Code":
+            parts["panel"] = self._panels.refresh()
+        self._send_changes_of(**parts)
+        self._notify("request")
+
+    def _notify(self, *names: str) -> None:
+        """Tell observers of computed traits that they have changed; a request that is not valid is None to them."""
+        for name in names:
+            if not self._trait_notifiers.get(name):
+                continue
+            try:
+                value = getattr(self, name)
+            except InvalidRequest:
+                value = None
+            change = {"name": name, "old": None, "new": value, "owner": self, "type": "change"}
+            self.notify_change(traitlets.Bunch(change))
+
+    # What the page wishes
+
+    def _on_message(self, widget: object, message: dict[str, Any], buffers: object) -> None:
+        match message:
+            case {"kind": "ready"}:
+                super()._on_message(widget, message, buffers)
+            case {"kind": "stop"}:
+                # Without the lock: whoever holds it may be about to send, and Stop waits for nobody.
+                super().send({"kind": "stopping"})
+                self.stop()
+            case {"kind": "copy"}:
+                super().send({"kind": "copied", "text": self._panels.code})
+            case _:
+                with self._guard:
+                    is_done = self._carry_out(message)
+                # The page keeps its buttons locked until this arrives, so that two clicks send one request.
+                super().send({"kind": "taken", "ok": is_done})
+
+    def _carry_out(self, message: dict[str, Any]) -> bool:
+        """Do what a message asks for; returns whether that succeeded, and shows why not."""
+        had_trouble, self._trouble = bool(self._trouble), ""
+        try:
+            panel = self._panels.answer(message)
+            if panel is not None:
+                self._send_changes_of(panel=panel)
+            elif not self._edit_form(message):
+                self._ask(message)
+        # ipywidgets would only log it, where nobody looks.
+        except Exception as error:
+            self._trouble = notices.error_text(error)
+        if had_trouble or self._trouble:
+            self._send_state()
+        return not self._trouble
+
+    def _edit_form(self, message: dict[str, Any]) -> bool:
+        """Carry out an edit of the form; returns whether the message was one."""
+        editor = self._editor
+        match message:
+            case {"kind": "set", "field": str(name), "text": str(text)}:
+                editor.set_text(name, text)
+            case {"kind": "prompt", "text": str(text)}:
+                self._set_prompt(text)
+            case {"kind": "system", "text": str(text)}:
+                editor.system = text
+            case {"kind": "rows", "rows": rows, "row": int(row)}:
+                editor.rows, editor.row = read_rows(rows), row
+            case {"kind": "tool", "name": str(name), "on": bool(is_on)}:
+                editor.set_tool(name, is_on=is_on)
+            case {"kind": "schema", "on": bool(is_on)}:
+                editor.set_schema(is_on=is_on)
+            case {"kind": "endpoint", "name": str(name)}:
+                editor.choose_endpoint(name)
+                self._send_form(fields=True, force=True)
+                return True
+            case {"kind": "image", "url": str(url), "name": str(name)}:
+                editor.pictures = (*editor.pictures, image_from_url(url, name=name))
+                self._send_form(pictures=True)
+                return True
+            case {"kind": "remove", "image": int(index)}:
+                editor.pictures = tuple(other for place, other in enumerate(editor.pictures) if place != index)
+                self._send_form(pictures=True)
+                return True
+            case _:
+                return False
+        self._send_form()
+        return True
+
+    def _ask(self, message: dict[str, Any]) -> None:
+        """Carry out a message about the talk; an unknown one, and most while a turn is being answered, do nothing."""
+        match message:
+            case {"kind": "decide", "pane": str(pane), "call": int(call), "approved": approved, "rest": rest}:
+                # Anything but true declines: what the page sends must not run a tool by accident.
+                self._conversation.decide(pane, call, approved=approved is True, rest=rest is True)
+            case _ if self._conversation.is_busy:
+                pass
+            case {"kind": "send", "prompt": str(prompt)}:
+                # The text comes with the message, since an edit of it may not have been sent.
+                self._set_prompt(prompt)
+                if self._editor.reading.replaced and not self.turns:
+                    self._conversation.begin(self.request)
+                else:
+                    self._conversation.add_turn(self._editor.prompt)
+                self._editor.prompt, self._editor.pictures = "", ()
+                self._send_form(pictures=True)
+            case {"kind": "edit", "turn": int(turn), "prompt": str(prompt)}:
+                self._conversation.edit(turn, prompt)
+            case {"kind": "again", "turn": int(turn)}:
+                self._conversation.regenerate(turn)
+            case {"kind": "version", "turn": int(turn), "version": int(version)}:
+                self.switch(turn, version)
+            case {"kind": "new"}:
+                self.new_talk()
+            case {"kind": "run rows"}:
+                self.run_rows()
+                if self._conversation.output.captured:
+                    self._trouble = _BOARD_ELSEWHERE
+            case _:
+                pass
+
+    def _set_prompt(self, text: str) -> None:
+        # A text area knows only "\n", so a prompt that differs in nothing but its line ends is kept.
+        if text != "\n".join(self._editor.prompt.replace("\r\n", "\n").split("\r")):
+            self._editor.prompt = text
 
     def _busy_stream(self) -> Stream | None:
-        """Return the stream of the turn that is being answered: nothing else is asked meanwhile.
-
-        If there is none, something is about to be asked, and the last message of trouble no longer holds.
-        """
+        """Return the stream of the turn that is being answered: nothing else is asked meanwhile."""
         stream = self._conversation.runner.stream
-        if stream is not None and self._prompt_box.busy:
-            return stream
-        self._trouble.value = ""
-        return None
+        return stream if self._conversation.is_busy else None
+
+    def _request_for_code(self) -> Request:
+        """Return what would be sent next, the talk included; without a prompt, what was sent last."""
+        turns = self.turns
+        request = getattr(turns[-1].reply, "request", None) if turns else None
+        if isinstance(request, Request) and not self._editor.prompt.strip():
+            return request
+        return self._conversation.next_request(self._editor.prompt) if turns else self.request
 
     def _on_turn_end(self) -> None:
-        """Draw a turn that has ended, in the output and, where that cannot change, in the live view."""
-        reply = self._conversation.reply
-        self._replies += [reply] if reply else []
-        self._conversation.redraw()
-        self._explain_reload()
-
-    def _explain_reload(self) -> None:
-        if self._replies and self._prompt_box.reloaded:
-            self._trouble.value = notices.remark(_RELOADED)
+        """Draw a turn that has ended, on the page and in the output."""
+        with self._guard:
+            reply = self._conversation.reply
+            self._replies += [reply] if reply else []
+            self._estimator.forget()
+            self._conversation.redraw()
+            self._send_form()
+            self._notify("reply", "turns")
 
     def _fill(self, draft: Draft) -> None:
         with self._guard:
             self._editor.fill(draft)
-
-    # The panels beside the form
-
-    def _make_panels(self) -> list[Panel]:
-        ledger = getattr(self._client, "ledger", None)
-        return [
-            PresetPanel(draft=lambda: self._editor.draft, load=self._fill),
-            HistoryPanel(ledger if isinstance(ledger, Ledger) else None, load=self.open),
-            CodePanel(self._client, request=lambda: self.request),
-            BodyPanel(reading=lambda: self._editor.reading),
-        ]
-
-    def _open_panel(self, title: str) -> list[widgets.Widget]:
-        self._panels[title].on_open()
-        return [self._panels[title].box]
-
-    def _on_edit(self) -> None:
-        """Have the open panels follow the form."""
-        for title, panel in self._panels.items():
-            if self._accordion.is_open(title):
-                panel.on_edit()
+            self._send_form(fields=True, pictures=True, force=True)

@@ -2,7 +2,7 @@
 
 ConversationView ──┬── ConversationTree    the turns and their branches
                    ├── TurnRunner          asks a turn, one at a time
-                   ├── ConversationBox     prompt box and live view: a TurnPane a call
+                   ├── ConversationPage    the widget: a TurnPane a call
                    └── Output              the ordinary output that stays in the notebook
 """
 
@@ -13,9 +13,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
-
-import traitlets
+from typing import Any, NamedTuple, Protocol
 
 from famnb.client.ask import Tools
 from famnb.client.client import BlockingClient
@@ -28,19 +26,17 @@ from famnb.validation import check_index
 from famnb.widget.composer.turn_runner import TurnCall, TurnRunner
 from famnb.widget.form.draft import last_user_content, split_content
 from famnb.widget.form.editor import Editor
-from famnb.widget.form.tool_picker import ToolPicker
 from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle, Section
 from famnb.widget.live.output import Output
 from famnb.widget.live.pane import Pane, final_block
-from famnb.widget.live.prompt_box import PromptBox
 
 # Short enough that a cell that cannot go on seems to fail at once, and long enough to cost nothing.
 APPROVAL_PERIOD_S = 0.05
 """Between two looks at whether a tool call waits for approval, while a cell waits for the turn."""
 _EMPTY = "Replies appear here and are saved with the notebook."
-# The style sheet hides this class while the turns are drawn above with their buttons, lest each be seen twice.
+# The style sheet hides this class while the widget above draws the same turns, lest each be seen twice.
 _SAVED = SafeHtml('<div class="famnb-kept">{}</div>')
 _MUTED = SafeHtml(f'<p style="{transcript.MUTED_STYLE}">{{}}</p>')
 
@@ -64,6 +60,8 @@ class TurnPane(Pane):
         super().__init__(call.stream, id=id, has_stop=has_stop)
         self.position: TurnPosition | None = None
         """Where its turn is; None on all but the first call of a turn, which has the buttons."""
+        self.ending: TurnPosition | None = None
+        """Where its turn is; None on all but the last call of a turn that has ended, which has its foot."""
         self.turn_reply: Reply | None = None
         """The reply of the whole turn, on its last call; None before the turn has ended."""
         self._prompt = prompt
@@ -122,6 +120,7 @@ class TurnPane(Pane):
             "notes": [*losses, *snapshot["notes"]],
             "doing": "" if snapshot["running"] else self._activity(),
             "turn": self.position and list(self.position),
+            "ending": self.ending and list(self.ending[:3]),
         }
 
     def _activity(self) -> str:
@@ -134,40 +133,16 @@ class TurnPane(Pane):
         return f"running {sanitize.visible(running[0])} …" if running else ""
 
 
-class ConversationBox(PromptBox):
-    """The composer's prompt box, with the turns of a conversation below it."""
+class ConversationPage(Protocol):
+    """What draws the turns: the composer's widget."""
 
-    turns = traitlets.Int(0).tag(sync=True)
-    """How many turns the conversation in view has."""
-    talking = traitlets.Bool(False).tag(sync=True)
-    """Whether the turns are drawn with their buttons, and below them a box for the next prompt."""
+    def follow(
+        self, panes: Sequence[Pane], *, earlier: Sequence[Pane] = (), on_end: Callable[[], object] | None = None
+    ) -> None:
+        """Draw these panes until their streams have ended, below the `earlier` ones."""
 
-    def __init__(self, *, on_button: Callable[[dict[str, Any]], object], **traits: Any) -> None:
-        """`on_button` is called with the message of each button of a turn, and of Stop."""
-        super().__init__(**traits)
-        self._on_button = on_button
-
-    def show(self, panes: Sequence[TurnPane]) -> None:
-        """Draw these panes, all of which have ended."""
-        self.follow([], earlier=panes)
-
-    def redraw(self, pane: TurnPane) -> None:
+    def redraw_pane(self, pane: Pane) -> None:
         """Draw one pane anew, if it is in view."""
-        with self._lock:
-            if pane.id in self._panes and not self.is_hidden:
-                self._send_numbered({"kind": "changes", "panes": {}, "anew": [pane.snapshot()]})
-
-    def _on_message(self, widget: object, message: dict[str, Any], buffers: object) -> None:
-        match message:
-            case {"kind": "talk" | "reply" | "edit" | "again" | "version" | "decide"}:
-                self._on_button(message)
-                # The page disables the buttons until then.
-                self.send({"kind": "taken"})
-            case {"kind": "stop"}:
-                super()._on_message(widget, message, buffers)
-                self._on_button(message)
-            case _:
-                super()._on_message(widget, message, buffers)
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -185,7 +160,7 @@ class TurnView:
 
 
 class ConversationView:
-    """One conversation after another: asks their turns, draws them in a ConversationBox, and keeps their output.
+    """One conversation after another: asks their turns, draws them on a page, and keeps their output.
 
     In the output the latest conversation stands open, those before it are folded below.
     """
@@ -193,19 +168,20 @@ class ConversationView:
     def __init__(
         self,
         client: BlockingClient,
-        box: ConversationBox,
+        page: ConversationPage,
         editor: Editor,
-        picker: ToolPicker,
         *,
         tools: Tools,
         on_turn_end: Callable[[], object],
+        on_busy: Callable[[], object],
     ) -> None:
-        """`editor` makes a request of a prompt, `picker` has the type that its answer is to be an instance of.
+        """`editor` makes a request of a prompt.
 
-        `on_turn_end` is called on any thread when a turn has ended, before another one can be asked.
+        `on_turn_end` is called on any thread when a turn has ended, before another one can be asked; `on_busy`
+        whenever `is_busy` has changed.
         """
-        self._box, self._editor, self._picker = box, editor, picker
-        self._on_turn_end = on_turn_end
+        self._page, self._editor = page, editor
+        self._on_turn_end, self._on_busy = on_turn_end, on_busy
         self._idle = threading.Event()
         """Set while no turn is being answered."""
         self._idle.set()
@@ -238,32 +214,12 @@ class ConversationView:
         """The turns of the branch in view that have ended, the first one first."""
         return tuple(view.turn for view in self.turn_views if view.has_ended)
 
-    # What its buttons do
+    @property
+    def is_busy(self) -> bool:
+        """Whether a turn is being answered; nothing else is asked meanwhile."""
+        return not self._idle.is_set()
 
-    def on_button(self, message: dict[str, Any]) -> None:
-        """Carry out the message of a button; an unknown one, and most while a turn is being answered, do nothing."""
-        match message:
-            case {"kind": "talk", "on": bool(is_on)}:
-                self._box.talking = is_on
-                if not self._box.busy:
-                    self.redraw()
-            case {"kind": "decide", "pane": str(pane), "call": int(call), "approved": approved, "rest": rest}:
-                # Anything but true declines: what the page sends must not run a tool by accident.
-                self.decide(pane, call, approved=approved is True, rest=rest is True)
-            case {"kind": "stop"}:
-                self.stop()
-            case _ if self._box.busy:
-                pass
-            case {"kind": "reply", "prompt": str(prompt)}:
-                self.add_turn(prompt)
-            case {"kind": "edit", "turn": int(turn), "prompt": str(prompt)}:
-                self.edit(turn, prompt)
-            case {"kind": "again", "turn": int(turn)}:
-                self.regenerate(turn)
-            case {"kind": "version", "turn": int(turn), "version": int(version)}:
-                self.switch(turn, version)
-            case _:
-                pass
+    # What its buttons do
 
     def begin(self, request: Request) -> Stream:
         """Send a request as the first turn of another conversation; returns its first call."""
@@ -275,9 +231,27 @@ class ConversationView:
         except BaseException:
             self.tree, self._views = tree, views
             raise
+        self._archive(tree, views)
+        return stream
+
+    def clear(self) -> None:
+        """Put the conversation in view among the earlier ones, so that the next turn begins another."""
+        self._archive(self.tree, self._views)
+        self.tree, self._views = ConversationTree(), {}
+        self.redraw()
+
+    def _archive(self, tree: ConversationTree, views: Mapping[Turn, TurnView]) -> None:
         if _outputs(tree.path, views):
             self._earlier.append(_conversation_output(tree, views))
-        return stream
+
+    def next_request(self, prompt: str) -> Request:
+        """Return what `add_turn` would send in one piece, all turns repeated; raises InvalidRequest for faults."""
+        return requests_after(self._last_good_turn, self._editor.turn_request(prompt))[-1]
+
+    @property
+    def _last_good_turn(self) -> Turn | None:
+        # A turn that failed stays in view, and the next one takes its place.
+        return next((turn for turn in reversed(self.turns) if turn.can_continue), None)
 
     def add_turn(self, prompt: str) -> Stream:
         """Ask the next turn of the branch in view."""
@@ -289,9 +263,7 @@ class ConversationView:
         unsent = tuple(picture for picture in pictures if picture.url not in sent)
         if unsent != pictures:
             request = self._editor.turn_request(prompt, unsent)
-        # A turn that failed stays in view, and the next one takes its place.
-        before = next((turn for turn in reversed(self.turns) if turn.can_continue), None)
-        return self._ask(request, before)
+        return self._ask(request, self._last_good_turn)
 
     def edit(self, turn: int, prompt: str) -> Stream:
         """Ask something else in the place of a turn, with that turn's pictures."""
@@ -343,20 +315,14 @@ class ConversationView:
 
     def display_output(self) -> None:
         """Put the output under the cell that runs now."""
-        self.output.show(self._bundle())
+        self.output.show(self.bundle())
 
     def redraw(self) -> None:
-        """Draw the branch in view: in the output and, if the user wants to continue it, with its buttons."""
-        self.output.replace(self._bundle())
-        self._box.turns = len(self.tree.path)
-        # An output that was captured, or is on a page that was reloaded, cannot be replaced: the live view shows the
-        # turns then.
-        if self.output.captured or self._box.reloaded or self._box.talking:
-            self._box.show(self.panes)
-        else:
-            self._box.hide()
+        """Draw the branch in view, on the page and in the output."""
+        self.output.replace(self.bundle())
+        self._page.follow([], earlier=self.panes)
 
-    def _bundle(self) -> Bundle:
+    def bundle(self) -> Bundle:
         """All conversations as one notebook output."""
         if not _outputs(self.tree.path, self._views):
             return transcript.stack_bundles(self._earlier) if self._earlier else _empty_output()
@@ -371,7 +337,10 @@ class ConversationView:
         for index, view in enumerate(self.turn_views):
             versions = self.tree.versions(view.turn)
             text = split_content(view.turn.said)[0] if view.has_ended else ""
-            view.panes[0].position = TurnPosition(index, versions.index(view.turn), len(versions), text)
+            position = TurnPosition(index, versions.index(view.turn), len(versions), text)
+            for pane in view.panes:
+                pane.position = position if pane is view.panes[0] else None
+                pane.ending = position if view.has_ended and pane is view.panes[-1] else None
             panes += view.panes
         return panes
 
@@ -385,17 +354,16 @@ class ConversationView:
             call,
             id=f"{view.id}.{call.index}",
             prompt=[] if call.index else transcript.prompt_sections(request, whole=view.turn.before is None),
-            # The first call of all is drawn right below the prompt box, which has a Stop button.
-            has_stop=bool(call.index or view.turn.before),
+            # The prompt box, which is always in view, has the button for it.
+            has_stop=False,
         )
         view.panes.append(pane)
-        self._box.turns = len(self.tree.path)
-        self._box.follow([pane], earlier=[other for other in self.panes if other is not pane], on_end=on_shown)
+        self._page.follow([pane], earlier=[other for other in self.panes if other is not pane], on_end=on_shown)
 
     def on_tool_change(self) -> None:
         """Draw that a tool call waits for approval, was decided, or has returned."""
         if self.tree.head is not None and self.turn_views[-1].panes:
-            self._box.redraw(self.turn_views[-1].panes[-1])
+            self._page.redraw_pane(self.turn_views[-1].panes[-1])
 
     def on_end(self, reply: Reply) -> None:
         """Store the reply of a turn, and draw it."""
@@ -418,11 +386,11 @@ class ConversationView:
         head = self.tree.head
         self.tree.add(turn)
         self._views[turn] = self._latest = TurnView(f"{self.tree.id}.{next(self._numbers)}", turn)
-        self._box.busy = True
         self._idle.clear()
+        self._on_busy()
         labels = {"talk": self.tree.id, "turn": str(len(turn.path))}
         try:
-            return self.runner.start(requests, schema=self._picker.answer_type, labels=labels)
+            return self.runner.start(requests, schema=self._editor.answer_type, labels=labels)
         except BaseException:
             # Nothing was sent, so the conversation stays as it was.
             self.tree.remove(turn, head=head)
@@ -431,8 +399,8 @@ class ConversationView:
             raise
 
     def _set_idle(self) -> None:
-        self._box.busy = False
         self._idle.set()
+        self._on_busy()
 
     def _running_view(self) -> TurnView:
         assert self._latest is not None, "a turn runs only once it was asked"
@@ -476,7 +444,7 @@ def _outputs(turns: Sequence[Turn], views: Mapping[Turn, TurnView]) -> list[Bund
 
 def _empty_output() -> Bundle:
     return {
-        "text/html": _MUTED.format(_EMPTY),
+        "text/html": _SAVED.format(_MUTED.format(_EMPTY)),
         "text/markdown": f"*{_EMPTY}*",
         "text/plain": _EMPTY,
     }

@@ -99,11 +99,15 @@ def read_draft(draft: Draft) -> Reading:
     # The later wins: a field overrides what the prompt box makes, and JSON overrides the fields.
     body = {**_prompt_fields(endpoint, draft.prompt, draft.system, draft.pictures), **values, **exact}
     request = None
-    if not faults:
-        try:
-            request = endpoint.request.model_validate(body)
-        except pydantic.ValidationError as error:
-            faults = faults_of(fields, error)
+    try:
+        # Without the texts that cannot be read: what else is wrong is said with them, not after they are mended.
+        request = endpoint.request.model_validate(body)
+    except pydantic.ValidationError as error:
+        # A field that lacks what cannot be read in it has its fault already.
+        unreadable = {path[0] for path in faults}
+        others = {path: fault for path, fault in faults_of(fields, error).items() if path[:1] != () or not faults}
+        faults |= {path: fault for path, fault in others.items() if not {*path[:1]} & unreadable}
+    request = None if faults else request
     prompt_field = endpoint.request.prompt_field
     return Reading(
         path=endpoint.path,

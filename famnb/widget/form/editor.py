@@ -1,96 +1,82 @@
-"""The composer's form: endpoint, first fields and system text on top, all other fields in an accordion.
+"""The composer's form as plain values: reads edits into a `Draft`, and describes the form to the page that draws it.
 
-It turns controls into a `Draft` and a draft into controls, carries texts over from endpoint to endpoint, and shows what
-the new endpoint cannot take and what may surprise. It sends nothing; the composer does.
+It carries texts over from endpoint to endpoint, and says what the new endpoint cannot take and what may surprise. It
+sends nothing and draws nothing: `composer` sends, `front/form.js` draws.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import ipywidgets as widgets
-
-from famnb.endpoints import ENDPOINTS, endpoint
+from famnb.endpoints import ENDPOINTS, Endpoint
+from famnb.endpoints import endpoint as endpoint_of
 from famnb.errors import InvalidRequest
 from famnb.request import Request
 from famnb.request.neutral import FieldPath
 from famnb.widget.form import hints
-from famnb.widget.form.accordion import Accordion
-from famnb.widget.form.controls import RequestForm, make_cell, make_control
-from famnb.widget.form.draft import Draft, Reading, read_draft, replace_prompt
-from famnb.widget.form.fields import FIRST, FORM, GROUPS, IMAGES, MODEL, STREAM, TOOLS
-from famnb.widget.form.image_picker import ImagePicker
+from famnb.widget.form.draft import Draft, Reading, form_fields, read_draft, replace_prompt, usage_texts
+from famnb.widget.form.fields import FIRST, FORM, GROUPS, IMAGES, MODEL, STREAM, TOOLS, FormField
 from famnb.widget.form.images import PromptImage
 from famnb.widget.form.tool_picker import ToolPicker
-from famnb.widget.html import notices, sanitize
-from famnb.widget.live.base import CallbackGuard
-from famnb.widget.live.prompt_box import PromptBox
+from famnb.widget.form.variables import VariableRow, fill_in, find_variables, row_label
 
 
 class Editor:
-    """The form above the prompt box."""
+    """What the form holds, edit by edit; every edit is allowed, and `reading` says what is wrong."""
 
-    def __init__(
-        self,
-        prompt_box: PromptBox,
-        *,
-        endpoint: str,
-        system: str,
-        tool_picker: ToolPicker,
-        guard: CallbackGuard,
-        on_change: Callable[[], object],
-    ) -> None:
-        """`on_change` is called after each edit; `guard` makes callbacks whose errors are shown."""
-        self._prompt_box, self._tool_picker = prompt_box, tool_picker
-        self._guard, self._on_change = guard, on_change
+    def __init__(self, *, endpoint: str, prompt: str, system: str, tool_picker: ToolPicker) -> None:
+        self.prompt = prompt
+        """The text of the prompt box."""
+        self.system = system
+        """How the model shall behave."""
+        self.pictures: tuple[PromptImage, ...] = ()
+        """Images that go along with the prompt."""
+        self.rows: list[dict[str, str]] = []
+        """The table of values for the variables of prompt and system text."""
+        self.row = 0
+        """The index of the row whose values are sent."""
+        self._tool_picker = tool_picker
         self._earlier: dict[str, tuple[dict[FieldPath, str], frozenset[FieldPath]]] = {}
-        """By endpoint, the texts that its form held when another endpoint was chosen, and its `asked_usage`."""
+        """By endpoint, what its form held when another endpoint was chosen: its texts, and its `_asked_usage`."""
         self._losses: tuple[str, ...] = ()
-        self._is_listening = False
-        """Whether changes of the controls come from the user, rather than from filling the form."""
-        self._make_controls(endpoint, system)
+        self._inferred: set[FieldPath] = set()
+        """Fields that were set because another field implies them, and are unset with it."""
+        target = endpoint_of(endpoint)
         # The APIs do not stream by default, but whoever sits before the page wants to see the answer grow.
-        form = self._make_form(endpoint, {STREAM: "true"})
-        form.ask_usage()
-        self._arrange(form)
-        tool_picker.tick(self.form)
+        self._use(target, {STREAM: "true", **tool_picker.initial_texts(target)})
+        self._ask_usage()
 
-    def listen(self) -> None:
-        """Begin to react to the controls, and show the faults and remarks there are."""
-        self._is_listening = True
-        self._on_edit()
+    # What it holds
 
     @property
     def draft(self) -> Draft:
-        """What the form holds."""
+        """The form with its variables as they were written."""
         return Draft(
-            endpoint=self.form.endpoint.name,
-            prompt=self._prompt_box.prompt,
-            system=self._system.value,
-            pictures=self._images.pictures,
-            raw=dict(self.form.raw),
+            endpoint=self.endpoint.name,
+            prompt=self.prompt,
+            system=self.system,
+            pictures=self.pictures,
+            raw=dict(self.raw),
         )
 
     @property
     def reading(self) -> Reading:
-        """The request that the form means, or its faults."""
-        return read_draft(self.draft)
+        """The request that the form means, with the values of the chosen row, or its faults."""
+        return read_draft(_fill_draft(self.draft, self._chosen_row))
+
+    @property
+    def answer_type(self) -> Any:
+        """The type that an answer shall be JSON of; None if the form does not ask for it."""
+        return self._tool_picker.answer_type(self.endpoint, self.raw)
 
     def request(self, prompt: str, pictures: tuple[PromptImage, ...] | None = None) -> Request:
         """Return the request that the form's settings make of a prompt and pictures (None: the form's).
 
         Raises InvalidRequest, naming the fields, if there are faults or nothing is asked.
         """
-        draft = self.draft
-        pictures = draft.pictures if pictures is None else pictures
-        reading = read_draft(dataclasses.replace(draft, prompt=prompt, pictures=pictures))
-        if not prompt.strip() and not reading.replaced:
-            raise InvalidRequest("prompt: nothing is asked yet; write a prompt")
-        if reading.request is None:
-            raise InvalidRequest("; ".join(map(fault_text, reading.faults.items())))
-        return reading.request
+        return self._request(prompt, pictures, self._chosen_row)
 
     def turn_request(self, prompt: str, pictures: tuple[PromptImage, ...] | None = None) -> Request:
         """Return the request for a turn of a conversation.
@@ -98,131 +84,191 @@ class Editor:
         It is the same as `request`, unless the form holds a conversation of its own: there the prompt takes the
         place of the last message.
         """
-        pictures = self._images.pictures if pictures is None else pictures
-        return replace_prompt(self.request(prompt, pictures), prompt, pictures)
+        if not prompt.strip():
+            raise InvalidRequest("prompt: nothing is asked yet; write a prompt")
+        pictures = self.pictures if pictures is None else pictures
+        return replace_prompt(self.request(prompt, pictures), fill_in(prompt, self._chosen_row), pictures)
+
+    def row_requests(self) -> dict[str, Request]:
+        """Return a request for each row of values, by a label made of them.
+
+        Raises InvalidRequest if no row has values, or for faults.
+        """
+        names = find_variables(self.prompt, self.system)
+        rows = [row for row in self.rows if any(row.get(name) for name in names)]
+        if not rows:
+            raise InvalidRequest(
+                "rows: there are no values yet; write a variable such as {city} in the prompt and fill in the table"
+            )
+        labels = [row_label(row, names) for row in rows]
+        # Two panes of a board cannot have one name.
+        unique = [label if labels.count(label) == 1 else f"{label} ({index + 1})" for index, label in enumerate(labels)]
+        return {label: self._request(self.prompt, None, row) for label, row in zip(unique, rows, strict=True)}
+
+    def _request(self, prompt: str, pictures: tuple[PromptImage, ...] | None, row: VariableRow) -> Request:
+        draft = self.draft
+        pictures = draft.pictures if pictures is None else pictures
+        reading = read_draft(_fill_draft(dataclasses.replace(draft, prompt=prompt, pictures=pictures), row))
+        if not prompt.strip() and not reading.replaced:
+            raise InvalidRequest("prompt: nothing is asked yet; write a prompt")
+        if reading.request is None:
+            raise InvalidRequest("; ".join(map(fault_text, reading.faults.items())))
+        return reading.request
+
+    @property
+    def _chosen_row(self) -> VariableRow:
+        return self.rows[self.row] if 0 <= self.row < len(self.rows) else {}
+
+    # Edits
+
+    def set_text(self, name: str, text: str) -> None:
+        """Write the text of a field, by its name, and what it implies. Raises InvalidRequest for an unknown field."""
+        field = self._fields.get(name)
+        if field is None:
+            raise InvalidRequest(f"{name}: {self.endpoint.name} has no such field; it has {', '.join(self._fields)}")
+        if text != self.raw.get(field.path, ""):
+            # Chosen by the user: from now on it is left alone.
+            self._usage.pop(field.path, None)
+        self.raw[field.path] = text
+        self._inferred.discard(field.path)
+        if field.path in self.endpoint.traits.implied:
+            self._infer(*self.endpoint.traits.implied[field.path], wanted=bool(text.strip()))
+        if field.path == STREAM:
+            self._ask_usage()
+
+    def set_tool(self, name: str, *, is_on: bool) -> None:
+        """Ask for a function, or no longer."""
+        self.raw |= self._tool_picker.texts_with_tool(self.raw, name, is_on=is_on)
+
+    def set_schema(self, *, is_on: bool) -> None:
+        """Ask for JSON of the answer type, or no longer."""
+        self.raw |= self._tool_picker.texts_with_schema(self.endpoint, is_on=is_on)
+
+    def choose_endpoint(self, name: str) -> None:
+        """Carry over what another endpoint can take, and remember what it cannot."""
+        source, target = self.endpoint, endpoint_of(name)
+        # What the form asked for by itself is no loss, and the target's form asks for itself.
+        asked = self._asked_usage
+        chosen = {path: text for path, text in self.raw.items() if path not in asked}
+        kept, self._losses = hints.carry_over(chosen, source, target)
+        # Fields of both endpoints were carried over; the other fields of the target get back what they held before.
+        shared = {field.path for field in self._fields.values()} - {MODEL}
+        is_first_visit = name not in self._earlier
+        texts, asked_before = self._earlier.get(name, ({}, frozenset()))
+        earlier = {path: text for path, text in texts.items() if path not in shared}
+        self._earlier[source.name] = dict(self.raw), asked
+        self._use(target, {**earlier, **kept})
+        self._inferred.update(path for path in asked_before if path in self.raw)
+        if is_first_visit or asked_before:
+            self._ask_usage()
 
     def fill(self, draft: Draft) -> None:
         """Fill the form with a draft, and with nothing else."""
-        self._is_listening = False
-        try:
-            old_form, self._losses = self.form, ()
-            self._endpoint.value = draft.endpoint
-            self._prompt_box.prompt, self._system.value = draft.prompt, draft.system
-            self._images.replace(draft.pictures)
-            self._arrange(self._make_form(draft.endpoint, draft.raw))
-            # Only now, since the page must not show controls that are closed.
-            old_form.close()
-        finally:
-            self.listen()
+        self._losses = ()
+        self.prompt, self.system, self.pictures = draft.prompt, draft.system, draft.pictures
+        self.rows, self.row = [], 0
+        self._use(endpoint_of(draft.endpoint), draft.raw)
 
-    def _on_edit(self) -> None:
-        """Show what is wrong and what may surprise after an edit."""
-        if not self._is_listening:
-            return
-        reading = self.reading
-        self.form.show(reading.faults)
-        self._tool_picker.read()
-        self._prompt_box.replaced = reading.replaced
-        self._prompt_box.fault = next(map(fault_text, reading.faults.items()), "")
-        remarks = [*self._losses, *hints.ignored_texts(self.draft, reading), *hints.hazards(self.draft, reading)]
-        self.notes.value = notices.remark(*map(sanitize.render_docstring, remarks))
-        faulty_groups = {field.group for field in self.form.fields if field.path in reading.faults}
-        for group in self._groups:
-            count = len(self._images.pictures) if group == IMAGES else self.form.count_set(group)
-            self._settings.mark(group, "to mend" if group in faulty_groups else f"{count} set" if count else "")
-        self._on_change()
-
-    def _on_endpoint_change(self) -> None:
-        """Carry over what the new endpoint can take, and show what it cannot."""
-        if not self._is_listening:
-            return
-        source, target = self.form.endpoint, endpoint(self._endpoint.value)
-        # What the form asked for by itself is no loss, and the target's form asks for itself.
-        asked = self.form.asked_usage
-        chosen = {path: text for path, text in self.form.raw.items() if path not in asked}
-        kept, self._losses = hints.carry_over(chosen, source, target)
-        # Fields of both endpoints were carried over; the other fields of the target get back what they held before.
-        shared = {field.path for field in self.form.fields} - {MODEL}
-        is_first_visit = target.name not in self._earlier
-        texts, asked_before = self._earlier.get(target.name, ({}, frozenset()))
-        earlier = {path: text for path, text in texts.items() if path not in shared}
-        old_form, self._earlier[source.name] = self.form, (dict(self.form.raw), asked)
-        form = self._make_form(target.name, {**earlier, **kept})
-        form.adopt_usage(asked_before)
-        if is_first_visit or asked_before:
-            form.ask_usage()
-        self._arrange(form)
-        old_form.close()
-        self._on_edit()
-
-    # Layout
-
-    def _make_controls(self, name: str, system: str) -> None:
-        """Make the controls that all endpoints share."""
-        self._endpoint = make_control(
-            widgets.Dropdown,
-            title="Endpoint",
-            help="Where to send it",
-            options=tuple(ENDPOINTS),
-            value=endpoint(name).name,
-        )
-        self._address = widgets.HTML()
-        self._endpoint_cell = make_cell(self._endpoint, self._address, kind="endpoint")
-        self._system = make_control(
-            widgets.Textarea,
-            title="System",
-            help="How the model shall behave",
-            value=system,
-            placeholder="not set",
-            rows=1,
-        )
-        self._images = ImagePicker(on_change=self._guard(self._on_edit))
-        self._checkboxes = {TOOLS: widgets.HBox(self._tool_picker.tools), FORM: widgets.HBox(self._tool_picker.schemas)}
-        for box in self._checkboxes.values():
-            box.add_class("famnb-composer-given")
-        self._settings = Accordion(draw=self._section, all_name="All fields")
-        self._first_row = widgets.HBox()
-        self._first_row.add_class("famnb-row")
-        self.notes = widgets.HTML()
-        """What to know before it is sent."""
-        self.parts: list[widgets.Widget] = [
-            self._first_row,
-            make_cell(self._system, kind="system"),
-            self._settings.bar,
-            self._settings.box,
-        ]
-        """The form from top to bottom."""
-        for control, callback in ((self._endpoint, self._on_endpoint_change), (self._system, self._on_edit)):
-            control.observe(_as_observer(self._guard(callback)), "value")
-        self._prompt_box.observe(_as_observer(self._guard(self._on_edit)), "prompt")
-
-    def _make_form(self, name: str, raw: Mapping[FieldPath, str]) -> RequestForm:
-        return RequestForm(endpoint(name), raw=raw, on_change=self._guard(self._on_edit))
-
-    def _arrange(self, form: RequestForm) -> None:
-        """Put a form's controls in their places."""
-        self.form = form
-        self._address.value = notices.help_text(f"{form.endpoint.title}: POST {form.endpoint.path}")
-        self._first_row.children = [self._endpoint_cell, *form.group_controls(FIRST)]
-        self._tool_picker.attach(form)
-        self._settings.arrange(self._groups, [self._hint(group) for group in self._groups])
+    def _use(self, endpoint: Endpoint, raw: Mapping[FieldPath, str]) -> None:
+        """Hold the texts of an endpoint's fields, of which those that fit are used."""
+        self.endpoint = endpoint
+        """The endpoint that was chosen."""
+        self._fields: dict[str, FormField] = {field.name: field for field in form_fields(endpoint)}
+        fields = self._fields.values()
+        self.raw = {field.path: raw[field.path] for field in fields if field.fits(raw.get(field.path, ""))}
+        """The text in each field; those without one are unset."""
+        if not self.raw.get(MODEL):
+            self.raw[MODEL] = endpoint.models[0]
+        self._inferred = set()
+        self._usage = dict(usage_texts(endpoint))
+        """What is set because a stream is to tell its usage, and unset without one."""
 
     @property
-    def _groups(self) -> tuple[str, ...]:
-        """The headings of this endpoint, in their order."""
-        groups = {*self.form.groups, IMAGES}
-        return tuple(group for group in GROUPS if group in groups)
+    def _asked_usage(self) -> frozenset[FieldPath]:
+        """The fields that were set, not by the user, to have a stream tell its usage."""
+        return frozenset(self._inferred & self._usage.keys())
 
-    def _hint(self, group: str) -> str:
-        names = [field.name for field in self.form.fields if field.group == group]
-        return f"Show {', '.join(names)}" if names else "Images to send with the prompt"
+    def _ask_usage(self) -> None:
+        """Ask a stream for its usage where it would else not tell it, and nothing without a stream."""
+        for path, text in self._usage.items():
+            self._infer(path, text, wanted=self.raw.get(STREAM) == "true")
 
-    def _section(self, group: str) -> list[widgets.Widget]:
-        """Return the controls under a heading."""
-        if group == IMAGES:
-            return [self._images.box]
-        checkboxes = self._checkboxes.get(group)
-        return [*([checkboxes] if checkboxes and checkboxes.children else []), self.form.section(group)]
+    def _infer(self, path: FieldPath, value: str, *, wanted: bool) -> None:
+        """Set what another field implies, or unset it with that field; a value that was chosen stays as it is."""
+        if self.raw.get(path) and path not in self._inferred:
+            return
+        self.raw[path] = value if wanted else ""
+        if wanted:
+            self._inferred.add(path)
+
+    # What the page is told
+
+    def describe_fields(self) -> dict[str, Any]:
+        """Return what to draw for this endpoint: the endpoints, and the groups of its fields."""
+        fields = self._fields.values()
+        groups = {field.group for field in fields} | {group for group, is_there in self._extra_groups() if is_there}
+        return {
+            "endpoints": [
+                {"name": other.name, "title": other.title, "path": other.path} for other in ENDPOINTS.values()
+            ],
+            "groups": [
+                {"name": group, "fields": [self._describe_field(field) for field in fields if field.group == group]}
+                for group in (FIRST, *GROUPS)
+                if group in groups and group != IMAGES
+            ],
+        }
+
+    def describe_values(self) -> dict[str, Any]:
+        """Return what the controls hold, what is wrong, and what to know before it is sent."""
+        draft = self.draft
+        reading = self.reading
+        faulty = {self._fields[name].group for path in reading.faults if (name := ".".join(path)) in self._fields}
+        names = find_variables(self.prompt, self.system)
+        return {
+            "endpoint": self.endpoint.name,
+            "values": {name: text for name, field in self._fields.items() if (text := self.raw.get(field.path, ""))},
+            "prompt": self.prompt,
+            "system": self.system,
+            **self._tool_picker.describe(self.endpoint, self.raw),
+            "faults": {".".join(path): text for path, text in reading.faults.items()},
+            "faulty": sorted(faulty),
+            "fault": next(map(fault_text, reading.faults.items()), ""),
+            "replaced": reading.replaced,
+            "remarks": [*self._losses, *hints.ignored_texts(draft, reading), *hints.hazards(draft, reading)],
+            "variables": {"names": names, "rows": self.rows, "row": self.row},
+        }
+
+    def describe_pictures(self) -> list[dict[str, str]]:
+        """Return the images with a thumbnail each; that of a link would tell its host that it is looked at."""
+        return [
+            {"label": picture.description, "url": picture.url if picture.is_upload else ""} for picture in self.pictures
+        ]
+
+    def _extra_groups(self) -> list[tuple[str, bool]]:
+        """The headings under which stand boxes of the tool picker, and whether there are any."""
+        boxes = self._tool_picker.describe(self.endpoint, self.raw)
+        return [(TOOLS, bool(boxes["tools"])), (FORM, bool(boxes["schema"]))]
+
+    def _describe_field(self, field: FormField) -> dict[str, Any]:
+        help = field.help
+        if field.path == (self.endpoint.request.prompt_field,):
+            help += " When filled in, it is sent instead of the prompt."
+        if field.path == (self.endpoint.traits.system_field,):
+            help += " When filled in, it is sent instead of the system text above."
+        is_model = field.path == MODEL
+        return {
+            "path": field.name,
+            # Suggestions only: a service may have models that the document does not name.
+            "kind": "model" if is_model else field.kind,
+            "help": help,
+            "choices": self.endpoint.models if is_model else field.choices,
+            "only": is_model and field.kind == "choice",
+            "hint": field.hint,
+            "default": field.default,
+            "low": field.low,
+            "high": field.high,
+            "bare": field.bare,
+        }
 
 
 def fault_text(fault: tuple[FieldPath, str]) -> str:
@@ -232,6 +278,5 @@ def fault_text(fault: tuple[FieldPath, str]) -> str:
     return text if not name or text.startswith(name) else f"{name}: {text}"
 
 
-def _as_observer(callback: Callable[[], None]) -> Callable[[Any], None]:
-    """Return a callback that takes, and ignores, what an observer is called with."""
-    return lambda _: callback()
+def _fill_draft(draft: Draft, row: VariableRow) -> Draft:
+    return dataclasses.replace(draft, prompt=fill_in(draft.prompt, row), system=fill_in(draft.system, row))

@@ -65,6 +65,11 @@ class FormField:
     """All values of a choice; suggestions for any other kind."""
     hint: str = ""
     """Default and limits as text, which an empty control shows."""
+    default: float | None = None
+    """The number that the service takes while the field is unset; None if that is no number."""
+    low: float | None = None
+    high: float | None = None
+    """The limits of a number; None where there is none."""
     bare: bool = False
     """Whether a `json` field also takes a plain text without quotes, such as `required` for a tool choice."""
     group: str = OTHER
@@ -166,6 +171,9 @@ def _field(path: FieldPath, node: Mapping[str, Any], variants: Sequence[Mapping[
         help=node.get("description", ""),
         choices=choices,
         hint=_hint(node, variants),
+        default=default if isinstance(default := node.get("default"), int | float) else None,
+        low=next((variant["minimum"] for variant in variants if "minimum" in variant), None),
+        high=next((variant["maximum"] for variant in variants if "maximum" in variant), None),
         bare=kind == "json" and any(variant.get("type") == "string" for variant in variants),
     )
 

@@ -66,15 +66,15 @@ def image_from_file(name: str, data: bytes) -> PromptImage:
     return PromptImage(f"data:image/{kind.lower()};base64,{base64.b64encode(data).decode()}", name)
 
 
-def image_from_url(url: str) -> PromptImage:
-    """Return an image by its http(s) or data URL. Raises InvalidRequest for any other text."""
+def image_from_url(url: str, *, name: str = "") -> PromptImage:
+    """Return an image by its http(s) or data URL; `name` is that of its file. Raises InvalidRequest for other text."""
     url = url.strip()
     if url.startswith("data:"):
         try:
             data = base64.b64decode(url.partition(";base64,")[2], validate=True)
         except binascii.Error:
             data = b""
-        return dataclasses.replace(image_from_file("this data URL", data), name="")
+        return dataclasses.replace(image_from_file(name or "this data URL", data), name=name)
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc or any(map(str.isspace, url)):
         raise InvalidRequest(f"image: expected an address such as https://example.org/cat.png, got {url[:60]!r}")

@@ -1,119 +1,84 @@
-"""Check boxes for the Python functions and the answer type that a composer was made with.
+"""Which of the functions and the answer type that a composer was made with its form asks for.
 
-Ticking a box writes the form's JSON fields, and editing those fields ticks the boxes.
+The texts of the form's JSON fields alone decide that: ticking a box writes them, and editing them ticks the boxes.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import ipywidgets as widgets
-
+from famnb.endpoints import Endpoint
 from famnb.request.neutral import FieldPath
 from famnb.request.structured_output import json_format
 from famnb.request.tools import FunctionTool
-from famnb.widget.form.controls import RequestForm
+from famnb.widget.form.fields import FieldTexts, request_fields
 
 _TOOLS: FieldPath = ("tools",)
 
 
 class ToolPicker:
-    """A check box for each function and for the answer type; the form's texts alone decide which are ticked."""
+    """Functions and a type of answer, each of which a form's texts can hold."""
 
     def __init__(self, functions: Mapping[str, FunctionTool], schema: Any) -> None:
         self._declarations = {name: function.declaration() for name, function in functions.items()}
         self._type = schema
         self._schema = None if schema is None else json_format(schema)
-        self._form: RequestForm | None = None
-        self._is_reading = False
-        self.tools = [self._box(name, self._on_function, self._summary(name)) for name in functions]
-        """A box for each function."""
-        name = getattr(schema, "__name__", "the given type")
-        self.schemas = (
-            [] if schema is None else [self._box(f"{name} as JSON", self._on_schema, "Ask for JSON of this type")]
-        )
-        """A box for the type, if there is one."""
 
-    @property
-    def answer_type(self) -> Any:
-        """The type that an answer shall be JSON of, if its box is ticked; else None."""
-        return self._type if any(box.value for box in self.schemas) else None
+    def answer_type(self, endpoint: Endpoint, texts: FieldTexts) -> Any:
+        """Return the type that an answer shall be JSON of, if the texts ask for it; else None."""
+        return self._type if self._holds_schema(endpoint, texts) else None
 
-    def attach(self, form: RequestForm) -> None:
-        """Read and write this form from now on, in place of another."""
-        self._form = form
-        self.read()
+    def describe(self, endpoint: Endpoint, texts: FieldTexts) -> dict[str, Any]:
+        """Return a box for each function and for the type, with its name, its help and whether it is ticked."""
+        chosen = [_tool_name(tool) for tool in _parse_list(texts.get(_TOOLS, "")) or ()]
+        tools = [
+            {"name": name, "help": self._summary(name), "on": name in chosen}
+            for name in self._declarations
+            if endpoint.takes_tools
+        ]
+        if self._schema is None or endpoint.traits.format is None:
+            return {"tools": tools, "schema": None}
+        name = f"{getattr(self._type, '__name__', 'the given type')} as JSON"
+        return {"tools": tools, "schema": {"name": name, "on": self._holds_schema(endpoint, texts)}}
 
-    def tick(self, form: RequestForm) -> None:
-        """Tick every box whose field the form's endpoint has."""
-        self.attach(form)
-        for box in self.tools:
-            box.value = form.endpoint.takes_tools
-        for box in self.schemas:
-            box.value = form.endpoint.traits.format is not None
+    def initial_texts(self, endpoint: Endpoint) -> dict[FieldPath, str]:
+        """Return the texts that ask for every function and the type, as far as the endpoint can carry them."""
+        texts: dict[FieldPath, str] = {}
+        for name in self._declarations if endpoint.takes_tools else ():
+            texts |= self.texts_with_tool(texts, name, is_on=True)
+        return texts | self.texts_with_schema(endpoint, is_on=True)
 
-    def read(self) -> None:
-        """Tick the boxes of what the form's texts hold, and no others."""
-        if self._form is None:
-            return
-        self._is_reading = True
-        try:
-            names = [_tool_name(tool) for tool in _parse_list(self._form.raw.get(_TOOLS, "")) or ()]
-            for box, name in zip(self.tools, self._declarations, strict=True):
-                box.value = name in names
-            for box in self.schemas:
-                box.value = self._holds_schema()
-        finally:
-            self._is_reading = False
+    def texts_with_tool(self, texts: FieldTexts, name: str, *, is_on: bool) -> dict[FieldPath, str]:
+        """Return the text of the form's tools with a function added or removed."""
+        tools = _parse_list(texts.get(_TOOLS, ""))
+        # While the text is no JSON list, the form shows a fault at it; nothing is written over it.
+        if tools is None or name not in self._declarations:
+            return {}
+        kept = [tool for tool in tools if _tool_name(tool) != name] + ([self._declarations[name]] if is_on else [])
+        return {_TOOLS: json.dumps(kept, indent=2, ensure_ascii=False) if kept else ""}
 
-    def _box(self, name: str, on_click: Callable[[str, bool], None], help: str) -> widgets.Checkbox:
-        box = widgets.Checkbox(description=name, tooltip=help, indent=False)
-
-        def on_change(change: Any) -> None:
-            # `read` ticks boxes too, which must not write the form in turn.
-            if not self._is_reading:
-                on_click(name, change["new"])
-
-        box.observe(on_change, "value")
-        return box
+    def texts_with_schema(self, endpoint: Endpoint, *, is_on: bool) -> dict[FieldPath, str]:
+        """Return the texts that ask for JSON of the type where this endpoint has them, or that no longer do."""
+        paths = endpoint.traits.format
+        if self._schema is None or paths is None:
+            return {}
+        fields = {field.path: field for field in request_fields(endpoint.request)}
+        texts = {(*paths.inner, name): value for name, value in self._schema.items()}
+        written = {path: fields[path].write(value) if is_on else "" for path, value in texts.items()}
+        return {**written, paths.type: "json_schema" if is_on else ""}
 
     def _summary(self, name: str) -> str:
         """Return the first line of a function's description, or its name."""
         return str(self._declarations[name]["function"].get("description", name)).partition("\n")[0]
 
-    def _on_function(self, name: str, ticked: bool) -> None:
-        """Add a function to the form's tools, or remove it."""
-        if self._form is None:
-            return
-        tools = _parse_list(self._form.raw.get(_TOOLS, ""))
-        # While the text is no JSON list, the form shows a fault under it; nothing is written over it.
-        if tools is None:
-            self.read()
-            return
-        kept = [tool for tool in tools if _tool_name(tool) != name] + ([self._declarations[name]] if ticked else [])
-        self._form.write(_TOOLS, json.dumps(kept, indent=2, ensure_ascii=False) if kept else "")
-
-    def _on_schema(self, _name: str, ticked: bool) -> None:
-        """Write the type's schema where this endpoint has it, or remove it."""
-        form = self._form
-        if form is None or self._schema is None:
-            return
-        paths = form.endpoint.traits.format
-        if paths is None:
-            return
-        fields = {field.path: field for field in form.fields}
-        for name, value in self._schema.items():
-            path = (*paths.inner, name)
-            form.write(path, fields[path].write(value) if ticked else "")
-        form.write(paths.type, "json_schema" if ticked else "")
-
-    def _holds_schema(self) -> bool:
-        if self._form is None or self._schema is None or (paths := self._form.endpoint.traits.format) is None:
+    def _holds_schema(self, endpoint: Endpoint, texts: FieldTexts) -> bool:
+        paths = endpoint.traits.format
+        if self._schema is None or paths is None:
             return False
         try:
-            return bool(json.loads(self._form.raw.get(paths.schema, "null")) == self._schema["schema"])
+            return bool(json.loads(texts.get(paths.schema, "") or "null") == self._schema["schema"])
         except ValueError:
             return False
 

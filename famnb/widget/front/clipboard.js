@@ -1,8 +1,12 @@
-// Copying to the clipboard, for every module that is joined with this one.
+// Copying to the clipboard.
 
-// Returns whether the text was copied. Away from https and localhost a page has no clipboard of its own, but the browser
-// copies what is selected.
-async function copyText(text) {
+/**
+ * Returns whether the text was copied. Away from https and localhost a page has no clipboard of its own, but the browser
+ * copies what is selected.
+ * @param {string} text
+ * @returns {Promise<boolean>}
+ */
+export async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;

@@ -1,5 +1,7 @@
 // A text in a box that scrolls, with a button that copies it; a text that is too long to show is asked for when it is
-// copied. Joined with clipboard.js.
+// copied.
+
+import { copyText } from "./clipboard.js";
 
 export default {
   render({ model, el }) {

@@ -30,7 +30,9 @@ def badges(reply: Reply) -> list[Badge]:
         case "incomplete":
             badges.append(Badge(_incomplete_reason(reply), "warn"))
         case "cancelled":
-            badges.append(Badge("stopped", "warn"))
+            seconds = reply.timing.e2e_s
+            after = "" if seconds is None else f" after {format_duration(seconds, brief=True)}"
+            badges.append(Badge(f"stopped{after}", "warn"))
         case "interrupted":
             badges.append(Badge("interrupted", "error"))
         case "failed":

@@ -202,6 +202,12 @@ def render_markdown(markdown: str) -> SafeHtml:
     return SafeHtml(_UNSTYLED_TAG.sub(lambda tag: _STYLED_TAGS[tag[0]], clean))
 
 
+def render_draft(markdown: str) -> SafeHtml:
+    """Return Markdown that is still growing as clean HTML, as `render_markdown` does; it is rendered only once."""
+    # Not by way of the cache, which drafts of every length would fill.
+    return render_markdown.__wrapped__(markdown)
+
+
 def code_block(text: str) -> SafeHtml:
     """Return an HTML code block that shows exactly this text."""
     return _CODE_BLOCK.format(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -16,12 +17,28 @@ FRONT = Path(__file__).parents[1] / "front"
 """The folder of the front end: ES modules and style sheets."""
 
 
-def join_front(*names: str) -> str:
-    """Return files of the front end as one module; only the last of them may export.
+_IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w.]+)";\n', re.MULTILINE)
 
-    A widget's `_esm` is a single module, which cannot import others: the page does not serve this folder.
+
+def join_front(name: str) -> str:
+    """Return a module of the front end and all that it imports as one module, without imports.
+
+    A widget's `_esm` is a single module, and the page serves no folder from which it could import others. All modules
+    share one scope then, so no two may declare the same name at their top level.
     """
-    return "\n".join((FRONT / name).read_text(encoding="utf-8") for name in names)
+    sources: dict[str, str] = {}
+
+    def collect(name: str) -> None:
+        if name in sources:
+            return
+        source = (FRONT / name).read_text(encoding="utf-8")
+        for imported in _IMPORT.findall(source):
+            collect(imported)
+        sources[name] = _IMPORT.sub("", source)
+
+    collect(name)
+    *imported, last = sources.values()
+    return "\n".join([*(re.sub("^export ", "", source, flags=re.MULTILINE) for source in imported), last])
 
 
 class BaseWidget(anywidget.AnyWidget):

@@ -19,7 +19,7 @@ COPY_TABS_CLASS = "famnb-inspector"
 class CopyBox(anywidget.AnyWidget):
     """A text in a box that scrolls, with a button that copies the whole of it."""
 
-    _esm = join_front("clipboard.js", "copy_box.js")
+    _esm = join_front("copy_box.js")
     _css = FRONT / "copy_box.css"
 
     label = traitlets.Unicode("").tag(sync=True)

@@ -51,17 +51,14 @@ _RELOADED = (
     "notebook, show it in a new cell (client.last, or the variable that holds it)."
 )
 
-FRONT_MODULE = join_front("clipboard.js", "famnb.js")
-"""The front end of live views, prompt boxes and boards."""
-
 _log = logging.getLogger(__name__)
 
 
 class LiveView(BaseWidget):
     """Streams, drawn while they run. No trait holds text of a model, so none is saved as widget state."""
 
-    _esm = FRONT_MODULE
-    _css = FRONT / "famnb.css"
+    _esm = join_front("live.js")
+    _css = FRONT / "style.css"
     kernel_id = traitlets.Unicode(read_only=True).tag(sync=True)
     """The server's id of this kernel, by which the page can have it interrupted; empty if unknown."""
     blocking = traitlets.Bool(False).tag(sync=True)
@@ -110,6 +107,8 @@ class LiveView(BaseWidget):
         """
         with self._lock:
             self._panes = {pane.id: pane for pane in (*earlier, *panes)}
+            for pane in panes:
+                pane.sharers = len(panes)
             self._running = [pane.id for pane in panes]
             self._on_end = on_end
             self.is_hidden = False
@@ -154,7 +153,7 @@ class LiveView(BaseWidget):
         is_snapshot_due = self._flushes < UNHEARD_FLUSHES or self._flushes % UNHEARD_FLUSHES == 0
         self._flushes += 1
         if not self._is_heard and is_snapshot_due and (added or redrawn):
-            self._send_snapshot()
+            self._send_snapshot(whole=True)
             return
         if added:
             self._send_numbered({"kind": "changes", "panes": added})
@@ -166,11 +165,16 @@ class LiveView(BaseWidget):
             summaries = [self._panes[id].summary() for id in redrawn]
             self._send_numbered({"kind": "changes", "panes": added, "anew": summaries})
 
-    def _send_snapshot(self) -> None:
+    def describe(self) -> dict[str, Any]:
+        """Return what a page needs beside the panes when it is new; nothing here."""
+        return {}
+
+    def _send_snapshot(self, *, whole: bool = False) -> None:
+        """Send every pane, and with `whole` all else that a new page needs."""
         panes = [] if self.is_hidden else [pane.snapshot() for pane in self._panes.values()]
         if self.reloaded and self._remark:
             panes = [pane if pane["running"] else {**pane, "notes": [*pane["notes"], self._remark]} for pane in panes]
-        self._send_numbered({"kind": "snapshot", "panes": panes})
+        self._send_numbered({"kind": "snapshot", "panes": panes, **(self.describe() if whole else {})})
 
     def _send_numbered(self, message: dict[str, Any]) -> None:
         self._sequence += 1
@@ -186,7 +190,7 @@ class LiveView(BaseWidget):
                         self.is_hidden = False
                         self.reloaded = True
                     self._page = page
-                    self._send_snapshot()
+                    self._send_snapshot(whole=True)
                 case {"kind": "stop", "pane": str(id)} if id in self._panes:
                     self.send({"kind": "stopping"})
                     self._panes[id].stream.stop()

@@ -29,6 +29,7 @@ class Output:
 
     def __init__(self) -> None:
         self.id = uuid.uuid4().hex
+        self._is_shown = False
         self.captured = False
         """Whether an Output widget holds it. Such an output cannot be replaced (ipywidgets 8.1)."""
 
@@ -46,10 +47,12 @@ class Output:
             bundle, _ = value._repr_mimebundle_() or ({}, {})
             value = {**bundle, "text/plain": placeholder}
         _display(value, raw=isinstance(value, Mapping), display_id=self.id)
+        self._is_shown = True
 
-    def replace(self, bundle: transcript.Bundle) -> None:
-        """Put a transcript in its place."""
-        _display(bundle, raw=True, display_id=self.id, update=True)
+    def replace(self, bundle: Mapping[str, Any]) -> None:
+        """Put a transcript in its place, if it has one: a widget inside another is drawn without outputs of its own."""
+        if self._is_shown:
+            _display(bundle, raw=True, display_id=self.id, update=True)
 
 
 def install(shell: Any) -> None:

@@ -1,13 +1,15 @@
 """A pane: one stream as a view shows it, as changes since the last flush and as a snapshot of everything.
 
-Text that is still growing goes out as text. A piece of Markdown that can no longer change, a finished paragraph or
-list, goes out once as clean HTML and is frozen; so a flush of a long reply costs the same as one of a short reply. A
-pane reads its stream and sends nothing; `live_view` does.
+A piece of Markdown that can no longer change, a finished paragraph or list, goes out once as clean HTML and is frozen;
+so a flush of a long reply costs the same as one of a short reply. What is still growing goes out as text, or as a draft
+of its HTML where it has any markup, it is short, and drafts have not taken too much time. A pane reads its stream and
+sends nothing; `live_view` does.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias
@@ -23,9 +25,17 @@ from famnb.widget.html.transcript import Section, sections
 Change: TypeAlias = list[Any]
 """[change, block number, …], applied in order by the front end, whose `changes` has a function for each.
 
-open: kind, label · text: text to append · settle: HTML to append, rest of the text · close: HTML, text, both in place
-of what was shown · fold: label
+open: kind, label · text: text to append · draft: HTML of the growing text, text to append to it · settle: HTML to
+append, rest of the text · close: HTML, text, both in place of what was shown · fold: label
 """
+# Rendering this much takes about 6 ms; a longer block is nearly always code, whose text looks the same.
+MAX_DRAFT_CHARS = 2_000
+"""The longest growing text that is rendered before it is finished."""
+# What reading and recording the streams needs of the process must not wait for drafts.
+DRAFT_SHARE = 0.1
+"""The share of the time that all panes of a view may spend on drafts."""
+_MARKUP = re.compile(r"[*_`~#|<>\[\]\\$&]|^\s*(?:[-+=]|\d+[.)])", re.MULTILINE)
+"""What may make Markdown look unlike its text."""
 _MARKDOWN_KINDS = ("text", "thinking")
 
 
@@ -55,7 +65,11 @@ class StreamLike(Protocol):
 class _GrowingBlock:
     """One block while it grows: frozen HTML, then a tail of text that may still change its meaning."""
 
-    def __init__(self, number: int, kind: str, label: str, layout: JsonLayout | None) -> None:
+    def __init__(
+        self, number: int, kind: str, label: str, layout: JsonLayout | None, *, render: Callable[[str], str | None]
+    ) -> None:
+        """`render` returns a draft of the growing text, or None while there is to be none."""
+        self._render = render
         self.number = number
         self.kind = "code" if layout or kind not in _MARKDOWN_KINDS else kind
         self.label = label
@@ -100,12 +114,15 @@ class _GrowingBlock:
         # Only a line break can end a block of Markdown.
         finished = self._stable_length() if self.kind != "code" and "\n" in added else 0
         if not finished:
-            return [["text", self.number, added]]
+            draft = None if self.kind == "code" else self._render(self.tail)
+            return [["text", self.number, added] if draft is None else ["draft", self.number, draft, added]]
         html = sanitize.render_markdown(self.tail[:finished])
         self.html.append(html)
         self.tail = self.tail[finished:]
         self.searched_length = 0
-        return [["settle", self.number, html, self.tail]]
+        draft = self._render(self.tail)
+        settled: Change = ["settle", self.number, html, self.tail]
+        return [settled] if draft is None else [settled, ["draft", self.number, draft, ""]]
 
     def _stable_length(self) -> int:
         # Searched again only once the tail has grown by a quarter, which keeps the cost of a long code block linear.
@@ -147,6 +164,10 @@ class Pane:
         """How many events of the stream the blocks have taken in."""
         self._shown_service: str | None = None
         self._blocks: dict[Address, _GrowingBlock] = {}
+        self.sharers = 1
+        """How many panes share the time for drafts."""
+        self._next_draft = 0.0
+        """When the next draft may be rendered, by the clock."""
 
     @property
     def service_changed(self) -> bool:
@@ -189,9 +210,20 @@ class Pane:
             label = f"calls {name}" if kind == "tool_call" else {"text": "", "thinking": "thinking"}.get(kind, kind)
             is_json = kind == "tool_call" or (kind == "text" and wants_json(self.stream.exchange.request))
             layout = JsonLayout() if is_json else None
-            block = self._blocks[address] = _GrowingBlock(len(self._blocks), kind, label, layout)
+            block = self._blocks[address] = _GrowingBlock(
+                len(self._blocks), kind, label, layout, render=self._render_draft
+            )
             changes.append(["open", block.number, block.kind, sanitize.visible(label)])
         return block
+
+    def _render_draft(self, text: str) -> str | None:
+        """Return a growing text as HTML; None if it looks like its text, is too long, or it is too early."""
+        if len(text) > MAX_DRAFT_CHARS or not _MARKUP.search(text) or (start := self._clock()) < self._next_draft:
+            return None
+        html = sanitize.render_draft(text)
+        end = self._clock()
+        self._next_draft = end + (end - start) * (1 / DRAFT_SHARE - 1) * self.sharers
+        return html
 
     def _fold_changes(self) -> list[Change]:
         """Return the changes that fold thinking which an answer follows.

@@ -7,12 +7,14 @@ from typing import Any
 
 import traitlets
 
+from famnb.widget.live.base import join_front
 from famnb.widget.live.live_view import LiveView
 
 
 class PromptBox(LiveView):
     """The prompt and the buttons Send and Stop; the keys Ctrl+Enter and Esc do the same."""
 
+    _esm = join_front("board.js")
     prompt = traitlets.Unicode("").tag(sync=True)
     """The text of the prompt."""
     busy = traitlets.Bool(False).tag(sync=True)

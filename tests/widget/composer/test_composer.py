@@ -11,8 +11,16 @@ import pytest
 import famnb
 from famnb.client.client import BlockingClient as Client
 from famnb.widget import Composer
-from famnb.widget.composer.code_export import write_cell
-from tests.support.composers import find_control, list_widgets, receive, wait_until_idle
+from tests.support.composers import (
+    choose_endpoint,
+    form_of,
+    panel_of,
+    receive,
+    trouble_of,
+    wait_until_idle,
+    write_field,
+)
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("outputs")
 
@@ -28,7 +36,7 @@ def client(server: famnb.service.Server) -> Iterator[Client]:
 def test_each_endpoint_is_chosen_sent_and_shown(client: Client, outputs: list[dict[str, str]], endpoint: str):
     """Choosing an endpoint keeps the prompt; the reply ends as ordinary output in three forms."""
     composer = Composer(client, prompt="Say hello.", system="Be kind.")
-    find_control(composer, "Endpoint").value = endpoint
+    choose_endpoint(composer, endpoint)
     assert composer.request.endpoint == endpoint
     stream = composer.send()
     wait_until_idle(composer, replies=1)
@@ -53,14 +61,14 @@ def test_only_what_was_set_is_sent(client: Client):
 def test_a_fault_stands_at_its_control_and_keeps_send_from_sending(client: Client):
     """In place while typing, and as the reason beside Send; mended, it goes."""
     composer = Composer(client, prompt="Hi")
-    find_control(composer, "All fields").value = True
-    find_control(composer, "temperature").value = "3"
-    assert composer._prompt_box.fault == "temperature: should be less than or equal to 2, got 3"
-    assert any("less than or equal to 2" in note.value for note, _ in composer._editor.form._notes.values())
+    write_field(composer, "temperature", "3")
+    assert form_of(composer)["fault"] == "temperature: should be less than or equal to 2, got 3"
+    assert form_of(composer)["faults"] == {"temperature": "should be less than or equal to 2, got 3"}
+    assert form_of(composer)["faulty"] == ["Sampling"]
     with pytest.raises(famnb.InvalidRequest, match="temperature"):
         composer.send()
-    find_control(composer, "temperature").value = "0.3"
-    assert composer._prompt_box.fault == ""
+    write_field(composer, "temperature", "0.3")
+    assert form_of(composer)["fault"] == ""
     assert composer.request.body()["temperature"] == 0.3
 
 
@@ -70,7 +78,7 @@ def test_without_a_prompt_nothing_is_sent(client: Client):
     with pytest.raises(famnb.InvalidRequest, match="write a prompt"):
         composer.send()
     receive(composer, kind="send", prompt="  ")
-    assert "write a prompt" in composer._trouble.value
+    assert "write a prompt" in trouble_of(composer)
     assert composer.reply is None
 
 
@@ -91,6 +99,7 @@ def test_a_second_send_while_streaming_sends_nothing(scripted):
     assert started[0].stopped
     started[0].ends(status="cancelled")
     wait_until_idle(composer, replies=1)
+    receive(composer, kind="prompt", text="Hi again")
     assert composer.send() is started[1]
     assert len(started) == 2
     started[1].ends(status="completed")
@@ -107,37 +116,34 @@ def test_the_prompt_comes_with_the_wish_to_send_it(client: Client):
 def test_another_endpoint_says_what_it_cannot_carry_and_gives_it_back(client: Client):
     """The loss is a note; back at the first endpoint everything is as it was left."""
     composer = Composer(client, prompt="Hi")
-    find_control(composer, "All fields").value = True
-    find_control(composer, "thinking.type").value = "enabled"
-    find_control(composer, "thinking.budget_tokens").value = "256"
-    find_control(composer, "max_tokens").value = "700"
-    find_control(composer, "Endpoint").value = "web"
-    assert "nearest reasoning effort" in composer._editor.notes.value
+    write_field(composer, "thinking.type", "enabled")
+    write_field(composer, "thinking.budget_tokens", "256")
+    write_field(composer, "max_tokens", "700")
+    choose_endpoint(composer, "web")
+    assert "nearest reasoning effort" in str(form_of(composer)["remarks"])
     assert composer.request.body()["max_new_tokens"] == 700
     assert composer.request.body()["reasoning"] == {"effort": "low"}
-    find_control(composer, "Endpoint").value = "messages"
+    choose_endpoint(composer, "messages")
     assert composer.request.body()["thinking"] == {"type": "enabled", "budget_tokens": 256}
 
 
 def test_a_thinking_budget_turns_thinking_on(client: Client):
     """A budget without a type would be refused: the type is set, seen, and unset with the budget."""
     composer = Composer(client, prompt="Hi")
-    find_control(composer, "All fields").value = True
-    find_control(composer, "thinking.budget_tokens").value = "256"
-    assert find_control(composer, "thinking.type").value == "enabled"
+    write_field(composer, "thinking.budget_tokens", "256")
+    assert form_of(composer)["values"].get("thinking.type", "") == "enabled"
     assert composer.request.body()["thinking"] == {"type": "enabled", "budget_tokens": 256}
-    find_control(composer, "thinking.budget_tokens").value = ""
+    write_field(composer, "thinking.budget_tokens", "")
     assert "thinking" not in composer.request.body()
 
 
 def test_what_was_chosen_is_not_changed_by_what_it_implies(client: Client):
     """Thinking that was switched off or on stays so, whatever happens to its budget."""
     composer = Composer(client, prompt="Hi")
-    find_control(composer, "Reasoning").value = True
     for chosen in ("disabled", "enabled"):
-        find_control(composer, "thinking.type").value = chosen
+        write_field(composer, "thinking.type", chosen)
         for budget in ("256", ""):
-            find_control(composer, "thinking.budget_tokens").value = budget
+            write_field(composer, "thinking.budget_tokens", budget)
             assert composer.request.body()["thinking"]["type"] == chosen
 
 
@@ -145,26 +151,23 @@ def test_what_was_chosen_is_not_changed_by_what_it_implies(client: Client):
 def test_a_schema_asks_for_json_by_it(client: Client, endpoint: str, place: str):
     """A schema beside the type `text` would be ignored without a word."""
     composer = Composer(client, endpoint=endpoint, prompt="Hi")
-    find_control(composer, "All fields").value = True
     schema = ".json_schema.schema" if endpoint == "web" else ".schema"
-    find_control(composer, place + schema).value = '{"type": "object"}'
-    assert find_control(composer, f"{place}.type").value == "json_schema"
+    write_field(composer, place + schema, '{"type": "object"}')
+    assert form_of(composer)["values"].get(f"{place}.type", "") == "json_schema"
 
 
 ASKED = {"include_usage": True}
 
 
 def test_a_form_asks_a_stream_for_its_usage_and_shows_that(client: Client):
-    """Set as if the user had, in the form, the request and its code; gone without a stream, and back with it."""
+    """Set as if the user had, in the form and in the request; gone without a stream, and back with it."""
     composer = Composer(client, endpoint="web", prompt="Hi")
-    find_control(composer, "All fields").value = True
-    switch = find_control(composer, "stream_options.include_usage")
-    assert (switch.value, composer.request.body()["stream_options"]) == ("true", ASKED)
-    assert "stream_options" in write_cell(composer.request, kind="famnb", base_url="http://127.0.0.1")
-    assert composer._editor.notes.value == ""
-    find_control(composer, "stream").value = "false"
+    assert form_of(composer)["values"]["stream_options.include_usage"] == "true"
+    assert composer.request.body()["stream_options"] == ASKED
+    assert form_of(composer)["remarks"] == []
+    write_field(composer, "stream", "false")
     assert "stream_options" not in composer.request.body()
-    find_control(composer, "stream").value = "true"
+    write_field(composer, "stream", "true")
     assert composer.request.body()["stream_options"] == ASKED
     composer.send()
     wait_until_idle(composer, replies=1)
@@ -174,10 +177,12 @@ def test_a_form_asks_a_stream_for_its_usage_and_shows_that(client: Client):
 def test_what_the_user_says_about_usage_stands(client: Client):
     """Not asked for, it stays so, whatever becomes of the stream and of the endpoint."""
     composer = Composer(client, endpoint="web", prompt="Hi")
-    find_control(composer, "All fields").value = True
-    find_control(composer, "stream_options.include_usage").value = ""
-    for name, value in (("stream", "false"), ("stream", "true"), ("Endpoint", "messages"), ("Endpoint", "web")):
-        find_control(composer, name).value = value
+    write_field(composer, "stream_options.include_usage", "")
+    for value in ("false", "true"):
+        write_field(composer, "stream", value)
+        assert "stream_options" not in composer.request.body()
+    for name in ("messages", "web"):
+        choose_endpoint(composer, name)
         assert "stream_options" not in composer.request.body()
 
 
@@ -185,10 +190,10 @@ def test_asking_for_usage_is_no_loss_at_an_endpoint_that_needs_no_asking(client:
     """Nothing is said of what the form set by itself; back again it is set again."""
     composer = Composer(client, prompt="Hi")
     for _ in range(2):
-        find_control(composer, "Endpoint").value = "web"
+        choose_endpoint(composer, "web")
         assert composer.request.body()["stream_options"] == ASKED
-        find_control(composer, "Endpoint").value = "messages"
-        assert composer._editor.notes.value == ""
+        choose_endpoint(composer, "messages")
+        assert form_of(composer)["remarks"] == []
 
 
 def test_a_request_that_is_opened_stays_as_it_is(client: Client):
@@ -203,52 +208,19 @@ def test_the_chosen_model_goes_along_and_comes_back(client: Client):
     """Served there too, it stays; where it is not, the endpoint's own, and at the way back the one that was left."""
     composer = Composer(client, prompt="Hi")
     models = []
-    find_control(composer, "model").value = "fam-2-5-mini"
+    write_field(composer, "model", "fam-2-5-mini")
     for name in ("web", "chat", "web"):
-        find_control(composer, "Endpoint").value = name
+        choose_endpoint(composer, name)
         models.append(composer.request.model)
     assert models == ["fam-2-5-mini", "fam-mini", "fam-2-5-mini"]
-
-
-def test_changing_endpoints_leaves_no_widgets_behind(client: Client):
-    """A long session must not fill kernel and page with controls that nobody sees."""
-    composer = Composer(client)
-    find_control(composer, "All fields").value = True
-    counts = []
-    for name in ("web", "messages", "web", "messages"):
-        find_control(composer, "Endpoint").value = name
-        counts.append(len(widgets.Widget.get_manager_state()["state"]))
-    assert counts[0] == counts[2]
-    assert counts[1] == counts[3]
-
-
-def test_inside_an_output_widget_the_reply_stays_where_it_streamed(client: Client, outputs: list[dict[str, str]]):
-    """An Output widget never hears of a replacement: the live view is not taken away."""
-    composer = Composer(client, prompt="Say hello.")
-    composer._conversation.output.captured = True
-    composer.send()
-    wait_until_idle(composer, replies=1)
-    assert not composer._prompt_box.is_hidden
 
 
 def test_a_whole_conversation_replaces_the_prompt(client: Client):
     """Every field is reachable, also the one that the prompt usually fills."""
     composer = Composer(client)
-    find_control(composer, "All fields").value = True
-    find_control(composer, "messages").value = '[{"role": "user", "content": "a"}]'
-    assert composer._prompt_box.replaced
+    write_field(composer, "messages", '[{"role": "user", "content": "a"}]')
+    assert form_of(composer)["replaced"]
     assert composer.request.body()["messages"] == [{"role": "user", "content": "a"}]
-
-
-def test_the_json_body_is_shown_as_it_is_sent(client: Client):
-    """To look at and to copy; it follows every edit while it is open."""
-    composer = Composer(client, prompt="<img src=x>")
-    find_control(composer, "JSON body").value = True
-    panel = composer._panels["JSON body"]
-    assert "POST /v1/messages" in panel._message.value
-    assert json.loads(panel._body.text) == composer.request.body()
-    composer._prompt_box.prompt = "Another"
-    assert json.loads(panel._body.text) == composer.request.body()
 
 
 def test_the_error_of_a_callback_is_shown_under_the_widget(server: famnb.service.Server):
@@ -257,9 +229,8 @@ def test_the_error_of_a_callback_is_shown_under_the_widget(server: famnb.service
     client.close()
     composer = Composer(client, prompt="Hi")
     receive(composer, kind="send", prompt="Hi")
-    assert 'role="alert"' in composer._trouble.value
-    assert "closed" in composer._trouble.value
-    assert not composer._prompt_box.busy
+    assert "closed" in trouble_of(composer)
+    assert not composer._conversation.is_busy
 
 
 def test_a_refused_call_is_shown_with_its_error(server: famnb.service.Server, outputs: list[dict[str, str]]):
@@ -272,22 +243,158 @@ def test_a_refused_call_is_shown_with_its_error(server: famnb.service.Server, ou
     assert "failed" in outputs[-1]["text/html"]
 
 
-def test_the_key_is_in_no_widget(client: Client, server: famnb.service.Server):
-    """Whatever may be saved as widget state, the key is not in it."""
+def test_every_wrong_field_is_said_at_once(client: Client):
+    """What cannot be read, and what can but is not allowed."""
     composer = Composer(client, prompt="Hi")
-    find_control(composer, "All fields").value = True
+    write_field(composer, "max_tokens", "many")
+    write_field(composer, "temperature", "3")
+    write_field(composer, "top_p", "2")
+    assert set(form_of(composer)["faults"]) == {"max_tokens", "temperature", "top_p"}
+    write_field(composer, "max_tokens", "20")
+    assert set(form_of(composer)["faults"]) == {"temperature", "top_p"}
+
+
+def test_an_unknown_field_is_named_with_those_there_are(client: Client):
+    """A page of another version says so rather than nothing."""
+    composer = Composer(client, prompt="Hi")
+    write_field(composer, "temprature", "1")
+    assert "temprature: messages has no such field; it has model, messages" in trouble_of(composer)
+    write_field(composer, "temperature", "1")
+    assert trouble_of(composer) == ""
+
+
+def test_it_is_one_widget_that_composes(client: Client):
+    """A box holds it, its state is small and has no word of what was said; without a kernel it is a transcript."""
+    composer = Composer(client, prompt="Say hello.", system="Be kind.")
     composer.send()
     wait_until_idle(composer, replies=1)
-    assert server.key not in str(widgets.Widget.get_manager_state()) + repr(composer)
+    assert widgets.HBox([composer]).children == (composer,)
+    state = {name: value for name, value in composer.get_state().items() if name not in ("_esm", "_css")}
+    assert len(json.dumps(state, default=str)) < 2_000
+    assert len(json.dumps(composer.describe())) < 20_000
+    assert not any(words in str(state) for words in ("Say hello", "Be kind"))
+    data, _ = composer._repr_mimebundle_()
+    assert data["text/plain"] == "A famnb.Composer: run this cell to use it."
+    assert "Say hello." in data["text/html"]
+    assert composer.reply.text.split("\n")[-1].split("`")[0] in data["text/html"]
 
 
-@pytest.mark.parametrize("endpoint", ["chat", "responses", "web", "messages"])
-def test_every_control_has_a_label_and_a_tooltip(client: Client, endpoint: str):
-    """No control is without a name for a screen reader."""
-    composer = Composer(client, endpoint=endpoint)
-    for title in ("All fields", "Presets", "History", "Code", "JSON body"):
-        find_control(composer, title).value = True
-    controls = [each for each in list_widgets(composer) if hasattr(each, "description")]
-    inputs = [control for control in controls if not isinstance(control, widgets.HTML)]
-    assert len(inputs) > 20
-    assert all(each.description and each.tooltip for each in inputs)
+def test_the_key_is_nowhere_on_the_page(client: Client, server: famnb.service.Server):
+    """Neither in what may be saved as widget state nor in what is sent."""
+    composer = Composer(client, prompt="Hi")
+    composer.send()
+    wait_until_idle(composer, replies=1)
+    panel = panel_of(composer, kind="panel", name="Code")
+    assert server.key not in str(widgets.Widget.get_manager_state()) + str(composer.describe()) + str(panel)
+
+
+def test_request_reply_and_turns_can_be_observed(client: Client):
+    """By traitlets' own `observe`; a request that is not valid is None."""
+    composer = Composer(client)
+    seen: dict[str, list[object]] = {name: [] for name in ("request", "reply", "turns")}
+    composer.observe(lambda change: seen[change["name"]].append(change["new"]), list(seen))
+    receive(composer, kind="prompt", text="Hi")
+    write_field(composer, "temperature", "x")
+    assert seen["request"] == [famnb.compose("messages", "Hi", model="fam-2-5-pro", stream=True), None]
+    write_field(composer, "temperature", "")
+    receive(composer, kind="send", prompt="Hi")
+    wait_until_idle(composer, replies=1)
+    assert seen["reply"] == [composer.reply]
+    assert seen["turns"] == [composer.turns]
+    assert Composer.request.help.startswith("The request as the form has it now")
+
+
+def test_what_was_sent_leaves_the_box(client: Client):
+    """With its images; what could not be sent stays."""
+    composer = Composer(client, endpoint="chat")
+    receive(composer, kind="image", name="", url="https://example.org/cat.png")
+    receive(composer, kind="send", prompt=" ")
+    assert composer.describe()["pictures"] == [{"label": "https://example.org/cat.png", "url": ""}]
+    receive(composer, kind="send", prompt="Hi")
+    wait_until_idle(composer, replies=1)
+    assert form_of(composer)["prompt"] == ""
+    assert composer.describe()["pictures"] == []
+
+
+def test_the_page_continues_the_talk_and_may_begin_another(client: Client, outputs: list[dict[str, str]]):
+    """Sending goes on where the talk ends; a new talk leaves the old one in the output."""
+    composer = Composer(client)
+    for prompt in ("My name is Ada.", "What is my name?"):
+        receive(composer, kind="send", prompt=prompt)
+        wait_until_idle(composer)
+    assert [turn.said for turn in composer.turns] == ["My name is Ada.", "What is my name?"]
+    receive(composer, kind="new")
+    assert composer.turns == ()
+    assert composer._panes == {}
+    receive(composer, kind="send", prompt="And now?")
+    wait_until_idle(composer)
+    assert [turn.said for turn in composer.turns] == ["And now?"]
+    assert "My name is Ada." in outputs[-1]["text/plain"]
+
+
+def test_tokens_and_the_most_it_costs_are_said_before(client: Client):
+    """For the whole talk; where no price is known it says what to do."""
+    composer = Composer(client, endpoint="chat", prompt="Why is the sky blue?")
+    text, help = form_of(composer)["estimate"]
+    assert text.startswith("≈ 9 tokens in · at most $0.01")
+    assert "16,384 tokens" in help
+    write_field(composer, "max_tokens", "100")
+    assert form_of(composer)["estimate"][0].endswith("at most $0.000128")
+    choose_endpoint(composer, "messages")
+    text, help = form_of(composer)["estimate"]
+    assert text.endswith("cost unknown")
+    assert "famnb.prices.set('fam-2-5-pro'" in help
+    receive(composer, kind="send", prompt="Why is the sky blue?")
+    wait_until_idle(composer, replies=1)
+    receive(composer, kind="prompt", text="Why?")
+    assert int(form_of(composer)["estimate"][0].split()[1]) > 50
+
+
+def test_variables_are_filled_in_from_the_chosen_row(client: Client):
+    """In the prompt and in the system text; without a value one is sent as it stands."""
+    composer = Composer(client, prompt="Hello {city} in {season}, {x}", system="Speak {language}.")
+    assert form_of(composer)["variables"]["names"] == ("city", "season", "x", "language")
+    rows = [{"city": "Oslo", "season": "May", "language": "Norwegian"}, {"city": "Rome"}]
+    receive(composer, kind="rows", rows=rows, row=0)
+    body = str(composer.request.body())
+    assert "Hello Oslo in May, {x}" in body
+    assert "Speak Norwegian." in body
+    receive(composer, kind="rows", rows=rows, row=1)
+    receive(composer, kind="send", prompt="Hello {city}")
+    assert wait_until_idle(composer, replies=1).turns[0].said == "Hello Rome"
+
+
+def test_all_rows_are_run_side_by_side(client: Client):
+    """A board has a pane for each row; without values it says what to do."""
+    composer = Composer(client, prompt="Hello {city}")
+    receive(composer, kind="run rows")
+    assert "write a variable such as {city}" in trouble_of(composer)
+    receive(composer, kind="rows", rows=[{"city": "Oslo"}, {"city": "Rome"}, {}], row=0)
+    receive(composer, kind="run rows")
+    board = composer.board
+    assert board is not None
+    wait_until(lambda: all(reply.status == "completed" for reply in board.replies.values()))
+    assert list(board.replies) == ["Oslo", "Rome"]
+    assert "Hello Rome" in str(board.replies["Rome"].request.body())
+
+
+def test_a_new_page_is_told_everything(client: Client):
+    """Form, pictures, state and every pane in one message, whoever has changed what."""
+    composer = Composer(client, prompt="Hi")
+    sent: list[dict[str, object]] = []
+    composer.comm.send = lambda data=None, **_: sent.append((data or {}).get("content") or {})
+    receive(composer, kind="ready", page="one")
+    whole = sent[-1]
+    assert whole["kind"] == "snapshot"
+    assert {"fields", "form", "pictures", "state", "panes"} <= set(whole)
+    write_field(composer, "temperature", "0.5")
+    change = next(message for message in sent if message.get("kind") == "changes")
+    assert change["seq"] == whole["seq"] + 1
+    assert change["form"]["values"]["temperature"] == "0.5"
+    assert sent[-1] == {"kind": "taken", "ok": True}
+
+
+def test_without_a_client_it_is_the_one_that_was_connected(client: Client, monkeypatch: pytest.MonkeyPatch):
+    """The last one of `famnb.connect()` in this kernel."""
+    monkeypatch.setattr("famnb.api._connected", client)
+    assert Composer()._client is client

@@ -12,7 +12,14 @@ import pytest
 import famnb
 from famnb.client.client import BlockingClient as Client
 from famnb.widget import Composer
-from tests.support.composers import receive, wait_for_pending_call, wait_until_idle
+from tests.support.composers import (
+    choose_endpoint,
+    receive,
+    shown_panes,
+    wait_for_pending_call,
+    wait_until_idle,
+    write_field,
+)
 from tests.support.waiting import wait_until
 
 ENDPOINTS = ["chat", "responses", "web", "messages"]
@@ -107,7 +114,7 @@ def test_a_turn_is_edited_and_both_branches_are_kept(client: Client, endpoint: s
 def test_a_turn_is_asked_again_with_the_form_as_it_is_now(client: Client):
     """Regenerating keeps the words and takes the settings, another endpoint among them."""
     composer = with_two_turns(client, endpoint="messages")
-    composer._editor._endpoint.value = "responses"
+    choose_endpoint(composer, "responses")
     composer.regenerate()
     wait_until_idle(composer)
     assert prompts(composer) == ["My name is Ada.", "What is my name?"]
@@ -126,16 +133,16 @@ def test_the_page_says_which_version_of_which(client: Client):
     assert places == [[0, 0, 1, "My name is Ada."], [1, 1, 3, "What is my name?"]]
 
 
-def test_the_turns_are_shown_while_somebody_talks(client: Client):
-    """Only then: else the saved output has them already."""
+def test_the_page_shows_every_turn_with_what_can_be_done(client: Client):
+    """Each prompt with its own buttons, each answer with its foot; a turn that is answered has none yet."""
     composer = with_two_turns(client)
-    assert composer._prompt_box.is_hidden
-    receive(composer, kind="talk", on=True)
-    assert not composer._prompt_box.is_hidden
-    assert [pane["asked"] for pane in (each.snapshot() for each in composer._prompt_box._panes.values())] == [
-        [["user", "My name is Ada."]],
-        [["user", "What is my name?"]],
-    ]
+    panes = shown_panes(composer)
+    assert [pane["asked"] for pane in panes] == [[["user", "My name is Ada."]], [["user", "What is my name?"]]]
+    assert [pane["ending"] for pane in panes] == [[0, 0, 1], [1, 0, 1]]
+    composer.say("Count to 300.")
+    assert shown_panes(composer)[-1]["ending"] is None
+    composer.stop()
+    wait_until_idle(composer)
 
 
 def test_while_a_turn_is_answered_no_other_is_asked(client: Client):
@@ -144,7 +151,7 @@ def test_while_a_turn_is_answered_no_other_is_asked(client: Client):
     stream = composer.say("Count to 300.")
     assert composer.send() is stream
     assert composer.edit(0, "Hm") is stream
-    receive(composer, kind="reply", prompt="And?")
+    receive(composer, kind="send", prompt="And?")
     composer.stop()
     assert prompts(wait_until_idle(composer))[-1] == "Count to 300."
     assert len(composer.replies) == 3
@@ -200,7 +207,7 @@ def test_a_picture_is_carried_to_another_endpoint(client: Client):
     composer.open(famnb.compose("chat", "-").replace(messages=[{"role": "user", "content": PICTURED}]))
     composer.send()
     wait_until_idle(composer)
-    composer._editor._endpoint.value = "responses"
+    choose_endpoint(composer, "responses")
     composer.say("Which colour?")
     first = wait_until_idle(composer).reply.request.body()["input"][0]
     assert [part["type"] for part in first["content"]] == ["input_text", "input_image"]
@@ -228,7 +235,7 @@ def test_every_branch_and_every_conversation_is_in_the_saved_output(client: Clie
     composer.regenerate()
     wait_until_idle(composer).edit(0, "My name is Grace.")
     wait_until_idle(composer)
-    composer._prompt_box.prompt = "Something else."
+    receive(composer, kind="prompt", text="Something else.")
     composer.send()
     wait_until_idle(composer).say("More of it.")
     wait_until_idle(composer)
@@ -396,11 +403,11 @@ def test_an_answer_becomes_an_instance(client: Client, outputs: list[dict[str, s
 def test_an_answer_that_is_no_instance_says_why(client: Client, outputs: list[dict[str, str]]):
     """It is kept, and the conversation can go on from it."""
     composer = Composer(client, schema=Trip, prompt="Plan a trip.")
-    composer._editor.form.write(("max_output_tokens",), "4")
+    write_field(composer, "max_output_tokens", "4")
     composer.send()
     assert wait_until_idle(composer).reply.parsed is None
     assert "`reply.parsed` is None: the answer was cut short" in outputs[-1]["text/plain"]
-    composer._editor.form.write(("max_output_tokens",), "")
+    write_field(composer, "max_output_tokens", "")
     composer.say("Once more.")
     assert len(wait_until_idle(composer).turns) == 2
     assert isinstance(composer.reply.parsed, Trip)

@@ -19,8 +19,16 @@ from famnb.endpoints import ENDPOINTS
 from famnb.request import Request
 from famnb.widget import Composer
 from famnb.widget.composer import presets
+from famnb.widget.composer.panels import BODY
 from famnb.widget.form import images
-from tests.support.composers import click, find_control, receive, wait_until_idle
+from tests.support.composers import (
+    choose_endpoint,
+    form_of,
+    panel_of,
+    receive,
+    wait_until_idle,
+    write_field,
+)
 from tests.support.strategies import requests, wide_requests
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(400)
@@ -73,10 +81,8 @@ def test_every_request_opens_in_the_form_exactly(composer: Composer, request: Re
 
 @pytest.fixture
 def composer(client: Client) -> Composer:
-    """A composer with everything in view."""
-    made = Composer(client, prompt="before", system="before", tools=[weather], schema=Answer)
-    find_control(made, "All fields").value = True
-    return made
+    """A composer that holds something already."""
+    return Composer(client, prompt="before", system="before", tools=[weather], schema=Answer)
 
 
 @pytest.mark.parametrize("name", ENDPOINTS)
@@ -88,34 +94,39 @@ def test_a_recorded_call_opens_by_its_id_its_reply_and_itself(client: Client, na
         composer = Composer(client, endpoint="web" if name == "chat" else "chat")
         composer.open(way)
         assert composer.request == reply.request
-        assert composer._prompt_box.prompt == "What is a tide?"
+        assert form_of(composer)["prompt"] == "What is a tide?"
 
 
 def test_the_history_lists_filters_and_opens_with_the_reply(client: Client):
-    """The latest first; a text finds prompts, models and settings; what opens is in the form and below."""
+    """The latest first; a text finds prompts, models and settings; what opens is in the form, its reply below."""
     for prompt, fields in (("About 100% tides_", {}), ("Rivers", {"endpoint": "chat", "system": "Be “brief”."})):
         client.ask(prompt, max_tokens=40, **fields)
     composer = Composer(client)
-    find_control(composer, "History").value = True
-    calls, text = find_control(composer, "Latest calls"), find_control(composer, "Filter calls")
-    assert [line.split("  ")[1] for line, _ in calls.options] == ["Rivers", "About 100% tides_"]
+    rows = panel_of(composer, kind="panel", name="History")["rows"]
+    assert [row["prompt"] for row in rows] == ["Rivers", "About 100% tides_"]
+    assert "chat · fam-mini · incomplete" in rows[0]["facts"]
     for words, expected in (("100% t", 1), ("s_", 1), ("fam-mini", 1), ("“brief”", 1), ("incomplete", 2), ("xyz", 0)):
-        text.value = words
-        assert len(calls.options) == expected, words
-    text.value = "Rivers"
-    click(composer, "Open in the form")
+        assert len(panel_of(composer, kind="history", filter=words)["rows"]) == expected, words
+    before = composer.describe()["form"]
+    looked = panel_of(composer, kind="call", do="look", id=rows[0]["id"])
+    assert composer.describe()["form"] == before
+    opened = panel_of(composer, kind="call", do="open", id=rows[0]["id"])
+    assert looked["html"] == opened["html"]
     assert composer.request.body()["messages"][-1]["content"] == "Rivers"
-    inspector = composer._panels["History"]._inspector
-    assert client.ledger.call(calls.value).reply.text.splitlines()[0].strip("# ") in inspector._transcript.value
-    assert inspector.call.call_id == calls.value
+    assert client.ledger.call(rows[0]["id"]).reply.text.splitlines()[0].strip("# ") in opened["html"]
+    assert opened["code"] == f'famnb.Inspector("{rows[0]["id"]}")'
+
+
+def test_a_call_that_is_gone_is_said_in_the_panel(client: Client):
+    """As after a ledger was pruned."""
+    composer = Composer(client)
+    assert "nothing" in panel_of(composer, kind="call", do="look", id="nothing")["fault"]
 
 
 def test_without_a_ledger_there_is_no_history(server: famnb.service.Server):
     """Said in words."""
     with Client(base_url=server.url, api_key=server.key) as client:
-        composer = Composer(client)
-        find_control(composer, "History").value = True
-        assert "keeps no ledger" in composer._panels["History"]._message.value
+        assert "keeps no ledger" in panel_of(Composer(client), kind="panel", name="History")["note"]
 
 
 def test_line_ends_that_a_page_does_not_know_are_sent_as_they_were(client: Client):
@@ -129,35 +140,42 @@ def test_line_ends_that_a_page_does_not_know_are_sent_as_they_were(client: Clien
 # Tools and schema
 
 
+def ticked(composer: Composer) -> list[str]:
+    """The boxes that are ticked."""
+    form = form_of(composer)
+    return [box["name"] for box in (*form["tools"], *([form["schema"]] if form["schema"] else [])) if box["on"]]
+
+
 def test_given_tools_and_schema_are_ticked_and_sent(client: Client):
     """The endpoint that carries them is chosen; unticked, nothing of them is left."""
     composer = Composer(client, prompt="Hi", tools=[weather, clock], schema=Answer)
-    find_control(composer, "All fields").value = True
     body = composer.request.body()
     assert composer.request == famnb.compose(
         "web", "Hi", tools=[weather, clock], schema=Answer, model="fam-2-5-pro", stream=True
     )
     assert [tool["function"]["name"] for tool in body["tools"]] == ["weather", "clock"]
-    find_control(composer, "weather").value = False
+    assert ticked(composer) == ["weather", "clock", "Answer as JSON"]
+    receive(composer, kind="tool", name="weather", on=False)
     assert [tool["function"]["name"] for tool in composer.request.body()["tools"]] == ["clock"]
-    find_control(composer, "clock").value = find_control(composer, "Answer as JSON").value = False
+    receive(composer, kind="tool", name="clock", on=False)
+    receive(composer, kind="schema", on=False)
     assert set(composer.request.body()) == {"model", "messages", "stream", "stream_options"}
+    assert ticked(composer) == []
 
 
 def test_a_ticked_box_says_what_the_text_holds(client: Client):
     """Whether it was ticked, typed, loaded or opened; a text that is no list is left as it is."""
     composer = Composer(client, prompt="Hi", tools=[weather], endpoint="web")
-    find_control(composer, "Tools").value = True
-    find_control(composer, "tools").value = ""
-    assert find_control(composer, "weather").value is False
-    find_control(composer, "tools").value = json.dumps([weather.declaration()])
-    assert find_control(composer, "weather").value is True
-    find_control(composer, "tools").value = "[{"
-    find_control(composer, "weather").value = True
-    assert find_control(composer, "weather").value is False
-    assert find_control(composer, "tools").value == "[{"
+    write_field(composer, "tools", "")
+    assert ticked(composer) == []
+    write_field(composer, "tools", json.dumps([weather.declaration()]))
+    assert ticked(composer) == ["weather"]
+    write_field(composer, "tools", "[{")
+    receive(composer, kind="tool", name="weather", on=True)
+    assert ticked(composer) == []
+    assert form_of(composer)["values"]["tools"] == "[{"
     composer.open(famnb.compose("web", "x", tools=[weather, clock]))
-    assert find_control(composer, "weather").value is True
+    assert ticked(composer) == ["weather"]
 
 
 def test_a_schema_goes_along_to_where_it_has_a_place(client: Client):
@@ -165,10 +183,10 @@ def test_a_schema_goes_along_to_where_it_has_a_place(client: Client):
     composer = Composer(client, prompt="Hi", schema=Answer)
     assert composer.request == famnb.compose("responses", "Hi", schema=Answer, model="fam-2-5-pro", stream=True)
     for name in ("chat", "messages", "responses"):
-        find_control(composer, "Endpoint").value = name
+        choose_endpoint(composer, name)
     assert composer.request == famnb.compose("responses", "Hi", schema=Answer, model="fam-2-5-pro", stream=True)
-    find_control(composer, "Endpoint").value = "messages"
-    assert "text" in composer._editor.notes.value
+    choose_endpoint(composer, "messages")
+    assert "`text" in str(form_of(composer)["remarks"])
 
 
 # Images
@@ -189,24 +207,39 @@ def urls(value: Any) -> list[str]:
 
 @pytest.mark.parametrize("name", ENDPOINTS)
 def test_images_become_parts_of_the_message_and_go_along(client: Client, name: str):
-    """Each endpoint's own parts; the service takes them; nothing of their data is in any widget."""
+    """Each endpoint's own parts; the service takes them; the code has all of their data, its preview has not."""
     composer = Composer(client, prompt="What is it?", endpoint="chat")
-    composer._editor._images.replace(
-        (images.image_from_file("a.png", PNG), images.image_from_url("https://example.org/b"))
-    )
-    for title in ("All fields", "Code", "JSON body"):
-        find_control(composer, title).value = True
-    find_control(composer, "Endpoint").value = name
-    request = composer.request
-    assert [url[:22] for url in urls(request.body())] == [
-        "data:image/png;base64,",
-        "https://example.org/b",
+    url = images.image_from_file("a.png", PNG).url
+    receive(composer, kind="image", name="a.png", url=url)
+    receive(composer, kind="image", name="", url="https://example.org/b")
+    assert composer.describe()["pictures"] == [
+        {"label": "a.png, png, 1 kB", "url": url},
+        {"label": "https://example.org/b", "url": ""},
     ]
+    choose_endpoint(composer, name)
+    request = composer.request
+    assert urls(request.body()) == [url, "https://example.org/b"]
     assert client.send(request).status == "completed"
-    data = images.image_from_file("a.png", PNG).url.partition(",")[2]
+    data = url.partition(",")[2]
     assert data[:100] not in str(widgets.Widget.get_manager_state())
-    assert data in composer._panels["Code"]._code.text
-    assert data in composer._panels["JSON body"]._body.text
+    for kind in ("httpx", BODY):
+        panel_of(composer, kind="panel", name="Code")
+        preview = panel_of(composer, **{"kind": "code", "as": kind})["html"]
+        assert data in composer._panels.code
+        assert data not in preview
+        assert data[:16] in preview
+
+
+def test_what_is_no_image_is_refused_and_an_image_is_removed(client: Client):
+    """By its content, whatever it is called; the others stay."""
+    composer = Composer(client, prompt="What is it?", endpoint="chat")
+    for url in (images.image_from_file("a.png", PNG).url, "data:image/png;base64,bm90ZXM=", "cat"):
+        receive(composer, kind="image", name="", url=url)
+    assert "expected an address" in composer.describe()["state"]["trouble"]
+    (picture,) = composer.describe()["pictures"]
+    assert picture["label"] == "image, png, 1 kB"
+    receive(composer, kind="remove", image=0)
+    assert composer.describe()["pictures"] == []
 
 
 # Presets and code
@@ -215,46 +248,55 @@ def test_images_become_parts_of_the_message_and_go_along(client: Client, name: s
 def test_a_preset_is_saved_loaded_and_deleted_from_the_form(client: Client, preset_file: Path):
     """What the form held is there again; what is not saved is said."""
     composer = Composer(client, prompt="What is a tide?", system="Be brief.", endpoint="web")
-    find_control(composer, "Sampling").value = True
-    find_control(composer, "temperature").value = "0.7"
-    composer._editor._images.replace((images.image_from_file("a.png", PNG),))
-    find_control(composer, "Presets").value = True
-    click(composer, "Save preset")
-    said = composer._panels["Presets"]._message
-    assert "expected a name" in said.value
-    find_control(composer, "Save as").value = "tides"
-    click(composer, "Save preset")
-    assert "1 uploaded image is not saved" in said.value
-    composer._editor._images.replace(())
+    write_field(composer, "temperature", "0.7")
+    receive(composer, kind="image", name="a.png", url=images.image_from_file("a.png", PNG).url)
+    assert panel_of(composer, kind="panel", name="Presets")["names"] == ()
+    assert "expected a name" in panel_of(composer, kind="preset", do="save", name=" ")["fault"]
+    saved = panel_of(composer, kind="preset", do="save", name="tides")
+    assert "1 uploaded image is not saved" in str(saved["lines"])
+    receive(composer, kind="remove", image=0)
     old = composer.request
 
     other = Composer(client)
-    find_control(other, "Presets").value = True
-    assert find_control(other, "Preset").value == "tides"
-    click(other, "Load")
+    assert panel_of(other, kind="panel", name="Presets")["names"] == ("tides",)
+    panel_of(other, kind="preset", do="load", name="tides")
     assert other.request == old
-    click(other, "Delete preset")
+    assert panel_of(other, kind="preset", do="delete", name="tides")["names"] == ()
     assert presets.names(preset_file) == ()
-    click(other, "Load")
-    assert "there is none yet" in other._panels["Presets"]._message.value
+    assert "there is no 'tides'" in panel_of(other, kind="preset", do="load", name="tides")["fault"]
 
 
 def test_the_code_follows_form_and_kind(client: Client, server: famnb.service.Server):
     """Each kind there is for the endpoint; no key; while there is no request there is none, and it says why."""
     composer = Composer(client)
-    find_control(composer, "Code").value = True
-    panel = composer._panels["Code"]
-    assert "write a prompt" in panel._message.value
-    composer._prompt_box.prompt = "What is a tide?"
-    assert find_control(composer, "As").options == ("famnb", "httpx", "curl", "anthropic")
+    assert "write a prompt" in panel_of(composer, kind="panel", name="Code")["note"]
+    receive(composer, kind="prompt", text="What is a tide?")
+    kinds = panel_of(composer, kind="panel", name="Code")["kinds"]
+    assert kinds == ["famnb", "httpx", "curl", "anthropic", BODY]
     seen = set()
-    for kind in find_control(composer, "As").options:
-        find_control(composer, "As").value = kind
-        seen.add(panel._code.text)
-        assert "What is a tide?" in panel._code.text
-        assert server.url in panel._code.text
-        assert server.key not in panel._code.text
-    assert len(seen) == 4
-    find_control(composer, "Endpoint").value = "web"
-    assert find_control(composer, "As").value == "openai"
-    ast.parse(panel._code.text)
+    for kind in kinds:
+        panel_of(composer, **{"kind": "code", "as": kind})
+        code = composer._panels.code
+        seen.add(code)
+        assert "What is a tide?" in code
+        assert (server.url in code) == (kind != BODY)
+        assert server.key not in code
+    assert len(seen) == 5
+    assert json.loads(composer._panels.code) == composer.request.body()
+    panel_of(composer, **{"kind": "code", "as": "anthropic"})
+    choose_endpoint(composer, "web")
+    assert panel_of(composer, kind="panel", name="Code")["kind"] == "openai"
+    ast.parse(composer._panels.code)
+
+
+def test_the_code_of_a_talk_has_all_of_it(client: Client):
+    """What was sent last, and with a prompt in the box what would be sent next."""
+    composer = Composer(client)
+    for prompt in ("My name is Ada.", "What is my name?"):
+        receive(composer, kind="send", prompt=prompt)
+        wait_until_idle(composer)
+    panel_of(composer, kind="panel", name="Code")
+    assert composer._panels.code.count('"role": "user"') == 2
+    receive(composer, kind="prompt", text="And now?")
+    panel_of(composer, kind="panel", name="Code")
+    assert composer._panels.code.count('"role": "user"') == 3

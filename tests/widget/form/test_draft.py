@@ -73,7 +73,7 @@ def test_no_text_for_a_control_holds_the_data_of_an_image():
 
 def test_faults_name_their_field():
     """A text that is no number, JSON that is no object, and a value out of its limits."""
-    raw = {("temperature",): "warm", EXACT: "[1]"}
+    raw = {("model",): "fam-mini", ("temperature",): "warm", EXACT: "[1]"}
     assert set(read_draft(Draft(endpoint="chat", raw=raw)).faults) == {("temperature",), EXACT}
     reading = read_draft(Draft(endpoint="chat", raw={("model",): "fam-mini", EXACT: '{"top_p": 3}'}))
     assert reading.request is None

@@ -154,7 +154,7 @@ def test_a_session_has_the_latest_open_and_the_older_folded():
 def test_the_title_of_a_folded_transcript_tells_it_from_the_others():
     """Endpoint, state and the beginning of the prompt."""
     stopped = dataclasses.replace(REPLY, status="cancelled")
-    assert transcript.title(stopped) == "messages · stopped · “Why is the sky blue?”"
+    assert transcript.title(stopped) == "messages · stopped after 3.1 s · “Why is the sky blue?”"
 
 
 @pytest.mark.parametrize("endpoint", ["chat", "responses", "web", "messages"])

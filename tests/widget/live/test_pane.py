@@ -30,6 +30,10 @@ class View:
                     self.blocks.append({"kind": details[0], "label": details[1], "open": True, "html": "", "tail": ""})
                 case "text":
                     self.blocks[number]["tail"] += details[0]
+                case "draft":
+                    html, text = details
+                    self.blocks[number]["tail"] += text
+                    assert html == sanitize.render_markdown(self.blocks[number]["tail"])
                 case "settle":
                     self.blocks[number]["html"] += details[0]
                     self.blocks[number]["tail"] = details[1]
@@ -166,3 +170,45 @@ def test_what_changes_have_told_is_not_summed_up_again(stream):
     assert pane.summary()["blocks"] is None
     stream.ends(status="completed")
     assert pane.summary()["blocks"] is None
+
+
+def test_growing_markdown_is_rendered_as_far_as_it_has_come(stream):
+    """A table, a list, code: clean HTML of what is not finished; prose goes out as its text, which looks the same."""
+    pane = Pane(stream, id="p", clock=lambda: 0.0)
+    stream.says(Delta(TEXT, "text", "Some prose"))
+    assert pane.changes()[1:] == [["text", 0, "Some prose"]]
+    stream.says(Delta(TEXT, "text", " and **bold** <img src=x>"))
+    ((name, _, html, text),) = pane.changes()
+    assert (name, text) == ("draft", " and **bold** <img src=x>")
+    assert "<strong>bold</strong> &lt;img" in html
+    stream.says(Delta(TEXT, "text", "\n\n- one"))
+    settled, draft = pane.changes()
+    assert settled[0] == "settle"
+    assert draft[:2] == ["draft", 0]
+    assert "<li>one</li>" in draft[2]
+    assert draft[3] == ""
+
+
+def test_drafts_take_a_tenth_of_the_time_and_none_of_a_long_block(stream):
+    """After one that took long the text comes as text for nine times as long, among two panes for eighteen."""
+    now = [0.0]
+    pane = Pane(stream, id="p", clock=lambda: now[0])
+    pane.sharers = 2
+    kinds = []
+    for seconds in (0.0, 0.1, 0.19, 10.0):
+        stream.says(Delta(TEXT, "text", "*x* "))
+        now[0] = seconds
+        kinds.append(pane.changes()[-1][0])
+    assert kinds == ["draft"] * 4
+    slow = iter([20.0, 21.0])
+    pane._clock = lambda: next(slow)
+    stream.says(Delta(TEXT, "text", "*y* "))
+    assert pane.changes()[-1][0] == "draft"
+    pane._clock = lambda: now[0]
+    for seconds, kind in ((21.1, "text"), (38.9, "text"), (39.0, "draft")):
+        now[0] = seconds
+        stream.says(Delta(TEXT, "text", "*z* "))
+        assert pane.changes()[-1][0] == kind, seconds
+    stream.says(Delta(TEXT, "text", "*" * 3_000))
+    now[0] = 100.0
+    assert pane.changes()[-1][0] == "text"

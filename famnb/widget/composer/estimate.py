@@ -1,0 +1,60 @@
+"""What a request will use and cost, said before it is sent."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from famnb.experiment.budget import ceiling
+from famnb.formatting import ESTIMATE_MARK, format_count, format_usd
+from famnb.record import Ledger
+from famnb.record.serialize import input_chars
+from famnb.record.token_estimates import NUMBERS, PRIOR, TokenRatio, tokens_of_text
+from famnb.request import Request
+
+
+class Estimate(NamedTuple):
+    """An estimate in a few words, and what they rest on."""
+
+    text: str
+    help: str
+
+
+class RequestEstimator:
+    """Estimates requests by what the ledger knows of their models, which is read once a model."""
+
+    def __init__(self, ledger: Ledger | None) -> None:
+        self._ledger = ledger
+        self._ratios: dict[str, TokenRatio] = {}
+
+    def forget(self) -> None:
+        """Read the ledger again at the next request: a call has ended."""
+        self._ratios.clear()
+
+    def estimate(self, request: Request) -> Estimate:
+        """Return the input tokens of a request and the most that it can cost, as far as they are known."""
+        model = str(getattr(request, "model", ""))
+        characters = input_chars(request)
+        most = ceiling(request)
+        if characters is None:
+            tokens, basis = "", "images and stored responses are tokens of which no number is known"
+        else:
+            ratio = self._ratio(model)
+            count, low, high = tokens_of_text(characters, ratio, NUMBERS)
+            tokens = f"{ESTIMATE_MARK}{format_count(count, 'token')} in"
+            source = f"{ratio.n:,} recorded replies" if ratio.n else "4 characters a token"
+            basis = f"input: {low:,} to {high:,} tokens, by {source}"
+        if most.usd is None:
+            # The reason begins with what is missing; the rest says what to do.
+            cost = "cost unknown"
+            basis = f"{basis}; cost: {most.reason}"
+        else:
+            cost = f"at most {format_usd(most.usd)}"
+            basis = f"{basis}; cost: if the answer has all of {format_count(most.output_tokens or 0, 'token')}"
+        return Estimate(" · ".join(part for part in (tokens, cost) if part), basis)
+
+    def _ratio(self, model: str) -> TokenRatio:
+        if model not in self._ratios:
+            fits: dict[str | None, Any] = dict(self._ledger.fits(model)) if self._ledger is not None else {}
+            # Which service will answer is not known before it does: the one with most replies is the likeliest.
+            self._ratios[model] = max((fit.input for fit in fits.values()), key=lambda ratio: ratio.n, default=PRIOR)
+        return self._ratios[model]
