@@ -27,10 +27,29 @@ SERIOUS = ("serious", "critical")
 
 
 def send(lab: Lab) -> None:
-    """Have a whole answer under the prompt."""
-    lab.output(1).get_by_label("Prompt").fill(ASKED)
-    lab.output(1).get_by_label("Prompt").press("Control+Enter")
-    expect(lab.output(1)).to_contain_text("tokens out")
+    """Have a whole answer in the talk, the settings beside it with a wrong field, and a table of values."""
+    lab.page.set_viewport_size({"width": 1400, "height": 1000})
+    composer = lab.output(1).locator(".famnb.famnb-composer")
+    composer.get_by_label("Prompt", exact=True).fill(ASKED)
+    composer.get_by_label("Prompt", exact=True).press("Enter")
+    expect(composer.locator(".famnb-figures")).to_contain_text("tokens out")
+    composer.get_by_label("temperature", exact=True).fill("3")
+    composer.get_by_label("Prompt", exact=True).fill("Hello {city}")
+    composer.locator("summary", has_text="Reasoning").click()
+    expect(composer.get_by_role("alert").filter(has_text="less than or equal to 2")).to_be_visible()
+
+
+def open_panel(lab: Lab, name: str) -> None:
+    """Have one of the panels beside the talk."""
+    lab.page.set_viewport_size({"width": 1400, "height": 1000})
+    composer = lab.output(1).locator(".famnb.famnb-composer")
+    composer.get_by_label("Prompt", exact=True).fill(ASKED)
+    composer.get_by_label("Prompt", exact=True).press("Enter")
+    expect(composer.locator(".famnb-figures")).to_contain_text("tokens out")
+    composer.get_by_role("button", name=name, exact=True).click()
+    if name == "History":
+        composer.get_by_role("list", name="Latest calls").get_by_role("button").first.click()
+    expect(composer.locator(".famnb-shown")).not_to_be_empty()
 
 
 def ask_all(lab: Lab, prompt: str, seen: str) -> None:
@@ -45,9 +64,8 @@ def ask_all(lab: Lab, prompt: str, seen: str) -> None:
 def talk(lab: Lab) -> None:
     """Have a turn in two versions, and a tool call of the second one that waits for approval."""
     shown = lab.output(1)
-    shown.get_by_label("Prompt").press("Control+Enter")
+    shown.get_by_label("Prompt", exact=True).press("Enter")
     shown.get_by_role("button", name="Decline").click()
-    shown.get_by_role("button", name="Continue").click()
     shown.get_by_role("button", name="Regenerate").click()
     expect(shown.get_by_role("button", name="Approve")).to_be_visible()
 
@@ -64,6 +82,8 @@ def inspect(lab: Lab) -> None:
 WIDGETS = {
     "composer": (COMPOSER, send),
     "composer, talking": (TOOL, talk),
+    "composer, code": (COMPOSER, lambda lab: open_panel(lab, "Code")),
+    "composer, history": (COMPOSER, lambda lab: open_panel(lab, "History")),
     "board, streaming": (BOARD, lambda lab: ask_all(lab, "Count to 50000.", ".famnb-won .famnb-text")),
     "board, ended": (BOARD, lambda lab: ask_all(lab, "Hello.", "ins")),
     "dashboard": (DASHBOARD, inspect),
@@ -81,7 +101,7 @@ def test_axe_finds_no_serious_fault(lab: Lab, widget: str):
     lab.output(1).evaluate("each => { each.id = 'looked-at'; }")
     # JupyterLab's body is no line high and hides what is beyond it; axe takes that at its word and judges no colour.
     lab.page.add_style_tag(content="body { height: 100vh }")
-    lab.page.set_viewport_size({"width": 1100, "height": 2400})
+    lab.page.set_viewport_size({"width": lab.page.viewport_size["width"], "height": 2400})
     for theme in ("JupyterLab Light", "JupyterLab Dark"):
         lab.command("apputils:change-theme", theme=theme)
         expect(lab.page.locator(f'body[data-jp-theme-name="{theme}"]')).to_have_count(1)

@@ -24,7 +24,10 @@ reply = client.ask("Count to 20.", thinking=800, max_tokens=1500)"""
 HOSTILE = """Hello <script>alert('script')</script><img src=x onerror="alert('img')">
 <iframe srcdoc="<script>alert('frame')</script>"></iframe> ![p](http://127.0.0.1:9/pixel.png)
 [click me](javascript:alert('link')) <svg onload="alert('svg')"></svg> </script></div> \x1b[31m \u202e"""
-FOCUSED = "() => (document.activeElement.labels?.[0] ?? document.activeElement).textContent"
+FOCUSED = """() => {
+  const each = document.activeElement;
+  return each.getAttribute("aria-label") ?? (each.labels?.[0] ?? each).textContent;
+}"""
 """The accessible name of what has the focus."""
 GROWN = "length => document.querySelector('.famnb-text').innerText.match(/\\d+/g).length > length"
 """Whether more numbers are shown than that."""
@@ -113,17 +116,24 @@ def test_stop_ends_a_stream_after_its_cell_has_ended(lab: Lab):
     lab.notebook(CONNECT, COMPOSE, "composer.reply.status, len(composer.reply.text) > 0, len(composer.replies)")
     lab.run(0)
     lab.run(1)
-    composer = lab.output(1)
-    composer.get_by_label("Prompt").fill(LONG)
-    composer.get_by_label("max_tokens").fill(str(ENDLESS))
-    composer.get_by_label("Prompt").press("Control+Enter")
-    expect(composer.locator(".famnb-pane")).to_contain_text("1, 2, 3")
+    composer = lab.output(1).locator(".famnb.famnb-composer")
+    ask_endlessly(composer)
     composer.get_by_role("button", name="Stop").click()
-    expect(composer.locator(".famnb-pane")).to_have_count(0)
-    expect(composer).to_contain_text("stopped")
-    expect(composer.get_by_role("button", name="Send")).to_be_enabled()
+    expect(composer.locator(".famnb-badge").last).to_have_text(re.compile(r"^stopped after \d"))
+    composer.get_by_label("Prompt", exact=True).fill("And?")
+    expect(composer.get_by_role("button", name="Send", exact=True)).to_be_enabled()
     lab.run(2)
     expect(lab.output(2)).to_contain_text("('cancelled', True, 1)")
+
+
+def ask_endlessly(composer: Locator) -> None:
+    """Have a composer on a narrow page answer for minutes."""
+    composer.get_by_role("button", name="Settings").click()
+    composer.get_by_label("max_tokens", exact=True).fill(str(ENDLESS))
+    composer.get_by_role("button", name="Settings").click()
+    composer.get_by_label("Prompt", exact=True).fill(LONG)
+    composer.get_by_label("Prompt", exact=True).press("Enter")
+    expect(composer.locator(".famnb-pane")).to_contain_text("1, 2, 3")
 
 
 def test_a_double_click_sends_once(lab: Lab):
@@ -133,10 +143,10 @@ def test_a_double_click_sends_once(lab: Lab):
     )
     lab.run(0)
     lab.run(1)
-    composer = lab.output(1)
-    composer.get_by_label("Prompt").fill("Say hello.")
-    composer.get_by_role("button", name="Send").dblclick()
-    composer.get_by_label("Prompt").press("Control+Enter")
+    composer = lab.output(1).locator(".famnb.famnb-composer")
+    composer.get_by_label("Prompt", exact=True).fill("Say hello.")
+    composer.get_by_role("button", name="Send", exact=True).dblclick()
+    composer.get_by_label("Prompt", exact=True).press("Control+Enter")
     expect(composer).to_contain_text("tokens out")
     lab.run(2)
     expect(lab.output(2)).to_contain_text("(1, ")
@@ -147,18 +157,15 @@ def test_a_reload_in_the_middle_of_a_stream_shows_all(lab: Lab):
     lab.notebook(CONNECT, COMPOSE, "composer.reply.text[-20:]")
     lab.run(0)
     lab.run(1)
-    composer = lab.output(1)
-    composer.get_by_label("Prompt").fill(LONG)
-    composer.get_by_label("max_tokens").fill(str(ENDLESS))
+    composer = lab.output(1).locator(".famnb.famnb-composer")
     lab.save()
-    composer.get_by_role("button", name="Send").click()
-    expect(composer.locator(".famnb-pane")).to_contain_text("1, 2, 3")
+    ask_endlessly(composer)
     lab.reload()
-    pane = lab.output(1).locator(".famnb-pane")
+    pane = composer.locator(".famnb-pane")
     expect(pane.locator(".famnb-state")).to_contain_text("answering")
     before = len(numbers(pane))
     lab.page.wait_for_function(GROWN, arg=before)
-    lab.output(1).get_by_role("button", name="Stop").click()
+    composer.get_by_role("button", name="Stop").click()
     expect(pane).to_contain_text("stopped")
     *counted, _ = numbers(pane)  # of the last number there may be a part
     assert counted == list(range(1, len(counted) + 1))
@@ -200,8 +207,8 @@ def test_hostile_text_is_inert_live_and_saved(lab: Lab, way: str):
     lab.run(1)
     output = lab.output(1)
     if way == "compose":
-        output.get_by_label("Prompt").fill(HOSTILE)
-        output.get_by_role("button", name="Send").click()
+        output.get_by_label("Prompt", exact=True).fill(HOSTILE)
+        output.get_by_role("button", name="Send", exact=True).click()
     expect(output).to_contain_text("tokens out")
     expect(output).to_contain_text("<script>alert('script')</script>")
     assert (
@@ -210,7 +217,7 @@ def test_hostile_text_is_inert_live_and_saved(lab: Lab, way: str):
         .count()
         == 0
     )
-    bundle = lab.save().cells[1].outputs[-1]["data"]
+    bundle = next(each["data"] for each in lab.save().cells[1].outputs if "text/markdown" in each.get("data", {}))
     for form in ("text/html", "text/markdown"):
         assert not any(bad in bundle[form] for bad in ("<script", "<img", "<iframe", "<svg", "\x1b", "\u202e"))
     lab.open(lab.path.name)
@@ -232,12 +239,13 @@ def test_a_fast_stream_costs_the_page_few_messages(lab: Lab):
     lab.notebook(CONNECT, fast, COMPOSE, "len(composer.reply.events)")
     for number in (0, 1, 2):
         lab.run(number)
-    composer = lab.output(2)
-    composer.get_by_label("Prompt").fill("Count to 900.")
-    composer.get_by_label("max_tokens").fill("8000")
-    composer.get_by_role("button", name="Send").click()
-    expect(composer).to_contain_text("tokens out")
-    counted = " ".join(composer.locator(".jp-RenderedHTML").inner_text().split())
+    composer = lab.output(2).locator(".famnb.famnb-composer")
+    composer.get_by_role("button", name="Settings").click()
+    composer.get_by_label("max_tokens", exact=True).fill("8000")
+    composer.get_by_label("Prompt", exact=True).fill("Count to 900.")
+    composer.get_by_label("Prompt", exact=True).press("Enter")
+    expect(composer.locator(".famnb-figures")).to_contain_text("tokens out")
+    counted = " ".join(composer.locator(".famnb-text").inner_text().split())
     assert ", ".join(str(number) for number in range(1, 901)) in counted
     lab.run(3)
     assert len(arrivals) > 2
@@ -250,26 +258,24 @@ def test_keys_do_what_the_buttons_do_and_the_theme_is_followed(lab: Lab):
     lab.notebook(CONNECT, COMPOSE)
     lab.run(0)
     lab.run(1)
-    composer = lab.output(1)
+    composer = lab.output(1).locator(".famnb.famnb-composer")
+    composer.get_by_role("button", name="Settings").click()
     composer.get_by_label("Endpoint").focus()
     reached = []
-    while "Prompt" not in reached and len(reached) < 20:
+    while "More" not in reached and len(reached) < 20:
         lab.page.keyboard.press("Tab")
         reached.append(lab.page.evaluate(FOCUSED))
     assert reached == [
-        *("model", "max_tokens", "System"),
-        *("Sampling", "Reasoning", "Images", "Conversation", "Stream · 1 set", "More", "All fields"),
-        *("Presets", "History", "Code", "JSON body", "Prompt"),
+        *("model", "max_tokens", "Sampling"),
+        *("temperature, slider", "temperature", "top_p, slider", "top_p"),
+        *("Reasoning", "Conversation", "Stream1 set", "More"),
     ]
-    composer.get_by_label("max_tokens").fill(str(ENDLESS))
-    composer.get_by_label("Prompt").focus()
-    lab.page.keyboard.type(LONG)
-    lab.page.keyboard.press("Control+Enter")
-    expect(composer.locator(".famnb-pane")).to_contain_text("1, 2, 3")
+    composer.get_by_role("button", name="Settings").click()
+    ask_endlessly(composer)
     lab.page.keyboard.press("Escape")
     expect(composer).to_contain_text("stopped")
     lab.command("apputils:change-theme", theme="JupyterLab Dark")
     expect(lab.page.locator("body[data-jp-theme-light=false]")).to_have_count(1)
-    for part in (".famnb-prompt", ".famnb-control input", ".jp-RenderedHTML blockquote"):
+    for part in (".famnb-writer .famnb-prompt", ".famnb-title", ".famnb-settled p"):
         colour = composer.locator(part).first.evaluate("each => getComputedStyle(each).color")
         assert min(int(number) for number in colour.removeprefix("rgb(").removesuffix(")").split(",")[:3]) > 180, part

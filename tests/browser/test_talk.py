@@ -31,51 +31,59 @@ FORMATS = ("text/html", "text/markdown")
 
 
 def opened(lab: Lab, composer: str, *sources: str) -> Locator:
-    """The output of a cell with a composer, between the setup and further cells."""
+    """A composer of these arguments, in the cell between the setup and further cells."""
     lab.notebook(SETUP, f"composer = famnb.Composer(client, {composer})\ncomposer", *sources).run(0)
     lab.run(1)
-    return lab.output(1)
+    return lab.output(1).locator(".famnb.famnb-composer")
 
 
-def pane(shown: Locator, number: int) -> Locator:
+def pane(composer: Locator, number: int) -> Locator:
     """The live view of a call."""
-    return shown.locator(".famnb-pane").nth(number)
+    return composer.locator(".famnb-pane").nth(number)
 
 
-def saved(lab: Lab) -> list[dict[str, Any]]:
-    """What the composer's cell has in the file, beside the widget."""
-    outputs = lab.save().cells[1].outputs
-    return [output.data for output in outputs if "text/html" in output.get("data", {})]
+def send(composer: Locator, prompt: str = "") -> None:
+    """Send what is in the box, or a prompt, by Enter."""
+    if prompt:
+        composer.get_by_label("Prompt", exact=True).fill(prompt)
+    composer.get_by_label("Prompt", exact=True).press("Enter")
+
+
+def saved(lab: Lab) -> dict[str, Any]:
+    """The talk in the file, beside the widget."""
+    widget, talk, _board = lab.save().cells[1].outputs
+    assert "application/vnd.jupyter.widget-view+json" in widget["data"]
+    assert "run this cell to use it" in widget["data"]["text/html"]
+    assert "run this cell to use it" in widget["data"]["text/plain"]
+    data: dict[str, Any] = talk["data"]
+    return data
 
 
 @pytest.mark.parametrize("endpoint", ["messages", "responses"])
 def test_a_conversation_is_continued_branched_and_switched(lab: Lab, endpoint: str):
     """Two turns, the first one edited, and back; the page shows one branch, the file has both."""
     prompt = "My name is Ada. Answer in 10 words."
-    shown = opened(lab, f"endpoint={endpoint!r}, prompt={prompt!r}", "[turn.said for turn in composer.turns]")
-    shown.get_by_role("button", name="Send").click()
-    shown.get_by_role("button", name="Continue").click()
-    expect(pane(shown, 0)).to_contain_text("tokens out")
-    shown.get_by_label("Next turn").fill("What is my name?")
-    shown.get_by_role("button", name="Reply").click()
-    expect(pane(shown, 1)).to_contain_text("Earlier you said")
-    expect(pane(shown, 1)).to_contain_text("tokens out")
-    expect(shown.get_by_label("Next turn")).to_have_value("")
+    composer = opened(lab, f"endpoint={endpoint!r}, prompt={prompt!r}", "[turn.said for turn in composer.turns]")
+    send(composer)
+    expect(pane(composer, 0)).to_contain_text("in all")
+    send(composer, "What is my name?")
+    expect(pane(composer, 1)).to_contain_text("Earlier you said")
+    expect(pane(composer, 1)).to_contain_text("in all")
+    expect(composer.get_by_label("Prompt", exact=True)).to_have_value("")
 
-    pane(shown, 0).get_by_role("button", name="Edit").click()
-    shown.get_by_label("Say instead").fill("My name is Grace. Answer in 10 words.")
-    shown.get_by_role("button", name="Ask this instead").click()
-    expect(pane(shown, 0)).to_contain_text("2 of 2")
-    expect(pane(shown, 0)).to_contain_text("tokens out")
-    expect(shown.locator(".famnb-pane")).to_have_count(1)
+    pane(composer, 0).get_by_role("button", name="Edit").click()
+    composer.get_by_label("Say instead").fill("My name is Grace. Answer in 10 words.")
+    composer.get_by_role("button", name="Ask this instead").click()
+    expect(pane(composer, 0)).to_contain_text("2 of 2")
+    expect(composer.locator(".famnb-pane")).to_have_count(1)
 
-    shown.get_by_role("button", name="Previous version").click()
-    expect(pane(shown, 0)).to_contain_text("1 of 2")
-    expect(pane(shown, 1)).to_contain_text("What is my name?")
-    expect(shown.locator(".famnb-kept")).to_be_hidden()
+    composer.get_by_role("button", name="Previous version").click()
+    expect(pane(composer, 0)).to_contain_text("1 of 2")
+    expect(pane(composer, 1)).to_contain_text("What is my name?")
+    expect(lab.output(1).locator(".famnb-kept")).to_be_hidden()
     lab.run(2)
     expect(lab.output(2)).to_contain_text(f"[{prompt!r}, 'What is my name?']")
-    (data,) = saved(lab)
+    data = saved(lab)
     for kind in FORMATS:
         text = data[kind]
         places = [text.index(words) for words in ("My name is Ada.", "What is my name?", "My name is Grace.")]
@@ -84,59 +92,59 @@ def test_a_conversation_is_continued_branched_and_switched(lab: Lab, endpoint: s
 
 
 def test_the_keyboard_alone_talks_and_decides(lab: Lab):
-    """Send, decline a tool, reply, edit, regenerate, go back: Tab, letters and Enter, and no key for the notebook."""
-    shown = opened(lab, "tools=[weather], prompt='What is the weather in Oslo?'", "ran")
+    """Send, decline a tool, go on, edit, regenerate, go back: Tab, letters and Enter, and no key for the notebook."""
+    composer = opened(lab, "tools=[weather], prompt='What is the weather in Oslo?'", "ran")
     keyboard = lab.page.keyboard
-    shown.get_by_label("Prompt").focus()
-    keyboard.press("Control+Enter")
-    expect(shown.get_by_role("group", name="Run weather?")).to_be_visible()
-    expect(pane(shown, 0).get_by_role("status").first).to_have_text("weather waits for your approval")
-    lab.tab_to("Decline")
+    composer.get_by_label("Prompt", exact=True).focus()
     keyboard.press("Enter")
-    expect(shown.locator(".famnb-kept")).to_contain_text("declined this call")
+    expect(composer.get_by_role("group", name="Run weather?")).to_be_visible()
+    expect(pane(composer, 0).locator(".famnb-state")).to_have_text("weather waits for your approval")
+    lab.tab_to("Decline", back=True)
+    keyboard.press("Enter")
+    expect(pane(composer, 1)).to_contain_text("declined this call")
+    expect(composer.get_by_role("button", name="Regenerate")).to_be_enabled()
     lab.run(2)
     expect(lab.output(2)).to_contain_text("[]")
 
-    shown.get_by_label("Prompt").focus()
-    lab.tab_to("Continue")
-    keyboard.press("Enter")
-    expect(shown.get_by_label("Next turn")).to_be_focused()
+    composer.get_by_label("Prompt", exact=True).focus()
     keyboard.type("Never mind. Answer in 10 words.")
-    keyboard.press("Control+Enter")
-    expect(pane(shown, 2)).to_contain_text("cost unknown")
+    keyboard.press("Enter")
+    expect(pane(composer, 2).get_by_role("button", name="Regenerate")).to_be_enabled()
+    expect(composer.get_by_label("Prompt", exact=True)).to_be_focused()
     lab.tab_to("Edit", back=True)
     keyboard.press("Enter")
-    expect(shown.get_by_label("Say instead")).to_be_focused()
+    expect(composer.get_by_label("Say instead")).to_be_focused()
     keyboard.press("Escape")
-    expect(shown.get_by_label("Say instead")).to_have_count(0)
+    expect(composer.get_by_label("Say instead")).to_have_count(0)
     assert lab.focused() == "Edit"
     lab.tab_to("Regenerate")
     keyboard.press("Enter")
-    expect(pane(shown, 2)).to_contain_text("2 of 2")
-    expect(pane(shown, 2)).to_contain_text("cost unknown")
+    expect(pane(composer, 2)).to_contain_text("2 of 2")
+    composer.get_by_label("Prompt", exact=True).focus()
     lab.tab_to("Previous version", back=True)
     keyboard.press("Enter")
-    expect(pane(shown, 2)).to_contain_text("1 of 2")
-    expect(shown.get_by_role("button", name="Next version")).to_be_focused()
+    expect(pane(composer, 2)).to_contain_text("1 of 2")
+    expect(composer.get_by_role("button", name="Next version")).to_be_focused()
+    keyboard.press("ArrowRight")
+    expect(pane(composer, 2)).to_contain_text("2 of 2")
     assert lab.page.locator(".jp-CodeCell").count() == 3
 
 
 def test_a_tool_that_is_approved_runs_and_is_in_the_file(lab: Lab):
     """Call, arguments and result are blocks; the kernel is free while it waits; the file has all of it as text."""
-    shown = opened(
+    composer = opened(
         lab, "tools=[weather], prompt='What is the weather in Oslo?'", "ran", "ran, len(composer.reply.rounds)"
     )
-    shown.get_by_role("button", name="Send").click()
-    expect(shown.get_by_role("button", name="Approve")).to_be_visible()
+    send(composer)
+    expect(composer.get_by_role("button", name="Approve")).to_be_visible()
     lab.run(2)
     expect(lab.output(2)).to_contain_text("[]")
-    shown.get_by_role("button", name="Approve").click()
-    kept = shown.locator(".famnb-kept")
-    expect(kept).to_contain_text("weather returned")
-    expect(shown.locator(".famnb-pane")).to_have_count(0)
+    composer.get_by_role("button", name="Approve").click()
+    expect(pane(composer, 0)).to_contain_text("weather returned")
+    expect(composer.get_by_role("button", name="Regenerate")).to_be_enabled()
     lab.run(3)
     expect(lab.output(3)).to_contain_text("(['Oslo'], 1)")
-    (data,) = saved(lab)
+    data = saved(lab)
     for kind in FORMATS:
         places = [
             data[kind].index(words) for words in ("weather in Oslo", "calls weather", "weather returned", "celsius")
@@ -146,12 +154,12 @@ def test_a_tool_that_is_approved_runs_and_is_in_the_file(lab: Lab):
 
 def test_json_grows_laid_out_and_ends_as_an_instance(lab: Lab):
     """Readable while it is incomplete, by lines that only grow; then the instance is there for the next cell."""
-    shown = opened(lab, "schema=Trip, prompt='Plan a trip.'", "composer.reply.parsed")
+    composer = opened(lab, "schema=Trip, prompt='Plan a trip.'", "composer.reply.parsed")
     seen = "() => { window.seen ??= []; const tail = document.querySelector('.famnb-code .famnb-tail');"
     seen += " if (tail?.textContent && tail.textContent !== window.seen.at(-1)) window.seen.push(tail.textContent); }"
     lab.page.evaluate(f"() => setInterval({seen}, 5)")
-    shown.get_by_role("button", name="Send").click()
-    expect(shown.locator(".famnb-kept")).to_contain_text("`reply.parsed` is the Trip")
+    send(composer)
+    expect(pane(composer, 0)).to_contain_text("`reply.parsed` is the Trip")
     grown = lab.page.evaluate("() => window.seen")
     assert len(grown) > 3
     assert all(later.startswith(earlier) for earlier, later in itertools.pairwise(grown))
@@ -162,14 +170,12 @@ def test_json_grows_laid_out_and_ends_as_an_instance(lab: Lab):
 
 def test_a_conversation_outlives_a_reload(lab: Lab):
     """The page is another one, the turns and their buttons are back, and the talk goes on."""
-    shown = opened(lab, "prompt='My name is Ada. Answer in 10 words.'")
-    shown.get_by_role("button", name="Send").click()
-    shown.get_by_role("button", name="Continue").click()
-    expect(pane(shown, 0)).to_contain_text("tokens out")
+    composer = opened(lab, "prompt='My name is Ada. Answer in 10 words.'")
+    send(composer)
+    expect(pane(composer, 0)).to_contain_text("in all")
     lab.save()
     lab.reload()
-    shown = lab.output(1)
-    expect(pane(shown, 0)).to_contain_text("My name is Ada.")
-    shown.get_by_label("Next turn").fill("What is my name?")
-    shown.get_by_role("button", name="Reply").click()
-    expect(pane(shown, 1)).to_contain_text("Earlier you said")
+    expect(pane(composer, 0)).to_contain_text("My name is Ada.")
+    expect(composer).to_contain_text("show the composer in a new cell")
+    send(composer, "What is my name?")
+    expect(pane(composer, 1)).to_contain_text("Earlier you said")
