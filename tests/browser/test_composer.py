@@ -192,6 +192,7 @@ def test_variables_fill_the_prompt_and_all_rows_open_a_board(lab: Lab):
 
 def test_in_a_box_it_is_one_widget_and_in_a_narrow_one_the_settings_are_a_drawer(lab: Lab):
     """A real widget, beside another; the drawer opens and closes by its button and by Esc."""
+    lab.page.set_viewport_size({"width": 1000, "height": 1000})
     box = "import ipywidgets\nipywidgets.HBox([composer, ipywidgets.Label('beside')])"
     lab.notebook(SETUP.replace("\ncomposer\n", "\n"), box).run(0)
     lab.run(1)

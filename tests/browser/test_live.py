@@ -127,10 +127,8 @@ def test_stop_ends_a_stream_after_its_cell_has_ended(lab: Lab):
 
 
 def ask_endlessly(composer: Locator) -> None:
-    """Have a composer on a narrow page answer for minutes."""
-    composer.get_by_role("button", name="Settings").click()
+    """Have a composer answer for minutes."""
     composer.get_by_label("max_tokens", exact=True).fill(str(ENDLESS))
-    composer.get_by_role("button", name="Settings").click()
     composer.get_by_label("Prompt", exact=True).fill(LONG)
     composer.get_by_label("Prompt", exact=True).press("Enter")
     expect(composer.locator(".famnb-pane")).to_contain_text("1, 2, 3")
@@ -240,7 +238,6 @@ def test_a_fast_stream_costs_the_page_few_messages(lab: Lab):
     for number in (0, 1, 2):
         lab.run(number)
     composer = lab.output(2).locator(".famnb.famnb-composer")
-    composer.get_by_role("button", name="Settings").click()
     composer.get_by_label("max_tokens", exact=True).fill("8000")
     composer.get_by_label("Prompt", exact=True).fill("Count to 900.")
     composer.get_by_label("Prompt", exact=True).press("Enter")
@@ -259,7 +256,6 @@ def test_keys_do_what_the_buttons_do_and_the_theme_is_followed(lab: Lab):
     lab.run(0)
     lab.run(1)
     composer = lab.output(1).locator(".famnb.famnb-composer")
-    composer.get_by_role("button", name="Settings").click()
     composer.get_by_label("Endpoint").focus()
     reached = []
     while "More" not in reached and len(reached) < 20:
@@ -270,7 +266,6 @@ def test_keys_do_what_the_buttons_do_and_the_theme_is_followed(lab: Lab):
         *("temperature, slider", "temperature", "top_p, slider", "top_p"),
         *("Reasoning", "Conversation", "Stream1 set", "More"),
     ]
-    composer.get_by_role("button", name="Settings").click()
     ask_endlessly(composer)
     lab.page.keyboard.press("Escape")
     expect(composer).to_contain_text("stopped")

@@ -254,8 +254,8 @@ class Composer(LiveView):
         # An Output widget that captures the controls captures the talk below them too.
         self._conversation.output.captured = controls.captured
         if not controls.captured:
-            self._conversation.display_output()
             self._board_place.show({"text/plain": ""})
+            self._conversation.display_output()
         with self._lock:
             self._send_snapshot(whole=True)
 

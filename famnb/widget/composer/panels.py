@@ -115,7 +115,8 @@ class Panels:
             "kinds": kinds,
             "kind": kind,
             "note": " · ".join(part for part in (note, extra) if part),
-            "html": sanitize.render_markdown(_fence(preview, language)),
+            # Plain texts, as in `pane`.
+            "html": str(sanitize.render_markdown(_fence(preview, language))),
             "is_cell": kind != BODY,
         }
 
@@ -137,7 +138,7 @@ class Panels:
         return {
             "name": "History",
             "call": call_id,
-            "html": transcript.reply_bundle(call.reply)["text/html"],
+            "html": str(transcript.reply_bundle(call.reply)["text/html"]),
             "note": f"Call {call_id} is in the form." if action == "open" else f"Call {call_id}",
             "code": f'famnb.Inspector("{call_id}")',
         }

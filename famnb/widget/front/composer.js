@@ -9,7 +9,7 @@ import { drawPromptBox, sendByKeys } from "./prompt.js";
 import { liveWidget } from "./stream.js";
 import { dressTurns } from "./talk.js";
 
-const WIDE_PX = 800; // of the widget itself: a page of 1,000 px has so much beside JupyterLab's own margins
+const WIDE_PX = 660; // of the widget itself, which has about 430 px less than a JupyterLab page with its file list
 const SILENCE_MS = 10_000; // after which a page without an answer of its kernel says so
 const EXAMPLES = [
   "Explain tides in two sentences.",

@@ -74,7 +74,7 @@ function drawImageAdder(outbox, box) {
     for (const file of files) outbox.now({ kind: "image", name: file.name || "pasted", url: await readFile(file) });
   };
   const picker = Object.assign(make("input", "famnb-file"), { type: "file", multiple: true, accept: ".png,.jpg,.jpeg,.gif,.webp" });
-  picker.setAttribute("aria-label", "Images to send with the prompt");
+  picker.setAttribute("aria-label", "Choose images");
   picker.tabIndex = -1;
   picker.addEventListener("change", () => {
     add([...picker.files]);

@@ -77,7 +77,7 @@ export function dressTurns(outbox, { isBusy, enterSends }) {
       asked.after(editor.element);
       editor.area.focus();
     });
-    const copy = copyButton("Copy prompt", () => text);
+    const copy = copyButton("Copy question", () => text);
     copy.querySelector("button").classList.add("famnb-small");
     const tools = make("span", "famnb-tools", copy, edit);
     return { element: tools, settle: () => (edit.disabled = isBusy() || isLost) };

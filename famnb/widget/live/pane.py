@@ -116,7 +116,7 @@ class _GrowingBlock:
         if not finished:
             draft = None if self.kind == "code" else self._render(self.tail)
             return [["text", self.number, added] if draft is None else ["draft", self.number, draft, added]]
-        html = sanitize.render_markdown(self.tail[:finished])
+        html = _render(self.tail[:finished])
         self.html.append(html)
         self.tail = self.tail[finished:]
         self.searched_length = 0
@@ -139,7 +139,7 @@ class _GrowingBlock:
         if self.kind == "code":
             self.tail = indent_json(text) if self._layout else text
             return [*changes, ["close", self.number, "", self.tail]]
-        rendered, rest = sanitize.render_markdown(text), sanitize.render_markdown(self.tail)
+        rendered, rest = _render(text), _render(self.tail)
         is_unchanged = "".join(self.html) + rest == rendered
         self.html, self.tail = [rendered], ""
         # What was shown before is sent again only if the end has changed it, as the definition of a link does.
@@ -220,7 +220,7 @@ class Pane:
         """Return a growing text as HTML; None if it looks like its text, is too long, or it is too early."""
         if len(text) > MAX_DRAFT_CHARS or not _MARKUP.search(text) or (start := self._clock()) < self._next_draft:
             return None
-        html = sanitize.render_draft(text)
+        html = str(sanitize.render_draft(text))
         end = self._clock()
         self._next_draft = end + (end - start) * (1 / DRAFT_SHARE - 1) * self.sharers
         return html
@@ -312,6 +312,11 @@ def final_block(section: Section) -> dict[str, Any]:
         "kind": section.kind,
         "label": sanitize.visible(section.label),
         "open": False,
-        "html": "" if is_code else sanitize.render_markdown(section.text),
+        "html": "" if is_code else _render(section.text),
         "tail": sanitize.visible(section.text) if is_code else "",
     }
+
+
+def _render(markdown: str) -> str:
+    # A plain text: marimo writes a value that can show itself as HTML into a message as an object.
+    return str(sanitize.render_markdown(markdown))

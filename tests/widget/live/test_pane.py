@@ -212,3 +212,15 @@ def test_drafts_take_a_tenth_of_the_time_and_none_of_a_long_block(stream):
     stream.says(Delta(TEXT, "text", "*" * 3_000))
     now[0] = 100.0
     assert pane.changes()[-1][0] == "text"
+
+
+def test_html_is_sent_as_plain_text(stream):
+    """A host may write a value that knows how to show itself into a message as an object, as marimo does."""
+    pane = Pane(stream, id="p", clock=lambda: 0.0)
+    stream.says(Delta(TEXT, "text", "*one*\n\n*two*"))
+    changes = pane.changes()
+    stream.says(Closed(TEXT))
+    changes += [*pane.changes(), *pane.changes()]
+    stream.ends(status="completed")
+    values = [value for change in changes for value in change] + [pane.snapshot()["blocks"][0]["html"]]
+    assert {type(value) for value in values} == {str, int}

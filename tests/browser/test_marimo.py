@@ -1,0 +1,102 @@
+"""The composer in marimo, by `mo.ui.anywidget`: another host, the same front end and the same messages."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+import famnb
+from tests.browser.conftest import REQUIRED
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.browser
+
+APP = """
+import marimo
+
+app = marimo.App(width="full")
+
+
+@app.cell
+def _():
+    import famnb
+    import marimo as mo
+
+    composer = mo.ui.anywidget(famnb.Composer(endpoint="messages"))
+    composer
+    return
+
+
+if __name__ == "__main__":
+    app.run()
+"""
+
+
+@pytest.fixture
+def address(service: famnb.service.Server, tmp_path: Path) -> Iterator[str]:
+    """A marimo server that shows the app."""
+    if importlib.util.find_spec("marimo") is None:
+        assert not REQUIRED, "marimo is not installed; FAMNB_REQUIRE_BROWSER=1 makes its absence a failure"
+        pytest.skip("marimo is not installed")
+    app = tmp_path / "app.py"
+    app.write_text(APP)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("FAM")} | {
+        "FAMNB_LEDGER": str(tmp_path / "ledger.sqlite"),
+        "FAMNB_SERVICE_URL": service.url,
+        "FAMNB_SERVICE_KEY": service.key,
+        "HOME": str(tmp_path),
+    }
+    command = [sys.executable, "-m", "marimo", "run", str(app), "--headless", "--no-token", "--port", str(port)]
+    log = tmp_path / "marimo.log"
+    with log.open("wb") as file:
+        process = subprocess.Popen(command, env=environment, stdout=file, stderr=subprocess.STDOUT)
+    try:
+        wait_until(lambda: process.poll() is not None or answers(port), timeout=60)
+        assert process.poll() is None, log.read_text()
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def answers(port: int) -> bool:
+    """Whether somebody listens at a port."""
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_marimo_shows_it_and_talks(address: str, browser: Browser):
+    """Settings, a turn and its follow-up with rendered Markdown, Regenerate and Stop."""
+    context = browser.new_context(viewport={"width": 1400, "height": 1000})
+    page = context.new_page()
+    page.goto(address)
+    prompt = page.get_by_label("Prompt", exact=True)
+    page.get_by_label("max_tokens", exact=True).fill("90000")
+    prompt.fill("My name is Ada.")
+    prompt.press("Enter")
+    first, second = (page.locator(".famnb-pane").nth(number) for number in range(2))
+    expect(first.locator("table")).to_contain_text("90,000")
+    prompt.fill("What is my name?")
+    expect(page.get_by_role("button", name="Send", exact=True)).to_be_enabled()
+    prompt.press("Enter")
+    expect(second).to_contain_text("Earlier you said")
+    second.get_by_role("button", name="Regenerate").click()
+    expect(second).to_contain_text("2 of 2")
+    prompt.fill("Count to 50000, please.")
+    expect(page.get_by_role("button", name="Send", exact=True)).to_be_enabled()
+    prompt.press("Enter")
+    expect(page.locator(".famnb-pane").nth(2)).to_contain_text("1, 2, 3")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator(".famnb-pane").nth(2)).to_contain_text("stopped after")
+    context.close()
