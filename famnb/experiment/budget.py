@@ -9,58 +9,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from decimal import Decimal
 
 from famnb.errors import BudgetExceeded, InvalidRequest, StreamInterrupted, WorkerLost
 from famnb.experiment.plan import Cell
 from famnb.formatting import format_usd
-from famnb.record import prices
-from famnb.record.price import MILLION, UNMADE_ERRORS, Price
+from famnb.record.ceiling import ceiling
+from famnb.record.price import UNMADE_ERRORS
 from famnb.reply import Reply
 from famnb.request import Request
-from famnb.request.types import MINI_MODELS, MINI_OUTPUT_TOKENS
-from famnb.wire import lenient_json
 
 DENIED_STATUSES = frozenset({401, 402, 403})
 """Statuses with which a service takes no call of this key: it is wrong, lacks a right, or is not paid for."""
 BUSY_STATUSES = frozenset({429, 503, 529})
 """Statuses with which a service takes no call for the moment."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Ceiling:
-    """The most that one call can cost."""
-
-    input_tokens: int
-    """An upper limit: one token for each byte of the request's body."""
-    output_tokens: int | None
-    """The request's cap on output tokens; None if nothing caps them."""
-    usd: Decimal | None
-    """The most it can cost in USD; None if that is not known."""
-    reason: str = ""
-    """Why `usd` is not known, and what to do about it."""
-
-
-def ceiling(request: Request) -> Ceiling:
-    """The most that a call can cost at today's prices."""
-    # A token of a byte-pair vocabulary is at least one byte, so the size of the body is a safe upper limit.
-    input_tokens = len(lenient_json.encode(request.body()))
-    model = str(getattr(request, "model", ""))
-    output_tokens = _output_cap(request, model)
-    if getattr(request, "previous_response_id", None):
-        return Ceiling(input_tokens, output_tokens, None, "what an earlier response adds to the input is not known")
-    if output_tokens is None:
-        return Ceiling(input_tokens, None, None, f"nothing limits the answer of {model!r}: give {request.cap}")
-    tier_prices = _reachable_prices(model, input_tokens)
-    if not tier_prices:
-        reason = (
-            f"no price is known for {model!r}: famnb.prices.set({model!r}, input=…, output=…) in USD per million tokens"
-        )
-        return Ceiling(input_tokens, output_tokens, None, reason)
-    # Writing to a cache can cost more than plain input, and whether the service does is not known beforehand.
-    most = max(input_tokens * max(price.rates.inputs) + output_tokens * price.output for price in tier_prices)
-    return Ceiling(input_tokens, output_tokens, most / MILLION)
 
 
 def worst_case(request: Request, fault: str) -> Decimal:
@@ -85,20 +47,6 @@ def worst_cases(cells: Iterable[Cell]) -> dict[str, Decimal]:
             by_request[id(cell.request)] = worst_case(cell.request, fault)
         by_cell[cell.key] = by_request[id(cell.request)]
     return by_cell
-
-
-def _output_cap(request: Request, model: str) -> int | None:
-    cap: int | None = getattr(request, request.cap)
-    return MINI_OUTPUT_TOKENS if cap is None and model in MINI_MODELS else cap
-
-
-def _reachable_prices(model: str, input_tokens: int) -> list[Price]:
-    """The prices of every tier that a request of up to so many tokens can fall into."""
-    limits = {entry.until_context for entry in prices if entry.model == model and entry.until_context is not None}
-    now = datetime.now(UTC)
-    contexts = [0, *(limit for limit in limits if limit <= input_tokens)]
-    tier_prices = (prices.price(model, at=now, context=context) for context in contexts)
-    return [price for price in tier_prices if price is not None]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

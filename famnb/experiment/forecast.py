@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 
 from famnb.endpoints import ENDPOINTS
-from famnb.experiment.budget import ceiling
 from famnb.experiment.forecast_history import MIN_CALLS, Floats, SimilarCalls, find_similar_calls, settings_digest
 from famnb.experiment.forecast_simulation import PlannedCall, simulate_runs
 from famnb.experiment.plan import Cell, model_of
@@ -32,6 +31,7 @@ from famnb.formatting import (
     html_table,
 )
 from famnb.record import prices
+from famnb.record.ceiling import ceiling
 from famnb.record.serialize import input_chars
 from famnb.stats import Interval
 

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import stats
 
-from famnb.experiment.budget import Ceiling
 from famnb.experiment.forecast_history import Flags, Floats, SimilarCalls
+from famnb.record.ceiling import Ceiling
 from famnb.record.price import MILLION, Price
 from famnb.record.token_estimates import PRIOR
 

@@ -10,7 +10,8 @@ import pytest
 
 import famnb
 from famnb.errors import BudgetExceeded, InvalidRequest
-from famnb.experiment.budget import ceiling, counted_cost
+from famnb.experiment.budget import counted_cost
+from famnb.record.ceiling import ceiling
 from tests.support.scripted_executor import call_outcome
 
 GRID = famnb.grid(model=["fam-2-5-pro", "fam-2-5-mini"], endpoint=["messages", "web", "responses"])

@@ -10,9 +10,10 @@ The page draws what it is told and reports what the user does; nothing is decide
 
 from __future__ import annotations
 
+import importlib
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import traitlets
 
@@ -25,7 +26,6 @@ from famnb.errors import InvalidRequest
 from famnb.record import Ledger, RecordedCall
 from famnb.reply import Reply
 from famnb.request import Request
-from famnb.widget.board.board import Board
 from famnb.widget.composer.conversation_view import ConversationView
 from famnb.widget.composer.estimate import RequestEstimator
 from famnb.widget.composer.panels import Panels
@@ -41,6 +41,9 @@ from famnb.widget.live.base import join_front
 from famnb.widget.live.live_view import LiveView
 from famnb.widget.live.output import Output
 from famnb.widget.live.pane import Pane
+
+if TYPE_CHECKING:
+    from famnb.widget.board.board import Board
 
 _RELOADED = (
     "This page was reloaded, and a reloaded page cannot change outputs it already has. To save this talk with the "
@@ -238,10 +241,13 @@ class Composer(LiveView):
         Raises InvalidRequest if there is no row, or for faults of the form.
         """
         with self._guard:
-            self.board = Board(self._client, self._editor.row_requests())
-            self.board.open_in(self._board_place)
-            self.board.send()
-            return self.board
+            requests = self._editor.row_requests()
+            # Imported on first use: it needs pandas, which a form alone does without.
+            board: Board = importlib.import_module("famnb.widget.board.board").Board(self._client, requests)
+            self.board = board
+            board.open_in(self._board_place)
+            board.send()
+            return board
 
     # What is shown
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from famnb.experiment.budget import ceiling
 from famnb.formatting import ESTIMATE_MARK, format_count, format_usd
 from famnb.record import Ledger
+from famnb.record.ceiling import ceiling
 from famnb.record.serialize import input_chars
 from famnb.record.token_estimates import NUMBERS, PRIOR, TokenRatio, tokens_of_text
 from famnb.request import Request

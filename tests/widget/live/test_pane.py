@@ -132,7 +132,7 @@ def test_any_looks_add_up_to_the_whole(scripted, pieces: list[str], strides: lis
         view.take(pane.changes())
     assert pane.snapshot()["blocks"] == view.blocks
     for block in view.blocks:
-        assert block["html"] + sanitize.render_markdown(block["tail"]) == sanitize.render_markdown("".join(pieces))
+        assert block["html"] + str(sanitize.render_markdown(block["tail"])) == sanitize.render_markdown("".join(pieces))
 
 
 def test_a_snapshot_holds_all_and_later_changes_follow_it(stream):
