@@ -86,6 +86,11 @@ def format_points(difference: float, *, more_digits: int = 0) -> str:
     return f"{format_number(100 * difference, more_digits=more_digits)} points"
 
 
+def format_times(ratio: float, *, more_digits: int = 0) -> str:
+    """A ratio: `0.2 times`."""
+    return f"{format_number(ratio, more_digits=more_digits)} times"
+
+
 def format_level(level: float) -> str:
     """The level of an interval in percent, with as many decimals as it has: `95%`, `99.5%`."""
     return f"{level * 100:g}%"
@@ -167,7 +172,11 @@ def format_interval(interval: IntervalLike, format_value: FormatValue, *, factor
         return f"{mark}{format_value(interval.value)}"
     if factor > MAX_FACTOR:
         return f"at most {format_value(interval.high)}"
-    return f"{mark}{format_value(interval.value)} ({format_range(interval.low, interval.high, format_value)})"
+    value = format_value(interval.value)
+    # By the same figure as the value, from which the mean of equal values may differ in its last bit.
+    is_point = is_same(interval.low, interval.high)
+    ends = f"all {value}" if is_point else format_range(interval.low, interval.high, format_value)
+    return f"{mark}{value} ({ends})"
 
 
 def format_estimate(

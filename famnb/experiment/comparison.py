@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from famnb import stats
-from famnb.experiment.metrics import P95, PERCENTILE, SHARE, UNBOUNDED, Measured, Metric
+from famnb.experiment.metrics import MEAN, P95, PERCENTILE, RATIO, SHARE, UNBOUNDED, Measured, Metric
 from famnb.experiment.score import YES_NO
 
 Pairs: TypeAlias = Literal["baseline", "all"]
@@ -75,18 +75,24 @@ def compare_variants(
 ) -> pd.DataFrame:
     """One row a metric and pair of variants; the columns are COLUMNS.
 
-    `difference` is second − first in the metric's unit, over the prompts that both have, by what `statistic` says: the
-    mean of the prompts' differences, the difference of shares of calls or that of 95th percentiles of calls; `low` and
-    `high` are the ends of its interval, `first_value` and `second_value` what it is the difference of. `ratio` is the
-    geometric mean of second / first. `estimated` says that inputs are known between bounds only: ends and p-value are
-    then those of the least favourable bounds. `p_adjusted` is Holm's for the `comparisons` that are judged together:
-    those of the `primary` metric, or all others. `notable` is a tenth of the first variant's mean, rounded; `needed`,
-    where the difference is not clear, the pairs that would find so much by the same rule with a probability of 80 %.
-    `caution` says why an interval may hold less often than it should. Missing where n carries none.
+    `difference` is second − first in the metric's unit, over the prompts that both have, by what `statistic` says:
+    the mean of the prompts' differences, the difference of shares of calls or that of 95th percentiles of calls;
+    `low` and `high` are the ends of its interval, `first_value` and `second_value` what it is the difference of.
+    `ratio` is the geometric mean over prompts of second / first; of costs, it and not the difference is what is
+    judged, as the `statistic` says, and is clear only if the sums do not say the contrary. `estimated` says that
+    inputs are known between bounds only: ends and p-value are then those of the least favourable bounds. `p_adjusted`
+    is Holm's for the `comparisons` that are judged together: those of the `primary` metric, or all others. `notable`
+    is a tenth of the first variant's mean, rounded; `needed`, where the difference is not clear, the pairs that would
+    find so much (of a ratio, a tenth) by the same rule with a probability of 80 %. `caution` says why an interval may
+    hold less often than it should. Missing where n carries none.
     """
     is_variant = {name: rows["variant"] == name for pair in pairs for name in pair}
+    calls = {
+        metric: {name: values.to_frame(mask, rows["prompt_id"]) for name, mask in is_variant.items()}
+        for metric, values in measured.items()
+    }
     records = [
-        _compare(metric, values, is_variant[first], is_variant[second], rows["prompt_id"], level)
+        compare_two(metric, *(calls[metric][name] for name in (first, second)), level=level)
         | {
             "first": first,
             "second": second,
@@ -95,13 +101,15 @@ def compare_variants(
             "primary": metric.name == primary,
         }
         for first, second in pairs
-        for metric, values in measured.items()
+        for metric in measured
     ]
-    table = pd.DataFrame(records, columns=[*COLUMNS, "sd"])
+    table = pd.DataFrame(records, columns=[*COLUMNS, "sd", "effect"])
     for _, family in table.groupby("primary"):
         table.loc[family.index, "p_adjusted"] = stats.holm(family["p_value"])
         table.loc[family.index, "comparisons"] = int((family["n"] > 0).sum())
-    table["clear"] = table["p_adjusted"].astype("Float64").fillna(1.0) < 1 - level
+    # A bill is a sum: what is cheaper for most prompts and dearer in all is neither.
+    contradicts = (table["statistic"] == RATIO) & ((table["ratio"] - 1) * table["difference"] < 0)
+    table["clear"] = (table["p_adjusted"].astype("Float64").fillna(1.0) < 1 - level) & ~contradicts
     table["needed"] = [None if row["clear"] else _pairs_needed(row, level) for row in table.to_dict("records")]
     return table[list(COLUMNS)].astype(COLUMNS)
 
@@ -112,25 +120,23 @@ def to_records(table: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(name): value for name, value in line.items()} for line in lines]
 
 
-def _compare(
-    metric: Metric,
-    measured: Measured,
-    is_first: pd.Series[bool],
-    is_second: pd.Series[bool],
-    prompts: pd.Series[str],
-    level: float,
-) -> dict[str, object]:
-    """What two variants' values of a metric show, by the names of COLUMNS."""
-    first, second = (measured.to_frame(mask, prompts) for mask in (is_first, is_second))
-    statistic = metric.statistic
+def compare_two(metric: Metric, first: pd.DataFrame, second: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """What two variants' values of a metric, as `Measured.to_frame` has them, show: COLUMNS of one comparison."""
+    statistic, logs = metric.statistic, None
     if statistic == PERCENTILE:
         difference = stats.paired_percentile(first["value"], second["value"], P95, level=level)
     elif is_yes_no(first, metric) and is_yes_no(second, metric):
         statistic, difference = SHARE, stats.paired_share(first["value"], second["value"], level=level)
-    elif is_exact(first) and is_exact(second):
-        difference = stats.paired(first["value"], second["value"], level=level)
     else:
-        difference = stats.paired_bounds(first, second, level=level)
+        difference = _paired(first, second, level)
+        if statistic == RATIO:
+            means = [side.groupby(level=0).mean() for side in (first, second)]
+            # What costs nothing has no ratio.
+            if all((side > 0).all(axis=None) for side in means):
+                logs = _paired(means[0].apply(np.log), means[1].apply(np.log), level)
+            else:
+                statistic = MEAN
+    judged = difference if logs is None else logs
     both = first.index.intersection(second.index)
     shared = [side["value"][side.index.isin(both)] for side in (first, second)]
     values = [
@@ -145,15 +151,23 @@ def _compare(
         "ratio": difference.ratio.value,
         "ratio_low": difference.ratio.low,
         "ratio_high": difference.ratio.high,
-        "p_value": difference.p_value,
+        "p_value": judged.p_value,
         "notable": notable,
         "statistic": statistic,
         "first_value": values[0],
         "second_value": values[1],
         "estimated": not difference.exact,
-        "caution": difference.caution,
-        "sd": difference.sd,
+        "caution": judged.caution,
+        "sd": judged.sd,
+        # What `sd` is to be compared with.
+        "effect": notable if logs is None else math.log1p(NOTABLE),
     }
+
+
+def _paired(first: pd.DataFrame, second: pd.DataFrame, level: float) -> stats.Difference:
+    if is_exact(first) and is_exact(second):
+        return stats.paired(first["value"], second["value"], level=level)
+    return stats.paired_bounds(first, second, level=level)
 
 
 def is_yes_no(calls: pd.DataFrame, metric: Metric) -> bool:
@@ -195,12 +209,12 @@ def mean_over_prompts(values: pd.Series[float]) -> float:
 
 def _pairs_needed(row: Mapping[Any, Any], level: float) -> int | None:
     """The number of pairs that would show a notable difference; None without a spread to compute it from."""
-    n, sd, notable = row["n"], row["sd"], row["notable"]
+    n, sd, effect = row["n"], row["sd"], row["effect"]
     # More pairs show nothing where it is the inputs that are not known.
-    if row["estimated"] or n < MIN_PAIRS_FOR_SPREAD or not notable > 0 or not sd > 1e-9 * notable:
+    if row["estimated"] or n < MIN_PAIRS_FOR_SPREAD or not effect > 0 or not sd > 1e-9 * effect:
         return None
     try:
-        return stats.sample_size(sd=sd, sd_n=n, difference=notable, level=level, comparisons=row["comparisons"])
+        return stats.sample_size(sd=sd, sd_n=n, difference=effect, level=level, comparisons=row["comparisons"])
     except ValueError:
         return None
 

@@ -39,6 +39,7 @@ UNBOUNDED: Span = (-math.inf, math.inf)
 NOT_NEGATIVE: Span = (0.0, math.inf)
 
 MEAN = "mean of paired differences"
+RATIO = "ratio of geometric means"
 SHARE = "difference of shares"
 PERCENTILE = "difference of 95th percentiles"
 
@@ -130,6 +131,9 @@ def find_metric(name: str, spans: Mapping[str, Span] | None = None) -> Metric:
         format_difference=format_value,
         better=better,
         span=NOT_NEGATIVE if unit else UNBOUNDED,
+        # Of one variant a long answer costs many times a short one, while another's cost as many times as much for
+        # both: in differences the length of answers would hide that, in ratios it cancels.
+        statistic=RATIO if unit == "USD" else MEAN,
     )
 
 

@@ -5,20 +5,24 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import pandas as pd
 
 from famnb import stats
-from famnb.experiment.metrics import SCORE_PREFIX, SUCCESS, Failed, Metric, find_metric
+from famnb.experiment.comparison import NOTABLE
+from famnb.experiment.metrics import RATIO, SCORE_PREFIX, SUCCESS, Failed, Metric, find_metric
 from famnb.experiment.resume import ANSWERED, failures
 from famnb.formatting import (
     ESTIMATE_MARK,
     MAX_FACTOR,
+    FormatValue,
     format_count,
     format_level,
+    format_percent,
     format_range,
     format_simulated,
+    format_times,
     is_same,
 )
 from famnb.frame.spend import is_unpriced
@@ -137,13 +141,51 @@ def other_findings(rows: Sequence[Row], *, level: float) -> Iterator[str]:
         yield f"Of these, words compare each variant with {rows[0]['first']} only; the table of pairs has all."
 
 
+class Effect(NamedTuple):
+    """The statistic of a comparison with its ends, and how it is written."""
+
+    value: float
+    low: float
+    high: float
+    none: float
+    """What it is where the two are equal."""
+    format_value: FormatValue
+
+    @classmethod
+    def of(cls, row: Row) -> Effect:
+        """That of a row of `compare_variants`."""
+        if row["statistic"] == RATIO:
+            return cls(row["ratio"], row["ratio_low"], row["ratio_high"], 1.0, format_times)
+        format_value = find_metric(row["metric"]).format_difference
+        return cls(row["difference"], row["low"], row["high"], 0.0, format_value)
+
+    @property
+    def is_less(self) -> bool:
+        """Whether the second has less than the first."""
+        return self.value < self.none
+
+    @property
+    def excludes_none(self) -> bool:
+        """Whether the interval leaves out that the two are equal."""
+        return self.low > self.none or self.high < self.none
+
+    def size(self) -> Effect:
+        """The same without a sign: "0.2 s sooner" has none, and neither has its interval; a ratio has none anyway."""
+        if self.none or not self.is_less:
+            return self
+        return self._replace(value=-self.value, low=-self.high, high=-self.low)
+
+
 def format_difference(row: Row) -> str:
-    """A compared difference as a figure with its interval: `−0.41 s (−0.43 to −0.38 s)`, `≈ +$0.2 ($0.10–$0.31)`."""
-    if math.isnan(row["difference"]):
+    """A compared statistic as a figure with its interval: `−0.41 s (−0.43 to −0.38 s)`, `≈ 0.2 times (0.15–0.28)`."""
+    effect = Effect.of(row)
+    if math.isnan(effect.value):
         return "–"
-    format_value = find_metric(row["metric"]).format_difference
-    figure = f"{_mark(row)}{'+' if row['difference'] > 0 else ''}{format_value(row['difference'])}"
-    return figure if math.isnan(row["low"]) else f"{figure} ({format_range(row['low'], row['high'], format_value)})"
+    sign = "+" if effect.none == 0 < effect.value else ""
+    figure = f"{_mark(row)}{sign}{effect.format_value(effect.value)}"
+    if math.isnan(effect.low):
+        return figure
+    return f"{figure} ({format_range(effect.low, effect.high, effect.format_value)})"
 
 
 def _mark(row: Row) -> str:
@@ -172,7 +214,7 @@ def _better(row: Row, metric: Metric) -> str | None:
     """The variant that is clearly better; None if neither is."""
     if not row["clear"]:
         return None
-    return str(row["second"] if (row["difference"] < 0) == (metric.better == "less") else row["first"])
+    return str(row["second"] if Effect.of(row).is_less == (metric.better == "less") else row["first"])
 
 
 def _describe_metric(rows: Sequence[Row], level: float) -> str:
@@ -189,7 +231,8 @@ def _clause(row: Row, level: float, *, is_first: bool, against: bool = True) -> 
     """What a pair shows of a metric; the first names statistic and level, and `against` says of what."""
     first, second = row["first"], row["second"]
     if row["n"] < stats.min_values(level):
-        return f"between {second} and {first} no difference can be claimed: {_too_few_pairs(row, level)}"
+        subject = f"between {second} and {first}" if against else f"{second}:"
+        return f"{subject} no difference can be claimed: {_too_few_pairs(row, level)}"
     p_value = "" if math.isnan(row["p_adjusted"]) else f", {format_p(row['p_adjusted'])}"
     sureness = f"{p_value}, n = {format_count(row['n'], 'pair')}"
     statistic = f"{row['statistic']}, " if is_first else ""
@@ -197,10 +240,8 @@ def _clause(row: Row, level: float, *, is_first: bool, against: bool = True) -> 
     if not row["clear"]:
         subject = f"no clear difference between {second} and {first}" if against else f"{second} not clearly different"
         return f"{subject} ({statistic}{_unclear_facts(row, named)}{sureness})"
-    # Levels that are estimates have ends of their own, which the table of variants shows.
-    levels = "" if row["estimated"] else f"{_format_levels(row)}; "
-    than = f" than {first}" if against else ""
-    return f"{second} {_claim(row)}{than} ({levels}{statistic}{_format_ends(row, named)}{sureness})"
+    than = f" {_conjunction(row)} {first}" if against else ""
+    return f"{second} {_claim(row)}{than} ({_format_levels(row)}{statistic}{_format_ends(row, named)}{sureness})"
 
 
 def _compare_two(first: str, second: str, rows: Sequence[Row], level: float) -> str:
@@ -215,7 +256,7 @@ def _compare_two(first: str, second: str, rows: Sequence[Row], level: float) -> 
         count = "" if index and same_n else f", n = {row['n']:,} pairs"
         metric = find_metric(row["metric"])
         scorer = f" by {metric.name.removeprefix(SCORE_PREFIX)}" if metric.is_score else ""
-        than = "" if index else f" than {first}"
+        than = "" if index else f" {_conjunction(row)} {first}"
         parts.append(f"{claim}{than}{scorer} ({interval}{count})")
     unclear = "; ".join(_describe_unclear(row, same_n=same_n) for row in rows if not row["clear"])
     if not clear:
@@ -224,45 +265,68 @@ def _compare_two(first: str, second: str, rows: Sequence[Row], level: float) -> 
     return f"{second} {'; '.join(parts)}{'; no clear difference in ' if unclear else ''}{unclear}"
 
 
-def _positive_ends(row: Row) -> tuple[float, float]:
-    """The ends of a clear difference as those of its size: "0.2 s sooner" has no minus sign, and neither have they."""
-    return (-row["high"], -row["low"]) if row["difference"] < 0 else (row["low"], row["high"])
+def _conjunction(row: Row) -> str:
+    return "as" if row["metric"] == "cost_usd" and row["statistic"] == RATIO else "than"
 
 
 def _format_ends(row: Row, named: str) -> str:
     """The interval of a clear difference, after its name."""
-    low, high = _positive_ends(row)
-    if is_same(low, high):
+    effect = Effect.of(row).size()
+    if is_same(effect.low, effect.high):
         return "the same in every pair"
-    return f"{named}{format_range(low, high, find_metric(row['metric']).format_difference)}"
+    return f"{named}{format_range(effect.low, effect.high, effect.format_value)}"
 
 
 def _claim(row: Row) -> str:
     """A clear difference as a verb."""
-    name, metric, is_less = row["metric"], find_metric(row["metric"]), row["difference"] < 0
-    size = metric.format_difference(abs(row["difference"]))
-    if row["estimated"]:
-        low, high = _positive_ends(row)
-        # Between ends so far apart the middle says nothing.
-        is_bound = high > MAX_FACTOR * low
-        size = f"at least {metric.format_difference(low)}" if is_bound else f"{ESTIMATE_MARK}{size}"
+    effect = Effect.of(row)
+    name, metric, is_less, size = row["metric"], find_metric(row["metric"]), effect.is_less, _format_size(row)
     match name:
         case "ttft_s" | "ttfa_s" | "e2e_s":
             return f"{_TIME_VERBS[name]} {size} {'sooner' if is_less else 'later'}"
         case "output_tokens":
             return f"writes {size} tokens {'fewer' if is_less else 'more'}"
+        case "cost_usd" if row["statistic"] == RATIO:
+            return f"costs {size} as much"
         case "cost_usd":
             return f"costs {size} {'less' if is_less else 'more'} a call"
         case _ if metric.is_score:
             return f"scores {size} {'lower' if is_less else 'higher'}"
+        case _ if row["statistic"] == RATIO:
+            return f"has {size} the {metric.title}"
         case _:
             return f"has a {metric.title} {size} {'lower' if is_less else 'higher'}"
 
 
+def _format_size(row: Row) -> str:
+    """How large a clear difference is; of estimates too far apart for a figure, at which end it is the smallest."""
+    effect = Effect.of(row).size()
+    if not row["estimated"]:
+        return effect.format_value(effect.value)
+    if effect.high <= MAX_FACTOR * effect.low:
+        return f"{ESTIMATE_MARK}{effect.format_value(effect.value)}"
+    if effect.none and effect.is_less:
+        return f"at most {effect.format_value(effect.high)}"
+    return f"at least {effect.format_value(effect.low)}"
+
+
 def _format_levels(row: Row) -> str:
-    """What is compared, the second first: `0.82 against 0.7`."""
+    """What is compared, the second first: `0.82 against 0.7; `; of a ratio that of the sums, if that is another one."""
+    # Levels that are estimates have ends of their own, which the table of variants shows.
+    if row["estimated"]:
+        return ""
+    if row["statistic"] == RATIO:
+        return f"{other}; " if (other := _format_other_ratio(row)) else ""
     format_value = find_metric(row["metric"]).format_value
-    return f"{format_value(row['second_value'])} against {format_value(row['first_value'])}"
+    return f"{format_value(row['second_value'])} against {format_value(row['first_value'])}; "
+
+
+def _format_other_ratio(row: Row) -> str:
+    """The ratio of the sums, if it is not in the interval of that of the prompts; empty if it is."""
+    of_sums = row["second_value"] / row["first_value"]
+    # Equal ratios differ by rounding.
+    is_inside = row["ratio_low"] * (1 - 1e-9) <= of_sums <= row["ratio_high"] * (1 + 1e-9)
+    return "" if is_inside else f"of their sums, {format_times(of_sums)}"
 
 
 def _describe_unclear(row: Row, *, same_n: bool) -> str:
@@ -273,23 +337,30 @@ def _describe_unclear(row: Row, *, same_n: bool) -> str:
 
 def _unclear_facts(row: Row, named: str) -> str:
     """The interval of a difference that is not clear, after its name, why it is not, and how many pairs would do."""
-    format_value = find_metric(row["metric"]).format_difference
-    if math.isnan(row["low"]):
+    effect = Effect.of(row)
+    if math.isnan(effect.low):
         return "too few for an interval"
-    low, high = row["low"], row["high"]
-    if low == high == 0:
-        return "the same in every pair"
-    if is_same(low, high):
-        facts = f"{format_value(low)} in every pair"
+    if is_same(effect.low, effect.high):
+        if effect.low == effect.none:
+            return "the same in every pair"
+        facts = f"{effect.format_value(effect.low)} in every pair"
     else:
-        facts = f"{named}{_mark(row)}{format_range(low, high, format_value)}"
+        facts = f"{named}{_mark(row)}{format_range(effect.low, effect.high, effect.format_value)}"
     if row["estimated"]:
         facts += ", since token counts are estimates or not reported"
-    elif (low > 0 or high < 0) and row["comparisons"] > 1:
+    elif row["statistic"] == RATIO and (other := _format_other_ratio(row)):
+        facts += f"; {other}"
+    elif effect.excludes_none and row["comparisons"] > 1:
         facts += f", not enough for one of {row['comparisons']} comparisons"
     if row["needed"] > row["n"]:
-        facts += f", about {_round_count(row['needed'])} pairs would show {format_value(row['notable'])}"
+        facts += f", about {_round_count(row['needed'])} pairs would show {_format_notable(row)}"
     return facts
+
+
+def _format_notable(row: Row) -> str:
+    if row["statistic"] == RATIO:
+        return format_percent(NOTABLE)
+    return find_metric(row["metric"]).format_difference(row["notable"])
 
 
 def _too_few_pairs(row: Row, level: float) -> str:
@@ -297,8 +368,8 @@ def _too_few_pairs(row: Row, level: float) -> str:
     have = f"n = {format_count(row['n'], 'pair')}"
     if math.isnan(row["needed"]):
         return f"{have}; {stats.min_values(level)} are the fewest that could show one"
-    metric, needed = find_metric(row["metric"]), f"about {_round_count(row['needed'])} would be needed"
-    return f"{have}; {needed} to see {metric.format_difference(row['notable'])} in the {metric.title}"
+    needed = f"about {_round_count(row['needed'])} would be needed"
+    return f"{have}; {needed} to see {_format_notable(row)} in the {find_metric(row['metric']).title}"
 
 
 def format_p(p_value: float) -> str:

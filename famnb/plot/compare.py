@@ -11,10 +11,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from famnb import stats
-from famnb.experiment.comparison import bounded_mean
+from famnb.experiment.comparison import bounded_mean, compare_two
 from famnb.experiment.metrics import find_metric, read_bounds
-from famnb.formatting import ESTIMATE_MARK, format_count
+from famnb.experiment.narrative import format_difference
+from famnb.formatting import format_count
 from famnb.plot.canvas import Canvas
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls
@@ -45,21 +45,26 @@ def compare(
     metric: str = "e2e_s",
     by: str = "model",
     pair: str | None = None,
+    baseline: str | None = None,
     ax: Axes | None = None,
 ) -> matplotlib.figure.Figure:
     """A row of dots for each value of the column `by`: one dot a value of `pair`, repeats averaged, joined across rows.
 
     x: the column `metric`, in its unit. The large mark is the mean over pairs with its 95% interval; the legend gives
-    the mean paired difference from the first group, over the pairs that both have, with its interval: where that
-    excludes 0, the two differ. What rests on estimated token counts has a thin line to the ends that hold it for
+    what `Experiment.summary` compares, the mean paired difference from the group `baseline` (the first unless named),
+    of costs the ratio to it, over the pairs that both have, with its interval: where that excludes 0, of a ratio 1,
+    the two differ. What rests on estimated token counts has a thin line to the ends that hold it for
     certain, intervals that reach as far, and the mark `≈`. `pair` is a column; unless named, `prompt_id` for the calls
     of one experiment, else `prompt_hash`, which is the same for the same prompt anywhere, else `prompt`.
-    KeyError for a column that is not there, ValueError for a metric that is no number.
+    KeyError for a column that is not there, ValueError for a metric that is no number or a baseline that is no group.
     """
     pair = _find_pair(frame) if pair is None else pair
     require_columns(frame, by, metric, pair)
     frame, left_out = select_calls(frame)
     codes, groups = group_rows(frame[by])
+    first = next(iter(groups), "") if baseline is None else baseline
+    if groups and first not in groups:
+        raise ValueError(f"baseline: there is no group {baseline!r} in the column {by!r}; it has {', '.join(groups)}")
     values = numeric_column(frame, metric, f"measures are {', '.join(COLUMN_NAMES)}")
     known = ~np.isnan(values) & frame[pair].notna().to_numpy()
     measured = read_bounds(frame, metric)
@@ -80,7 +85,10 @@ def compare(
         return chart.finish_empty(no_rows_reason(frame, f"a {name} and a {pair}"))
     for canvas, _ in chart.panels(frame):
         _join_pairs(canvas, means * scale)
-        entries = [_draw_group(canvas, index, group, calls, metric, scale) for index, group in enumerate(groups)]
+        entries = [
+            _draw_group(canvas, index, group, calls, groups.index(first), metric, scale)
+            for index, group in enumerate(groups)
+        ]
         _set_group_axis(canvas, groups)
         chart.add_legend(entries, f"{format_count(len(means), 'prompt')}; mean with its 95% interval")
     return chart.finish()
@@ -105,7 +113,7 @@ def _join_pairs(canvas: Canvas, table: pd.DataFrame) -> None:
 
 
 def _draw_group(
-    canvas: Canvas, index: int, group: str, calls: Sequence[pd.DataFrame], metric: str, scale: float
+    canvas: Canvas, index: int, group: str, calls: Sequence[pd.DataFrame], first: int, metric: str, scale: float
 ) -> LegendEntry:
     """Draw one group's dots and mean; returns its line of the legend."""
     colour = canvas.palette.line_style(index)["color"]
@@ -128,19 +136,17 @@ def _draw_group(
     canvas.axes.plot([mean.value * scale], [index], linestyle="none", zorder=5, **style)
     least, most = means["low"].mean(), means["high"].mean()
     facts = [f"mean {format_metric_interval(metric, mean, factor=most / least if least > 0 else 1.0)}"]
-    if index:
-        facts.append(_difference_from_first(calls[0], calls[index], metric))
+    if index != first:
+        facts.append(_compare_with(calls[first], calls[index], metric))
     return LegendEntry(handle, f"{group} (n={len(means):,})", facts)
 
 
-def _difference_from_first(first: pd.DataFrame, second: pd.DataFrame, metric: str) -> str:
-    """How a group differs from the first, over the pairs that both have."""
-    difference = stats.paired_bounds(first, second, level=LEVEL)
-    if not difference.n:
-        return "no pair in common with the first"
-    sign, mark = "+" if difference.value > 0 else "", "" if difference.exact else ESTIMATE_MARK
-    interval = stats.Interval(difference.value, difference.low, difference.high, difference.n, difference.level)
-    return f"{mark}{sign}{format_metric_interval(metric, interval)}, {format_count(difference.n, 'pair')}"
+def _compare_with(first: pd.DataFrame, second: pd.DataFrame, metric: str) -> str:
+    """How a group differs from the baseline, over the pairs that both have."""
+    found = compare_two(find_metric(metric), first, second, level=LEVEL)
+    if not found["n"]:
+        return "no pair in common with the baseline"
+    return f"{format_difference(found | {'metric': metric})} over {format_count(found['n'], 'pair')}"
 
 
 def _set_group_axis(canvas: Canvas, groups: list[str]) -> None:

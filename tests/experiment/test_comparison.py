@@ -33,7 +33,7 @@ def test_equal_differences_are_judged_by_their_signs():
     assert found.pairs.set_index("metric")["p_value"].tolist() == [2**-9, 1]
     tokens, cost = found.verdict
     assert tokens.startswith("Output tokens: B writes 10 tokens fewer than A (90 against 100;")
-    assert cost.startswith("Cost: no clear difference between B and A (mean of paired differences, the same in every")
+    assert cost.startswith("Cost: no clear difference between B and A (ratio of geometric means, the same in every")
 
 
 # What is not known
@@ -52,7 +52,7 @@ def test_hidden_usage_is_compared_at_its_least_favourable_end():
     assert pair["low"] < 15.8 * REPORTED.mean() < pair["high"]
     assert pair["ratio_low"] <= 16.8 <= pair["ratio_high"]
     assert bool(pair["clear"])
-    assert "B costs at least $0.00" in found.verdict[0]
+    assert "B costs at least 9 times as much as A" in found.verdict[0]
     assert "37.9" not in repr(found)
 
 
@@ -67,8 +67,8 @@ def test_endpoints_of_one_model_do_not_differ_by_what_one_does_not_report():
     pair = pair_of(found, "cost_usd")
     assert pair["p_value"] == 1
     assert not pair["clear"]
-    assert found.verdict[0].startswith("No winner on cost: no clear difference between B and A (mean of paired")
-    assert "95% interval ≈ −$0.000104 to $0.0000207, since" in found.verdict[0]
+    assert found.verdict[0].startswith("No winner on cost: no clear difference between B and A (ratio of geometric")
+    assert "95% interval ≈ 0.9–1.02 times, since token counts are estimates or not reported" in found.verdict[0]
     assert "token counts are estimates or not reported" in found.verdict[0]
 
 
@@ -90,9 +90,20 @@ def test_a_clear_difference_of_estimates_is_claimed_and_marked():
     """Both ends say that B costs more, and they are close."""
     costs = {"cost_usd": (REPORTED, 2 * REPORTED), "cost_low_usd": (REPORTED, 1.9 * REPORTED)}
     found = summary(frame(**costs, cost_high_usd=(REPORTED, 2.1 * REPORTED)))
-    assert found.verdict[0].startswith("A wins on cost: B costs ≈ $0.00")
+    assert found.verdict[0].startswith("A wins on cost: B costs ≈ 2 times as much as A (")
     assert found.text_columns()["cost a call"][1].startswith("≈ $0.00")
     assert found.text_columns()["cost"][1].startswith("≈ $0.1")
+
+
+def test_the_ratio_of_costs_is_that_of_prompts_whatever_their_length():
+    """A fifth in every prompt, short or long; cheaper in eleven of twelve and dearer in all is neither."""
+    cost = np.geomspace(1e-5, 1e-2, 12)
+    found = summary(frame(12, cost_usd=(cost, cost / 5), e2e_s=(1.0, 1.0)), primary="cost_usd")
+    assert found.verdict[0].startswith("B wins on cost: B costs 0.2 times as much as A (ratio of geometric means, the")
+    dear = np.where(np.arange(12) == 11, 3 * cost, cost / 5)
+    verdict = summary(frame(12, cost_usd=(cost, dear)), level=0.9).verdict[0]
+    assert verdict.startswith("No winner on cost: ")
+    assert "90% interval 0.167–0.564 times; of their sums, 1.51 times, " in verdict
 
 
 # What decides

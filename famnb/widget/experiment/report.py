@@ -228,7 +228,7 @@ def _pictures(answered: pd.DataFrame, summary: Summary) -> Iterator[SafeHtml]:
     scores = score_columns(frame)
     yield figure_html(partial(plot.latency, frame, by="variant", metric="ttft_s"))
     metric = summary.primary if summary.primary in frame else "e2e_s"
-    yield figure_html(partial(plot.compare, frame, by="variant", metric=metric))
+    yield figure_html(partial(plot.compare, frame, by="variant", metric=metric, baseline=summary.baseline))
     if frame["cost_usd"].notna().any():
         score = summary.primary if summary.primary in scores else next(iter(scores), None)
         yield figure_html(partial(plot.pareto, frame, by="variant", score=score))

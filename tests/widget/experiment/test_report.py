@@ -99,7 +99,7 @@ def test_the_first_screen_says_who_wins_at_what_cost_and_how_sure_that_is(experi
     text = Page(path.read_text(encoding="utf-8")).text
     first_screen, _, rest = text.partition(SECTIONS[0] + "Figures")
     (headline,) = exp.summary(**options).verdict
-    assert headline.startswith("fam-2-5-mini wins on cost: fam-2-5-pro costs ≈ $0.")
+    assert headline.startswith("fam-2-5-mini wins on cost: fam-2-5-pro costs ≈ 4")
     assert "p = 0.0078, n = 8 pairs" in headline
     assert headline in first_screen
     assert "goodput" in rest
