@@ -1,0 +1,131 @@
+"""Differences of two variants over experiments of known truth: how often intervals hold, and claims are false, by n.
+
+Two variants answer the same prompts three times each. Prompts differ much, suit one variant more than the other, and
+times have heavy tails. What a whole summary makes of such differences is in `test_summaries.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from famnb import stats
+from famnb.stats import Objective
+from tests.support.truth_rates import EXPERIMENTS, LEVEL, PROMPTS, claims_are_rare, intervals_hold
+
+REPEATS = 3
+LENGTH, SUITED, CALL = 0.8, 0.6, 0.5
+"""Standard deviations of the logarithm of a time: of prompts, of how they suit a variant, and of calls."""
+SLOWER = 1.5
+
+
+@functools.cache
+def experiments(prompts, slower=1.0):
+    """The times and the answers (1 for a right one) of two variants in many experiments, by prompt."""
+    rng = np.random.default_rng(prompts)
+    names, shape = np.repeat(np.arange(prompts), REPEATS), (EXPERIMENTS, prompts, REPEATS)
+    length, hardness = rng.normal(size=(2, EXPERIMENTS, prompts, 1))
+    sides = []
+    for factor in (1.0, slower):
+        suited = rng.normal(size=(EXPERIMENTS, prompts, 1))
+        times = factor * np.exp(LENGTH * length + SUITED * suited + CALL * rng.normal(size=shape))
+        right = rng.random(shape) < 1 / (1 + np.exp(-1 - hardness - 3 * suited))
+        sides.append([[pd.Series(own.ravel(), names) for own in values] for values in (times, right)])
+    times, right = zip(*sides, strict=True)
+    return list(zip(*times, strict=True)), list(zip(*right, strict=True))
+
+
+@functools.cache
+def differences(prompts, statistic, slower=1.0):
+    """The difference of the two variants in every experiment."""
+    times, right = experiments(prompts, slower)
+    match statistic:
+        case "mean":
+            return [stats.paired(a, b) for a, b in times]
+        case "p90":
+            return [stats.paired_percentile(a, b, 0.9) for a, b in times]
+        case "share":
+            return [stats.paired_share(a, b) for a, b in right]
+
+
+CASES = [*((n, statistic) for n in PROMPTS for statistic in ("mean", "share")), (20, "p90")]
+
+
+@pytest.mark.parametrize(("prompts", "statistic"), CASES)
+def test_nothing_is_claimed_where_nothing_differs(prompts, statistic):
+    """By the p-value, and by the interval."""
+    found = differences(prompts, statistic)
+    assert claims_are_rare(one.p_value < 1 - LEVEL for one in found)
+    assert intervals_hold(one.low <= 0 <= one.high for one in found)
+
+
+@pytest.mark.parametrize("prompts", PROMPTS)
+def test_intervals_of_a_difference_and_of_a_ratio_hold(prompts):
+    """The mean of a log-normal is known in closed form; of the ratio the truth is the factor itself."""
+    gap = (SLOWER - 1) * math.exp((LENGTH**2 + SUITED**2 + CALL**2) / 2)
+    found = differences(prompts, "mean", SLOWER)
+    # Of a difference with so long a tail nine of ten are what can be had, and all but the largest n say so.
+    assert np.mean([one.low <= gap <= one.high for one in found]) > 0.88
+    assert prompts == 60 or all(one.caution for one in found)
+    assert intervals_hold(one.ratio.low <= SLOWER <= one.ratio.high for one in found)
+
+
+def test_a_difference_is_found():
+    """An interval that holds is worth little if it never excludes anything."""
+    assert np.mean([one.ratio.low > 1 for one in differences(60, "mean", SLOWER)]) > 0.8
+    assert np.mean([one.clear for one in differences(60, "mean", SLOWER)]) > 0.5
+
+
+OBJECTIVES = (Objective("e2e_s"), Objective("score_right", more_is_better=True))
+
+
+@functools.cache
+def frames(slower):
+    """Frames of experiments of 20 prompts, as far as a front needs them."""
+    return [
+        pd.concat(
+            pd.DataFrame(
+                {"variant": name, "prompt_id": own.index, "e2e_s": own.array, "score_right": score.astype(float).array}
+            )
+            for name, own, score in zip("AB", pair, scores, strict=True)
+        )
+        for pair, scores in zip(*experiments(20, slower), strict=True)
+    ]
+
+
+def standings(slower):
+    """Where each variant stands on each experiment's front."""
+    fronts = (stats.front(frame, OBJECTIVES, by="variant", prompts="prompt_id") for frame in frames(slower))
+    return pd.concat([front.table["standing"] for front in fronts], axis=1)
+
+
+def test_no_variant_is_placed_on_a_front_where_all_are_alike():
+    """None is clearly on it and none is beaten, unless once in twenty by chance."""
+    assert claims_are_rare((standings(1.0) != "possible").any())
+
+
+def test_a_variant_that_loses_in_time_alone_is_not_beaten():
+    """Alike in answers, it may still be the better one there; the other is clearly on the front."""
+    placed = standings(3.0)
+    assert claims_are_rare(placed.loc["B"] == "beaten")
+    assert (placed.loc["A"] == "clear").mean() > 0.5
+
+
+def test_a_front_of_means_alone_places_variants_by_chance():
+    """The old rule: a variant whose means are both worse is beaten, however few prompts say so."""
+    means = [frame.groupby("variant")[["e2e_s", "score_right"]].mean() for frame in frames(1.0)]
+    gaps = [mean.loc["A"] - mean.loc["B"] for mean in means]
+    assert not claims_are_rare(gap["e2e_s"] * gap["score_right"] < 0 for gap in gaps)
+
+
+def test_calls_that_are_taken_for_prompts_make_false_claims():
+    """The old mistake: every repeat as a prompt of its own fails the checks above."""
+    times, right = experiments(20)
+    assert not claims_are_rare(stats.paired(a.array, b.array).p_value < 1 - LEVEL for a, b in times)
+    assert not claims_are_rare(
+        stats.paired(a.array.astype(float), b.array.astype(float)).p_value < 1 - LEVEL for a, b in right
+    )

@@ -1,0 +1,96 @@
+"""Intervals of one variant's figures, from repeats of prompts that differ much: how often they hold, by n.
+
+The truth is that of all prompts there could be, known in closed form: times are log-normal, and the prompt decides more
+of them than the call does.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+import pytest
+from scipy import special
+
+from famnb import stats
+from tests.support.truth_rates import EXPERIMENTS, PROMPTS, intervals_hold
+
+REPEATS = 3
+BETWEEN, WITHIN = 1.0, 0.3
+"""Standard deviations of the logarithm of a time: between prompts, and between calls of one prompt."""
+RIGHT = 0.95, 0.15
+"""Shares of calls that are right: of easy prompts, which half of them are, and of hard ones."""
+TRUE_SHARE = sum(RIGHT) / 2
+TRUE_MEAN = math.exp((BETWEEN**2 + WITHIN**2) / 2)
+
+
+def true_percentile(p):
+    return math.exp(math.hypot(BETWEEN, WITHIN) * special.ndtri(p))
+
+
+@functools.cache
+def samples(prompts):
+    """The times and the answers (1 for a right one) of many experiments, with the prompt of each call."""
+    rng = np.random.default_rng(prompts)
+    names = np.repeat(np.arange(prompts), REPEATS)
+    for_prompts = rng.normal(size=(EXPERIMENTS, prompts, 1))
+    times = np.exp(BETWEEN * for_prompts + WITHIN * rng.normal(size=(EXPERIMENTS, prompts, REPEATS)))
+    is_easy = rng.random((EXPERIMENTS, prompts, 1)) < 0.5
+    right = rng.random((EXPERIMENTS, prompts, REPEATS)) < np.where(is_easy, *RIGHT)
+    return names, times.reshape(EXPERIMENTS, -1), right.reshape(EXPERIMENTS, -1)
+
+
+def held(intervals, truth):
+    """Whether each interval that n carries holds the truth."""
+    return [interval.low <= truth <= interval.high for interval in intervals if interval.known]
+
+
+@pytest.mark.parametrize("prompts", PROMPTS)
+def test_a_median_and_a_share_hold(prompts):
+    """For new prompts, from repeats of a few."""
+    names, times, right = samples(prompts)
+    assert intervals_hold(held([stats.median(own, clusters=names) for own in times], 1.0))
+    assert intervals_hold(held([stats.share(own, clusters=names) for own in right], TRUE_SHARE))
+
+
+@pytest.mark.parametrize(("prompts", "p"), [(20, 0.9), (60, 0.9), (60, 0.95)])
+def test_a_percentile_holds(prompts, p):
+    """For new prompts, from repeats of a few."""
+    names, times, _ = samples(prompts)
+    assert intervals_hold(held([stats.percentile(own, p, clusters=names) for own in times], true_percentile(p)))
+
+
+@pytest.mark.parametrize("prompts", PROMPTS)
+def test_the_mean_of_a_heavy_tail_holds_or_says_that_it_may_not(prompts):
+    """No method holds the mean of so few of so long a tail; what is missing stands beside the interval."""
+    names, times, _ = samples(prompts)
+    means = [stats.mean(own, clusters=names) for own in times]
+    assert all(mean.known for mean in means)
+    outside = [mean for mean in means if not mean.low <= TRUE_MEAN <= mean.high]
+    assert len(outside) < 0.12 * EXPERIMENTS
+    if prompts < 60:
+        assert all(mean.caution for mean in means)
+
+
+@pytest.mark.parametrize("prompts", PROMPTS)
+def test_the_mean_of_what_has_no_long_tail_holds(prompts):
+    """As that of the logarithms of the same times."""
+    names, times, _ = samples(prompts)
+    assert intervals_hold(held([stats.mean(np.log(own), clusters=names) for own in times], 0.0))
+
+
+@pytest.mark.parametrize("prompts", [3, 5])
+def test_fewer_than_six_prompts_carry_no_interval_of_a_mean(prompts):
+    """Student's of five would hold 85 of 100 at most; nothing is said rather than that."""
+    names, times, _ = samples(prompts)
+    assert not any(stats.mean(own, clusters=names).known for own in times)
+
+
+def test_calls_that_count_one_by_one_do_not_hold():
+    """Repeats taken for further prompts fail each of the checks above."""
+    _, times, right = samples(20)
+    assert not intervals_hold(held([stats.median(own) for own in times], 1.0))
+    assert not intervals_hold(held([stats.percentile(own, 0.9) for own in times], true_percentile(0.9)))
+    assert not intervals_hold(held([stats.mean(np.log(own)) for own in times], 0.0))
+    assert not intervals_hold(held([stats.share(own) for own in right], TRUE_SHARE))
