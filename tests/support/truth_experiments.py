@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,11 @@ import pandas as pd
 import famnb
 from famnb import scorers
 from famnb.experiment import BaseExperiment
+from famnb.experiment.comparison import compare_variants
+from famnb.experiment.metrics import Failed, find_metric, measure
 from tests.support import truth_engine
 from tests.support.truth_engine import TrueReply, TruthEngine
+from tests.support.truth_rates import LEVEL
 
 MODELS = ("fam-mini", "fam-2-5-pro", "fam-2-5-mini")
 PRICE = {"input": 1.0, "output": 4.0, "cached": 0.1}
@@ -51,5 +54,21 @@ def true_replies(exp: BaseExperiment, engine: TruthEngine) -> dict[str, TrueRepl
 
 def cut(frame: pd.DataFrame, prompts: int) -> Iterator[pd.DataFrame]:
     """Yield the frames of experiments of so many prompts each, from that of one with very many."""
-    number = frame["prompt_id"].str.removeprefix("p").astype(int) - 1
-    yield from (part for _, part in frame.groupby(number // prompts))
+    numbers, _ = pd.factorize(frame["prompt_id"])
+    yield from (part for _, part in frame.groupby(numbers // prompts))
+
+
+def compare(frame: pd.DataFrame, metrics: Sequence[str], *, failed: Failed = "zero") -> pd.DataFrame:
+    """The pairs of `summary`, with the first variant as the baseline, without its other tables and its words.
+
+    They take four times as long; `test_summaries.py` has what all of it says together.
+    """
+    first, *others = frame["variant"].cat.categories
+    return compare_variants(
+        frame,
+        {metric: measure(frame, metric, failed=failed, slo={}) for metric in map(find_metric, metrics)},
+        [(first, other) for other in others],
+        baseline=first,
+        primary=metrics[0],
+        level=LEVEL,
+    )

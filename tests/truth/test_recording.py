@@ -89,7 +89,7 @@ def test_a_count_that_is_not_an_estimate_is_the_true_one_and_every_cost_lies_wit
 
 
 def test_a_reply_recorded_by_the_short_cut_is_the_one_that_is_served(served, engine, tmp_path):
-    """Everything but times and their clock, ids, and the words of a failure: so the many experiments need no sockets."""
+    """Everything but times, ids and the words of a failure, so that the many experiments need no sockets."""
     with unconnected(tmp_path) as client:
         short = experiment(client, 12, ON_ENDPOINTS)
         record_cells(short, engine)
