@@ -94,7 +94,7 @@ def test_a_reply_recorded_by_the_short_cut_is_the_one_that_is_served(served, eng
         short = experiment(client, 12, ON_ENDPOINTS)
         record_cells(short, engine)
         recorded = with_truth(short, engine)
-    parts = ("cell", "variant", "text_chars", "complete", "_tokens", "_source", "_usd", "_right")
+    parts = ("prompt_id", "variant", "text_chars", "complete", "_tokens", "_source", "_usd", "_right")
     same = [name for name in served if any(part in name for part in parts)]
     pd.testing.assert_frame_equal(recorded[same], served[same])
     assert recorded["ttft_s"].equals(recorded["true_ttft_s"].round(9).astype("Float64"))
