@@ -126,7 +126,9 @@ def paired_bounds(first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0
     # Averaged once for all three comparisons: most of the time goes into it.
     means = [side if side.index.is_unique else side.groupby(level=0).mean() for side in sides]
     prompts = means[0].index.intersection(means[1].index)
-    a, b = ({str(name): _array(column) for name, column in side.loc[prompts].items()} for side in means)
+    a, b = (
+        {str(name): np.asarray(column, dtype=float) for name, column in side.loc[prompts].items()} for side in means
+    )
     middle = _mean_difference(a["value"], b["value"], level)
     if all((side["low"] == side["high"]).all() for side in (a, b)):
         # Most inputs are known, and the two others would be the same.
