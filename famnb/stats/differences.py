@@ -122,18 +122,12 @@ def paired_bounds(first: pd.DataFrame, second: pd.DataFrame, *, level: float = 0
     ValueError for bounds that do not enclose their values.
     """
     level = check_share("level", level)
-    sides = [_check_bounds("first", first), _check_bounds("second", second)]
-    # Averaged once for all three comparisons: most of the time goes into it.
-    means = [side if side.index.is_unique else side.groupby(level=0).mean() for side in sides]
-    prompts = means[0].index.intersection(means[1].index)
-    a, b = (
-        {str(name): np.asarray(column, dtype=float) for name, column in side.loc[prompts].items()} for side in means
-    )
-    middle = _mean_difference(a["value"], b["value"], level)
+    a, b = _check_bounds("first", first), _check_bounds("second", second)
+    middle = paired(a["value"], b["value"], level=level)
     if all((side["low"] == side["high"]).all() for side in (a, b)):
         # Most inputs are known, and the two others would be the same.
         return dataclasses.replace(middle, value_low=middle.value, value_high=middle.value)
-    least, most = (_mean_difference(a[one], b[other], level) for one, other in (("high", "low"), ("low", "high")))
+    least, most = (paired(a[one], b[other], level=level) for one, other in (("high", "low"), ("low", "high")))
     (low, high), (ratio_low, ratio_high) = _envelope(least, most), _envelope(least.ratio, most.ratio)
     # numpy's maximum, unlike Python's, is NaN where one of the two is.
     p_value = float(np.maximum(least.p_value, most.p_value))
