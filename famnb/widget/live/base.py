@@ -1,4 +1,21 @@
-"""What all widgets share: front-end files, a base class, a guard of shortcuts, and callbacks that show their errors."""
+"""What all widgets share: the front end's modules joined into one, and a base class that the page can always reach.
+
+A tool is one widget, drawn by plain ES modules:
+
+    front/form.js, talk.js, … ── join_front ── `_esm` ──► page ── messages ──► `_on_message` ── Python decides
+                                                           ▲                                        │
+                                                           └── snapshot, changes: numbered ◄────────┘
+
+- Python keeps the truth (requests, validation, calls, rendering and cleaning of Markdown) and describes what is to be
+  drawn; the page draws it and reports what the user does. Of the widget's model it uses only `get`, `set`,
+  `save_changes`, `on`, `off` and `send`, so that it works in JupyterLab, Notebook, VS Code, Colab and marimo.
+- What is said goes by messages, not traits: nothing of it is saved as widget state. Each message has a number; a page
+  that is new or misses one says `ready` and gets a snapshot (`live_view` has the rules). `stream.js: liveWidget` is
+  the page's half, and takes a "dress": what a tool adds to the panes, such as composer.js and board.js.
+- The modules import one another as files. They are joined without a bundler, since a widget's `_esm` is one module.
+- One style sheet, style.css, whose variables follow the host's theme.
+- Without a kernel the output holds plain HTML and text; a page that loses its kernel goes grey and says so.
+"""
 
 from __future__ import annotations
 
