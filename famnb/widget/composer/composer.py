@@ -387,7 +387,8 @@ class Composer(LiveView):
                 editor.set_schema(is_on=is_on)
             case {"kind": "endpoint", "name": str(name)}:
                 editor.choose_endpoint(name)
-                self._send_form(fields=True, force=True)
+                # Not by force: a prompt may be on its way that was written meanwhile. The new fields are empty anyway.
+                self._send_form(fields=True)
                 return True
             case {"kind": "image", "url": str(url), "name": str(name)}:
                 editor.pictures = (*editor.pictures, image_from_url(url, name=name))

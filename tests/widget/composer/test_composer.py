@@ -398,3 +398,14 @@ def test_without_a_client_it_is_the_one_that_was_connected(client: Client, monke
     """The last one of `famnb.connect()` in this kernel."""
     monkeypatch.setattr("famnb.api._connected", client)
     assert Composer()._client is client
+
+
+def test_another_endpoint_writes_over_nothing_that_is_being_written(client: Client):
+    """The prompt that is typed after the choice may reach the kernel later than the choice."""
+    composer = Composer(client)
+    sent: list[dict[str, object]] = []
+    composer.comm.send = lambda data=None, **_: sent.append((data or {}).get("content") or {})
+    choose_endpoint(composer, "web")
+    assert [message["form"]["force"] for message in sent if "form" in message] == [False]
+    composer.open(famnb.compose("chat", "Hi"))
+    assert sent[-1]["form"]["force"] is True
