@@ -10,14 +10,18 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from famnb.errors import BudgetExceeded, InvalidRequest, StreamInterrupted, WorkerLost
-from famnb.experiment.plan import Cell
 from famnb.formatting import format_usd
 from famnb.record.ceiling import ceiling
 from famnb.record.price import UNMADE_ERRORS
 from famnb.reply import Reply
 from famnb.request import Request
+
+if TYPE_CHECKING:
+    # What has happened is counted without what plans: figures are to load without the network.
+    from famnb.experiment.plan import Cell
 
 DENIED_STATUSES = frozenset({401, 402, 403})
 """Statuses with which a service takes no call of this key: it is wrong, lacks a right, or is not paid for."""

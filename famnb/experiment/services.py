@@ -21,11 +21,15 @@ from __future__ import annotations
 import contextlib
 import http.client
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from famnb.client.client import BaseClient
 from famnb.endpoints import ENDPOINTS
 from famnb.service.process import is_simulation, upstream_of
+
+if TYPE_CHECKING:
+    # Figures import the names of services, and are to load without the network.
+    from famnb.client.client import BaseClient
 
 SIMULATED = "simulated"
 """The name of every simulation."""

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from famnb import scorers
-from famnb.experiment import Prompt
+from famnb.experiment.prompts import Prompt
 from famnb.experiment.scorers import Scorer, apply_scorer
 from famnb.reply import Block, Reply
 

@@ -8,7 +8,7 @@ import pytest
 
 import famnb
 from famnb import scorers
-from famnb.experiment import Prompt
+from famnb.experiment.prompts import Prompt
 from famnb.reply import Block, Reply
 from tests.support.judging import Serve, answer, longer, verdict
 from tests.support.scripted_models import experiment, shown

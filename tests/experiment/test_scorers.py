@@ -13,7 +13,7 @@ import famnb
 from famnb import scorers
 from famnb.errors import InvalidRequest
 from famnb.events import Usage
-from famnb.experiment import Prompt
+from famnb.experiment.prompts import Prompt
 from famnb.experiment.scorers import Score, Scorer, apply_scorer
 from famnb.record.price import Cost
 from famnb.reply import Block, Reply

@@ -13,7 +13,7 @@ import pytest
 import famnb
 from famnb import scorers
 from famnb.errors import Interrupted
-from famnb.experiment import Prompt
+from famnb.experiment.prompts import Prompt
 from famnb.experiment.scorers import Score
 from famnb.record import Ledger, ratings
 from famnb.record.ratings import RecordedScore

@@ -10,8 +10,8 @@ import pandas as pd
 
 import famnb
 from famnb import scorers
-from famnb.experiment import BaseExperiment
 from famnb.experiment.comparison import compare_variants
+from famnb.experiment.experiment import BaseExperiment
 from famnb.experiment.metrics import Failed, find_metric, measure
 from tests.support import truth_engine
 from tests.support.truth_engine import TrueReply, TruthEngine

@@ -19,8 +19,8 @@ import pandas as pd
 
 from famnb import plot
 from famnb.errors import LedgerError
-from famnb.experiment import BaseExperiment, Variant
 from famnb.experiment.comparison import to_records
+from famnb.experiment.experiment import BaseExperiment
 from famnb.experiment.forecast import forecast
 from famnb.experiment.forecast_history import read_history
 from famnb.experiment.metrics import find_metric, read_bounds, score_columns
@@ -28,7 +28,7 @@ from famnb.experiment.narrative import format_difference, format_p
 from famnb.experiment.plan import model_of
 from famnb.experiment.resume import ANSWERED, failures
 from famnb.experiment.summary import UNKNOWN, Summary, format_costs, sum_costs
-from famnb.experiment.variants import TARGET_FIELDS
+from famnb.experiment.variants import TARGET_FIELDS, Variant
 from famnb.formatting import (
     format_count,
     format_duration,

@@ -13,9 +13,8 @@ from typing import Any
 import traitlets
 from IPython import get_ipython
 
-from famnb.experiment import Run, RunReport
-from famnb.experiment.progress import Progress
-from famnb.experiment.runner import Job
+from famnb.experiment.progress import Progress, RunReport
+from famnb.experiment.runner import Job, Run
 from famnb.formatting import format_count, format_duration, format_table, format_usd, html_table
 from famnb.widget.html import notices, sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
