@@ -51,7 +51,14 @@ from famnb.experiment.runner import Job, Run, RunClock, follow
 from famnb.experiment.schedule import Limit
 from famnb.experiment.score import YES_NO, Span
 from famnb.experiment.scorers import Scorer, parse_scorers, score_names
-from famnb.experiment.scoring import AnsweredCell, ScoreReport, Scoring, judge_voter, scores_by_cell
+from famnb.experiment.scoring import (
+    AnsweredCell,
+    ScoreReport,
+    Scoring,
+    judge_agreements,
+    judge_voter,
+    scores_by_cell,
+)
 from famnb.experiment.summary import COST_COLUMNS, Summary, summary
 from famnb.experiment.variants import Variant, Variants, check_variant, parse_variants
 from famnb.formatting import format_count, format_sum
@@ -585,6 +592,10 @@ class BaseExperiment:
             votes.consistency(votes_cast, self.cells, voter=judge_voter(judge)) for judge in self._pairwise_judges()
         ]
         lines = [f"Judge {check}." for check in checks if check.pairs]
+        judges = [scorer for scorer in self.scorers if isinstance(scorer, Judge)]
+        if judges:
+            agreements = judge_agreements(self.ledger, self.name, judges, self.answers())
+            lines += [f"Judge {agreement}." for agreement in agreements.values()]
         rows = self.judge_calls()
         if rows.empty:
             return lines

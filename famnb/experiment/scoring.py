@@ -9,6 +9,12 @@ from typing import Any
 
 from famnb.errors import Interrupted
 from famnb.experiment import votes
+from famnb.experiment.agreement import (
+    JudgeAgreement,
+    agree_with_people,
+    verdicts_of_duels,
+    verdicts_of_grades,
+)
 from famnb.experiment.fingerprint import ScoreKeys
 from famnb.experiment.judge import Judge, Letter
 from famnb.experiment.judge_runner import TAG, JudgeRunner
@@ -47,10 +53,12 @@ class ScoreReport:
     """For each judge, the verdicts that the budget left unasked."""
     consistency: Mapping[str, votes.Consistency]
     """For each judge of pairs, how far its choices depend on the position."""
+    agreement: Mapping[str, JudgeAgreement]
+    """For each judge, how far it agrees with people, where both judged the same pairs."""
 
     def __str__(self) -> str:
         lines = [self._line(name) for name in self.scored] or ["there are no scorers"]
-        return "\n".join([*lines, *map(str, self.consistency.values())])
+        return "\n".join([*lines, *map(str, self.consistency.values()), *map(str, self.agreement.values())])
 
     __repr__ = __str__
 
@@ -94,6 +102,7 @@ class Scoring:
                 for judge in judges
                 if judge.pairwise
             },
+            agreement=judge_agreements(self._ledger, self._name, judges, self._answers),
         )
 
     def _score_locally(self, scorers: Sequence[Scorer]) -> None:
@@ -251,6 +260,28 @@ def scores_by_cell(
             scores[scorer.name] = votes.shares(votes.duels(votes_cast, cells, voter=judge_voter(scorer)))
     people = votes.shares(votes.duels(votes_cast, cells))
     return scores | ({votes.VOTES_SCORE: people} if people else {})
+
+
+def judge_agreements(
+    ledger: Ledger, name: str, judges: Sequence[Judge], answers: Sequence[AnsweredCell]
+) -> dict[str, JudgeAgreement]:
+    """How far each judge agrees with people's votes, by its name; without those that have no pair in common."""
+    if not judges:
+        return {}
+    votes_cast, cells = votes.read_votes(ledger, name), [answer.cell for answer in answers]
+    people = votes.duels(votes_cast, cells)
+    if not people:
+        return {}
+    grades = scores_by_cell(ledger, name, [judge for judge in judges if not judge.pairwise], answers)
+    agreements = {}
+    for judge in judges:
+        verdicts = (
+            verdicts_of_duels(votes.duels(votes_cast, cells, voter=judge_voter(judge)))
+            if judge.pairwise
+            else verdicts_of_grades(grades[judge.name], cells)
+        )
+        agreements[judge.name] = agree_with_people(judge.name, verdicts, people)
+    return {judge_name: found for judge_name, found in agreements.items() if found.votes}
 
 
 def judge_voter(judge: Judge) -> str:

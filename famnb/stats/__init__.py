@@ -4,6 +4,7 @@ Pure functions of numbers. They take anything that pandas takes for numbers, dro
 for infinite ones.
 """
 
+from famnb.stats.agreement import Agreement, agreement
 from famnb.stats.bradley_terry import Ranking, bradley_terry
 from famnb.stats.differences import (
     Difference,
@@ -30,11 +31,13 @@ from famnb.stats.intervals import (
 from famnb.stats.sample_size import percentile_size, sample_size
 
 __all__ = [
+    "Agreement",
     "Difference",
     "Front",
     "Interval",
     "Objective",
     "Ranking",
+    "agreement",
     "bradley_terry",
     "carries",
     "front",
