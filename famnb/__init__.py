@@ -27,6 +27,9 @@ __all__ = sorted(_MODULES)
 def __getattr__(name: str) -> object:
     if name in _MODULES:
         parent = importlib.import_module(f"famnb.{_MODULES[name] or name}")
+        if _MODULES[name] and not hasattr(parent, name):
+            # A module of a package, such as `scorers`, is its attribute only once something has imported it.
+            importlib.import_module(f"{parent.__name__}.{name}")
         value = getattr(parent, name) if _MODULES[name] else parent
     elif name[:1].isupper() and hasattr(errors := importlib.import_module("famnb.errors"), name):
         value = getattr(errors, name)

@@ -32,6 +32,7 @@ def test_importing_famnb_loads_no_heavy_library():
         ("famnb.serve", "[]"),
         ("famnb.calls", "['pandas']"),
         ("famnb.plot", "['pandas', 'matplotlib']"),
+        ("famnb.scorers", "['pandas']"),
         ("famnb.Composer", "['ipywidgets']"),
     ],
 )
