@@ -16,6 +16,8 @@ from tests.support.experiment_frames import frame
 from tests.support.truth_experiments import compare, cut
 from tests.support.truth_rates import EXPERIMENTS, claims_are_rare, intervals_hold
 
+N = 20
+"""Prompts of an experiment."""
 REPEATS = 3
 BREAKS_OFF = 0.6
 """Share of the wrong answers of B that break off."""
@@ -49,19 +51,17 @@ def comparisons(prompts, failed, metrics=("score_right",)):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("prompts", [12, 20])
-def test_no_model_scores_higher_by_what_it_fails_on(prompts):
+def test_no_model_scores_higher_by_what_it_fails_on():
     """A failed call has the lowest score there can be, as it is by default."""
-    pairs = comparisons(prompts, "zero", ("score_right", "success"))["score_right"]
+    pairs = comparisons(N, "zero", ("score_right", "success"))["score_right"]
     assert claims_are_rare(pairs["clear"])
     assert intervals_hold((pairs["low"] <= 0) & (pairs["high"] >= 0))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("prompts", [12, 20])
-def test_the_difference_in_success_holds_and_is_found(prompts):
+def test_the_difference_in_success_holds_and_is_found():
     """The success rate is a metric of its own."""
-    pairs = comparisons(prompts, "zero", ("score_right", "success"))["success"]
+    pairs = comparisons(N, "zero", ("score_right", "success"))["success"]
     truth = -BREAKS_OFF * (1 - RIGHT)
     assert intervals_hold((pairs["low"] <= truth) & (truth <= pairs["high"]))
     assert pairs["clear"].mean() > 0.6
@@ -70,5 +70,5 @@ def test_the_difference_in_success_holds_and_is_found(prompts):
 @pytest.mark.slow
 def test_failures_that_are_dropped_make_a_model_score_higher():
     """What who asks for `failed="drop"` gets, and what everyone got before, fails the check above."""
-    pairs = comparisons(20, "drop")["score_right"]
+    pairs = comparisons(N, "drop")["score_right"]
     assert not claims_are_rare(pairs["clear"] & (pairs["difference"] > 0))
