@@ -162,8 +162,13 @@ class StampedTransport(httpx.AsyncBaseTransport):
     def _keep(self, route: Route, connection: Connection) -> None:
         """Keep a connection that has brought its answer."""
         connection.expiry = asyncio.get_running_loop().call_later(KEEPALIVE_S, connection.close)
-        kept = self._idle.setdefault(route, [])
-        kept[:] = [*(other for other in kept if other.is_open), connection]
+        self._idle.setdefault(route, []).append(connection)
+
+    def _forget(self, route: Route, connection: Connection) -> None:
+        """Forget a connection that is closed."""
+        self._open.discard(connection)
+        if connection in self._idle.get(route, []):
+            self._idle[route].remove(connection)
 
     async def _connect(self, route: Route, timeout_s: float | None, trace: Trace) -> Connection:
         """Return a fresh connection. Raises httpx.ConnectError, ConnectTimeout or ProxyError."""
@@ -202,7 +207,7 @@ class StampedTransport(httpx.AsyncBaseTransport):
             channel.layers,
             self._readiness,
             on_idle=lambda connection: self._keep(route, connection),
-            on_close=self._open.discard,
+            on_close=lambda connection: self._forget(route, connection),
         )
         self._open.add(connection)
         return connection

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import time
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any, TypeAlias
 
@@ -113,15 +113,15 @@ class Response:
 
     async def _decode(self) -> AsyncGenerator[bytes, None]:
         response, body = self._response, self._response.stream
-        unpack = _Gunzip().unpack if self._encoding == "gzip" else bytes
+        unpack = _Gunzip().unpack if self._encoding == "gzip" else _keep
         if isinstance(body, Body) and self._encoding in _OWN_ENCODINGS:
             while chunk := await body.read():
-                if content := unpack(chunk):
+                for content in unpack(chunk):
                     yield content
         # A transport for tests may have the whole body, which httpx has decoded then.
         elif self._encoding in _OWN_ENCODINGS and not response.is_stream_consumed:
             async for chunk in response.aiter_raw():
-                if content := unpack(chunk):
+                for content in unpack(chunk):
                     yield content
         else:
             # We ask for no encoding; whatever comes all the same, httpx decodes.
@@ -142,26 +142,45 @@ class _Gunzip:
     def __init__(self) -> None:
         self._member = zlib.decompressobj(wbits=31)  # 31: a gzip header and the largest window
 
-    def unpack(self, chunk: bytes) -> bytes:
-        """Return the content of the next bytes. Raises zlib.error."""
-        content = []
+    def unpack(self, chunk: bytes) -> Iterator[bytes]:
+        """Yield the content of the next bytes, in one piece if there is any; then raises zlib.error for a fault."""
+        content, fault = [], None
         # What follows a member is another one, or zeros that fill up.
         rest = chunk.lstrip(b"\0") if self._member.eof else chunk
-        while rest:
+        while rest and fault is None:
             if self._member.eof:
                 self._member = zlib.decompressobj(wbits=31)
-            content.append(self._member.decompress(rest))
+            before = self._member.copy()
+            try:
+                content.append(self._member.decompress(rest))
+            except zlib.error as error:
+                fault = error
+                content += _unpack_before_fault(before, rest)
             rest = self._member.unused_data.lstrip(b"\0")
-        return b"".join(content)
+        if joined := b"".join(content):
+            yield joined
+        if fault is not None:
+            raise fault
+
+
+def _unpack_before_fault(member: zlib._Decompress, data: bytes) -> Iterator[bytes]:
+    """Yield what precedes a fault byte by byte: it is lost with the call that meets the fault."""
+    with contextlib.suppress(zlib.error):
+        for place in range(len(data)):
+            yield member.decompress(data[place : place + 1])
+
+
+def _keep(chunk: bytes) -> Iterator[bytes]:
+    """Unpack what is not packed."""
+    yield chunk
 
 
 def _unpacking(feed: Feed) -> Feed:
     """Feed what a packed body holds."""
     unpack = _Gunzip().unpack
 
-    def feed_content(chunk: bytes, arrival: Arrival) -> object:
-        content = unpack(chunk)
-        return feed(content, arrival) if content else None
+    def feed_content(chunk: bytes, arrival: Arrival) -> bool:
+        return any(feed(content, arrival) is True for content in unpack(chunk))
 
     return feed_content
 

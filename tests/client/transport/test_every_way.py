@@ -1,0 +1,201 @@
+"""The same fault has the same outcome on every way to a service: plain, TLS, through proxies, on a Unix socket."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from famnb.client.config import Deadlines
+from famnb.client.retry import Retries
+from famnb.client.transport import StampedTransport
+from famnb.errors import (
+    AuthenticationError,
+    ConnectError,
+    FamnbError,
+    FirstEventTimeout,
+    IdleTimeout,
+    ResponseFormatError,
+    ServerError,
+    StreamDecodeError,
+    StreamError,
+    StreamInterrupted,
+)
+from tests.support.fault_server import END, Do, Script, chunk, chunked, event, head, whole
+from tests.support.proxy_server import ProxyServer
+from tests.support.waiting import wait_until
+from tests.support.wire_payloads import body, closing, delta, evidence, failure, opening, request, said, thinking
+
+STREAM, WHOLE = request("web"), request("web", stream=False)
+HEL = [*opening("web"), delta("web", "Hel")]
+HELLO = said("web", "Hel", "lo")
+STREAM_HEAD = head(200, content_type="text/event-stream", transfer_encoding="chunked")
+TO_CLOSE = head(200, content_type="text/event-stream", connection="close")
+PACKED = b"".join(gzip.compress(piece) for piece in HELLO)
+CUT = b"".join([*map(gzip.compress, HEL), gzip.compress(delta("web", "lo"))[:20]])
+TRICKLE = b"".join(chunked(*HELLO))
+
+ANSWERED: dict[str, Script] = {
+    "a stream": chunked(*HELLO),
+    "a stream with pauses": chunked(*[step for piece in HELLO for step in (0.01, piece)]),
+    "head and body in one write": [b"".join(chunked(*HELLO))],
+    "seven bytes a write": [TRICKLE[start : start + 7] for start in range(0, len(TRICKLE), 7)],
+    "no length, closed": [TO_CLOSE, *HELLO, Do.CLOSE],
+    "no length, half closed": [TO_CLOSE, *HELLO, Do.HALF_CLOSE],
+    "interim answers": [b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nlink: a\r\n\r\n", *chunked(*HELLO)],
+    "a trailer": [STREAM_HEAD, *map(chunk, HELLO), b"0\r\nx-sum: 1\r\n\r\n"],
+    "gzip of several members": chunked(PACKED, content_encoding="gzip"),
+    "an answer to nobody behind it": [b"".join([*chunked(*HELLO), head(200, content_length="0")])],
+    "rubbish behind it": [b"".join([*chunked(*HELLO), b"rubbish"])],
+    "silence after the end": chunked(*HELLO, Do.HOLD),
+    "a reset after the evidence": [*chunked(*HEL, delta("web", "lo"), evidence("web"), end=False), Do.RESET],
+    "no JSON for a stream": whole(body("web", "Hello")),
+    "comments": chunked(b": wait\n\n", *HEL, b": wait\n\n", delta("web", "lo"), *closing("web")),
+    "a megabyte of comments": chunked(b": wait\n\n" * 120_000, *HELLO),
+}
+
+FAILED: dict[str, tuple[Script, type[FamnbError], str]] = {
+    "closed without an answer": ([Do.CLOSE], ConnectError, ""),
+    "reset without an answer": ([Do.RESET], ConnectError, ""),
+    "closed in the head": ([b"HTTP/1.1 200 O", Do.CLOSE], ConnectError, ""),
+    "no HTTP": ([b"\0\1 no HTTP\r\n\r\n", Do.CLOSE], ResponseFormatError, ""),
+    "a head without end": ([head(200)[:-2], *[b"x: " + b"y" * 60_000 + b"\r\n"] * 5, Do.HOLD], ResponseFormatError, ""),
+    "another protocol": (
+        [b"HTTP/1.1 101 Switching\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n", Do.CLOSE],
+        ResponseFormatError,
+        "",
+    ),
+    "an error body": (whole({"error": {"message": "no"}}, 401), AuthenticationError, ""),
+    "an error body that breaks off": ([head(500, content_length="99"), b"the engine", Do.CLOSE], ServerError, ""),
+    "no events": ([STREAM_HEAD, Do.HOLD], FirstEventTimeout, ""),
+    "silence": (chunked(*HEL, Do.HOLD), IdleTimeout, "Hel"),
+    "closed in the body": ([*chunked(*HEL, end=False), Do.CLOSE], StreamInterrupted, "Hel"),
+    "half closed in the body": ([*chunked(*HEL, end=False), Do.HALF_CLOSE], StreamInterrupted, "Hel"),
+    "reset in the body": ([*chunked(*HEL, end=False), Do.RESET], StreamInterrupted, "Hel"),
+    "a size that is none": ([*chunked(*HEL, end=False), 0.02, b"no size\r\n", Do.HOLD], StreamInterrupted, "Hel"),
+    "all of that in one write": (
+        [b"".join([*chunked(*HEL, end=False), b"no size\r\n"]), Do.HOLD],
+        StreamInterrupted,
+        "Hel",
+    ),
+    "a length that is too long": ([head(200, content_length="9999"), *HEL, Do.CLOSE], StreamInterrupted, "Hel"),
+    "no evidence": (chunked(*HEL), StreamInterrupted, "Hel"),
+    "no length, no evidence": ([TO_CLOSE, *HEL, Do.CLOSE], StreamInterrupted, "Hel"),
+    "no gzip": (chunked(*HELLO, content_encoding="gzip"), StreamInterrupted, ""),
+    "gzip that breaks off": (
+        [*chunked(CUT, content_encoding="gzip", end=False), Do.CLOSE],
+        StreamInterrupted,
+        "Hel",
+    ),
+    "no JSON": (chunked(*HEL, event(b"{"), *closing("web")), StreamDecodeError, "Hel"),
+    "an error in the stream": (chunked(*HEL, *failure("web")), StreamError, "Hel"),
+    "nothing": (whole(b""), ResponseFormatError, ""),
+}
+
+
+@pytest.fixture(params=["plain", "tls", "forwarded", "tunnel", "unix"])
+def reach(request, serve, connect, certificate, tmp_path):
+    """Serves scripts and makes a client that reaches them so; returns both."""
+    way = request.param
+    proxy = ProxyServer() if way in ("forwarded", "tunnel") else None
+
+    def start(*scripts: Script, **options):
+        is_encrypted = way in ("tls", "tunnel")
+        server = serve(
+            *scripts,
+            tls=certificate.server_context() if is_encrypted else None,
+            path=tmp_path / "service.sock" if way == "unix" else None,
+        )
+        transport = StampedTransport(
+            tls=certificate.client_context() if is_encrypted else None,
+            proxy=proxy.url if proxy else None,
+            uds=str(tmp_path / "service.sock") if way == "unix" else None,
+        )
+        # A limit for what is silent on purpose, long enough for a loaded machine to make what is not.
+        limits = Deadlines(first_event=3, idle=3)
+        client = connect(server, **{"deadlines": limits, "transport": transport, **options})
+        return server, client, transport
+
+    yield start
+    if proxy is not None:
+        proxy.close()
+
+
+def ends_clean(server, client, transport) -> bool:
+    """Whether no connection is in use, and none is left open once the client is closed, on either side."""
+    in_use = client.in_use
+    client.close()
+    wait_until(lambda: server.open == 0)
+    return (in_use, transport.connections) == (0, 0)
+
+
+@pytest.mark.parametrize("name", ANSWERED)
+def test_an_answer_is_read(reach, name):
+    """All of it, twice: the first leaves nothing behind that the second would read."""
+    server, client, transport = reach(ANSWERED[name])
+    for _ in range(2):
+        reply = client.send(STREAM)
+        assert (reply.text, reply.complete, reply.status) == ("Hello", True, "completed")
+    assert ends_clean(server, client, transport)
+
+
+@pytest.mark.parametrize("name", FAILED)
+def test_a_fault_is_an_error_with_what_had_come(reach, name):
+    """Of the same class, with the same text; and the next call works."""
+    script, error, text = FAILED[name]
+    server, client, transport = reach(script, chunked(*HELLO), retries=Retries(tries=1))
+    with pytest.raises(error) as caught:
+        client.send(STREAM)
+    assert (type(caught.value), caught.value.reply.text) == (error, text)
+    assert client.send(STREAM).text == "Hello"
+    assert ends_clean(server, client, transport)
+
+
+def test_a_kept_connection_that_closed_under_a_request(reach):
+    """Sent once more, on a fresh one."""
+    good = chunked(*HELLO)
+    server, client, transport = reach(good, [Do.CLOSE], good, [Do.RESET], good)
+    assert [client.send(STREAM).text for _ in range(3)] == ["Hello"] * 3
+    assert client.pauses == []
+    assert ends_clean(server, client, transport)
+
+
+def test_a_large_request_and_a_large_answer(reach):
+    """Two megabytes each way."""
+    text = "é" * 1_000_000
+    server, client, transport = reach(whole(body("web", text)))
+    asked = request("web", stream=False).replace(messages=[{"role": "user", "content": text}])
+    assert client.send(asked).text == text
+    assert text.encode() in server.requests[0].body
+    assert ends_clean(server, client, transport)
+
+
+def test_thinking_and_answer_keep_their_times(reach):
+    """In order, and the answer after the pause that the server made."""
+    script = [*opening("messages"), thinking("Hm."), 0.1, delta("messages", "Hello"), *closing("messages")]
+    server, client, transport = reach(chunked(*script))
+    timing = client.send(request("messages")).timing
+    assert 0 <= timing.ttfb_s <= timing.ttft_s <= timing.ttfa_s <= timing.e2e_s
+    assert timing.think_s >= 0.09
+    assert timing.connect_s > 0
+    assert ends_clean(server, client, transport)
+
+
+def test_ten_streams_on_two_connections(reach):
+    """All finish, and no more than two were ever open."""
+    server, client, transport = reach(chunked(*HEL, 0.02, delta("web", "lo"), *closing("web")), connections=2)
+    streams = [client.start(STREAM) for _ in range(10)]
+    assert [stream.result().text for stream in streams] == ["Hello"] * 10
+    assert server.connections <= 2
+    assert ends_clean(server, client, transport)
+
+
+def test_stopped_streams_leave_no_connection(reach):
+    """Twenty endless ones, stopped where they are."""
+    server, client, transport = reach([STREAM_HEAD, *[chunk(delta("web", "x")), 0.01] * 3000, END])
+    streams = [client.start(STREAM) for _ in range(20)]
+    for stream in streams:
+        next(iter(stream))
+        stream.stop()
+    assert [stream.result().status for stream in streams] == ["cancelled"] * 20
+    assert ends_clean(server, client, transport)

@@ -1,0 +1,130 @@
+"""Any transport of httpx carries our calls; one that does not say when bytes came is timed by the user's clock."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+
+import httpx
+import pytest
+
+import famnb
+from famnb.client.retry import Retries
+from famnb.errors import ConnectError, InvalidRequest, ResponseFormatError, ServerError, StreamInterrupted
+from tests.support.client_shells import KEY
+from tests.support.fault_server import Do, chunked, head, whole
+from tests.support.wire_payloads import body, delta, request, said
+
+STREAM, WHOLE = request("web"), request("web", stream=False)
+ONCE = Retries(tries=1)
+
+
+def answer(sent: httpx.Request) -> httpx.Response:
+    """A stream in pieces, or a whole reply, as the request asks."""
+    if not json.loads(sent.content).get("stream"):
+        return httpx.Response(200, json=body("web", "Hello"))
+
+    async def pieces():
+        for piece in said("web", "Hel", "lo"):
+            yield piece
+
+    return httpx.Response(200, headers={"content-type": "text/event-stream"}, content=pieces())
+
+
+@pytest.mark.parametrize("asked", [STREAM, WHOLE], ids=["stream", "whole"])
+def test_a_transport_of_the_users_tests_answers(way, connect, asked):
+    """httpx.MockTransport, without a socket; it sees the key, and the record says whose clock it was."""
+    seen = []
+    transport = httpx.MockTransport(lambda sent: seen.append(sent) or answer(sent))
+    reply = way.send(connect("http://nowhere.test", transport=transport), asked)
+    assert (reply.text, reply.complete) == ("Hello", True)
+    assert (reply.timing.clock, reply.timing.exact_share, reply.timing.late_max_ms) == ("user", None, None)
+    assert seen[0].headers["authorization"] == f"Bearer {KEY}"
+    assert str(seen[0].url) == "http://nowhere.test/v1/web/chat/completions"
+
+
+def test_the_public_client_takes_one_too(tmp_path):
+    """And records what it brought."""
+    ledger = tmp_path / "calls.sqlite"
+    transport = httpx.MockTransport(answer)
+    with famnb.Client(base_url="http://nowhere.test", api_key=KEY, ledger=ledger, transport=transport) as client:
+        assert client.send(STREAM).text == "Hello"
+        [row] = famnb.calls(client).to_dict("records")
+    assert (row["clock"], row["status"]) == ("user", "completed")
+
+
+@pytest.mark.parametrize("wrong", [httpx.HTTPTransport(), httpx.AsyncClient(), "http://proxy", object()])
+def test_what_is_no_transport_is_refused(connect, wrong):
+    """Before anything is sent, with what was expected."""
+    with pytest.raises(InvalidRequest, match=r"httpx\.AsyncBaseTransport"):
+        connect("http://nowhere.test", transport=wrong)
+
+
+def test_the_transport_is_closed_with_its_client(connect):
+    """As httpx's own client does."""
+
+    class Noting(httpx.MockTransport):
+        closed = 0
+
+        async def aclose(self) -> None:
+            self.closed += 1
+
+    transport = Noting(answer)
+    client = connect("http://nowhere.test", transport=transport)
+    client.send(WHOLE)
+    client.close()
+    assert transport.closed == 1
+
+
+def test_httpxs_own_transport_says_when_it_sends(serve, connect):
+    """By its trace: connecting is apart from all else, and a kept connection needs none."""
+    server = serve(chunked(*said("web", "Hel", "lo")))
+    client = connect(server, transport=httpx.AsyncHTTPTransport())
+    first, second = (client.send(STREAM).timing for _ in range(2))
+    assert first.connect_s > 0
+    assert (second.connect_s, first.clock, server.connections) == (None, "user", 1)
+    assert first.ttfb_s <= first.ttft_s <= first.e2e_s
+
+
+@pytest.mark.parametrize(
+    ("script", "error", "requests"),
+    [
+        ([Do.RESET], ConnectError, 3),
+        ([Do.CLOSE], ConnectError, 3),
+        (whole(b"", 503), ServerError, 3),
+        ([b"this is no HTTP\r\n\r\n", Do.CLOSE], ResponseFormatError, 1),
+        ([*chunked(delta("web", "Hel"), end=False), Do.RESET], StreamInterrupted, 1),
+        ([*chunked(delta("web", "Hel"), end=False), Do.CLOSE], StreamInterrupted, 1),
+    ],
+)
+@pytest.mark.parametrize("own", [True, False])
+def test_failures_are_the_same_errors_over_every_transport(way, serve, connect, script, error, requests, own):
+    """Tried as often, with what had come."""
+    server = serve(script)
+    failure = way.failure(connect(server, transport=None if own else httpx.AsyncHTTPTransport()), STREAM)
+    assert (type(failure), len(server.requests)) == (error, requests)
+    assert failure.reply.text == ("Hel" if error is StreamInterrupted else "")
+
+
+def test_a_transport_that_breaks_a_promise_is_an_error_of_ours(connect):
+    """Whatever it raises in place of httpx's errors."""
+
+    def break_down(sent):
+        raise OSError("out of order")
+
+    client = connect("http://nowhere.test", transport=httpx.MockTransport(break_down), retries=ONCE)
+    with pytest.raises(ConnectError, match="out of order"):
+        client.send(WHOLE)
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("coding", ["gzip", "x-gzip", "deflate"])
+def test_a_packed_body_is_unpacked(serve, connect, own, coding):
+    """Also in a coding that httpx decodes, and gzip of several members that httpx (0.28) does not."""
+    text = b"".join(said("web", "Hel", "lo"))
+    parts = [text[:100], text[100:]]
+    packed = zlib.compress(text) if coding == "deflate" else b"".join(map(gzip.compress, parts))
+    server = serve([head(200, content_type="text/event-stream", content_encoding=coding) + packed, Do.CLOSE])
+    client = connect(server, transport=None if own else httpx.AsyncHTTPTransport(), retries=ONCE)
+    assert client.send(STREAM).text == "Hello"
