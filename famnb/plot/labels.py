@@ -90,6 +90,31 @@ def simulation_note(frame: pd.DataFrame) -> list[str]:
     return [format_simulated(simulated, len(frame))] if simulated else []
 
 
+# As long as Python lets one thread compute before the next gets its turn: a busy cell makes the client that late.
+STARVED_MS = 5.0
+"""From which median of `late_p50_ms` on a call's client counts as starved, in milliseconds."""
+
+
+def clock_notes(frame: pd.DataFrame, metric: str) -> list[str]:
+    """Footnotes that say of which calls the times are in doubt, and where Python was kept from looking; empty if none.
+
+    For frames with the columns `clock`, `late_p50_ms`, or the low end of `metric`, such as `ttft_low_s`.
+    """
+    notes = []
+    calls = format_count(len(frame), "call")
+    if "clock" in frame and (by_user := int((frame["clock"] == "user").sum())):
+        notes.append(f"{by_user:,} of {calls} are timed by the user's program, which a busy cell makes late.")
+    if "late_p50_ms" in frame and (starved := int((frame["late_p50_ms"] >= STARVED_MS).sum())):
+        notes.append(
+            f"In {starved:,} of {calls} Python was kept from reading, by {STARVED_MS:g} ms or more in the median: "
+            "arrival is by the kernel's clock, but what was shown live came later."
+        )
+    low = f"{metric.removesuffix('_s')}_low_s"
+    if low in frame and metric in frame and (inexact := int((frame[low] < frame[metric]).sum())):
+        notes.append(f"{inexact:,} of {calls} have their {column_name(metric)} only as an interval; its end is drawn.")
+    return notes
+
+
 def no_rows_reason(frame: pd.DataFrame, needed: str) -> str:
     """Why nothing can be drawn of a frame none of whose rows has what is needed, as a sentence."""
     calls = format_count(len(frame), "call")

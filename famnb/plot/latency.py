@@ -18,6 +18,7 @@ from famnb.plot.labels import (
     COLUMN_NAMES,
     axis_label,
     capitalize,
+    clock_notes,
     column_name,
     format_metric,
     format_metric_interval,
@@ -45,9 +46,10 @@ def latency(
     Streamed and whole replies are never in one line: a whole reply's first token comes with its last. Where a frame has
     both, each value has a line for either, unless `by` or `facet` is the column `streamed`. Warm-ups are left out.
     x: the column `metric`, in its unit; y: share of the calls that have it. A percentile is marked, with its 95%
-    interval, only where n values carry it, n >= 1 / (1 - p); n stands in the legend, and calls without a value in a
-    footnote. With `over="hour"` x is the hour of the day at which a call started, in the column's own time zone, and y
-    each hour's median and 95th percentile. `facet` draws a panel for each value of a column; `ax` draws into that axes.
+    interval, only where n values carry it, n >= 1 / (1 - p); n stands in the legend. Footnotes count calls without a
+    value, and those whose time is in doubt because a busy cell kept Python from reading. With `over="hour"` x is the
+    hour of the day at which a call started, in the column's own time zone, and y each hour's median and 95th
+    percentile. `facet` draws a panel for each value of a column; `ax` draws into that axes.
     KeyError for a column that is not there, ValueError for a metric that is no number.
     """
     require_columns(frame, by, metric, facet, "started_at" if over else None)
@@ -68,7 +70,7 @@ def latency(
         zone = started.dt.tz or "no time zone"
         title, x, y = f"{title} and hour", f"hour of the day ({zone}) in which the call started", label
     whole_note = _whole_note(name) if has_both and metric in FIRST_TOKEN else []
-    notes = [*_missing_note(values, name), *whole_note, *left_out, *simulation_note(frame)]
+    notes = [*_missing_note(values, name), *whole_note, *left_out, *clock_notes(frame, metric), *simulation_note(frame)]
     parts = (facet, frame[facet].reset_index(drop=True)) if facet else None
     chart = Chart(title=title, x=x, y=y, notes=notes, facet=parts, ax=ax)
     if not len(known):

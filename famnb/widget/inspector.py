@@ -16,7 +16,7 @@ from famnb.record import Ledger, RecordedCall
 from famnb.reply import Reply
 from famnb.widget.form import images
 from famnb.widget.form.controls import make_control
-from famnb.widget.html import sanitize, transcript
+from famnb.widget.html import facts, sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.live.copy_box import COPY_TABS_CLASS, CopyBox
 
@@ -160,10 +160,10 @@ def _read_events(call: RecordedCall) -> list[ArrivedEvent]:
 
 def _describe_request(call: RecordedCall) -> tuple[Sequence[str], str]:
     """What to know about the request, a line each, and its head and body as they were sent, without the key."""
-    facts = f"{call.row['attempts'] or 0} sent, started {call.started_at:%Y-%m-%d %H:%M:%S} UTC"
+    summary = f"{call.row['attempts'] or 0} sent, started {call.started_at:%Y-%m-%d %H:%M:%S} UTC"
     # The ledger does not hold the key.
     head = [f"POST {call.row['url']}", "authorization: Bearer ••••••", "content-type: application/json"]
-    return (facts,), _http_message(head, json.dumps(call.body, indent=2, ensure_ascii=False))
+    return (summary,), _http_message(head, json.dumps(call.body, indent=2, ensure_ascii=False))
 
 
 def _describe_response(call: RecordedCall) -> tuple[Sequence[str], str]:
@@ -173,10 +173,11 @@ def _describe_response(call: RecordedCall) -> tuple[Sequence[str], str]:
     error = "" if call.error is None else f"{type(call.error).__name__}: {call.error}"
     head = [] if status is None else [f"HTTP {status}"]
     head += [f"{name}: {value}" for name, value in _response_headers(call)]
+    clock = facts.describe_clock(call.timing) or ""
     if _is_event_stream(call):
-        return (summary, error or "An event stream: see Events."), _http_message(head, "")
+        return (summary, error or "An event stream: see Events.", clock), _http_message(head, "")
     body = b"".join(data for read in call.reads for data in read.data)
-    return (summary, error), _http_message(head, _indent_json(body))
+    return (summary, error, clock), _http_message(head, _indent_json(body))
 
 
 def _response_headers(call: RecordedCall) -> list[tuple[str, str]]:

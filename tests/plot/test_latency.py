@@ -36,6 +36,21 @@ def test_calls_without_a_value_are_counted_not_drawn() -> None:
     assert {"a (n=1)", "b (n=0)"} <= set(legend_texts(figure))
 
 
+def test_times_in_doubt_are_said() -> None:
+    """By the user's clock, of a client that was kept from reading, or known as an interval; how many each."""
+    frame = calls(model=["m"] * 4, ttft_s=[0.1, 0.2, 0.3, 0.4])
+    frame = frame.assign(
+        clock=["kernel", "kernel", "kernel", "user"],
+        late_p50_ms=[0.1, 5.0, 12.0, None],
+        ttft_low_s=[0.1, 0.2, 0.25, None],
+    )
+    text = figure_text(plot.latency(frame)).replace("\n", " ")
+    assert "1 of 4 calls are timed by the user's program" in text
+    assert "In 2 of 4 calls Python was kept from reading" in text
+    assert "1 of 4 calls have their time to first token only as an interval" in text
+    assert "kept from reading" not in figure_text(plot.latency(frame[:1]))
+
+
 def test_a_latency_by_hour_is_the_median_of_that_hour() -> None:
     """One dot an hour, at pandas' own median, in milliseconds."""
     frame = many_calls(480, models=1, gap_s=300)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterator
 
 import pytest
 
 import famnb
 from famnb.service import Server
+from famnb.widget.html.facts import describe_clock
 from famnb.widget.inspector import PAGE_LENGTH, Inspector
 
 
@@ -28,6 +30,7 @@ def test_an_inspector_lays_everything_open(client: famnb.Client) -> None:
     assert client._engine._credential.authorization().split()[-1] not in "".join(pages.values())
     assert "Status 200" in pages["Response"]
     assert "x-famnb-engine" in pages["Response"]
+    assert describe_clock(reply.timing) in html.unescape(inspector._descriptions["Response"].value)
     assert f"Events 1 to {min(PAGE_LENGTH, len(reply.raw))} of {len(reply.raw)}" in inspector._table.value
     inspector._filter.value = "message_start"
     assert "1 of" in inspector._table.value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, NamedTuple, TypeAlias, assert_never
 
 from famnb.events import Count, Usage
@@ -97,6 +98,24 @@ def figures(reply: Reply) -> str:
     if reply.status != "running":
         facts.append("cost unknown" if reply.cost is None else str(reply.cost))
     return " · ".join(fact for fact in facts if fact)
+
+
+def describe_clock(timing: Timing) -> str | None:
+    """Return whose clock the times are by and how late Python was beside it; None if nothing came.
+
+    "Times by the kernel's clock, 98 % of events with their own; read 0.1 ms later (median), 4.2 ms at most".
+    """
+    match timing.clock:
+        case None:
+            return None
+        case "kernel" if (
+            timing.exact_share is not None and timing.late_p50_ms is not None and timing.late_max_ms is not None
+        ):
+            share = f"{math.floor(timing.exact_share * 100)} % of events with their own"
+            median, most = (format_duration(late_ms / 1e3) for late_ms in (timing.late_p50_ms, timing.late_max_ms))
+            return f"Times by the kernel's clock, {share}; read {median} later (median), {most} at most"
+        case _:
+            return "Times by this program's clock, which is late whenever another cell computes"
 
 
 def _tokens(usage: Usage, count: Count) -> str:
