@@ -603,8 +603,9 @@ class BaseExperiment:
         sums = (math.nan if pd.isna(cost[name]) else float(cost[name]) for name in COST_COLUMNS)
         spent = format_sum(*sums, calls=len(rows), unpriced=cost["unpriced_calls"])
         lines.append(f"Calls of judges: {len(rows):,}; cost {spent}, in none of the figures above.")
-        simulated = rows["simulated"].fillna(False).any()
-        return lines + (["Some verdicts were simulated: no model judged."] if simulated else [])
+        simulated = int(rows["simulated"].fillna(False).sum())
+        share = "All" if simulated == len(rows) else f"{simulated:,} of {len(rows):,}"
+        return lines + ([f"{share} verdicts were simulated: no model gave them."] if simulated else [])
 
 
 def _ledger_of(client: BaseClient) -> Ledger:

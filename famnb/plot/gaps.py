@@ -17,6 +17,7 @@ from famnb.plot.ecdf import draw_ecdf, set_ecdf_axes
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls
 from famnb.plot.labels import simulation_note
+from famnb.reply import Reply
 
 PERCENTILE_MARKS = ((0.5, "o", "○ median"), (0.95, "D", "◇ p95"), (0.99, "s", "□ p99"))
 """The percentiles marked, each where n is large enough: n >= 1 / (1 - p)."""
@@ -44,7 +45,7 @@ def gaps(
         title=f"Inter-chunk gaps by {by}",
         x="gap between reads that brought content (ms)",
         y="share of gaps",
-        notes=[*left_out, *simulation_note(events)],
+        notes=[*left_out, *simulation_note(events.drop_duplicates("call_id"))],
         facet=(facet, table[facet]) if facet else None,
         ax=ax,
     )
@@ -78,6 +79,8 @@ def _draw_gaps(canvas: Canvas, index: int, group: str, values: np.ndarray[Any, A
 
 def _events_of(which: CallSelection, by: str, facet: str | None) -> pd.DataFrame:
     """The frame of events, with the columns wanted of the frame of calls that it came from."""
+    if isinstance(which, Reply):
+        return deltas(which).assign(simulated=which.service == "sim")
     if not isinstance(which, pd.DataFrame):
         return deltas(which)
     if "t_s" in which or "call_id" not in which:

@@ -85,7 +85,11 @@ def pareto(
         for index, point in points.items():
             standing, rival = rows[index]["standing"], rows[index]["beaten_by"]
             handle = _draw_point(canvas, index, point[0], point[up], scale, standing)
-            facts = [format_metric_interval(column, value) for column, value in zip(columns, point, strict=True)]
+            factors = [_cost_factor(numbered[numbered[_GROUP] == index], cost), *[1.0] * (len(columns) - 1)]
+            facts = [
+                format_metric_interval(column, value, factor=factor)
+                for column, value, factor in zip(columns, point, factors, strict=True)
+            ]
             facts.append(f"beaten by {shorten(groups[int(rival)])}" if standing == "beaten" else standing)
             n = min(value.n for value in point)
             entries.append(LegendEntry(handle, f"{groups[index]} (n={n:,})", facts))
@@ -116,6 +120,14 @@ def _interval(row: Mapping[Any, Any], column: str) -> stats.Interval:
     if column in SHARE_COLUMNS:
         low, high = max(low, 0.0), min(high, 1.0)
     return stats.Interval(value, low, high, int(row[f"{column}_n"]))
+
+
+def _cost_factor(calls: pd.DataFrame, cost: str) -> float:
+    """How far apart the ends of a group's cost are, where token counts are estimated; 1 where they are not."""
+    if cost != "cost_usd" or not {"cost_low_usd", "cost_high_usd"} <= set(calls.columns):
+        return 1.0
+    low, high = (float(calls[name].sum()) for name in ("cost_low_usd", "cost_high_usd"))
+    return high / low if low else 1.0
 
 
 def _draw_point(

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from famnb.formatting import format_count, format_number
+from famnb.formatting import ESTIMATE_MARK, format_count, format_number
 from famnb.plot.canvas import Canvas
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls, time_column
@@ -79,7 +79,7 @@ def throughput(
 def _amounts_over_time(frame: pd.DataFrame, of: str) -> tuple[pd.DataFrame, float]:
     """What each call brought, `amount`, evenly from `begin` to `end` in seconds since the first call, and that moment.
 
-    NaN where not known. The moment is in seconds since 1970.
+    NaN where not known; `estimated` marks amounts that the service did not report. The moment is in seconds since 1970.
     """
     started = to_naive_utc(time_column(frame)).astype("datetime64[us]")
     start = np.where(started.isna(), np.nan, started.astype("int64").to_numpy(dtype=float) / 1e6)
@@ -91,7 +91,10 @@ def _amounts_over_time(frame: pd.DataFrame, of: str) -> tuple[pd.DataFrame, floa
     known = ~np.isnan(start) & ~np.isnan(duration) & ~np.isnan(amount)
     origin = float(start[known].min()) if known.any() else 0.0
     begin = start + (duration if of == "calls" else first) - origin
-    return pd.DataFrame({"begin": begin, "end": start + duration - origin, "amount": amount}), origin
+    source = frame.get("output_tokens_source") if of == "tokens" else None
+    estimated = False if source is None else (source == "estimated").to_numpy(dtype=bool)
+    columns = {"begin": begin, "end": start + duration - origin, "amount": amount, "estimated": estimated}
+    return pd.DataFrame(columns), origin
 
 
 def _draw_rates(
@@ -112,7 +115,8 @@ def _draw_rates(
             axes.stairs(rates, edges / unit_s, fill=True, alpha=0.1, color=line["color"])
         total = float(part["amount"].sum())
         mean, peak = format_number(total / edges[-1]), format_number(rates.max())
-        facts = [f"mean {mean} a second", f"peak {peak}", f"{format_count(total)} {of}"]
+        mark = ESTIMATE_MARK if part["estimated"].any() else ""
+        facts = [f"mean {mark}{mean} a second", f"peak {mark}{peak}", f"{mark}{format_count(total)} {of}"]
         handle: Artist = Patch(**area) if is_stacked else Line2D([], [], linewidth=2, **line)
         is_panel = canvas.is_panel
         entries.append(

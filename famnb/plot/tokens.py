@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
-from famnb.formatting import format_count, format_percent
+from famnb.formatting import ESTIMATE_MARK, format_count, format_percent
 from famnb.plot.canvas import Canvas
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls
@@ -66,7 +66,7 @@ def tokens(
         for index in range(len(groups)):
             _draw_bar(canvas, len(groups) - 1 - index, part[part["group"] == index])
         _set_bar_axes(canvas, groups)
-        entries = [LegendEntry(Patch(facecolor=TOKEN_KINDS[kind]), kind, _facts(part[kind], part)) for kind in used]
+        entries = [LegendEntry(Patch(facecolor=TOKEN_KINDS[kind]), kind, _facts(kind, part)) for kind in used]
         if estimated:
             style: Any = {
                 "facecolor": "none",
@@ -75,7 +75,8 @@ def tokens(
                 "linewidth": 0,
             }
             entries.append(LegendEntry(Patch(**style), "estimated from the length of the text"))
-        chart.add_legend(entries, f"{format_count(total)} tokens in {format_count(len(part), 'call')}")
+        amount = f"{ESTIMATE_MARK if estimated else ''}{format_count(total)} tokens"
+        chart.add_legend(entries, f"{amount} in {format_count(len(part), 'call')}")
     return chart.finish()
 
 
@@ -103,17 +104,18 @@ def _draw_bar(canvas: Canvas, y: int, rows: pd.DataFrame) -> None:
     """Draw one group's bar, its estimated parts crossed, its sum and mean at the end."""
     left = 0.0
     for kind, colour in TOKEN_KINDS.items():
-        side = "input estimated" if "input" in kind else "output estimated"
         for estimated in (False, True):
             # Parts of the same kind stand next to each other, the estimated one second.
-            size = float(rows.loc[rows[side] == estimated, kind].sum())
+            size = float(rows.loc[_is_estimated(rows, kind) == estimated, kind].sum())
             if size:
                 edge: dict[str, Any] = {"edgecolor": canvas.palette.ground, "linewidth": 0.6}
                 hatch = ESTIMATED_HATCH if estimated else None
                 canvas.axes.barh([y], [size], 0.66, left=left, color=colour, hatch=hatch, **edge)
             left += size
     n = int(rows[list(TOKEN_KINDS)].notna().any(axis=1).sum())
-    text = f"{left:,.0f}" if canvas.is_panel or not left else f"{left:,.0f} · {left / n:,.0f} a call (n={n:,})"
+    mark = ESTIMATE_MARK if any(_has_estimate(rows, kind) for kind in TOKEN_KINDS) else ""
+    amount = f"{mark}{left:,.0f}"
+    text = amount if canvas.is_panel or not left else f"{amount} · {mark}{left / n:,.0f} a call (n={n:,})"
     if left or not canvas.is_panel:
         style: dict[str, Any] = {"fontsize": 8, "va": "center", "color": canvas.palette.soft}
         canvas.axes.annotate(text, (left, y), xytext=(4, 0), textcoords="offset points", **style)
@@ -139,10 +141,20 @@ def format_tick(value: float) -> str:
     return f"{value / 1e6:g}M" if size >= 1e6 else f"{value / 1e3:g}k" if size >= 1e4 else f"{value:,g}"
 
 
-def _facts(values: pd.Series[float], rows: pd.DataFrame) -> list[str]:
+def _is_estimated(rows: pd.DataFrame, kind: str) -> pd.Series[bool]:
+    """Which calls' tokens of a kind are of an estimated count."""
+    return rows["input estimated" if "input" in kind else "output estimated"]
+
+
+def _has_estimate(rows: pd.DataFrame, kind: str) -> bool:
+    return bool(rows.loc[_is_estimated(rows, kind), kind].sum() > 0)
+
+
+def _facts(kind: str, rows: pd.DataFrame) -> list[str]:
     """The tokens of one kind and their share of all."""
-    total = float(rows[list(TOKEN_KINDS)].sum().sum())
-    return [format_count(float(values.sum())), format_percent(values.sum() / total, decimals=1)] if total else []
+    amount, total = float(rows[kind].sum()), float(rows[list(TOKEN_KINDS)].sum().sum())
+    mark = ESTIMATE_MARK if _has_estimate(rows, kind) else ""
+    return [f"{mark}{format_count(amount)}", format_percent(amount / total, decimals=1)] if total else []
 
 
 def _missing_note(calls: int) -> list[str]:

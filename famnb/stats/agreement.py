@@ -68,4 +68,6 @@ def _kappa(codes: Any, weights: Values) -> tuple[float, float]:
     shares = [np.bincount(rater, weights, minlength=kinds) / total for rater in codes]
     chance = float(shares[0] @ shares[1])
     agreed = float(weights[codes[0] == codes[1]].sum()) / total
-    return ((agreed - chance) / (1 - chance) if chance < 1 - 1e-12 else math.nan), chance
+    # Sums of floats differ in their last bits: by that much, two who agree as often as chance has it would not.
+    beyond_chance = 0.0 if math.isclose(agreed, chance, rel_tol=1e-12) else agreed - chance
+    return (beyond_chance / (1 - chance) if chance < 1 - 1e-12 else math.nan), chance

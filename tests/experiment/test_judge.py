@@ -231,4 +231,4 @@ def test_the_local_services_judge_answers_in_form(client: famnb.Client) -> None:
     assert exp.judge_calls()["simulated"].all()
     lines = exp.summary().lines
     assert "Calls of judges: 2; cost not known (2 of 2 calls without a price), in none of the figures above." in lines
-    assert lines[-1] == "Some verdicts were simulated: no model judged."
+    assert lines[-1] == "All verdicts were simulated: no model gave them."

@@ -18,6 +18,7 @@ def test_simulated_data_says_so() -> None:
     assert "Simulated: 1 of 3 calls were answered by a simulated engine" in figure_text(plot.latency(calls(**part)))
     reply = exchange(THOUGHTFUL).reply
     assert "Simulated" in figure_text(plot.timeline(dataclasses.replace(reply, service="sim")))
+    assert "Simulated" in figure_text(plot.gaps(dataclasses.replace(reply, service="sim")))
     assert "imulated" not in figure_text(plot.timeline(reply)) + figure_text(
         plot.latency(calls(**{**part, "simulated": [False] * 3}))
     )

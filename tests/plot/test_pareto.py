@@ -82,3 +82,12 @@ def test_twenty_passes_of_twenty_are_not_certain() -> None:
     figure = plot.pareto(many_calls(20, models=1).assign(score_whole=1.0), score="score_whole")
     assert "1 (0.758–1)" in figure_text(figure)
     assert "Score whole against cost by model" in figure_text(figure)
+
+
+def test_an_estimated_cost_is_marked() -> None:
+    """That of the group whose costs have two ends, and not the other's."""
+    frame = calls_of((1.0, 2.0), (2.0, 1.0))
+    ends = {"cost_low_usd": 0.8, "cost_high_usd": 1.3}
+    bounds = {name: frame["cost_usd"].where(frame["model"] == "a", frame["cost_usd"] * ends[name]) for name in ends}
+    costs = [text for text in legend_texts(plot.pareto(frame.assign(**bounds))) if "$" in text]
+    assert [text.startswith("≈ ") for text in costs] == [False, True]

@@ -29,3 +29,10 @@ def test_throughput_is_drawn_as_tokens_a_second() -> None:
 def test_a_step_is_told_in_its_own_unit(gap_s: float, step: str) -> None:
     """Never as a power of ten of seconds."""
     assert step in plot.throughput(many_calls(300, models=1, gap_s=gap_s)).alt
+
+
+def test_rates_of_estimated_tokens_are_marked() -> None:
+    """Calls are counted, so they never are."""
+    frame = many_calls(20, models=1).assign(output_tokens_source="estimated")
+    assert "mean ≈ " in plot.throughput(frame).alt
+    assert "≈" not in plot.throughput(frame, of="calls").alt

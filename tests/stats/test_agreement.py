@@ -57,3 +57,9 @@ def test_intervals_of_kappa_hold(prompts: int, votes: int) -> None:
     truth = (float((first == second).mean()) - chance) / (1 - chance)
     found = [stats.agreement(a, b, clusters=c).kappa for a, b, c in (rate(prompts) for _ in range(200))]
     assert np.mean([one.low <= truth <= one.high for one in found]) > 0.93
+
+
+def test_agreement_as_often_as_chance_has_it_is_exactly_zero() -> None:
+    """However the shares of the kinds round; −2.5e-16 would read as a finding."""
+    prompts = [prompt for prompt in range(9) for _ in range(6)]
+    assert stats.agreement([0] * 54, [0, 1, 2] * 18, clusters=prompts).kappa.value == 0

@@ -131,7 +131,7 @@ def _head(experiment: BaseExperiment, summary: Summary, frame: pd.DataFrame, wri
         ("failed", format_count(int(failures(frame).sum()))),
         ("prompts", format_count(len(experiment.prompts))),
         ("variants", format_count(len(experiment.variants))),
-        ("spent, warm-ups included" if experiment.warmup else "spent", format_costs(sum_costs(frame))),
+        ("cost, warm-ups included" if experiment.warmup else "cost", format_costs(sum_costs(frame))),
         ("made on", " – ".join(dict.fromkeys((days[0], days[-1]))) if days else "not yet"),
     ]
     is_simulated = bool(frame["simulated"].fillna(False).any())
@@ -395,7 +395,8 @@ def _methods(summary: Summary) -> SafeHtml:
         "called clear only if it is so at the ends that speak most against it. What is known only within more "
         "than a factor of three is said as what it is at most.",
         "Failed and unanswered calls are in no median and no mean of times, tokens and costs; what is known to be "
-        "spent on them is in the sums. Warm-up calls are in no figure of a variant.",
+        "spent on them is in the sums. Warm-up calls are in no figure of a variant. Calls that were stopped or cut off "
+        "and made again are in no figure at all; famnb.spend counts every call of the ledger.",
     )
     return _LIST.format(_items(notes))
 

@@ -43,8 +43,9 @@ def results_bundle(experiment: BaseExperiment, *, progress: str) -> transcript.B
         *ranking_sentences(ranking),
     ]
     lines += [f"{note[0].upper()}{note[1:]}." for note in ranking.notes]
-    simulated = frame["simulated"].fillna(False).any()
-    lines += ["Some of these answers were simulated; a decision needs real ones."] if simulated else []
+    simulated = frame.loc[frame["status"].isin(ANSWERED), "simulated"].fillna(False)
+    share = "These" if simulated.all() else "Some of these"
+    lines += [f"{share} answers were simulated; a decision needs real ones."] if simulated.any() else []
     head = (*_HEAD, *_EXTRA_COLUMNS)
     return {
         "text/html": SafeHtml().join(map(_PARAGRAPH.format, lines)) + _table_html(head, rows) + _figure_html(frame),

@@ -108,7 +108,7 @@ def test_the_first_screen_says_who_wins_at_what_cost_and_how_sure_that_is(experi
 
 
 def test_what_the_report_says_of_a_figure_it_says_everywhere(experiment, tmp_path, priced):
-    """What is spent stands on a card and beside the forecast, a lower bound where a model has no price."""
+    """The cost stands on a card and beside the forecast, a lower bound where a model has no price."""
     famnb.prices.unset("fam-2-5-mini")
     exp = experiment()
     exp.run(progress=False)
