@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import itertools
 import socket
 import struct
 import sys
@@ -39,6 +40,9 @@ BUFFER_BYTES = 262_144
 # Beyond it nobody waits for single events, and looking for the stamps would cost more than reading.
 SEARCHED_BYTES = 65_536
 """Up to how many waiting bytes the places are looked for at which their stamp changes."""
+# A body that drips byte by byte while nobody reads waits in as many segments; finding the n-th takes n steps.
+MAX_RUNS = 64
+"""How many runs of bytes with one stamp are taken by one read; the rest is ready to be read at once."""
 # Stepping the wall clock changes the offset; slewing does not, since it changes both clocks alike.
 REMEASURE_NS = 5_000_000_000
 """After how many nanoseconds the offset between the two clocks is measured again."""
@@ -76,7 +80,11 @@ def find_runs(size: int, last: int | None, stamp_at: Callable[[int], int | None]
         def is_later(place: int, own: int | None = stamp) -> bool:
             return stamp_at(place + 1) != own
 
-        end = bisect.bisect_left(range(size), True, start + 1, key=is_later)
+        # The kernel walks to a byte from the first, so that to look far ahead of a short run would take long.
+        step = 1
+        while start + step < size and not is_later(start + step):
+            step *= 2
+        end = bisect.bisect_left(range(size), True, start + step // 2 + 1, min(start + step, size), key=is_later)
         yield end, stamp
         start = end
 
@@ -176,13 +184,14 @@ class StampedReader(SocketReader):
             self.is_at_end = True
             return []
         segments, start = [], 0
-        for end, run_stamp in find_runs(size, stamp, self._stamp_at) if size <= SEARCHED_BYTES else [(size, stamp)]:
+        runs = find_runs(size, stamp, self._stamp_at) if size <= SEARCHED_BYTES else iter([(size, stamp)])
+        for end, run_stamp in itertools.islice(runs, MAX_RUNS):
             arrival = self._clock.arrival(run_stamp, earliest_ns=self._earliest_ns, now_ns=now_ns)
             self._earliest_ns = arrival.t_ns
             segments.append((view[start:end], arrival))
             start = end
         # Taken without being copied once more: so TCP understands MSG_TRUNC.
-        self._buffer.look(self._sock, size, socket.MSG_TRUNC)
+        self._buffer.look(self._sock, start, socket.MSG_TRUNC)
         return segments
 
     def _stamp_at(self, place: int) -> int | None:
