@@ -204,3 +204,12 @@ def test_trouble_in_a_callback_is_shown_in_the_ballot(made: Make, monkeypatch: p
     press(ballot, "left")
     assert ballot.view.trouble == "ZeroDivisionError: division by zero"
     assert ballot.progress == (0, 2)
+
+
+def test_the_result_says_that_all_answers_were_simulated(client: famnb.Client) -> None:
+    """Not "some of them", where no model answered at all."""
+    variants = {name: {"model": f"fam-2-5-{name}"} for name in ("mini", "pro")}
+    exp = famnb.Experiment(["Why?"], variants, name="simulated", client=client, max_tokens=200)
+    exp.run(progress=False)
+    press(ballot := exp.vote(), "tie")
+    assert "These answers were simulated; a decision needs real ones." in ballot._bundle["text/plain"]
