@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from pydantic import TypeAdapter, ValidationError
 
 from famnb.errors import InvalidRequest
-from famnb.request import Request, chat, compat, messages, responses, web
+from famnb.request import Request, chat, messages, responses, web
 from famnb.request.base import RequestTraits
 from famnb.request.neutral import FormatPaths
 from famnb.request.structured_output import json_format
@@ -36,8 +36,6 @@ class Endpoint:
     title: str
     request: type[Request]
     """The pydantic model of its request."""
-    compat_request: type[Request]
-    """The model that accepts the vendor's own fields as well."""
     # The two with `hash=False` hold mappings, which have no hash.
     traits: RequestTraits = dataclasses.field(hash=False)
     """What its requests can carry."""
@@ -83,7 +81,6 @@ _ENDPOINTS = (
         name="chat",
         title="Chat completions",
         request=chat.ChatRequest,
-        compat_request=compat.CompatChatRequest,
         traits=chat.TRAITS,
         dialect=chat_wire,
         conventions=chat_wire.CONVENTIONS,
@@ -95,7 +92,6 @@ _ENDPOINTS = (
         name="responses",
         title="Responses",
         request=responses.ResponsesRequest,
-        compat_request=compat.CompatResponsesRequest,
         traits=responses.TRAITS,
         dialect=responses_wire,
         conventions=responses_wire.CONVENTIONS,
@@ -107,7 +103,6 @@ _ENDPOINTS = (
         name="web",
         title="Web chat",
         request=web.WebChatRequest,
-        compat_request=compat.CompatWebChatRequest,
         traits=web.TRAITS,
         dialect=chat_wire,
         conventions=chat_wire.CONVENTIONS,
@@ -119,7 +114,6 @@ _ENDPOINTS = (
         name="messages",
         title="Messages",
         request=messages.MessagesRequest,
-        compat_request=compat.CompatMessagesRequest,
         traits=messages.TRAITS,
         dialect=messages_wire,
         conventions=messages_wire.CONVENTIONS,

@@ -21,6 +21,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 import msgspec
 from pydantic import Discriminator, Field, SerializeAsAny, Tag, field_validator, model_validator
 
+from famnb.request.base import Request
 from famnb.request.chat import ChatRequest
 from famnb.request.message_parts import Content, ContentPart, images, plain_text
 from famnb.request.messages import MessagesRequest
@@ -492,3 +493,12 @@ def _check_choice(tools: Any, settings: GenerationSettings) -> None:
         )
     if settings.tool_choice == "required" and not names:
         raise ValueError("`tool_choice` wants a tool to be called, but `tools` is empty")
+
+
+COMPAT_MODELS: Mapping[type[Request], type[Request]] = {
+    ChatRequest: CompatChatRequest,
+    ResponsesRequest: CompatResponsesRequest,
+    WebChatRequest: CompatWebChatRequest,
+    MessagesRequest: CompatMessagesRequest,
+}
+"""For each model of the document the one that accepts the vendor's own fields as well."""

@@ -10,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 class StrictModel(BaseModel):
     """Base of all models of a request: strict (`"0.5"` is not a number, `true` not an integer), no unknown fields."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, use_attribute_docstrings=True, defer_build=True)
 
 
 Temperature: TypeAlias = Annotated[float, Field(ge=0.0, le=2.0)]

@@ -25,6 +25,7 @@ from starlette.requests import Request as HTTPRequest
 from famnb.endpoints import Endpoint
 from famnb.request import Request
 from famnb.request.base import describe_fault, format_location
+from famnb.request.compat import COMPAT_MODELS
 from famnb.service.errors import ServiceError
 from famnb.wire import lenient_json
 
@@ -118,7 +119,7 @@ def parse_request(
     if system is not None and fields.get(system) in ("", []):
         fields = {name: field for name, field in fields.items() if name != system}
     try:
-        model = endpoint.compat_request if compat else endpoint.request
+        model = COMPAT_MODELS[endpoint.request] if compat else endpoint.request
         request = model.model_validate(fields, extra="forbid" if strict else "ignore")
     except pydantic.ValidationError as error:
         raise _validation_error(error, value) from None

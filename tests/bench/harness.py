@@ -180,7 +180,8 @@ def _megabytes(maxrss: int) -> float:
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """This process's environment without proxies and without the settings of famnb and of the peers."""
-    ours = ("FAM_", "FAMNB_LEDGER", "OPENAI_", "ANTHROPIC_")
+    # What pip installs is compiled; a checkout of famnb must be allowed to be, too.
+    ours = ("FAM_", "FAMNB_LEDGER", "OPENAI_", "ANTHROPIC_", "PYTHONDONTWRITEBYTECODE")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(ours) and not k.lower().endswith("_proxy")}
     return {**kept, **(extra or {})}
 

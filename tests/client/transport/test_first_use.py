@@ -1,0 +1,25 @@
+"""What a process loads for its first client, and what it does not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+
+def printed(code: str) -> str:
+    """What a new interpreter prints."""
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_a_client_does_not_load_the_command_line_of_httpx():
+    """Nor what that needs; nor a progress bar."""
+    heavy = "[name for name in ('httpx._main', 'rich', 'click', 'tqdm', 'pandas', 'matplotlib') if name in sys.modules]"
+    assert printed(f"import sys, famnb; famnb.Client(base_url='http://a', api_key='k'); print({heavy})") == "[]"
+
+
+def test_httpx_is_whole_for_everybody_else():
+    """Its names, and the command line for who asks for it; one that was loaded before is left alone."""
+    names = "sorted(name for name in httpx.__all__ if hasattr(httpx, name)) == sorted(httpx.__all__)"
+    assert printed(f"import famnb.client.transport, httpx; print({names})") == "True"
+    assert printed("import famnb.client.transport, httpx._main as cli; print(callable(cli.main))") == "True"
+    assert printed("import httpx; m = httpx.main; import famnb.client.transport; print(httpx.main is m)") == "True"
