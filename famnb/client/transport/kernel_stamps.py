@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import bisect
 import contextlib
-import itertools
 import socket
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 from famnb.client.transport import locked_calls
@@ -34,6 +33,8 @@ _STAMP = struct.Struct("@qq")
 """Seconds and nanoseconds since the epoch, of a control message."""
 _STAMPED_MESSAGE = struct.Struct("@Niiqq")
 """The same with its head: size, level and kind."""
+_STAMPED_MESSAGES = struct.Struct("@NiiqqNiiqq")
+"""Two of them."""
 # Larger than what arrives between two turns of an event loop, except in bulk.
 BUFFER_BYTES = 262_144
 """How many bytes one read takes at most."""
@@ -73,7 +74,6 @@ def find_runs(size: int, last: int | None, stamp_at: Callable[[int], int | None]
     while start < size:
         stamp = stamp_at(start + 1)
         if stamp == last:
-            # Nearly always, since nearly always one segment waits.
             yield size, last
             return
 
@@ -103,7 +103,7 @@ class StampClock:
         self._offset_ns = measure_offset(self._wall, self.now_ns)
         self._measured_ns = self.now_ns()
 
-    def arrival(self, stamp: int | None, *, earliest_ns: int, now_ns: int) -> Arrival:
+    def arrival(self, stamp: int | None, earliest_ns: int, now_ns: int) -> Arrival:
         """Return when something came that is read now, no earlier than `earliest_ns`.
 
         Where there is no stamp, the time of the read; where it contradicts the monotonic clock, that time too, blurred.
@@ -123,31 +123,51 @@ class ReceiveBuffer:
 
     def __init__(self, size: int = BUFFER_BYTES) -> None:
         self.view = memoryview(bytearray(size))
-        self._control = bytearray(_STAMPED_MESSAGE.size)
-        self._recvmsg = locked_calls.RecvMsg(self.view, self._control) if locked_calls.IS_AVAILABLE else None
+        self._control = bytearray(_STAMPED_MESSAGES.size)
+        self._receive = locked_calls.Receive(self.view, self._control) if locked_calls.IS_AVAILABLE else None
 
-    def look(self, sock: socket.socket, size: int, flags: int) -> tuple[int, int | None]:
-        """Receive at most `size` bytes; return how many they are and the stamp of the last, None without one.
+    def look(self, sock: socket.socket) -> tuple[int, int | None, int | None]:
+        """Fill the buffer with what waits, without taking it; return how many bytes, and the first and last stamp.
 
-        Raises BlockingIOError if nothing waits, OSError if the connection broke.
+        None where the kernel has no stamp. Raises BlockingIOError if nothing waits, OSError if the connection broke.
         """
-        if self._recvmsg is not None:
-            count, control_size = self._recvmsg(sock.fileno(), size, flags)
-            return count, self._stamp(control_size)
-        count, messages, *_ = sock.recvmsg_into([self.view[:size]], _STAMPED_MESSAGE.size, flags)
-        for level, kind, data in messages:
-            if (level, kind, len(data)) == (socket.SOL_SOCKET, _SO_TIMESTAMPNS, _STAMP.size):
-                seconds, nanoseconds = _STAMP.unpack(data)
-                return count, seconds * 1_000_000_000 + nanoseconds
-        return count, None
+        if self._receive is None:
+            size, last = _look(sock, self.view, socket.MSG_PEEK)
+            return size, _look(sock, self.view[:1], socket.MSG_PEEK)[1], last
+        size, has_stamps = self._receive.look_at_both_ends(sock.fileno())
+        if not has_stamps:
+            # Rare: the socket is older than the kernel's stamps.
+            return size, self.stamp_at(sock, 1), self.stamp_at(sock, size)
+        _, _, kind, s, ns, _, _, last_kind, last_s, last_ns = _STAMPED_MESSAGES.unpack(self._control)
+        if kind != _SO_TIMESTAMPNS or last_kind != _SO_TIMESTAMPNS:
+            return size, None, None
+        return size, s * 1_000_000_000 + ns, last_s * 1_000_000_000 + last_ns
 
-    def _stamp(self, control_size: int) -> int | None:
-        """The stamp in a control message that was received."""
-        if control_size == _STAMPED_MESSAGE.size:
-            _, level, kind, seconds, nanoseconds = _STAMPED_MESSAGE.unpack(self._control)
-            if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS:
-                return int(seconds * 1_000_000_000 + nanoseconds)
-        return None
+    def stamp_at(self, sock: socket.socket, place: int) -> int | None:
+        """The stamp of a byte that waits, counted from 1."""
+        if self._receive is None:
+            return _look(sock, self.view[:place], socket.MSG_PEEK | socket.MSG_TRUNC)[1]
+        if not self._receive.look_at(sock.fileno(), place):
+            return None
+        _, _, kind, s, ns = _STAMPED_MESSAGE.unpack_from(self._control)
+        return s * 1_000_000_000 + ns if kind == _SO_TIMESTAMPNS else None
+
+    def take(self, sock: socket.socket, size: int) -> None:
+        """Take what was looked at; the buffer keeps it."""
+        if self._receive is None:
+            sock.recv_into(self.view, size, socket.MSG_TRUNC)
+        else:
+            self._receive.take(sock.fileno(), size)
+
+
+def _look(sock: socket.socket, buffer: memoryview, flags: int) -> tuple[int, int | None]:
+    """How many bytes wait, at most a buffer full, and the stamp of the last of them."""
+    size, messages, *_ = sock.recvmsg_into([buffer], _STAMPED_MESSAGE.size, flags)
+    for _, kind, data in messages:
+        if kind == _SO_TIMESTAMPNS and len(data) == _STAMP.size:
+            s, ns = _STAMP.unpack(data)
+            return size, s * 1_000_000_000 + ns
+    return size, None
 
 
 class SocketReader:
@@ -161,6 +181,8 @@ class SocketReader:
         """Whether the peer sends no more."""
         self._earliest_ns = 0
         """What is read next came no earlier than this: when the request was sent, then what was read before."""
+        self._breakage: OSError | None = None
+        """How the connection broke, if it did; there may be more to read."""
 
     def begin(self) -> None:
         """A request is sent now: whatever comes next came later."""
@@ -178,24 +200,32 @@ class StampedReader(SocketReader):
     """Reads a socket whose kernel notes when segments arrive."""
 
     def read(self) -> list[Segment]:
-        now_ns, view = self._clock.now_ns(), self._buffer.view
-        size, stamp = self._buffer.look(self._sock, len(view), socket.MSG_PEEK)
+        now_ns, view, sock = self._clock.now_ns(), self._buffer.view, self._sock
+        try:
+            size, first, last = self._buffer.look(sock)
+        except BlockingIOError:
+            raise
+        except OSError as error:
+            # Told once, and before what came until then.
+            self._breakage = error
+            size, first, last = self._buffer.look(sock)
         if size == 0:
+            if self._breakage is not None:
+                raise self._breakage
             self.is_at_end = True
             return []
+        # Nearly always it is one segment that waits.
+        runs: Iterable[tuple[int, int | None]] = [(size, last)]
+        if first != last and size <= SEARCHED_BYTES:
+            runs = find_runs(size, last, lambda place: self._buffer.stamp_at(sock, place))
         segments, start = [], 0
-        runs = find_runs(size, stamp, self._stamp_at) if size <= SEARCHED_BYTES else iter([(size, stamp)])
-        for end, run_stamp in itertools.islice(runs, MAX_RUNS):
-            arrival = self._clock.arrival(run_stamp, earliest_ns=self._earliest_ns, now_ns=now_ns)
+        for end, stamp in runs:
+            arrival = self._clock.arrival(stamp, self._earliest_ns, now_ns)
             self._earliest_ns = arrival.t_ns
             segments.append((view[start:end], arrival))
             start = end
-        # Taken without being copied once more: so TCP understands MSG_TRUNC.
-        self._buffer.look(self._sock, start, socket.MSG_TRUNC)
+        self._buffer.take(sock, size)
         return segments
-
-    def _stamp_at(self, place: int) -> int | None:
-        return self._buffer.look(self._sock, place, socket.MSG_PEEK | socket.MSG_TRUNC)[1]
 
 
 def request_stamps(sock: socket.socket) -> None:

@@ -11,6 +11,7 @@ import ctypes
 import os
 import platform
 import select
+import socket
 import struct
 import sys
 from collections.abc import Callable, Sequence
@@ -43,6 +44,21 @@ class _Message(ctypes.Structure):
     )
 
 
+class _Received(ctypes.Structure):
+    """`struct mmsghdr`."""
+
+    _fields_ = (("message", _Message), ("size", ctypes.c_uint))
+
+
+# An attribute of a structure takes three times as long as an item of a memoryview of it.
+_WORDS = ctypes.sizeof(_Received) // 8
+"""How many 64-bit words a `_Received` has."""
+_CONTROL_SIZE = _Message.control_size.offset // 8
+"""Which of them is the size of its control messages."""
+_SIZE = _Received.size.offset // 8
+"""Which of them has, in its lower half, how many bytes came."""
+
+
 def _find(name: str, arguments: Sequence[Any], result: Any) -> Callable[..., int]:
     """A function of the C library; calling it keeps the interpreter's lock, which is what `PyDLL` is for."""
     function = getattr(ctypes.PyDLL(None, use_errno=True), name)
@@ -51,28 +67,56 @@ def _find(name: str, arguments: Sequence[Any], result: Any) -> Callable[..., int
     return found
 
 
-class RecvMsg:
-    """`recvmsg` into one buffer, with one for control messages."""
+class Receive:
+    """Looks at what waits in sockets, each look with a control message, and takes it."""
 
     def __init__(self, buffer: memoryview, control: bytearray) -> None:
-        self._call = _find("recvmsg", (ctypes.c_int, ctypes.c_void_p, ctypes.c_int), ctypes.c_ssize_t)
-        self._control_size = len(control)
+        """`control` has room for the control messages of two looks."""
+        looking = ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.c_int, ctypes.c_void_p
+        self._recvmmsg = _find("recvmmsg", looking, ctypes.c_int)
+        self._recv = _find("recv", (ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int), ctypes.c_ssize_t)
         # Kept, since the structures hold only their addresses.
         self._buffers = [(ctypes.c_char * len(part)).from_buffer(part) for part in (buffer, control)]
-        base, control_base = map(ctypes.addressof, self._buffers)
-        self._part = _Part(base, 0)
-        self._message = _Message(None, 0, ctypes.pointer(self._part), 1, control_base, 0, 0)
-        self._address = ctypes.addressof(self._message)
+        self._base, control_base = map(ctypes.addressof, self._buffers)
+        self._room = len(control) // 2
+        self._parts = (_Part * 2)(_Part(self._base, 1), _Part(self._base, len(buffer)))
+        self._received = (_Received * 2)()
+        for place in range(2):
+            part = ctypes.pointer(self._parts[place])
+            self._received[place].message = _Message(None, 0, part, 1, control_base + self._room * place, self._room, 0)
+        self._address = ctypes.addressof(self._received)
+        self._words = memoryview(self._received).cast("B").cast("Q")
 
-    def __call__(self, fd: int, size: int, flags: int) -> tuple[int, int]:
-        """Receive at most `size` bytes; return how many came, and the size of the control messages. Raises OSError."""
-        self._part.size = size
-        self._message.control_size = self._control_size
-        count = self._call(fd, self._address, flags)
-        if count < 0:
-            code = ctypes.get_errno()
-            raise OSError(code, os.strerror(code))
-        return count, self._message.control_size
+    def look_at_both_ends(self, fd: int) -> tuple[int, bool]:
+        """Look at the first byte, then at all that waits, in one call; return how many bytes those are.
+
+        And whether both looks had their control message. Raises BlockingIOError if nothing waits, OSError.
+        """
+        self._parts[0].size = 1
+        words = self._words
+        words[_CONTROL_SIZE] = words[_WORDS + _CONTROL_SIZE] = self._room
+        if self._recvmmsg(fd, self._address, 2, socket.MSG_PEEK, None) < 2:
+            raise _last_error()
+        return words[_WORDS + _SIZE] & 0xFFFFFFFF, words[_CONTROL_SIZE] == words[_WORDS + _CONTROL_SIZE] == self._room
+
+    def look_at(self, fd: int, place: int) -> bool:
+        """Look at the first `place` bytes; return whether there was a control message."""
+        self._parts[0].size = place
+        self._words[_CONTROL_SIZE] = self._room
+        if self._recvmmsg(fd, self._address, 1, socket.MSG_PEEK | socket.MSG_TRUNC, None) < 1:
+            raise _last_error()
+        return self._words[_CONTROL_SIZE] == self._room
+
+    def take(self, fd: int, size: int) -> None:
+        """Take the first `size` bytes, which were looked at."""
+        # TCP leaves the buffer as it is, so nothing is copied twice.
+        if self._recv(fd, self._base, size, socket.MSG_TRUNC) != size:
+            raise _last_error()
+
+
+def _last_error() -> OSError:
+    code = ctypes.get_errno()
+    return OSError(code, os.strerror(code))
 
 
 class EpollWait:
