@@ -116,7 +116,7 @@ def _draw_rates(
         total = float(part["amount"].sum())
         mean, peak = format_number(total / edges[-1]), format_number(rates.max())
         mark = ESTIMATE_MARK if part["estimated"].any() else ""
-        facts = [f"mean {mark}{mean} a second", f"peak {mark}{peak}", f"{mark}{format_count(total)} {of}"]
+        facts = [f"mean {mark}{mean}/s", f"peak {mark}{peak}", f"{mark}{format_count(total)} {of}"]
         handle: Artist = Patch(**area) if is_stacked else Line2D([], [], linewidth=2, **line)
         is_panel = canvas.is_panel
         entries.append(

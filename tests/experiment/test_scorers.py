@@ -192,7 +192,7 @@ def test_what_a_score_comes_from_is_said_in_words() -> None:
         (lambda: scorers.refusal(patterns=["("]), "is no regular expression"),
         (lambda: scorers.refusal(patterns=[]), "at least one regular expression"),
         (lambda: scorers.latency(0), "max_s: expected a number of seconds above 0"),
-        (lambda: scorers.latency(1, metric="speed"), "there is no 'speed'; expected one of ttfb_s, ttft_s"),
+        (lambda: scorers.latency(1, metric="speed"), "there is no 'speed'; expected one of connect_s, ttfb_s, ttft_s"),
         (lambda: scorers.cost(-1), "max_usd: expected an amount in USD"),
         (lambda: scorers.rubric("fam-mini", {}), "expected what to look at by a short name"),
         (lambda: scorers.rubric("fam-mini", "Is it right?"), "expected what to look at by a short name"),
