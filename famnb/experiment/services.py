@@ -12,7 +12,7 @@ recorded                                 the service's name
    that is no simulation answered        the address that it was sent to
 ── under an older key otherwise          "simulated"
 
-The embedded service is known as a simulation, as is every one that this process started. A simulation that somebody
+The embedded service is known as a simulation, as is every one that this process runs. A simulation that somebody
 else started goes by its address; its answers count there until one comes from there that is not simulated.
 """
 
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -39,15 +40,26 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 ASK_S = 2.0
 """Seconds that a service has to say which engine it is."""
 
+_identified: weakref.WeakKeyDictionary[BaseClient, dict[str, str]] = weakref.WeakKeyDictionary()
+"""The services of each client that were asked for, by the endpoint."""
+
 
 def service_of(client: BaseClient | None, endpoint: str, *, name: str = "") -> str:
     """The service that a client's calls to an endpoint go to; `name` tells it from others that are named alike.
 
     Without a client, the simulation.
     """
-    address = None if client is None else client.base_url(endpoint)
-    service = SIMULATED if address is None or is_simulation(address) else _answering_address(address)
+    service = SIMULATED if client is None else _identify(client, endpoint)
     return f"{service}{_NAME_SEPARATOR}{name}" if name else service
+
+
+def _identify(client: BaseClient, endpoint: str) -> str:
+    """The unnamed service of a client, which stays the same when the service has ended."""
+    known = _identified.setdefault(client, {})
+    if endpoint not in known:
+        address = client.base_url(endpoint)
+        known[endpoint] = SIMULATED if is_simulation(address) else _answering_address(address)
+    return known[endpoint]
 
 
 def name_services(clients: Mapping[str, BaseClient | None]) -> Callable[[str, str], str]:

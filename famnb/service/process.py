@@ -59,6 +59,10 @@ class Server:
         atexit.unregister(self.close)
         _stop(self._process)
         self._log.close()
+        for url in (self.url, self.alt_url):
+            # Another service may get the port, and it need not be a simulation.
+            if _upstreams.get(url) == "":
+                del _upstreams[url]
 
     def __enter__(self) -> Self:
         return self
@@ -121,7 +125,7 @@ def serve(*, start_timeout: float = 30.0, **options: Any) -> Server:
 
 
 def is_simulation(url: str) -> bool:
-    """Whether an address is known as a simulation's: the embedded service's, or that of one this process started."""
+    """Whether an address is known as a simulation's: the embedded service's, or that of one this process runs."""
     return url == os.getenv(SERVICE_URL) or _upstreams.get(url) == ""
 
 

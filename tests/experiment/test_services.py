@@ -101,6 +101,22 @@ def test_simulations_are_one_service_and_others_go_by_their_address(client, else
         assert {name_of(name, "web") for name in ("real", "real too")} == {real.base_url("web")}
 
 
+def test_the_port_of_a_simulation_that_has_ended_is_anybodys(tmp_path):
+    """Its own client still goes by what it was; whoever answers there next is no simulation for that."""
+    with famnb.serve(time_scale=0) as ended, famnb.Client(base_url=ended.url, api_key=ended.key) as first:
+        assert service_of(first, "messages") == SIMULATED
+    assert service_of(first, "messages") == SIMULATED
+    ledger = tmp_path / "ledger.sqlite"
+    with (
+        FaultServer(choose=answer, port=int(ended.url.rpartition(":")[2])) as taken,
+        famnb.Client(base_url=taken.url, api_key=KEY, ledger=ledger) as second,
+    ):
+        assert service_of(second, "messages") == taken.url
+        exp = experiment(second)
+        exp.run(progress=False)
+        assert set(exp.frame()["status"]) == {"completed"}
+
+
 def test_a_gateway_is_what_it_is_a_gateway_to(client):
     """Its own port is another one each time."""
     for _ in range(2):
