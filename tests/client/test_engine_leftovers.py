@@ -89,11 +89,12 @@ def test_five_hundred_calls_leave_as_many_rows_and_nothing_else(serve, tmp_path,
 
 
 def eventually_held(server, before) -> None:
-    """The server notices within its own pace that its peer has left; then all is as before."""
+    """The server notices within its own pace that its peer has left; then no more is held than before."""
 
     def is_as_before() -> bool:
         gc.collect()
         tasks, files, threads = held()
-        return (server.open, tasks, threads) == (0, before[0], before[2]) and files <= before[1]
+        # Less is fine: what an earlier test left may have ended meanwhile.
+        return server.open == 0 and tasks <= before[0] and files <= before[1] and threads <= before[2]
 
     wait_until(is_as_before)
