@@ -177,10 +177,6 @@ class ReplyBuilder:
 
     def add(self, event: Event) -> None:
         """Add one event to the reply."""
-        # Nearly all events are deltas; `match` would test the other classes first.
-        if type(event) is Delta:
-            self._add_delta(event)
-            return
         match event:
             case Started():
                 # Some servers send id and model in different events, or an event without them first.
@@ -205,12 +201,15 @@ class ReplyBuilder:
                 self.ended = event if self.ended is None else _merge_ends(self.ended, event)
             case Done():
                 self.done = True
-            case Delta() | Other():
+            case Delta():
+                self.add_delta(event)
+            case Other():
                 pass
             case _:
                 assert_never(event)
 
-    def _add_delta(self, event: Delta) -> None:
+    def add_delta(self, event: Delta) -> None:
+        """Add a piece of a block; `add` does, too, but a stream is made of these."""
         block = self._blocks.get(event.at) or self._get_block(event.at, event.kind)
         # A signature proves a block to the service that is sent it back; nobody reads it, so it is no content.
         if event.kind == "signature":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -33,8 +32,7 @@ def main() -> int:
         benchmark = known[name]
         result = benchmark.run(options.quick)
         if options.quick:
-            unjudged = [dataclasses.replace(goal, value=None) for goal in result.goals]
-            result = dataclasses.replace(result, goals=unjudged)
+            result = harness.without_verdicts(result)
         harness.show(result, title=f"{name}: {benchmark.TITLE}")
         sys.stdout.flush()
         report["results"].append(harness.as_json(result, name=name, title=benchmark.TITLE))

@@ -39,7 +39,8 @@ def run(quick: bool) -> Result:
         notes=[
             "famnb's CPU includes decoding, folding, timing and recording in a ledger file; the others only decode.",
             "A lag is from the server's clock, read just before its write, to the moment that the client has for the "
-            "event: famnb's is the recorded one, of the read that completed it.",
+            "event: famnb's is the recorded arrival and how late Python was. What it records as arrival, `famnb bench "
+            "timing` compares with the server's clock.",
             "A lag of a client that cannot keep up grows with the length of the run "
             f"({10 if quick else 200} events a stream at {PER_SECOND} a second).",
             "`import famnb` loads no part before its first use; the second row is what a first client waits for. "
@@ -117,11 +118,11 @@ def _import_table(imports: dict[str, float | None]) -> Table:
 def _goals(bulk: Figures, live: dict[int, Figures], imports: dict[str, float | None]) -> list[Goal]:
     cpu = {peer: bulk[peer]["cpu_us_per_event"] for peer in PEERS}
     most = max(live)
-    lags = {peer: live[most][peer]["lag_p50_ms"] for peer in PEERS}
+    loaded = live[most]["famnb"]
     return [
         Goal(
             claim="openai's CPU per event, as a multiple of famnb's",
-            limit=25,
+            limit=50,
             value=ratio(cpu["openai"], cpu["famnb"]),
             at_least=True,
         ),
@@ -130,7 +131,8 @@ def _goals(bulk: Figures, live: dict[int, Figures], imports: dict[str, float | N
             limit=2,
             value=ratio(cpu["famnb"], cpu["aiohttp+msgspec"]),
         ),
-        Goal(claim=f"famnb's median lag at {most} streams, ms", limit=5, value=lags["famnb"]),
+        Goal(claim=f"famnb's CPU per event at {most} streams, µs", limit=14, value=loaded["cpu_us_per_event"]),
+        Goal(claim=f"famnb's lag at {most} streams, p99, ms", limit=1, value=loaded["lag_p99_ms"]),
         Goal(
             claim="import famnb, as a part of import openai",
             limit=1 / 3,

@@ -229,6 +229,21 @@ def ratio(figure: float | None, base: float | None) -> float | None:
     return None if figure is None or not base else figure / base
 
 
+def without_verdicts(result: Result) -> Result:
+    """A result of sizes too small to judge by: no goal is met or missed, and no figure is a multiple of another."""
+    return dataclasses.replace(
+        result,
+        goals=[dataclasses.replace(goal, value=None) for goal in result.goals],
+        tables=[
+            dataclasses.replace(
+                table,
+                rows=[{name: None if "×" in name else value for name, value in row.items()} for row in table.rows],
+            )
+            for table in result.tables
+        ],
+    )
+
+
 def as_json(result: Result, *, name: str, title: str) -> dict[str, Any]:
     """A result as JSON: `name`, `title`, `tables` with their rows, `goals` with what was met, `notes`."""
     goals = [{**dataclasses.asdict(goal), "met": goal.is_met} for goal in result.goals]
