@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import itertools
 import socket
 import struct
 import sys
@@ -219,12 +220,12 @@ class StampedReader(SocketReader):
         if first != last and size <= SEARCHED_BYTES:
             runs = find_runs(size, last, lambda place: self._buffer.stamp_at(sock, place))
         segments, start = [], 0
-        for end, stamp in runs:
+        for end, stamp in itertools.islice(runs, MAX_RUNS):
             arrival = self._clock.arrival(stamp, self._earliest_ns, now_ns)
             self._earliest_ns = arrival.t_ns
             segments.append((view[start:end], arrival))
             start = end
-        self._buffer.take(sock, size)
+        self._buffer.take(sock, start)
         return segments
 
 
