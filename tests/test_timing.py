@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from famnb.timing import Stopwatch, Timing
+from famnb.timing import Read, Stopwatch, Timing
 
 S = 1_000_000_000
+MS = 1_000_000
 
 
 def watched(*contents: tuple[float, str], headers: float | None = 0.5, end: float | None = 10.0) -> Stopwatch:
@@ -110,3 +111,112 @@ def test_latencies_are_in_order(times: list[int], thinking: bool):
     known = [value for value in (timing.ttft_s, timing.ttfa_s, timing.e2e_s) if value is not None]
     assert known == sorted(known)
     assert min(known) >= 0
+
+
+def kernel_read(t_s: float, *, events: int = 1, late_ms: int = 2, blurred: bool = False) -> Read:
+    """A read of so many events that share the kernel's stamp."""
+    return Read(round(t_s * S), (b"{}",) * events, late_ns=late_ms * MS, blurred=blurred)
+
+
+def stream_of(*groups: int) -> Stopwatch:
+    """A stopwatch that noted a read each second with so many chunks of content each; the last of a read is exact."""
+    stopwatch = Stopwatch()
+    for t_s, chunks in enumerate(groups, 1):
+        low_ns = None if chunks == 1 else (t_s - 1) * S
+        stopwatch.note_content(t_s * S, low_ns, chunks=chunks, answer=True, thinking=False)
+    return stopwatch
+
+
+def test_an_exact_time_is_its_own_bound():
+    """What came alone came then, neither earlier nor later."""
+    stopwatch = stream_of(1, 1, 1)
+    stopwatch.note_end(3 * S)
+    timing = stopwatch.timing([kernel_read(1), kernel_read(2), kernel_read(3)], streamed=True)
+    assert (timing.ttft_low_s, timing.ttft_s, timing.e2e_low_s, timing.e2e_s) == (1, 1, 3, 3)
+
+
+def test_what_came_merged_came_after_the_read_before():
+    """A first content that shares its stamp may have come at any moment since the stamp before; so may an end."""
+    stopwatch = Stopwatch()
+    stopwatch.note_content(3 * S, 1 * S, chunks=2, answer=True, thinking=False)
+    stopwatch.note_end(9 * S, 8 * S)
+    timing = stopwatch.timing([kernel_read(3, events=2), kernel_read(9, events=2)], streamed=True)
+    assert (timing.ttft_low_s, timing.ttft_s, timing.e2e_low_s, timing.e2e_s) == (1, 3, 8, 9)
+
+
+def test_only_the_first_content_bounds_the_first_token():
+    """A merged read later on says nothing about it."""
+    assert stream_of(1, 3).timing([kernel_read(1), kernel_read(2, events=3)], streamed=True).ttft_low_s == 1
+
+
+def test_the_users_clock_has_no_bounds():
+    """Python may have been late by anything, so that no time of it is called exact, and every gap counts."""
+    stopwatch = stream_of(3, 1, 2)
+    stopwatch.note_end(4 * S, 3 * S)
+    timing = stopwatch.timing([Read(1 * S, (b"{}",) * 3)], streamed=True)
+    assert (timing.clock, timing.ttft_low_s, timing.e2e_low_s, timing.exact_share) == ("user", None, None, None)
+    assert (timing.late_p50_ms, timing.late_max_ms, timing.icl_n, timing.icl_max_s) == (None, None, 2, 1)
+
+
+def test_a_call_without_reads_has_no_clock():
+    """Nothing came that anybody could have timed."""
+    timing = Stopwatch().timing([], streamed=True)
+    assert (timing.clock, timing.exact_share, timing.late_p50_ms) == (None, None, None)
+
+
+def test_the_share_of_exact_times_is_one_of_events():
+    """Of six events the first alone is exact: two share a stamp, one is blurred, two have Python's time."""
+    reads = [kernel_read(1), kernel_read(2, events=2), kernel_read(3, blurred=True), Read(4 * S, (b"{}",) * 2)]
+    timing = Stopwatch().timing(reads, streamed=True)
+    assert (timing.clock, timing.exact_share) == ("kernel", 1 / 6)
+
+
+def test_lateness_is_one_of_events():
+    """Three events that waited 40 ms together weigh more than two that were read soon."""
+    reads = [kernel_read(1, late_ms=1), kernel_read(2, events=3, late_ms=40), kernel_read(3, late_ms=90)]
+    timing = Stopwatch().timing(reads, streamed=True)
+    assert (timing.late_p50_ms, timing.late_max_ms) == (40, 90)
+
+
+def test_gaps_are_between_exact_times():
+    """The gap before a merged pair and the one within it are not known; the one after it is, since its end is exact."""
+    timing = stream_of(*[1] * 9, 2, *[1] * 10).timing([kernel_read(1)], streamed=True)
+    assert (timing.icl_n, timing.icl_p50_s) == (21 - 1 - 2, 1)
+
+
+def test_a_blurred_end_takes_its_gap_along():
+    """Where the last chunk of a read may have come earlier, too, the gap after it is not known either."""
+    stopwatch = stream_of(*[1] * 9)
+    stopwatch.note_content(10 * S, 9 * S, is_end_exact=False, answer=True, thinking=False)
+    for t_s in range(11, 21):
+        stopwatch.note_content(t_s * S, answer=True, thinking=False)
+    assert stopwatch.timing([kernel_read(1)], streamed=True).icl_n == 20 - 1 - 2
+
+
+@pytest.mark.parametrize(("pairs", "known"), [(2, True), (3, False)])
+def test_too_few_exact_gaps_are_none(pairs: int, known: bool):
+    """Twenty-one chunks have twenty gaps; each merged pair loses two of them, and sixteen must be left."""
+    timing = stream_of(1, *[2, 1] * pairs, *[1] * (20 - 3 * pairs)).timing([kernel_read(1)], streamed=True)
+    assert timing.icl_n == (20 - 2 * pairs if known else 0)
+    assert (timing.icl_p50_s is not None, timing.icl_max_s is not None) == (known, known)
+
+
+def test_a_whole_reply_has_bounds_but_no_gaps():
+    """Its body may have come in several parts; the record has its end."""
+    stopwatch = stream_of(1)
+    stopwatch.note_end(1 * S)
+    timing = stopwatch.timing([kernel_read(1)], streamed=False)
+    assert (timing.clock, timing.ttft_low_s, timing.e2e_low_s, timing.icl_n) == ("kernel", 1, 1, None)
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=60))
+def test_bounds_and_counts_hold_for_any_merging(groups: list[int]):
+    """A bound is never above its figure, and no figure is of more gaps than there are."""
+    stopwatch, end = stream_of(*groups), len(groups)
+    stopwatch.note_end(end * S, None if groups[-1] == 1 else (end - 1) * S)
+    reads = [kernel_read(t_s, events=events) for t_s, events in enumerate(groups, 1)]
+    timing = stopwatch.timing(reads, streamed=True)
+    assert timing.ttft_low_s <= timing.ttft_s
+    assert timing.e2e_low_s <= timing.e2e_s
+    assert timing.icl_n <= sum(groups) - 1
+    assert timing.exact_share == groups.count(1) / sum(groups)

@@ -114,8 +114,9 @@ class ResponseReader:
                     thinking=builder.thinking_deltas > thinking,
                 )
             if builder.done or builder.ended is not ended:
-                is_exact = last_ended is ended and not was_done and not read.blurred
-                self.stopwatch.note_end(read.t_ns, None if is_exact else before_ns)
+                # The terminator is the end where there is one, also if the evidence came with it.
+                is_last = not was_done if builder.done else last_ended is ended
+                self.stopwatch.note_end(read.t_ns, None if is_last and not read.blurred else before_ns)
 
     def end(self, t_ns: int) -> None:
         """The body ended in order: read what is left over; raises unless there is evidence of a complete reply."""

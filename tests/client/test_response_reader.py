@@ -51,6 +51,43 @@ def test_roles_and_empty_deltas_are_no_content():
     assert (timing.ttft_s, timing.ttfa_s, timing.think_s) == (0.03, 0.03, None)
 
 
+def test_what_came_with_the_first_word_blurs_it():
+    """Role and two words with one stamp: the first word came after the headers at 5 ms; a word alone came then."""
+    together = b"".join([opening("web")[0], delta("web", "a"), delta("web", "b")])
+    reader = ResponseReader(endpoint("web"), streamed=True, headers_ns=5 * MS)
+    for t_ms, chunk in [(20, together), (30, delta("web", "c")), (40, b"".join([evidence("web"), DONE]))]:
+        reader.feed(chunk, t_ms * MS, 2 * MS)
+    reader.end(1000 * MS)
+    timing = reader.reply().timing
+    assert (timing.ttft_low_s, timing.ttft_s) == (0.005, 0.02)
+    # The first two words are one group, whose end is exact: of the two gaps one is known, which is too few.
+    assert (timing.icl_n, timing.icl_max_s) == (0, None)
+    assert (timing.exact_share, timing.late_p50_ms, timing.clock) == (1 / 6, 2, "kernel")
+
+
+@pytest.mark.parametrize(
+    ("last", "low_s"),
+    [([evidence("web"), DONE], 0.04), ([evidence("web"), delta("web", "")], 0.03), ([DONE, b": bye\n\n"], 0.04)],
+)
+def test_an_end_is_exact_where_its_event_came_last(last, low_s):
+    """The terminator is, also where the evidence came with it; evidence that more follows is not."""
+    reader = ResponseReader(endpoint("web"), streamed=True, headers_ns=5 * MS)
+    for t_ms, data in [(20, delta("web", "a")), (30, delta("web", "b")), (40, b"".join(last))]:
+        reader.feed(data, t_ms * MS, 0)
+    reader.close(1000 * MS)
+    assert (reader.reply().timing.e2e_low_s, reader.reply().timing.e2e_s) == (low_s, 0.04)
+
+
+def test_a_rest_of_an_event_blurs_the_event_before_it():
+    """The stamp is that of the last byte, which belongs to an event that is not complete yet."""
+    first, second = delta("web", "a"), delta("web", "b")
+    reader = ResponseReader(endpoint("web"), streamed=True, headers_ns=5 * MS)
+    reader.feed(first + second[:10], 20 * MS, 0)
+    reader.feed(second[10:], 30 * MS, 0)
+    assert [read.blurred for read in reader.reads] == [True, False]
+    assert (reader.reply().timing.ttft_low_s, reader.reply().timing.ttft_s) == (0.005, 0.02)
+
+
 def test_a_character_that_was_held_back_counts_when_it_came():
     """A text that could have begun a tag is content of the read that brought it."""
     reader = read_chunks("web", (10, delta("web", "<")), (20, delta("web", "a")), (30, evidence("web")))
