@@ -8,7 +8,7 @@ import os
 
 from famnb import service
 from famnb.service.process import KEY_VARIABLE
-from famnb.service.settings import PROFILES, Options
+from famnb.service.settings import LOG_FORMATS, PROFILES, Options
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -22,7 +22,15 @@ def declare(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="serve responses, web chat and messages at this port, 0 for a free one (default: all four on one port)",
     )
-    parser.add_argument("--key", help=f"the API key to ask for (default: {KEY_VARIABLE}, else a random one)")
+    parser.add_argument(
+        "--key",
+        action="append",
+        metavar="K",
+        help=f"an API key to accept, repeatable (default: those in {KEY_VARIABLE}, else a random one)",
+    )
+    parser.add_argument(
+        "--keys-file", default=usual.keys_file, metavar="FILE", help="accept the keys in a file as well, one a line"
+    )
     parser.add_argument("--seed", type=int, default=usual.seed, help="another seed gives other answers (default: 0)")
     parser.add_argument(
         "--time-scale", type=float, default=usual.time_scale, help="1 is lifelike, 0 does not wait (default: 1)"
@@ -62,9 +70,42 @@ def declare(parser: argparse.ArgumentParser) -> None:
         default=usual.fault,
         help="a fault on every call, such as status=429, delay=2, error=3, cut=3",
     )
+    parser.add_argument(
+        "--allow-faults",
+        action="store_true",
+        help="obey the header x-famnb-fault beyond loopback and with an upstream too (default: ignore it there)",
+    )
+    parser.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name by which callers may call a service on loopback, such as a proxy's, repeatable",
+    )
     parser.add_argument("--requests-per-minute", type=float, metavar="N", help="per key (default: no limit)")
     parser.add_argument("--burst", type=int, default=usual.burst, metavar="N", help="of these, at once (default: all)")
     parser.add_argument("--concurrency", type=int, metavar="N", help="running calls per key (default: no limit)")
+    parser.add_argument(
+        "--body-limit",
+        type=int,
+        default=usual.body_limit,
+        metavar="BYTES",
+        help="answer 413 to a larger body (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--upload-timeout",
+        type=float,
+        default=usual.upload_timeout,
+        metavar="S",
+        help="answer 408 to a head, or a body, that takes longer (default: %(default)s s)",
+    )
+    parser.add_argument(
+        "--log-format",
+        choices=LOG_FORMATS,
+        default=usual.log_format,
+        help="of standard error: text has warnings, json one line a request as well (default: %(default)s)",
+    )
+    parser.add_argument("--metrics-open", action="store_true", help="answer /metrics without a key (default: with one)")
     parser.set_defaults(run=run)
 
 
@@ -72,5 +113,7 @@ def run(options: argparse.Namespace) -> int:
     """Serve until interrupted."""
     names = {field.name for field in dataclasses.fields(Options)}
     chosen = {name: value for name, value in vars(options).items() if name in names}
-    chosen["key"] = options.key or os.getenv(KEY_VARIABLE)
+    # Of a key that is given, also in a file, nothing in the environment is meant.
+    if not (options.key or options.keys_file):
+        chosen["key"] = os.getenv(KEY_VARIABLE, "").split() or None
     return service.run(**chosen)

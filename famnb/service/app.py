@@ -1,11 +1,13 @@
 """The service as an ASGI application: its routes, its error responses and the headers of every response.
 
-alt_port ── address ── route ── EndpointApp (endpoint.py) │ stored response │ /openapi.json │ /health
+front ── alt_port ── address ── route ── EndpointApp (endpoint.py) │ stored response │ /v1/models
+                                         /metrics │ /openapi.json │ /health
 """
 
 from __future__ import annotations
 
 import functools
+import time
 from typing import Any
 
 from starlette.applications import Starlette
@@ -18,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from famnb.endpoints import ENDPOINTS, Endpoint
 from famnb.errors import InvalidRequest
 from famnb.formatting import shorten
+from famnb.service import metrics
 from famnb.service.auth import RateLimiter, authenticate
 from famnb.service.endpoint import EndpointApp, ServiceContext
 from famnb.service.engines.base import Engine
@@ -25,8 +28,10 @@ from famnb.service.engines.simulated import SimulatedEngine
 from famnb.service.engines.upstream import UpstreamEngine
 from famnb.service.errors import ServiceError, encode_error, endpoint_for_path, new_request_id
 from famnb.service.fault_injection import parse_faults
+from famnb.service.loopback import names_this_machine
 from famnb.service.openapi import openapi_document
 from famnb.service.request_body import check_head
+from famnb.service.request_log import RECORD, RequestRecord
 from famnb.service.settings import Options
 from famnb.service.shutdown import Shutdown
 from famnb.service.stores.base import Store
@@ -88,7 +93,7 @@ def create_app(
     )
     endpoints = tuple(ENDPOINTS.values())
     if alt_port is None:
-        return _WithHeaders(_create_address(context, endpoints), engine.name)
+        return _Front(_create_address(context, endpoints), context)
     main_address, alt_address = (
         _create_address(context, tuple(endpoint for endpoint in endpoints if endpoint.alt == alt))
         for alt in (False, True)
@@ -98,7 +103,7 @@ def create_app(
         port = (scope.get("server") or ("", None))[1]
         await (alt_address if port == alt_port else main_address)(scope, receive, send)
 
-    return _WithHeaders(dispatch_by_port, engine.name)
+    return _Front(dispatch_by_port, context)
 
 
 def _create_address(context: ServiceContext, endpoints: tuple[Endpoint, ...]) -> ASGIApp:
@@ -113,6 +118,7 @@ def _create_address(context: ServiceContext, endpoints: tuple[Endpoint, ...]) ->
         routes += _create_vendor_routes(context, endpoints)
     routes += [
         Route("/openapi.json", functools.partial(_get_openapi, context, endpoints), methods=["GET"]),
+        Route("/metrics", functools.partial(_get_metrics, context), methods=["GET"]),
         Route("/health", functools.partial(_get_health, context), methods=["GET"]),
     ]
     app = Starlette(
@@ -143,30 +149,85 @@ def _create_vendor_routes(context: ServiceContext, endpoints: tuple[Endpoint, ..
     ]
 
 
-class _WithHeaders:
-    """Adds `x-request-id`, also by the name of a vendor's SDK, and `x-famnb-engine` to every response."""
+class _Front:
+    """What every request passes first: its `Host` is checked, its answer gets headers, and it is counted and logged.
+
+    The headers are `x-request-id`, also by the name of a vendor's SDK, and `x-famnb-engine`.
+    """
 
     # Around Starlette, not one of its middlewares: those do not see the answer of its handler for crashes.
-    def __init__(self, app: ASGIApp, engine_name: str) -> None:
+    def __init__(self, app: ASGIApp, context: ServiceContext) -> None:
         self._app = app
-        self._engine_header = (b"x-famnb-engine", engine_name.encode())
+        self._context = context
+        self._engine_header = (b"x-famnb-engine", context.engine.name.encode())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        id_ = new_request_id()
+        record = RequestRecord(id_.decode(), scope["method"], _name_path(scope["path"]), time.monotonic())
+        scope.setdefault("state", {})[RECORD] = record
+
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                request_id = new_request_id()
+                record.status = message["status"]
                 names = [b"x-request-id", *(_ID_HEADERS[name] for name, _ in scope["headers"] if name in _ID_HEADERS)]
-                added = [(name, request_id) for name in names]
+                added = [(name, id_) for name in names]
                 message["headers"] = [*message.get("headers", ()), *added, self._engine_header]
             await send(message)
 
-        await self._app(scope, receive, send_with_headers)
+        self._context.metrics.begin(record)
+        try:
+            await (self._app if self._knows_host(scope) else _refuse_host)(scope, receive, send_with_headers)
+        finally:
+            record.ended = time.monotonic()
+            self._context.metrics.end(record)
+            record.log()
+
+    def _knows_host(self, scope: Scope) -> bool:
+        """Whether a request is meant for this service, by the name that its caller knows it by."""
+        options = self._context.options
+        if not options.is_local:
+            return True
+        hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+        # None in HTTP/1.0, which no browser speaks.
+        return all(names_this_machine(host) or _host_name(host) in options.host_names for host in hosts)
+
+
+def _host_name(header: str) -> str:
+    return header.rpartition(":")[0].lower() if ":" in header else header.lower()
+
+
+async def _refuse_host(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer a request whose `Host` is none of this machine's."""
+    request = Request(scope, receive)
+    host = shorten(request.headers.get("host", ""), 100)
+    message = f"this service is not {host}, and listens for this machine alone; call it by its address, or start it "
+    error = ServiceError(421, message + "with --allow-host NAME", code="unknown_host")
+    await _handle_service_error(request, error)(scope, receive, send)
+
+
+_PATH_NAMES = {"/health": "health", "/metrics": "metrics", "/openapi.json": "openapi"}
+
+
+@functools.lru_cache(1000)
+def _name_path(path: str) -> str:
+    """Return what a path is called in log and metrics: the endpoint's name, or one of a few others."""
+    endpoint = endpoint_for_path(path)
+    if path.startswith(endpoint.path):
+        return endpoint.name
+    return "models" if path.startswith("/v1/models") else _PATH_NAMES.get(path, "other")
+
+
+def _authenticate(context: ServiceContext, request: Request, *, key_header: str | None = None) -> str:
+    """Return the key of a request. Raises ServiceError 401 without a valid one, 431 for a head that is too large."""
+    key = authenticate(request.headers, context.keys, key_header=key_header)
+    getattr(request.state, RECORD).key = key
+    check_head(request)
+    return key
 
 
 async def _handle_stored_response(context: ServiceContext, request: Request) -> Response:
     """Return or delete a stored response: `GET` and `DELETE /v1/responses/{id}`."""
-    key = authenticate(request.headers, context.keys)
-    check_head(request)
+    key = _authenticate(context, request)
     id_ = request.path_params["id"]
     if request.method == "DELETE":
         await context.store.delete(key, id_)
@@ -179,8 +240,7 @@ async def _get_models(context: ServiceContext, endpoints: tuple[Endpoint, ...], 
     names = request.headers.keys()
     asking = [endpoint for endpoint in endpoints if endpoint.conventions.names_events in names]
     key_header = asking[0].conventions.key_header if asking else None
-    authenticate(request.headers, context.keys, key_header=key_header)
-    check_head(request)
+    _authenticate(context, request, key_header=key_header)
     documented = (model for endpoint in endpoints for model in endpoint.models)
     ids = dict.fromkeys((*documented, *await context.engine.models()))
     models = [_describe_model(id_, named=bool(asking)) for id_ in ids]
@@ -208,13 +268,25 @@ async def _get_health(context: ServiceContext, _: Request) -> Response:
     return _json_response({"status": "ok", "engine": context.engine.name, **await context.engine.state()})
 
 
+async def _get_metrics(context: ServiceContext, request: Request) -> Response:
+    """Return what all processes of the service have counted."""
+    if not context.options.metrics_open:
+        _authenticate(context, request)
+    upstream = (await context.engine.state()).get("upstream")
+    return Response(
+        metrics.render([context.metrics.samples, metrics.upstream_samples(upstream)]), media_type=metrics.CONTENT_TYPE
+    )
+
+
 async def _get_openapi(context: ServiceContext, endpoints: tuple[Endpoint, ...], _: Request) -> Response:
-    return _json_response(openapi_document(endpoints, strict=context.options.strict))
+    options = context.options
+    return _json_response(openapi_document(endpoints, strict=options.strict, compat=options.is_compatible))
 
 
 def _handle_service_error(request: Request, error: Exception) -> Response:
     """Return the response for a ServiceError, in the error format of the endpoint that was called."""
     assert isinstance(error, ServiceError)
+    getattr(request.state, RECORD).error = error.to_fault(endpoint_for_path(request.url.path)).code
     body = encode_error(request.url.path, error, headers=request.headers.keys())
     return Response(body, error.status, error.headers, "application/json")
 

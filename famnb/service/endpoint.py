@@ -24,7 +24,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from famnb.endpoints import Endpoint
-from famnb.events import Address, Closed, Delta, Done, Ended, Event, Started
+from famnb.events import Address, Closed, Delta, Done, Ended, Event, Started, Usage
+from famnb.formatting import shorten
 from famnb.reply import ReplyBuilder
 from famnb.request import Request
 from famnb.request.base import explain
@@ -33,9 +34,11 @@ from famnb.service.auth import RateLimiter, authenticate
 from famnb.service.engines.base import Engine
 from famnb.service.errors import ServiceError
 from famnb.service.fault_injection import ConnectionCut, InjectedFaults
+from famnb.service.metrics import Metrics
 from famnb.service.openresponses import OpenResponsesDialect
 from famnb.service.prompt import GenerationPrompt, PriorConversation, build_prompt, read_turns
 from famnb.service.request_body import check_head, parse_request, read_body, run_without_blocking
+from famnb.service.request_log import RECORD, RequestRecord
 from famnb.service.settings import Options
 from famnb.service.shutdown import Shutdown
 from famnb.service.stores.base import Store, StoredResponse, find_items, store_events
@@ -64,6 +67,7 @@ class ServiceContext:
     shutdown: Shutdown
     faults: InjectedFaults | None
     """The faults of every generation that does not ask for its own."""
+    metrics: Metrics = dataclasses.field(default_factory=Metrics)
     ignored_fields: IgnoredFields = dataclasses.field(default_factory=lambda: IgnoredFields())
 
 
@@ -98,7 +102,8 @@ class EndpointApp:
         # The vendor's SDK is recognised by a header that it always sends; it reads no stream without `event:` lines.
         named = conventions.names_events is not None and conventions.names_events in http.headers
         # The key comes first: whoever has none learns nothing, and has no body read.
-        key = authenticate(http.headers, context.keys, key_header=conventions.key_header)
+        record: RequestRecord = scope["state"][RECORD]
+        key = record.key = authenticate(http.headers, context.keys, key_header=conventions.key_header)
         check_head(http)
         # A caller who leaves during the upload is no failure of the service, and nobody is left to answer.
         with context.limiter.admit(key), contextlib.suppress(ClientDisconnect):
@@ -107,13 +112,16 @@ class EndpointApp:
             )
             size = len(body)
             request, ignored = await self._read_request(body)
-            headers = context.ignored_fields.headers(endpoint.name, ignored)
+            record.model, record.streams = shorten(request.model, 100), request.streams
             header = http.headers.get(fault_injection.HEADER)
+            if header is not None and not options.takes_faults:
+                header, ignored = None, (*ignored, fault_injection.HEADER)
             faults = context.faults if header is None else fault_injection.parse_faults(header)
+            headers = context.ignored_fields.headers(endpoint.name, ignored)
             dialect = self._choose_dialect(request)
-            opening = self._open_events(key, request, faults, dialect, size=size)
+            opening = self._open_events(record, request, faults, dialect, size=size)
             # From here on the body has been read: all that can still come from the caller is a disconnect.
-            async with _cancel_on_disconnect(receive), aclosing(await opening) as opened:
+            async with _cancel_on_disconnect(receive, record), aclosing(await opening) as opened:
                 events = sign_thinking(opened) if named and request.settings().thinking is not None else opened
                 # None in the ordinary case, in which no event passes through the code of the faults.
                 if faults is not None:
@@ -138,6 +146,7 @@ class EndpointApp:
         """Return how many tokens the prompt of a request has."""
         context, options = self._context, self._context.options
         key = authenticate(http.headers, context.keys, key_header=self._endpoint.conventions.key_header)
+        getattr(http.state, RECORD).key = key
         check_head(http)
         with context.limiter.admit(key):
             body = await context.shutdown.wait_for(
@@ -155,7 +164,7 @@ class EndpointApp:
         return self._endpoint.dialect
 
     async def _open_events(
-        self, key: str, request: Request, faults: InjectedFaults | None, dialect: Dialect, *, size: int
+        self, record: RequestRecord, request: Request, faults: InjectedFaults | None, dialect: Dialect, *, size: int
     ) -> AsyncGenerator[Event]:
         """Return the events of the reply, stored as they pass where the request asks for it.
 
@@ -164,8 +173,8 @@ class EndpointApp:
         is_kept = not request.streams or self._endpoint.conventions.repeats_text
         if request.continues is None and not request.stores_reply and not request.references:
             prompt = await run_without_blocking(lambda: build_prompt(request, is_kept=is_kept), size=size)
-            return self._generate(prompt, faults, streams=request.streams)
-        store, previous_id = self._context.store, request.continues
+            return self._generate(prompt, faults, record)
+        store, key, previous_id = self._context.store, record.key, request.continues
         if request.references:
             items = await find_items(store, key, request.references)
             try:
@@ -176,7 +185,7 @@ class EndpointApp:
         prompt, turns = await run_without_blocking(
             lambda: (build_prompt(request, prior, is_kept=is_kept), read_turns(request)), size=size
         )
-        events = self._generate(prompt, faults, streams=request.streams)
+        events = self._generate(prompt, faults, record)
         if not request.stores_reply:
             return events
         response = StoredResponse(previous_id=previous_id, prior=prior, turns=turns, system=prompt.system)
@@ -185,7 +194,7 @@ class EndpointApp:
         )
 
     async def _generate(
-        self, prompt: GenerationPrompt, faults: InjectedFaults | None, *, streams: bool
+        self, prompt: GenerationPrompt, faults: InjectedFaults | None, record: RequestRecord
     ) -> AsyncGenerator[Event]:
         """Yield the engine's events, with the reply's id; a failure inside a stream becomes the stream's end."""
         has_started = False
@@ -193,19 +202,27 @@ class EndpointApp:
             async with aclosing(self._context.engine.generate(prompt)) as source:
                 events = source if faults is None else faults.fail_events(source)
                 async for event in self._context.shutdown.interrupt_events(events):
-                    if type(event) is Started:
+                    if type(event) is Delta:
+                        if record.first_token is None:
+                            record.first_token = time.monotonic()
+                        yield event
+                    elif type(event) is Started:
                         has_started = True
                         yield Started(self._endpoint.conventions.new_id(), prompt.model, int(time.time()))
                     else:
+                        if type(event) is Usage:
+                            record.usage = record.usage.merge(event)
                         yield event
         except Exception as error:
             # Before the first event, and for a whole reply, there is still a status to answer with.
-            if not (has_started and streams):
+            if not (has_started and record.streams):
                 raise
             if not isinstance(error, ServiceError):
                 _log.exception("the engine failed inside a stream")
                 error = ServiceError(500, "the engine failed; what was sent so far is incomplete")
-            yield Ended("error", status="failed", fault=error.to_fault(self._endpoint))
+            fault = error.to_fault(self._endpoint)
+            record.error = fault.code
+            yield Ended("error", status="failed", fault=fault)
             yield Done()
 
     async def _send_stream(
@@ -279,7 +296,7 @@ async def sign_thinking(events: AsyncIterator[Event]) -> AsyncGenerator[Event]:
 
 
 @contextlib.asynccontextmanager
-async def _cancel_on_disconnect(receive: Receive) -> AsyncIterator[None]:
+async def _cancel_on_disconnect(receive: Receive, record: RequestRecord) -> AsyncIterator[None]:
     """Cancel what runs inside the `with` block when the caller disconnects, so that generation stops."""
     task = asyncio.current_task()
     assert task is not None
@@ -287,6 +304,7 @@ async def _cancel_on_disconnect(receive: Receive) -> AsyncIterator[None]:
     async def wait_for_disconnect() -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
+        record.error = "disconnected"
         task.cancel()
 
     watcher = asyncio.create_task(wait_for_disconnect())

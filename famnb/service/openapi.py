@@ -8,30 +8,54 @@ from typing import Any
 from pydantic.json_schema import models_json_schema
 
 from famnb.endpoints import Endpoint
+from famnb.request import Request
+from famnb.request.compat import COMPAT_MODELS
 
-_STATUSES = {
-    "400": "invalid request parameters or malformed JSON",
-    "401": "invalid or missing API key",
-    "429": "too many requests",
-    "500": "server error, try again later",
+_FAILURES = {
+    400: "invalid request parameters or malformed JSON",
+    401: "invalid or missing API key",
+    404: "nothing has this id",
+    405: "another method is allowed here",
+    408: "the body took too long to arrive",
+    413: "the body is too large",
+    421: "the header `Host` names another service",
+    429: "too many requests",
+    431: "the address and headers are too large",
+    500: "server error, try again later",
 }
+_WITH_KEY = (401, 405, 421, 431, 500)
+"""The failures of every operation that wants a key."""
+_WITH_BODY = (400, 408, 413, 429)
+"""Those of one with a body, beside them."""
 
 
 @functools.cache
-def openapi_document(endpoints: tuple[Endpoint, ...], *, strict: bool = False) -> dict[str, Any]:
-    """Return the OpenAPI document of an address with these endpoints; unless `strict`, unknown fields are allowed."""
+def openapi_document(endpoints: tuple[Endpoint, ...], *, strict: bool = False, compat: bool = False) -> dict[str, Any]:
+    """Return the OpenAPI document of an address with these endpoints.
+
+    Unless `strict`, unknown fields are allowed; with `compat` the vendors' own fields and paths are part of it.
+    """
     # Cached, since pydantic takes tens of milliseconds to generate the schemas.
-    models = [(endpoint.request, "validation") for endpoint in endpoints]
-    _, schemas = models_json_schema(models, ref_template="#/components/schemas/{model}")  # type: ignore[arg-type]
+    models = {endpoint: COMPAT_MODELS[endpoint.request] if compat else endpoint.request for endpoint in endpoints}
+    schemas = models_json_schema(
+        [(model, "validation") for model in models.values()], ref_template="#/components/schemas/{model}"
+    )[1]["$defs"]
+    paths = {}
+    for endpoint, model in models.items():
+        paths[endpoint.path] = {"post": _generate(endpoint, model)}
+        if endpoint.traits.stores_replies:
+            paths[f"{endpoint.path}/{{id}}"] = _stored_reply(endpoint)
+        if compat and endpoint.conventions.counts_tokens:
+            paths[f"{endpoint.path}/count_tokens"] = {"post": _count_tokens(endpoint, model)}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Text generation API", "version": "1"},
         "components": {
-            "schemas": schemas["$defs"] if strict else _allow_unknown_fields(schemas["$defs"]),
+            "schemas": schemas if strict else _allow_unknown_fields(schemas),
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{"key": []}],
-        "paths": {endpoint.path: {"post": _operation(endpoint)} for endpoint in endpoints},
+        "paths": {**paths, **(_models() if compat else {})},
     }
 
 
@@ -50,16 +74,57 @@ def _allow_unknown_fields(schema: Any) -> Any:
             return schema
 
 
-def _operation(endpoint: Endpoint) -> dict[str, Any]:
-    request = {"$ref": f"#/components/schemas/{endpoint.request.__name__}"}
-    reply = {"application/json": {"schema": {"type": "object"}}, "text/event-stream": {}}
-    failure = {"application/json": {"schema": {"type": "object", "required": ["error"]}}}
+_OBJECT = {"application/json": {"schema": {"type": "object"}}}
+
+
+def _generate(endpoint: Endpoint, model: type[Request]) -> dict[str, Any]:
+    operation = _operation(endpoint.name, endpoint.title, failures=(*_WITH_BODY, *_WITH_KEY))
+    operation["responses"]["200"] = {
+        "description": "one JSON object, or an event stream when `stream` is true",
+        "content": {**_OBJECT, "text/event-stream": {}},
+    }
+    return {**operation, "requestBody": _body(model)}
+
+
+def _stored_reply(endpoint: Endpoint) -> dict[str, Any]:
+    failures = (404, *_WITH_KEY)
     return {
-        "operationId": endpoint.name,
-        "summary": endpoint.title,
-        "requestBody": {"required": True, "content": {"application/json": {"schema": request}}},
-        "responses": {
-            "200": {"description": "one JSON object, or an event stream when `stream` is true", "content": reply},
-            **{status: {"description": text, "content": failure} for status, text in _STATUSES.items()},
+        "parameters": [_ID],
+        "get": _operation(f"get_{endpoint.name}", "A stored reply", failures=failures),
+        "delete": _operation(f"delete_{endpoint.name}", "Deletes a stored reply", failures=failures),
+    }
+
+
+def _count_tokens(endpoint: Endpoint, model: type[Request]) -> dict[str, Any]:
+    operation = _operation(
+        f"count_tokens_{endpoint.name}", "The tokens of a prompt", failures=(*_WITH_BODY, *_WITH_KEY)
+    )
+    return {**operation, "requestBody": _body(model)}
+
+
+def _models() -> dict[str, Any]:
+    return {
+        "/v1/models": {"get": _operation("models", "The models", failures=_WITH_KEY)},
+        "/v1/models/{id}": {
+            "parameters": [_ID],
+            "get": _operation("model", "A model", failures=(404, *_WITH_KEY)),
         },
     }
+
+
+_ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
+
+
+def _operation(id_: str, summary: str, *, failures: tuple[int, ...]) -> dict[str, Any]:
+    responses: dict[str, Any] = {"200": {"description": "one JSON object", "content": dict(_OBJECT)}}
+    return {"operationId": id_, "summary": summary, "responses": {**responses, **_failures(failures)}}
+
+
+def _failures(statuses: tuple[int, ...]) -> dict[str, Any]:
+    content = {"application/json": {"schema": {"type": "object", "required": ["error"]}}}
+    return {str(status): {"description": _FAILURES[status], "content": content} for status in sorted(statuses)}
+
+
+def _body(model: type[Request]) -> dict[str, Any]:
+    schema = {"$ref": f"#/components/schemas/{model.__name__}"}
+    return {"required": True, "content": {"application/json": {"schema": schema}}}

@@ -87,7 +87,9 @@ def serve(*, start_timeout: float = 30.0, **options: Any) -> Server:
     # Checked here as well as in the child, so that a wrong option raises the exception itself.
     settings = Options(**options)
     arguments = {
-        field.name: getattr(settings, field.name) for field in dataclasses.fields(settings) if field.name != "key"
+        field.name: getattr(settings, field.name)
+        for field in dataclasses.fields(settings)
+        if field.name not in ("key", "keys_file")
     }
     log = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the child; a pipe nobody reads would fill up
     process = spawn(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import socket
 import sys
@@ -19,12 +20,15 @@ from famnb.service.app import create_app, create_engine, create_store
 from famnb.service.engines.base import Engine
 from famnb.service.http_protocol import ServiceProtocol
 from famnb.service.request_body import collect_rarely
+from famnb.service.request_log import log_settings
 from famnb.service.settings import Options, new_key
 from famnb.service.shutdown import Shutdown
 from famnb.service.stores.base import Store
 
 if sys.platform != "win32":
     import resource
+
+_log = logging.getLogger("famnb.service")
 
 # A caller who reads at all needs milliseconds; whoever closes the service, a notebook's end among them, waits for it.
 _GRACE_S = 1
@@ -66,15 +70,12 @@ class _WebServer(uvicorn.Server):
         await self._engine.aclose()
 
     async def _warn_about_engine(self) -> None:
-        """Write to standard error why the engine cannot answer yet, if so; the service runs all the same."""
+        """Log why the engine cannot answer yet, if so; the service runs all the same."""
         match (await self._engine.state()).get("upstream"):
             case "down":
-                warning = "the upstream does not answer yet; calls fail until it does"
+                _log.warning("the upstream does not answer yet; calls fail until it does")
             case "unauthorized":
-                warning = "the upstream refuses the key; say with --upstream-key which variable has the right one"
-            case _:
-                return
-        print(f"famnb: {warning}", file=sys.stderr, flush=True)  # noqa: T201 - whoever started it reads it
+                _log.warning("the upstream refuses the key; say with --upstream-key which variable has the right one")
 
     def stop_at_end_of_stdin(self) -> None:
         """Stop once standard input ends: whoever started the service has closed it, or has died."""
@@ -103,12 +104,14 @@ def run(*, until_eof: bool = False, **options: Any) -> int:
     alt_port = None if settings.alt_port is None else ports[-1]
     app = create_app(settings, keys=keys, engine=engine, store=store, shutdown=shutdown, alt_port=alt_port)
     server = _WebServer(
-        _uvicorn_config(app, head_timeout=settings.upload_timeout),
+        _uvicorn_config(app, settings),
         msgspec.json.encode(first_line),
         engine=engine,
         store=store,
         shutdown=shutdown,
     )
+    for warning in settings.warnings(keys):
+        _log.warning(warning)
     if until_eof:
         threading.Thread(target=server.stop_at_end_of_stdin, name="famnb-stdin", daemon=True).start()
     with contextlib.suppress(KeyboardInterrupt), collect_rarely():
@@ -116,16 +119,17 @@ def run(*, until_eof: bool = False, **options: Any) -> int:
     return 0
 
 
-def _uvicorn_config(app: ASGIApp, *, head_timeout: float) -> uvicorn.Config:
+def _uvicorn_config(app: ASGIApp, settings: Options) -> uvicorn.Config:
     class Protocol(ServiceProtocol):
         """The protocol with the timeout of the options: uvicorn takes a class and makes the objects itself."""
 
-    Protocol.head_timeout = head_timeout
+    Protocol.head_timeout = settings.upload_timeout
     return uvicorn.Config(
         app,
         http=Protocol,
         ws="none",
         lifespan="off",  # the app has no start-up or shutdown of its own; `_WebServer` has
+        log_config=log_settings(settings.log_format),
         log_level="warning",
         access_log=False,
         proxy_headers=False,  # nothing uses the caller's address

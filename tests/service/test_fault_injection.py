@@ -11,7 +11,9 @@ import pytest
 from famnb.service import Server, serve
 from famnb.service.errors import ServiceError
 from famnb.service.fault_injection import HEADER, InjectedFaults, parse_faults
+from tests.support.fault_server import FaultServer
 from tests.support.service_requests import PATHS, ServiceClient, decode_stream, error_of, minimal_body
+from tests.support.upstream_servers import answer_hello
 
 
 def post_with_fault(api: ServiceClient, endpoint: str, fault: str, **fields: object) -> httpx.Response:
@@ -118,3 +120,20 @@ def test_a_fault_that_does_not_exist_is_refused(api: ServiceClient, words: str) 
     assert (answer.status_code, error_of("web", answer.json())["param"]) == (400, HEADER)
     with pytest.raises(ServiceError, match="expected some of"):
         parse_faults(words)
+
+
+def test_faults_are_for_this_machine_alone_unless_they_are_allowed(endpoint: str) -> None:
+    """Beyond loopback and before an engine the header is named as ignored, whatever it holds."""
+    with FaultServer(choose=answer_hello) as upstream:
+        for options in ({"host": "0.0.0.0"}, {"upstream": upstream.url}):
+            for allow, status in ((False, 200), (True, 429)):
+                with serve(time_scale=0, allow_faults=allow, **options) as server, ServiceClient(server) as api:
+                    answer = post_with_fault(api, endpoint, "status=429")
+                    assert answer.status_code == status
+                    assert (answer.headers.get("x-famnb-ignored") == HEADER) is not allow
+
+
+def test_the_operator_s_own_faults_need_no_leave() -> None:
+    """`--fault` is his choice already."""
+    with serve(host="0.0.0.0", fault="status=503") as server, ServiceClient(server) as api:
+        assert api.ask("web").status_code == 503

@@ -51,10 +51,38 @@ def names_nothing(body: Any) -> bool:
 
 
 def test_the_description_is_served(api: ServiceClient) -> None:
-    """Any client may read it; it has one operation for each endpoint and nothing else."""
+    """Any client may read it; it has every path of the API, with the failures that each can have."""
     served = api.get("/openapi.json").json()
     assert served == schema.raw_schema
-    paths = served["paths"]
-    assert sorted(operation["operationId"] for path in paths.values() for operation in path.values()) == sorted(
-        ("chat", "responses", "web", "messages")
-    )
+    operations = {
+        (method, path): operation
+        for path, methods in served["paths"].items()
+        for method, operation in methods.items()
+        if method != "parameters"
+    }
+    assert set(operations) == {
+        *(("post", endpoint.path) for endpoint in ENDPOINTS.values()),
+        ("get", "/v1/responses/{id}"),
+        ("delete", "/v1/responses/{id}"),
+    }
+    assert set(operations["post", "/v1/messages"]["responses"]) >= {"400", "401", "405", "408", "413", "429", "431"}
+    assert set(operations["delete", "/v1/responses/{id}"]["responses"]) >= {"200", "401", "404", "405", "431"}
+
+
+def test_the_vendors_fields_and_paths_are_described_where_they_are_understood() -> None:
+    """And only there."""
+    documents = [openapi_document(tuple(ENDPOINTS.values()), compat=compat) for compat in (False, True)]
+    for path in ("/v1/models", "/v1/models/{id}", "/v1/messages/count_tokens"):
+        assert [path in document["paths"] for document in documents] == [False, True]
+    for endpoint, field in (("chat", "max_completion_tokens"), ("responses", "tools"), ("messages", "stop_sequences")):
+        described = [
+            field in document["components"]["schemas"][body(document, ENDPOINTS[endpoint].path)]["properties"]
+            for document in documents
+        ]
+        assert described == [False, True]
+
+
+def body(document: Any, path: str) -> str:
+    """The name of the schema of a request."""
+    content = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]
+    return str(content["schema"]["$ref"].rpartition("/")[2])

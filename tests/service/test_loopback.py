@@ -1,0 +1,78 @@
+"""Which hosts are this machine, and which a page on the internet might be behind."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from famnb.endpoints import ENDPOINTS
+from famnb.service import serve
+from famnb.service.loopback import is_loopback, names_this_machine
+from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("localhost", True),
+        ("Famnb.Localhost.", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("", False),
+        ("192.168.1.7", False),
+        ("localhost.example.com", False),
+    ],
+)
+def test_loopback_is_known_by_address_and_name(host: str, expected: bool) -> None:
+    """Every other address can be reached from elsewhere."""
+    assert is_loopback(host) is expected
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("127.0.0.1:8000", True),
+        ("localhost", True),
+        ("LOCALHOST:1", True),
+        ("[::1]:8000", True),
+        ("[::1]", True),
+        ("famnb:8000", True),
+        ("page.example.com", False),
+        ("page.example.com:8000", False),
+        ("127.0.0.1.example.com:8000", False),
+        ("localhost.example.com", False),
+        ("[2001:db8::1]:8000", False),
+        ("93.184.216.34:8000", False),
+        ("example.com.:80", False),
+    ],
+)
+def test_a_page_s_name_is_none_of_this_machine(header: str, expected: bool) -> None:
+    """A name without a dot is none of a page's."""
+    assert names_this_machine(header) is expected
+
+
+@pytest.mark.parametrize("path", [*PATHS.values(), "/health", "/metrics", "/openapi.json", "/v1/responses/x"])
+def test_a_page_that_renamed_this_machine_gets_nothing(api: ServiceClient, path: str) -> None:
+    """With the right key as without one, in the endpoint's own error format."""
+    body = minimal_body(next((name for name in PATHS if PATHS[name] == path), "web"))
+    method = "POST" if path in PATHS.values() else "GET"
+    answer = api.request(method, path, json=body, headers={"host": "page.example.com"})
+    endpoint = next((name for name, value in ENDPOINTS.items() if path.startswith(value.path)), "web")
+    assert (answer.status_code, "--allow-host" in error_of(endpoint, answer.json())["message"]) == (421, True)
+    assert answer.headers["x-request-id"].startswith("req_")
+
+
+def test_a_proxy_s_name_can_be_allowed() -> None:
+    """With or without a port, in any case of letters; others stay out."""
+    with serve(time_scale=0, allow_host=["models.example.com"]) as server:
+        for host, status in {"models.example.com": 200, "Models.Example.Com:443": 200, "example.com": 421}.items():
+            assert httpx.get(f"{server.url}/health", headers={"host": host}).status_code == status
+
+
+def test_beyond_loopback_any_name_will_do() -> None:
+    """Which names a service has there is not known to it."""
+    with serve(host="0.0.0.0") as server:
+        assert httpx.get(f"{server.url}/health", headers={"host": "models.example.com"}).status_code == 200

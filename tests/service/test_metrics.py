@@ -1,0 +1,124 @@
+"""`/metrics`: what Prometheus reads, with its own parser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from famnb.events import Usage
+from famnb.service import serve
+from famnb.service.metrics import Metrics, render, upstream_samples, without_gauges
+from famnb.service.request_log import RequestRecord
+from tests.support.fault_server import FaultServer, whole
+from tests.support.service_requests import PATHS, ServiceClient, minimal_body
+from tests.support.upstream_servers import answer_hello, start_gateway
+from tests.support.waiting import wait_until
+
+
+def read(text: str) -> dict[tuple[str, ...], float]:
+    """Each sample's value by its name and the values of its labels."""
+    return {
+        (sample.name.removeprefix("famnb_"), *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def finished(**fields: Any) -> RequestRecord:
+    """A request that took two seconds, its first token half of one."""
+    record = RequestRecord("req_1", "POST", "web", 10.0, **{"status": 200, **fields})
+    record.first_token, record.ended = 10.5, 12.0
+    return record
+
+
+def test_requests_tokens_and_times_are_counted(endpoint: str) -> None:
+    """Whole, streamed and refused ones, as the usage says."""
+    with serve(time_scale=0) as server, ServiceClient(server) as api:
+        usage = api.ask(endpoint).json()["usage"]
+        assert api.ask(endpoint, stream=True).status_code == 200
+        assert api.ask(endpoint, model=5).status_code == 400
+        assert httpx.post(server.url + PATHS[endpoint]).status_code == 401
+        samples = read(api.get("/metrics").text)
+    for status, count in {"200": 2, "400": 1, "401": 1}.items():
+        assert samples["requests_total", endpoint, status] == count
+    output = usage.get("output_tokens", usage.get("completion_tokens"))
+    assert samples["tokens_total", endpoint, "output"] == 2 * output
+    assert samples["time_to_first_token_seconds_count", endpoint] == 2
+    assert samples["request_duration_seconds_bucket", endpoint, "+Inf"] == 4
+    assert (samples["requests_in_flight", endpoint], samples["requests_in_flight", "metrics"]) == (0, 1)
+
+
+def test_a_histogram_s_buckets_hold_all_below_their_end() -> None:
+    """0.5 s is in the bucket that ends there, and in all above it."""
+    metrics = Metrics()
+    for _ in range(3):
+        metrics.begin(finished())
+        metrics.end(finished())
+    samples = read(render([metrics.samples]).decode())
+    buckets = {key[2]: value for key, value in samples.items() if key[0] == "time_to_first_token_seconds_bucket"}
+    assert (buckets["0.25"], buckets["0.5"], buckets["1"], buckets["+Inf"]) == (0, 3, 3, 3)
+    assert samples["time_to_first_token_seconds_sum", "web"] == 1.5
+
+
+def test_the_sums_of_several_processes_are_added() -> None:
+    """One that has ended counts on, but answers nothing any more."""
+    one, other = Metrics(), Metrics()
+    for metrics in (one, other):
+        metrics.begin(finished())
+        metrics.begin(finished())
+        metrics.end(finished(usage=Usage(input_tokens=7)))
+    samples = read(render([one.samples, without_gauges(other.samples)]).decode())
+    assert samples["tokens_total", "web", "input"] == 14
+    assert samples["requests_in_flight", "web"] == 1
+
+
+def test_whoever_left_and_what_broke_are_told_apart() -> None:
+    """A caller who was gone before there was a status, and a stream that failed after it."""
+    metrics = Metrics()
+    for record in (finished(status=None, error="disconnected"), finished(error="server_error")):
+        metrics.begin(record)
+        metrics.end(record)
+    samples = read(render([metrics.samples]).decode())
+    assert (samples["requests_total", "web", "499"], samples["broken_streams_total", "web"]) == (1, 1)
+
+
+def test_running_requests_are_in_flight(api: ServiceClient) -> None:
+    """While a stream is open, and no longer."""
+
+    def running() -> float:
+        return read(api.get("/metrics").text)["requests_in_flight", "web"]
+
+    body = minimal_body("web", stream=True)
+    with api.stream("POST", PATHS["web"], json=body, headers={"x-famnb-fault": "stall=1"}) as stream:
+        chunks = stream.iter_bytes()
+        next(chunks)
+        assert running() == 1
+    wait_until(lambda: running() == 0)
+
+
+@pytest.mark.parametrize(("status", "state"), [(200, "up"), (401, "unauthorized"), (500, "down")])
+def test_the_upstream_s_state_is_told(status: int, state: str) -> None:
+    """1 for the one that it is in."""
+    models = whole({"data": []}, status=status)
+    with FaultServer(choose=answer_hello, get=models) as upstream, start_gateway(upstream) as api:
+        samples = read(api.get("/metrics").text)
+    assert {name: samples["upstream_state", name] for name in ("up", "unauthorized", "down")} == {
+        name: float(name == state) for name in ("up", "unauthorized", "down")
+    }
+
+
+def test_a_simulation_has_no_upstream() -> None:
+    """And says nothing of one."""
+    assert upstream_samples(None) == {}
+
+
+def test_metrics_want_the_key_unless_they_are_open() -> None:
+    """As everything but `/health` and the description does."""
+    for is_open, status in ((False, 401), (True, 200)):
+        with serve(metrics_open=is_open) as server:
+            answer = httpx.get(f"{server.url}/metrics")
+            assert answer.status_code == status
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
