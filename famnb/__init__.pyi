@@ -1,5 +1,6 @@
 """The public names of famnb, each listed once, for type checkers, editors and `famnb.__getattr__` alike."""
 
+from . import errors as errors
 from . import plot as plot
 from . import stats as stats
 from .api import AsyncClient as AsyncClient

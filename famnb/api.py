@@ -71,12 +71,34 @@ class _RecordingClient(BaseClient):
 class Client(_RecordingClient, BlockingClient):
     """A client whose every call is recorded, and whose `ask` streams inline in a notebook cell.
 
+        reply = client.ask("Why is the sky blue?", endpoint="messages", thinking=1024)
+        reply.text, reply.thinking, reply.usage, reply.timing.ttft_s
+
+        request = famnb.compose("responses", "Why is the sky blue?")     # or famnb.ResponsesRequest(model=…, input=…)
+        reply = client.send(request)                                     # whole
+        with client.stream(request) as stream:                           # as it arrives; `async with` works too
+            for event in stream:                                         # stream.stop() ends it, from any thread
+                ...
+        replies = client.send_many([request] * 8, concurrency=4)         # asend, aask, asend_many are awaited
+
+    A call that fails raises an error of `famnb.errors`, whose `reply` is what had arrived, already recorded:
+
+        try:
+            client.send(request)
+        except famnb.RateLimitError as error:
+            error.retry_after
+        except famnb.FamnbError as error:
+            error.reply
+
     Parameters left out are read from the environment: FAM_API_KEY, FAM_BASE_URL, FAM_ALT_BASE_URL (which falls back to
     the base address). `ledger` is a Ledger, a path, or None for FAMNB_LEDGER or the user's data folder. `connections`
     is how many connections to one service may be in use at once.
     `replay="prefer"` answers a request that the ledger has a complete call of from there, without sending or recording
-    anything, marked `reply.replayed`; "only" raises NotRecorded instead of sending any other. `replay_speed` is 1 for
-    the recorded pace, 2 for twice as fast, None for at once.
+    anything, marked `reply.replayed`; "only" raises NotRecorded instead of sending any other, so that a notebook runs
+    offline. The first identical request of a client gets the newest complete call, the next one the call before it, and
+    over again after the oldest. An answer of a simulated service is never given for a service elsewhere. `replay_speed`
+    is 1 for the recorded pace, 2 for twice as fast, None for at once.
+    A service on this machine is never reached through a proxy; elsewhere HTTPS_PROXY, NO_PROXY and SSL_CERT_FILE count.
     `transport` carries the requests, in place of one that notes when the kernel received each event; any transport of
     httpx will do, such as `httpx.AsyncHTTPTransport(http2=True)`, or `famnb.StampedTransport(uds=...)` for a Unix
     socket. It is used on the client's own thread, and closed with it.

@@ -2,6 +2,9 @@
 
 An endpoint is a module in `famnb.request` (what can be asked), one in `famnb.wire` (how replies are written) and an
 entry here. Nothing else matches on an endpoint's name or request class.
+
+To add an endpoint: its request model and `TRAITS` in `request/`, its dialect and `CONVENTIONS` in `wire/`, an entry
+here, its name in `request/__init__.py` and `famnb/__init__.pyi`. `tests/test_endpoints.py` keeps it so.
 """
 
 from __future__ import annotations
@@ -175,11 +178,12 @@ def compose(
 ) -> Request:
     """Return a prompt as a request of any endpoint; its `losses` say what that endpoint cannot carry.
 
-    `max_tokens` becomes the endpoint's own cap, `system` its system text, `thinking` (tokens) its thinking budget
-    or the nearest reasoning effort. `schema` is a type, such as a pydantic model, whose JSON the answer must be;
-    `tools` may hold Python functions. With `stream=True` usage is asked for where a stream would else not tell it.
-    A field given as None is unset, and a field that only other endpoints have is a loss. Raises InvalidRequest for a
-    field that no endpoint has.
+    `max_tokens` becomes the endpoint's own cap, `system` its system text, `thinking` (tokens) its thinking budget or
+    the nearest reasoning effort. `schema` is a type, such as a pydantic model, whose JSON the answer must be; `tools`
+    may hold Python functions. With `stream=True` usage is asked for where a stream would else not tell it
+    (`stream_options` on web chat; `stream_options=None` leaves that out). All other fields keep the API's own names and
+    limits, and only what is set is sent. A field given as None is unset, and a field that only other endpoints have is
+    a loss. Raises InvalidRequest for a field that no endpoint has.
     """
     target = endpoint(endpoint_name)
     known = target.request.model_fields

@@ -21,18 +21,34 @@ from famnb.widget.experiment.run_view import ShownRun
 class Experiment(BaseExperiment):
     """Prompts times variants times repeats, run within a budget, resumed wherever it stopped, and framed.
 
+        exp = famnb.Experiment(
+            "questions.csv",
+            famnb.grid(model=["fam-2-5-pro", "fam-2-5-mini"], endpoint=["messages", "web"], temperature=[0, 0.7]),
+            repeats=5, name="first", client=client, template="Answer in one sentence: {question}", max_tokens=128,
+        )
+        exp.plan()                                      # one row a call, in order; nothing is sent
+        exp.forecast()                                  # tokens, cost, time as intervals, and the most it can cost
+        exp.run(concurrency=16, budget_usd=2.0)         # a bar with spend, time left, failures; returns a report
+        exp.frame(); exp.summary(); exp.report("report.html")
+        exp.against("earlier"); exp.check(max={"cost_usd": 0.01}, min={"score_exact": 0.9})
+        exp.score(budget_usd=1); exp.vote(); exp.ranking()
+        famnb.plot.pareto(exp.frame(), by="variant", score="score_votes")
+
     `prompts` is a list of texts, a list of rows, a frame, or a `.csv` or `.jsonl` file. A row has a `prompt`, or fills
     the `template`; `{name}` in it is filled with the row's value of that name, and `id` names the row. Values that no
-    slot uses are an error unless they are `expected` or named in `keep`: those are for scorers.
+    slot uses are an error unless they are `expected` or named in `keep`: those are for scorers. So is a value that is
+    missing, as an empty one in a CSV file is. What `keep` names is a column of the frame too:
+    `famnb.plot.latency(exp.frame(), by="topic")`.
     `variants` is what `famnb.grid` makes, a list of mappings, or a mapping of labels to mappings; a variant's `client`
     carries its calls instead of `client`, and all of them record in one ledger. All other keyword arguments are fields
     of every request, such as `system=` or `max_tokens=`; answers are streamed unless `stream=False`. Each request is
-    made `repeats` times; before them come `warmup` calls of every variant, marked as such. `seed` decides the order.
+    made `repeats` times; before them come `warmup` calls of every variant, marked as such. Each prompt and repeat is a
+    block with every variant in it, shuffled by `seed`.
     `name`, together with what is asked and of which service, finds earlier calls in the ledger, so that running again
-    resumes.
-    What `run(wait=False)` returns shows itself in a notebook as a bar with spend, times, failures and Stop.
-    Without a `client`, `famnb.connect()` finds one when the first call is made or read.
-    Raises InvalidRequest, naming the row or the variant, before anything is sent.
+    resumes. A rehearsal on the simulation answers nothing of the real service's cells.
+    What `run(wait=False)` returns shows itself in a notebook as a bar with spend, times, failures and Stop;
+    `run.progress`, `run.stop()` and `run.wait()` are for cells. Without a `client`, `famnb.connect()` finds one when
+    the first call is made or read. Raises InvalidRequest, naming the row or the variant, before anything is sent.
     """
 
     run_class = ShownRun

@@ -3,7 +3,8 @@
 %%fam [options]      the cell is the prompt          %fam [options] prompt     the rest of the line is
 %fam options         become defaults                 %fam                      shows defaults and help
 
-The reply is streamed by `Client.ask`, whose viewer shows it under the cell.
+The reply is streamed by `Client.ask`, whose viewer shows it under the cell. Tab completes options, endpoints, models
+and fields.
 """
 
 from __future__ import annotations

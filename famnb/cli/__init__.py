@@ -45,7 +45,17 @@ def _make_parser() -> argparse.ArgumentParser:
         name = command.__name__.rpartition(".")[2]
         # The docstring of `declare` describes a command; up to its semicolon, it is the line of the overview.
         description = (command.declare.__doc__ or "").strip()
-        command.declare(commands.add_parser(name, help=description.split(";")[0], description=description))
+        # What its module says after the first sentence stands below the options, line by line as it is written there.
+        explanation = (command.__doc__ or "").partition("\n\n")[2]
+        command.declare(
+            commands.add_parser(
+                name,
+                help=description.split(";")[0],
+                description=description,
+                epilog=explanation,
+                formatter_class=argparse.RawDescriptionHelpFormatter,
+            )
+        )
     return parser
 
 

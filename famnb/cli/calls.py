@@ -1,4 +1,7 @@
-"""`famnb calls`: prints the recorded calls as a table, or writes them to a file."""
+"""`famnb calls`: prints the recorded calls as a table, or writes them to a file.
+
+In Python, famnb.calls() is the same as a frame, and help(famnb.calls) lists every column with its unit and meaning.
+"""
 
 from __future__ import annotations
 

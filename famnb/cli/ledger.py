@@ -1,4 +1,9 @@
-"""`famnb ledger info | prune | export | import`: what the ledger file holds, and its upkeep."""
+"""`famnb ledger info | prune | export | import`: what the ledger file holds, and its upkeep.
+
+`info` counts calls by status, model and endpoint, and says what runs. `prune` deletes old calls, or only their bytes,
+never a running one. An exported Parquet file has all calls with their requests and bytes, lossless; `import` merges by
+id, and famnb.calls("folder/*.parquet") reads such files directly (pip install "famnb[scale]").
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,79 @@
-"""`famnb serve`: runs the local service in the foreground."""
+"""`famnb serve`: runs the local service in the foreground.
+
+It answers on all four endpoints, whole and streamed, byte for byte as the API's document shows. Answers are simulated:
+deterministic for the same model, request and --seed, paced like a real model (--time-scale 0 does not wait). Every call
+to it is marked `simulated` in the ledger, and figures of such calls say so.
+
+To check a service: start it, and tell `famnb check` where it is.
+
+  famnb serve --port 8765 --key local-key &
+  FAM_API_KEY=local-key FAM_BASE_URL=http://127.0.0.1:8765 famnb check
+
+SDKs          openai with base_url=URL/v1 (chat completions, responses) or URL/v1/web (web chat), anthropic with
+              base_url=URL. --compat understands what they send beyond the document: tools, stop, other names of the
+              cap, /v1/models, any model; without it, ignored fields are named in the header x-famnb-ignored.
+two addresses --alt-port N serves responses, web chat and messages at an address of their own, as the document has it;
+              an endpoint at the wrong one is 404. Without it both are one.
+pace          Time to first token and gaps are log-normal per model; hidden reasoning delays the first token, shown
+              thinking the answer. The true values, in seconds: famnb.service.engines.latency_model.latency_profile(
+              "fam-2-5-pro", "high").ttft.quantile(0.95). Repeats of a request differ, after a restart in the same way.
+profile       --profile openresponses adds to the responses endpoint the fields and events of that specification; its
+              compliance suite passes but for what the document does not have there (tools, compaction, WebSockets).
+large bodies  Up to 20 MB, read beside the streams that run, which go on meanwhile.
+store         --store FILE keeps responses in an SQLite file, the latest 10,000 of a key, so that GET, DELETE and
+              previous_response_id work after a restart. A response is in the file before its last byte goes out:
+              kill -9 loses none that was acknowledged, a power cut may lose the latest. One that cannot be kept
+              fails. One service a file; keys are kept as hashes.
+limits        --requests-per-minute, --burst and --concurrency hold for each key; beyond them a call is 429, and an
+              allowance's Retry-After is as long as it takes. Heads of requests have 64 KB and, like bodies, 30 s.
+faults        The header x-famnb-fault of a request, or --fault for all without one, with any of status=429, delay=2
+              (seconds), error=3, cut=3, garbage=3, stall=3 (after 3 deltas: a failure, a broken connection, an event
+              that is no JSON, silence) and drip (byte by byte), joined by commas.
+the end       At Ctrl-C or SIGTERM open streams end with their endpoint's failure event and whole calls with a 500,
+              within about a second; new calls are refused. A response that was running is stored as failed.
+
+In front of an engine of your own: any server with POST /v1/chat/completions answers in place of the simulation, on all
+four endpoints, with thinking, tools, JSON, conversations and exact errors. Start the engine, then famnb in front of it.
+
+  # llama.cpp
+  llama-server -m model.gguf --jinja --port 8080 --api-key "$ENGINE_KEY"
+  famnb serve --upstream http://127.0.0.1:8080 --upstream-key ENGINE_KEY
+
+  # Ollama
+  ollama serve &                        # unless it runs already, as it does once installed as a service
+  ollama pull qwen3:8b
+  famnb serve --upstream http://127.0.0.1:11434 --upstream-model qwen3:8b
+
+  # vLLM on one machine
+  vllm serve Qwen/Qwen3-8B --port 8000 --api-key "$ENGINE_KEY" --tensor-parallel-size 2 \
+      --reasoning-parser qwen3 --enable-auto-tool-choice --tool-call-parser hermes
+  famnb serve --upstream http://127.0.0.1:8000 --upstream-key ENGINE_KEY
+
+  # vLLM on many machines: 2 with 8 GPUs each, joined by Ray, which vLLM does not bring along: pip install ray on each
+  ray start --head --port 6379          # on the first machine
+  ray start --address FIRST:6379        # on each other machine
+  vllm serve MODEL --tensor-parallel-size 8 --pipeline-parallel-size 2 --distributed-executor-backend ray  # the first
+  famnb serve --upstream http://FIRST:8000
+
+SGLang, Ray Serve LLM, transformers serve and hosted services work the same way.
+
+models        Callers go on using this API's model ids. --upstream-model M is the engine's model for all of them,
+              --upstream-model fam-2-5-pro=M (repeatable) for one. Without it, the id itself if the engine lists it,
+              else its only model.
+key           --upstream-key names the environment variable that has it. Neither key nor address reaches a caller, a
+              log or /health; /health says up, unauthorized or down.
+sent          System text (as role system), turns, images by address, tools, the tool choice, JSON formats, sampling,
+              the token cap. An effort becomes reasoning_effort and chat_template_kwargs.enable_thinking; a thinking
+              budget becomes the nearest effort. An optional field that the engine refuses is left out from then on.
+received      Thinking (reasoning_content, reasoning, <think>) on messages when it was asked for. A reply ends as
+              complete only with a finish reason; an engine that breaks off or drops a stream ends it with the
+              endpoint's failure event. Usage that the engine does not report is null; in a messages stream, where the
+              document wants a number, 0.
+errors        The engine's 400, 413 and 422 become 400 with its own message; 429 keeps its Retry-After; any other
+              error, its 401 included, becomes 500.
+not changed   Prompts are not cut to the engine's context, images are not fetched, and whether JSON keeps its schema or
+              a required tool is called depends on the engine.
+"""
 
 from __future__ import annotations
 

@@ -309,9 +309,13 @@ class BlockingClient(BaseClient):
         `thinking` is a budget in tokens. Without an `endpoint`, the model's own; with neither, `messages`, or the one
         that can carry `tools` or `schema`.
         `schema` is a type, such as a pydantic model: `reply.parsed` is its instance, and ParseError is raised where the
-        answer is none. `tools` may hold Python functions (see `famnb.tool`). They run with `auto=True`, or when
-        `approve(call)` returns True, for at most `max_rounds` rounds, and their results are sent back until the model
-        answers; `reply.rounds` has them. Otherwise the reply is returned with its `tool_calls`.
+        answer is none. It is sent as `text.format` on responses, as a `response_format` of type `json_schema` on chat
+        and web; not every service knows that one, and a `response_format={"type": "json"}` beside it is sent instead.
+        While a stream runs, `stream.partial` is the JSON so far, as a value. `tools` may hold Python functions (see
+        `famnb.tool`). They run with `auto=True`, or when `approve(call)` returns True, for at most `max_rounds` rounds,
+        and their results are sent back until the model answers; `reply.rounds` has them, and each round is a call of
+        its own in the ledger. An error in a tool, wrong arguments included, is sent to the model as the result.
+        Otherwise no tool runs, and the reply is returned with its `tool_calls`.
         """
         options = {"auto": auto, "approve": approve, "max_rounds": max_rounds}
         steps = ask.ask(
@@ -333,6 +337,13 @@ class BlockingClient(BaseClient):
     def conversation(self, endpoint: str | None = None, **settings: Any) -> Conversation:
         """A conversation, turn by turn; `settings` are those of `ask`, and hold for every turn.
 
+            talk = client.conversation("responses", model="fam-2-5-pro", system="Be brief.")
+            talk.say("My name is Ada.")
+            talk.edit(0, "My name is Grace.")     # another branch; also regenerate(), fork(), switch(i)
+            talk.turns, talk.branches, talk.failures
+
+        It goes on by `previous_response_id` where the service stores responses, else by sending the earlier turns
+        again, with the thinking on messages. A turn that fails leaves the conversation where it was.
         Without an `endpoint`, `responses`, or the one that the model or the tools need.
         """
         return Conversation(lambda steps: run_steps(steps, self._run_send), endpoint, **settings)

@@ -90,7 +90,14 @@ def _is_short_loopback(name: str) -> bool:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Deadlines:
-    """Limits in seconds on the monotonic clock; `math.inf` waits for ever."""
+    """Limits in seconds on the monotonic clock; `math.inf` waits for ever.
+
+        famnb.Client(deadlines=famnb.Deadlines(connect=5, pool=10, first_event=120, idle=60, total=600))
+
+    `connect` is to open a connection, `pool` to get one of the client's while all are in use, `first_event` from
+    sending to the first event of a stream, `idle` between two events, `total` the whole call with every attempt and
+    pause. Each has an error of its own, a DeadlineError, whose `reply` is what had arrived.
+    """
 
     connect: float = 5.0
     """To open a connection, name look-up and TLS included; then it is tried again, see Retries."""

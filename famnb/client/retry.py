@@ -35,7 +35,13 @@ SPREAD = 0.1
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Retries:
-    """How often a call is sent again after a failure, and how long a wait the service may ask for."""
+    """How often a call is sent again after a failure, and how long a wait the service may ask for.
+
+        famnb.Client(retries=famnb.Retries(tries=3, max_wait=60))
+
+    `tries` counts requests, the first included; 1 never sends again. `max_wait` is in seconds: where the service asks
+    for a longer one, the error is raised at once with its `retry_after`. A stream that has begun is never sent again.
+    """
 
     tries: int = 3
     """Requests sent at most for one call; 1 never tries again."""

@@ -197,8 +197,10 @@ class BaseExperiment:
         """Forecast the tokens, USD and seconds that the calls still to be made will take, as 95 % intervals.
 
         Made of the ledger's calls that the same service answered, of the same model, endpoint and settings, or of those
-        nearest to them: each row says of which and of how many. The ceiling is caps times prices, whatever the answers
-        are. What is not known says so. Nothing is sent; LedgerError if the ledger cannot be read.
+        nearest to them: each row says of which and of how many. With fewer than five, or with answers that a lower cap
+        cut short, there is no figure but the ceiling; without a price there is no cost. The ceiling is caps times
+        prices, whatever the answers are. What is not known says so. Nothing is sent; LedgerError if the ledger cannot
+        be read.
         """
         check_integer("concurrency", concurrency, minimum=1)
         state = read_resume_state(self.ledger, self.name, real=self._real)
@@ -230,13 +232,23 @@ class BaseExperiment:
         started that could pass it: earlier runs count, calls in flight at their worst case. What failed is tried again
         only with `retry_failed`. `progress` shows a bar; by default where somebody is looking. Running again resumes,
         also in another process or after a crash; what another service answered, or a simulation, does not count.
+        Only one run of an experiment goes at a time. `exp.stop()` and the kernel's interrupt keep all that had come.
+        While the ledger cannot be written no call starts, since it would be paid for again.
+        A call's worst case is a token for each byte of its request, and its output cap. A call whose cost is not known
+        counts at its worst, a refusal and a replayed reply as nothing, and so does a try that the client makes again.
         Trouble that keeps calls from being made is no failure of a model, and uses no cell up. Where a service cannot
         be reached, or answers 429, 503 or 529, its calls pause, as long as it asks; after six such failures in a row it
         is given up. With 401, 402 or 403 the run ends at once. The report says why, and running again goes on.
         `on` is a `dask.distributed.Client` whose workers carry the calls, `concurrency` of them in all; what decides,
         counts and writes the ledger stays here. Workers use a key of their own: FAM_API_KEY in their environment (for
         the embedded service its own key, which workers started after `famnb.connect()` on this machine inherit), or
-        what `worker_key()` returns there. A cell whose worker is lost is run again, twice at most.
+        what `worker_key()` returns there; they need this version of famnb and the way to the service. Workers may come
+        and go: the calls of a lost one are kept as `interrupted` and counted at their worst, and their cells are run
+        again, twice at most.
+
+            with distributed.LocalCluster(n_workers=4) as cluster, distributed.Client(cluster) as dask_client:
+                exp.run(on=dask_client, concurrency=256, budget_usd=20)
+
         Raises BudgetExceeded where not even one call fits the budget, InvalidRequest for a budget where a price is not
         known, for `on` without the `scale` extra and while another run of this experiment is under way, CredentialError
         where a worker has no key, LedgerError where calls cannot be recorded, Interrupted after an interrupt has
@@ -296,7 +308,9 @@ class BaseExperiment:
         With `failed="zero"` a failed call has the lowest score there can be (the scorer's own lowest, else 0 or the
         lowest that came), since who asked got nothing; with "drop" it has none, which favours a variant that fails on
         what is hard. Times, tokens and costs are always of answered calls.
-        What rests on estimated token counts is compared at its least favourable ends, and marked. The words end with
+        What rests on estimated token counts is compared at its least favourable ends, and marked `≈`. Where nothing is
+        clear, the words say how many pairs would show a difference: `.verdict`, `.table`, `.pairs` and `.lines` hold
+        it all. Repeats of a prompt are averaged. The words end with
         how far judges may be trusted and what they cost, which is in none of the figures.
         Raises InvalidRequest for a variant or metric that there is not, LedgerError if the ledger cannot be read.
         """

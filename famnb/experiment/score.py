@@ -1,6 +1,9 @@
 """Scores, and the classes of the scorers that need no call; `scorers.py` has the functions that make them.
 
 A scorer's `key` identifies it and how it scores: a score is kept under it and made again when it changes.
+
+To add a scorer: a frozen class here with `name`, `score` and, if it has settings, a `key` that changes with them; the
+function that makes it in `scorers.py`, with its name in `__all__` and in that module's docstring.
 """
 
 from __future__ import annotations

@@ -12,7 +12,14 @@ A scorer is any object with a `name` and a `score(reply, prompt)`; those made he
     famnb.scorers.cost(0.001)               the call cost no more than so many USD
     famnb.scorers.function(my_function)     the result of a Python function of the answer
     famnb.scorers.judge("fam-2-5-pro")      a model grades it, or compares two
-    famnb.scorers.rubric("fam-2-5-pro", {"correct": …, "brief": …})   a model grades it by several criteria
+    famnb.scorers.rubric("fam-2-5-pro", {"correct": …, "brief": …})   a model grades it by several criteria, in one call
+
+`Experiment(…, scorers=[…])` takes them. Each score is stored in the ledger at once and computed once: again only if the
+function or the prompt's `expected` has changed. `exp.score(budget_usd=1)` asks the judges; all others score whenever
+the frame is read: `exp.frame()["score_exact"]`. `judge(…, pairwise=True, name="duel")` sees each pair in both orders: a
+choice that changes with the order is a tie, and `exp.score()` says how many do. It also says how far a judge agrees
+with people who voted on the same pairs (rate and Cohen's kappa). `exp.ranking("duel")` has strengths,
+`exp.judge_cost()` what it cost; a judge's calls carry the tag `judge`, and are in none of the experiment's figures.
 """
 
 from __future__ import annotations

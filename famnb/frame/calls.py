@@ -54,7 +54,12 @@ def calls(
     `until` (excluded) are datetimes, dates or ISO texts, UTC where they name no zone, or timedeltas back from now. The
     other filters take a text or several; `limit` keeps the newest, `columns` names the columns wanted, in their order.
     `definition` is "famnb", or "vllm", "guidellm", "aiperf": then `ttft_s`, `tpot_s`, `e2e_s` and the added `itl_s`,
-    `itl_n` are as that tool defines them. LedgerError if the file cannot be read.
+    `itl_n` are as that tool defines them, from the same recorded events. LedgerError if the file cannot be read.
+    Times are monotonic, in seconds from sending the request, and noted once a read from the socket. Input tokens
+    include cached ones and output tokens include reasoning, on every endpoint. A missing number is missing, never 0;
+    an estimated one has its ends beside it (`input_tokens_low`, …), and so has its cost.
+    Filters and `columns` are applied inside the ledger, which matters from some 100,000 calls on. A call that stands in
+    several Parquet files counts once.
     With all columns the frame shows itself by those that people look for first; it is a DataFrame like any other.
     The tags of an experiment's prompts (`keep=`) follow `tag`, a column each, where any of the calls has one.
     To pair calls, use `prompt_id` within an experiment and `prompt_hash` elsewhere: `prompt` is only a prompt's head.

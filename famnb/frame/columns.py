@@ -1,4 +1,9 @@
-"""The columns of every frame: name, type, unit and meaning, which fill the docstrings and `describe`."""
+"""The columns of every frame: name, type, unit and meaning, which fill the docstrings and `describe`.
+
+To add a column of `calls`: a `Column` here, with `sql=` if it is an expression. If the ledger does not store its value
+yet: a step at the end of `MIGRATIONS` in `record/schema.py` (old rows are filled in where they can be, else missing),
+and the value in `record/serialize.py`, under the same name.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,25 @@
 """Figures of calls: a frame goes in, a matplotlib figure comes out that shows itself in a notebook.
 
+    timeline(reply)                                one reply: waiting, thinking, answer, and when each piece arrived
+    latency(frame, metric=, over="hour")           the share of calls up to each latency, median, p95; or by hour of day
+    gaps(which)                                    inter-chunk gaps of a reply, of calls, or of a frame of `deltas`
+    cost(frame, stacked=, per="day")               spending so far or by period, its interval, what could not be counted
+    tokens(frame)                                  input, cached, reasoning, visible tokens; estimated ones are marked
+    throughput(frame, of=)                         output tokens or ended calls a second, all calls together
+    pareto(frame, score=)                          cost, latency, score of groups; which are, or may be, on the front
+    compare(frame, metric=, pair=, baseline=)      groups on the same prompts, pair by pair; of costs the ratio
+
+`by=` chooses the colours, `facet=` a panel for each value of a column, `ax=` the caller's own axes. A figure is dark
+where matplotlib's style is. A percentile is shown only where n is large enough for it (n ≥ 1/(1 − p)), and more than
+twelve groups become eleven and "others". Figures of simulated calls say so.
+
 Each figure is in the module of its name. It prepares its rows, opens a `facets.Chart`, and draws on each
 `canvas.Canvas` that the chart gives it: one, or one for each panel.
+
+To add a figure: `plot/NAME.py`, a function of a frame with `by=`, `facet=` and `ax=` that draws on each canvas of a
+`facets.Chart`, whose `notes=` hold `simulation_note(frame)`; start from `plot/latency.py`. Its name goes below, into
+the table above, and into `DRAWS` of `tests/support/plot_figures.py`, whose tests draw it from odd frames (without
+`facet=`, leave it out of `FACETED` there).
 """
 
 from famnb.plot.compare import compare

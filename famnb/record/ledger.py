@@ -51,7 +51,15 @@ class _WriteProgress:
 
 
 class Ledger:
-    """Calls on disk; implements `client.exchange.Recorder`. Any number of threads and processes may use one file."""
+    """Calls on disk, each with its request, its events as they came, and its reply; implements `exchange.Recorder`.
+
+        client.ledger.call(call_id)                       # a recorded call; its `reply`, `request`, raw events
+        client.ledger.replay(call_id, speed=1)            # plays it as a stream again; `client.viewer` shows it live
+        client.ledger.info(); client.ledger.prune(older_than=timedelta(days=90), payloads_only=True)
+        client.ledger.export("calls.parquet"); client.ledger.load("calls.parquet")
+
+    Any number of threads and processes may use one file. No key is ever in it.
+    """
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         """Use `path`, else the file that FAMNB_LEDGER names, else `ledger.sqlite` in the user's data folder.

@@ -41,7 +41,17 @@ BUILT_IN = (
 
 
 class PriceBook:
-    """Prices by model, date and context size; what the user sets wins over what is built in, from its date on."""
+    """Prices by model, date and context size, in USD per million tokens, with the source of each.
+
+        famnb.prices                                                                      # shows itself as a table
+        famnb.prices.set("fam-2-5-pro", input=1.25, output=10, cached=0.31, since="2026-01-01")    # for this process
+        famnb.prices.save()                                                               # into your file, for the next
+
+    The API's document has a price for `fam-mini` alone, under 256,000 input tokens; other calls have no cost until a
+    price is set. A call is priced by what held on its day. What is set takes precedence over the user's file, from its
+    date on, and the file over what is built in. The file is the one that FAMNB_PRICES names, else `prices.toml` in the
+    user's configuration folder, with the arguments of `set` as fields under `[[price]]`.
+    """
 
     def __init__(self, built_in: tuple[Price, ...] = BUILT_IN, *, use_file: bool = False) -> None:
         self._built_in = built_in

@@ -81,6 +81,13 @@ def tool(
 ) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
     """Make a function a tool that web chat can call; use it as `@famnb.tool` or `@famnb.tool(name=..., …)`.
 
+        @famnb.tool
+        def weather(city: str) -> dict:
+            '''The weather of a city right now.'''
+            return {"city": city, "celsius": 4}
+
+        client.ask("What is the weather in Oslo?", tools=[weather], auto=True).rounds
+
     Every parameter needs a type annotation that pydantic knows: str, int, bool, list, dict, Literal, Enum, Optional, a
     model. The docstring becomes the description, its section on the parameters theirs (Google, NumPy, Sphinx style).
     Raises InvalidRequest, saying what to change, for a function without types or docstring.

@@ -8,6 +8,10 @@
                    stall=3        after 3 deltas nothing comes any more
                    drip           every byte is sent by itself
 Several are joined by commas.
+
+To add a fault: a field of `InjectedFaults` (`bool`, seconds as `float`, or deltas as `int | None`, which `parse_faults`
+reads), what it does in one of that class's methods, and its name in the list above, in the message of `parse_faults`
+and in the docstring of `cli/serve.py`.
 """
 
 from __future__ import annotations

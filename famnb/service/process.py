@@ -81,8 +81,15 @@ def serve(*, start_timeout: float = 30.0, **options: Any) -> Server:
 
     `options` are the fields of `famnb.service.settings.Options`, such as `port=0`, `alt_port=None`, `key=None`,
     `seed=0`, `time_scale=1.0`, `strict=False`, `fault=""`; `upstream="http://127.0.0.1:8000"` has a real engine answer,
-    whose key the child reads from the environment variable that `upstream_key` names; `store="responses.sqlite"` keeps
-    responses in a file, so that conversations go on after a restart.
+    whose key the child reads from the environment variable that `upstream_key` names;
+    `upstream_model="fam-2-5-pro=big"` names its model; `store="responses.sqlite"` keeps responses in a file, so that
+    conversations go on after a restart. `famnb serve --help` explains all of them.
+
+        with famnb.serve() as server:
+            client = famnb.Client(base_url=server.url, api_key=server.key)
+
+    The vendors' SDKs work against it: `openai` with `base_url=server.url + "/v1"` (chat completions, responses) or
+    `server.url + "/v1/web"` (web chat), `anthropic` with `base_url=server.url`.
     """
     # Checked here as well as in the child, so that a wrong option raises the exception itself.
     settings = Options(**options)

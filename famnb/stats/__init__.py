@@ -1,7 +1,18 @@
 """Statistics: means, percentiles, shares, differences and rankings, each with its interval and its n.
 
-Pure functions of numbers. They take anything that pandas takes for numbers, drop missing values, and raise ValueError
-for infinite ones.
+    percentile(frame["ttft_s"], 0.95)                  for more calls with these prompts; NaN where n is too small
+    median(times, clusters=prompts)                    for new prompts: a prompt counts once; so do mean() and share()
+    summary(frame["e2e_s"])                            mean, median, p90, p95, p99 with their intervals
+    paired(first, second)                              Series by prompt: difference, ratio, effect; repeats averaged
+    paired_percentile(first, second, 0.95)             likewise; paired_share() of yes and no, paired_bounds() of costs
+    share(meets_slo(frame, {"ttft_s": 0.5}, failed=failed), clusters=prompts)     goodput
+    proportion(17, 20)                                 Wilson's interval
+    sample_size(sd=0.4, sd_n=12, difference=0.1, comparisons=6)     pairs needed, by the rule that will judge
+    bradley_terry([("a", "b", "a"), ("a", "b", None)], clusters=["p1", "p2"])     votes to strengths; None is a tie
+    holm(p_values)                                     p-values adjusted where several pairs are compared
+
+Pure functions of numbers. They take anything that pandas takes for numbers, drop missing values (`n` says how many are
+left), and raise ValueError for infinite ones.
 """
 
 from famnb.stats.agreement import Agreement, agreement

@@ -81,7 +81,12 @@ class BoardView(PromptBox):
 class Board:
     """One prompt, several panes: any mix of endpoints, models and settings, streamed at once and compared.
 
-    `replies`, `frame()` and `winner` are for the cells below; `send()`, `stop()` and `pin()` do what the buttons do.
+        board = famnb.Board(client, [{"model": "fam-mini"}, {"endpoint": "messages", "thinking": 1024}])
+
+    Each pane has its meters: first token, answer, tokens, cost; `≈` marks estimates. Each can be stopped by itself, and
+    one that fails does not affect the others. "Differences" marks the words that differ from the pinned or first
+    answer. `replies`, `frame()` and `winner` are for the cells below; `send()`, `stop()` and `pin()` do what the
+    buttons do.
     """
 
     def __init__(self, client: BlockingClient, variants: Any, *, prompt: str = "", system: str = "") -> None:

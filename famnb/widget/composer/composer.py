@@ -73,7 +73,10 @@ class Composer(LiveView):
 
     Each turn can be edited and asked again, and every version of it is kept. `reply`, `replies`, `turns` and `request`
     are for the cells below, and `reply`, `turns` and `request` can be observed like any trait; the methods do what the
-    buttons do.
+    buttons do: `send()`, `say(prompt)`, `edit(turn, prompt)`, `regenerate(turn)`, `switch(turn, version)`, `stop()`,
+    and `wait()`. Each turn uses the settings of the form at that moment, the endpoint included; `reply.rounds` and
+    `reply.parsed` are of its tools and its schema. `{city}` in a prompt makes a table of values, sent one row at a time
+    or all at once on a Board. Every turn, call and version stays in the saved notebook.
     """
 
     _esm = join_front("composer.js")

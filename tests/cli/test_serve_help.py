@@ -1,4 +1,4 @@
-"""What the README says of the service: each of its commands starts one, and the options it names exist."""
+"""What `famnb serve --help` explains: each of its commands starts a service, and the options it names exist."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from pathlib import Path
 
 import httpx
 
+from famnb.cli import serve
 from tests.support.fault_server import FaultServer, whole
 from tests.support.service_requests import PATHS, minimal_body
 from tests.support.upstream_servers import answer_hello
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
+EXPLANATION = serve.__doc__ or ""
+README = Path(__file__).parents[2] / "README.md"
 
 
-COMMANDS = re.findall(r"^famnb serve --upstream .*$", README, re.MULTILINE)
+COMMANDS = re.findall(r"^ *(famnb serve --upstream .*)$", EXPLANATION, re.MULTILINE)
 
 
 MODELS = {"object": "list", "data": [{"id": "their-only-model", "object": "model"}]}
@@ -30,7 +32,7 @@ MODELS = {"object": "list", "data": [{"id": "their-only-model", "object": "model
 
 @contextlib.contextmanager
 def run_command(command: str, engine: FaultServer) -> Iterator[subprocess.Popen[str]]:
-    """A command of the README as a process, with the address of an engine that is here in place of its own."""
+    """One of the commands as a process, with the address of an engine that is here in place of its own."""
     arguments = shlex.split(re.sub(r"http://\S+", engine.url, command))[1:]
     process = subprocess.Popen(
         [sys.executable, "-m", "famnb", *arguments, "--key", "ours"],
@@ -61,13 +63,18 @@ def test_each_command_in_front_of_an_engine_starts_and_answers() -> None:
             assert {request.headers.get("authorization") for request in engine.requests} == {key}
 
 
-def test_every_option_that_the_readme_names_exists() -> None:
-    """In the sections about the service, as `famnb serve --help` lists them."""
-    sections = README.partition("## The local service")[2].partition("## What the numbers mean")[0]
-    famnb = [line for line in sections.splitlines() if "famnb serve" in line or line.startswith(("- ", "  "))]
-    named = set(re.findall(r"`(?:famnb serve )?(--[a-z-]+)", "\n".join(famnb)))
-    listed = subprocess.run(
+def test_every_option_that_the_explanation_names_exists() -> None:
+    """The explanation stands below the options, which it names; so does README's command."""
+    text = subprocess.run(
         [sys.executable, "-m", "famnb", "serve", "--help"], capture_output=True, text=True, check=True, timeout=60
     ).stdout
-    assert {"--upstream-model", "--store", "--fault", "--concurrency"} <= named
-    assert named <= set(re.findall(r"--[a-z-]+", listed))
+    options, line, below = text.partition(EXPLANATION.splitlines()[2])
+    assert line
+    assert COMMANDS[0] in below
+    assert COMMANDS[0] in README.read_text()
+    # What stands in the lines of other programs are those programs' own.
+    ours = [text for text in EXPLANATION.splitlines() if "vllm" not in text and "llama-server" not in text]
+    named = set(re.findall(r"(?<!\S)(--[a-z-]+)", "\n".join(ours)))
+    named -= {"--head", "--address", "--reasoning-parser", "--enable-auto-tool-choice", "--tool-call-parser"}
+    assert {"--upstream-model", "--store", "--fault", "--concurrency", "--compat"} <= named
+    assert named <= set(re.findall(r"--[a-z-]+", options))
