@@ -37,7 +37,7 @@ from famnb.request.types import (
     Tokens,
     ToolName,
 )
-from famnb.request.web import NamedTool, StreamOptions, Tool, ToolChoice, WebChatRequest
+from famnb.request.web import NamedTool, StreamOptions, Tool, ToolChoice, WebChatRequest, require_chosen_tool
 
 StopTexts: TypeAlias = Annotated[Text, Tag("<text>")] | Annotated[list[Text], Tag("<texts>")]
 
@@ -68,7 +68,7 @@ class CompatChatRequest(ChatRequest):
             raise ValueError(f"{self.model} generates at most {MINI_OUTPUT_TOKENS:,} tokens, asked for {cap:,}")
         return self
 
-    _require_chosen_tool = field_validator("tool_choice")(WebChatRequest._require_chosen_tool.__func__)  # type: ignore[attr-defined]
+    _require_chosen_tool = field_validator("tool_choice")(require_chosen_tool)
 
     def settings(self) -> GenerationSettings:
         settings = super().settings()
@@ -412,6 +412,10 @@ class CompatThinking(StrictModel):
     display: str | None = None
 
 
+_EFFORT_BUDGETS = {"low": 512, "medium": 2048, "high": 8192}
+"""The budget, in tokens, of thinking whose effort alone is given; that of a higher effort is all there is."""
+
+
 class CompatMessagesRequest(MessagesRequest):
     """Messages, as the vendor's SDK sends them."""
 
@@ -440,9 +444,15 @@ class CompatMessagesRequest(MessagesRequest):
         path = "output_config.format.schema" if self.output_config and self.output_config.format else "output_format"
         thinks = self.thinking is not None and self.thinking.type in ("enabled", "adaptive")
         budget = self.thinking.budget_tokens if self.thinking else None
+        effort = self.output_config.effort if self.output_config else None
+        if thinks and effort is not None:
+            budget = budget or min(_EFFORT_BUDGETS.get(effort, self.max_tokens), self.max_tokens)
+        if self.thinking is not None and not thinks:
+            effort = None
         return dataclasses.replace(
             super().settings(),
             thinking=(budget or self.max_tokens) if thinks else None,
+            effort="xhigh" if effort == "max" else effort,
             tools=tuple(_function(tool.name, tool.description, tool.input_schema) for tool in self.tools or ()),
             tool_choice="required" if word in ("any", "tool") else "none" if word == "none" else "auto",
             forced_tool=choice.name if choice and choice.type == "tool" else None,

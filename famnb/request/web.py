@@ -61,6 +61,21 @@ ToolChoice: TypeAlias = Annotated[
 ]
 
 
+def require_chosen_tool(choice: ToolChoice, info: ValidationInfo) -> ToolChoice:
+    """Validate the field `tool_choice` behind `tools`: return it, or raise ValueError if there is no such tool."""
+    if "tools" not in info.data:
+        return choice  # `tools` itself is at fault, which is said already
+    names = [tool.function.name for tool in info.data["tools"] or ()]
+    match choice:
+        case NamedTool(function=NamedFunction(name=name)) if name not in names:
+            raise ValueError(
+                f"`tool_choice` names {name!r}, which is not one of `tools` ({', '.join(names) or 'none'})"
+            )
+        case "required" if not names:
+            raise ValueError("`tool_choice` is `required`, but `tools` is empty")
+    return choice
+
+
 TRAITS = RequestTraits(
     roles=get_args(ChatMessage.model_fields["role"].annotation),
     system_field=None,
@@ -118,20 +133,7 @@ class WebChatRequest(Request):
     top_p: TopP = 1.0
     """Nucleus sampling."""
 
-    @field_validator("tool_choice")
-    @classmethod
-    def _require_chosen_tool(cls, choice: ToolChoice, info: ValidationInfo) -> ToolChoice:
-        if "tools" not in info.data:
-            return choice  # `tools` itself is at fault, which is said already
-        names = [tool.function.name for tool in info.data["tools"] or ()]
-        match choice:
-            case NamedTool(function=NamedFunction(name=name)) if name not in names:
-                raise ValueError(
-                    f"`tool_choice` names {name!r}, which is not one of `tools` ({', '.join(names) or 'none'})"
-                )
-            case "required" if not names:
-                raise ValueError("`tool_choice` is `required`, but `tools` is empty")
-        return choice
+    _require_chosen_tool = field_validator("tool_choice")(require_chosen_tool)
 
     @classmethod
     def compose(cls, prompt: str, *, system: str | None, thinking: int | None, **fields: Any) -> Self:

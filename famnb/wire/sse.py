@@ -3,6 +3,7 @@
 chunk ── lines ── (blank line) ── data
           ├ data: …   one line of the event's data
           ├ : …       a comment, which servers send to keep the connection open
+          ├ error: …  no field of the standard, but how llama.cpp's server once said why it breaks off
           └ others    `event:`, `id:`, `retry:` and unknown fields are ignored
 
 The JSON in `data` is decoded by the dialects. `event:` is ignored because servers leave it out, or write a name that
@@ -103,6 +104,8 @@ class Decoder:
                 data.append(line[5:])
             elif line == b"data":
                 data.append(b"")
+            elif line.startswith(b"error:"):
+                data.append(b'{"error":%b}' % _as_json(line[6:].strip()))
             else:
                 self.signs_of_life += 1
         return events
@@ -117,6 +120,15 @@ def _is_complete_event(data: bytes) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _as_json(text: bytes) -> bytes:
+    """Return a text that may be JSON as JSON."""
+    try:
+        lenient_json.decode(text)
+    except ValueError:
+        return lenient_json.encode(text.decode(errors="replace"))
+    return text
 
 
 def encode(data: bytes, event: str | None = None) -> bytes:

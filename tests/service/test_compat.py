@@ -12,9 +12,10 @@ import pytest
 
 from famnb.endpoints import ENDPOINTS
 from famnb.service import Server, serve
-from tests.support.fault_server import FaultServer, whole
+from tests.support.fault_server import DONE, Do, FaultServer, Received, Script, chunked, whole
 from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body
-from tests.support.upstream_servers import answer_hello, completion, decode_body, fetch_reply, start_gateway
+from tests.support.upstream_servers import answer_hello, chunk, completion, decode_body, fetch_reply, start_gateway
+from tests.support.waiting import wait_until
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 NESTED = {"type": "function", "function": {"name": "get_weather", "description": "d", "parameters": SCHEMA}}
@@ -289,3 +290,49 @@ def test_an_upstream_is_compatible_unless_told_otherwise() -> None:
         for options, status in (({}, 200), ({"compat": False}, 404)):
             with start_gateway(upstream, **options) as api:
                 assert api.get("/v1/models").status_code == status
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("endpoint_", "name"), [("chat", "stop"), ("web", "stop"), ("messages", "stop_sequences")])
+def test_an_engine_that_ignores_stop_texts_is_stopped(endpoint_: str, name: str, stream: bool) -> None:
+    """Before the text, though it is spread over pieces; the engine is left."""
+    pieces = ["One, t", "wo, th", "ree,", " four", ", five"]
+
+    def answer(request: Received) -> Script:
+        if not decode_body(request)["stream"]:
+            return whole(completion("".join(pieces)))
+        return [*chunked(*(chunk({"content": piece}) for piece in pieces), end=False), Do.HOLD]
+
+    with FaultServer(choose=answer) as upstream, start_gateway(upstream) as api:
+        reply = fetch_reply(api, endpoint_, stream=stream, **{name: ["never", "three, f"]})
+        assert reply.text == "One, two, "
+        assert reply.finish_reason == ("stop_sequence" if endpoint_ == "messages" else "stop")
+        assert reply.stop_sequence == ("three, f" if endpoint_ == "messages" else None)
+        assert decode_body(upstream.requests[-1])["stop"] == ["never", "three, f"]
+        wait_until(lambda: upstream.open == 0 or not stream)
+
+
+def test_what_may_begin_a_stop_text_and_does_not_is_passed_on() -> None:
+    """At the end of the text, and before a call."""
+    call = {"index": 0, **CALL}
+    for end in ([chunk({}, "stop")], [chunk({"tool_calls": [call]}), chunk({}, "tool_calls")]):
+        script = chunked(chunk({"content": "One, t"}), chunk({"content": "w"}), *end, DONE)
+        with FaultServer(script) as upstream, start_gateway(upstream) as api:
+            assert fetch_reply(api, "web", stream=True, stop="two", tools=[NESTED]).text == "One, tw"
+
+
+def test_effort_has_an_effect_on_messages(api: ServiceClient) -> None:
+    """More of it is more thinking, shown where thinking is; `max` is an engine's highest."""
+
+    def output_tokens(effort: str, **fields: Any) -> int:
+        answer = api.ask("messages", max_tokens=4000, output_config={"effort": effort}, **fields)
+        return int(answer.json()["usage"]["output_tokens"])
+
+    for fields in ({"thinking": {"type": "adaptive"}}, {}):
+        assert output_tokens("low", **fields) < output_tokens("high", **fields)
+    disabled = {"thinking": {"type": "disabled"}}
+    assert output_tokens("low", **disabled) == output_tokens("high", **disabled)
+    with FaultServer(choose=answer_hello) as upstream, start_gateway(upstream) as gateway:
+        for effort, sent in {"low": "low", "max": "xhigh"}.items():
+            gateway.ask("messages", output_config={"effort": effort}, thinking={"type": "adaptive"})
+            assert decode_body(upstream.requests[-1])["reasoning_effort"] == sent

@@ -70,6 +70,17 @@ def test_what_is_left_at_the_end_counts_if_it_is_whole(left_over: bytes, expecte
     assert decoded(b"data: 0\n\n" + left_over) == [b"0", *expected]
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [(b'error: {"code":500}', b'{"error":{"code":500}}'), (b"error:no slot", b'{"error":"no slot"}')],
+)
+def test_an_error_line_is_an_event_that_says_so(line: bytes, expected: bytes):
+    """With or without its blank line, as an object or a text."""
+    for end in (b"\n\n", b"\n", b""):
+        decoder = sse.Decoder()
+        assert decoder.feed(line + end) + decoder.end() == [expected]
+
+
 def test_an_event_is_out_as_soon_as_its_last_line_ends():
     """A CR ends the line at once; whether an LF follows is not waited for."""
     decoder = sse.Decoder()

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import functools
 import hashlib
 import itertools
 import json
@@ -26,6 +25,7 @@ from famnb.request.types import MINI_CONTEXT_TOKENS, MINI_MODELS
 from famnb.service.engines import sample_text
 from famnb.service.engines.latency_model import EFFORT_TOKENS, TokenPacer, latency_profile
 from famnb.service.engines.sample_json import Unsatisfiable, sample_value
+from famnb.service.engines.stop_texts import StopMatcher
 from famnb.service.errors import ServiceError
 from famnb.service.prompt import GenerationPrompt
 from famnb.service.request_body import LARGE, run_without_blocking
@@ -311,38 +311,29 @@ def split_tokens(chunks: Iterable[str]) -> Iterator[str]:
 
 
 class StopCutter:
-    """The pieces of a text up to the first of some stop texts; what may be the start of one is held back."""
+    """The pieces of a text up to the first of some stop texts."""
 
     def __init__(self, pieces: Iterable[str], stops: tuple[str, ...]) -> None:
         self._pieces = pieces
-        self._stops = stops
-        self.stop = ""
+        self._matcher = StopMatcher(stops) if stops else None
+
+    @property
+    def stop(self) -> str:
         """The stop text that was met; empty before."""
+        return self._matcher.stop if self._matcher else ""
 
     def __iter__(self) -> Iterator[str]:
-        if not self._stops:
+        matcher = self._matcher
+        if matcher is None:
             yield from self._pieces
             return
-        held = ""
         for piece in self._pieces:
-            held += piece
-            found = [(held.index(stop), stop) for stop in self._stops if stop in held]
-            if found:
-                position, self.stop = min(found)
-                if position:
-                    yield held[:position]
+            if text := matcher.feed(piece):
+                yield text
+            if matcher.stop:
                 return
-            kept = max(map(functools.partial(_overlap, held), self._stops))
-            if len(held) > kept:
-                yield held[: len(held) - kept]
-            held = held[len(held) - kept :]
-        if held:
-            yield held
-
-
-def _overlap(text: str, stop: str) -> int:
-    """Return how many letters at the end of a text may be the start of a stop text."""
-    return next(size for size in range(min(len(text), len(stop) - 1), -1, -1) if text.endswith(stop[:size]))
+        if rest := matcher.end():
+            yield rest
 
 
 def count_tokens(text: str) -> int:

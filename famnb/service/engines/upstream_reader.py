@@ -12,7 +12,7 @@ from famnb.wire import lenient_json, sse
 # Some two million tokens of text: no reply is as long, and no server puts as much into one event.
 MAX_UNREAD_BYTES = 8_000_000
 """How many bytes may come without a whole event, or as a whole reply; beyond that the reply is refused."""
-_STREAM_STARTS = (b":", b"data", b"event:", b"id:", b"retry:")
+_STREAM_STARTS = (b":", b"data", b"event:", b"id:", b"retry:", b"error:")
 """How a body begins that is an event stream, whatever its content type says."""
 
 

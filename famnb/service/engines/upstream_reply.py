@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from famnb.errors import StreamError, StreamInterrupted
 from famnb.events import Address, Closed, Delta, Done, Ended, Event, Opened, Started, Usage
 from famnb.reply import ReplyBuilder
+from famnb.service.engines.stop_texts import StopMatcher
 from famnb.service.prompt import GenerationPrompt
 
 _COMMON_KINDS = frozenset({"text", "refusal", "tool_call"})
@@ -34,8 +35,8 @@ class ReplyTranslator:
     """Translates the events of one reply, of which it keeps only the end.
 
     Thinking passes only if the prompt asks for it, an end only with a finish reason; tool calls get ids where they have
-    none. A reply that is longer than the prompt allows is cut there, for engines ignore what they do not know. The
-    clock, in seconds, measures how long a streamed thinking block took.
+    none. A reply that is longer than the prompt allows is cut there, and one that comes to a stop text before it, for
+    engines ignore what they do not know. The clock, in seconds, measures how long a streamed thinking block took.
 
     With `awaits_call` nothing but the start passes before a tool call, and ToolChoiceIgnored is raised if a text comes
     instead.
@@ -55,6 +56,9 @@ class ReplyTranslator:
         self._cap = math.inf if prompt.enforced_cap is None else prompt.enforced_cap
         self._tokens = self._reported_tokens = 0
         self._free_bytes = _MAX_KEPT_BYTES if prompt.is_kept else math.inf
+        self._stops = StopMatcher(prompt.stop) if prompt.stop else None
+        self._text_at: Address | None = None
+        """The text of which the stop texts' matcher may hold some back."""
         self._end = ReplyBuilder()
         """The end of the reply, without its content."""
         self._has_final_usage = False
@@ -113,6 +117,11 @@ class ReplyTranslator:
                     if event.kind not in self._kinds:
                         self._withheld.add(event.at)
                         continue
+                    if self._stops is not None and event.kind == "text":
+                        yield from self._pass_until_stop(event, self._stops)
+                        if self.is_cut:
+                            return
+                        continue
                     self._free_bytes -= _PIECE_BYTES + _LETTER_BYTES * len(event.text)
                     if not self._has_started:
                         yield from self._start()
@@ -121,6 +130,9 @@ class ReplyTranslator:
                     yield event
                 case Started():
                     yield from self._start()
+                case Opened() | Closed() if self._text_at is not None:
+                    yield from self._release_text()
+                    yield from self._translate([event], streamed=streamed)
                 case Opened() if event.kind not in self._kinds:
                     self._withheld.add(event.at)
                 case Opened():
@@ -145,13 +157,32 @@ class ReplyTranslator:
                 case _:
                     pass
 
+    def _pass_until_stop(self, event: Delta, stops: StopMatcher) -> Iterator[Event]:
+        """Yield what comes before a stop text, with which the reply ends."""
+        self._text_at = event.at
+        text = stops.feed(event.text)
+        self._free_bytes -= _PIECE_BYTES + _LETTER_BYTES * len(text)
+        yield from self._start()
+        if text:
+            yield Delta(event.at, event.kind, text)
+        self.is_cut = bool(stops.stop)
+
+    def _release_text(self) -> Iterator[Event]:
+        """Yield what was held back of a text, for it could have been the start of a stop text."""
+        if self._text_at is not None and self._stops is not None and (rest := self._stops.end()):
+            yield Delta(self._text_at, "text", rest)
+        self._text_at = None
+
     def translate_end(self) -> Iterator[Event]:
         """Yield the end of the reply: its finish reason and its usage, as far as the upstream reported it.
 
         Raises StreamInterrupted if there is no finish reason, StreamError if the upstream reported a failure,
         ToolChoiceIgnored if the call that is awaited did not come.
         """
+        stop = self._stops.stop if self._stops is not None else ""
         ended = Ended("length") if self.is_cut else self._end.ended
+        if stop:
+            ended = Ended("stop_sequence", stop_sequence=stop)
         if ended is None:
             # A terminator proves nothing: some servers send it when they drop an answer for the next request.
             raise StreamInterrupted("the upstream ended its answer without a finish reason")
@@ -163,6 +194,7 @@ class ReplyTranslator:
         if self._awaits_call and reason == "stop":
             raise ToolChoiceIgnored
         yield from self._held
+        yield from self._release_text()
         # Some servers end a reply with tool calls with `stop`.
         if self._tool_calls and reason not in _FINISH_REASONS:
             reason = "tool_calls"

@@ -110,7 +110,9 @@ def _mark(name: str, value: Any) -> RefusedField:
 def _hints(prompt: GenerationPrompt) -> dict[str, Any]:
     """Return how much to think and to write, in the fields that servers have for it."""
     hints: dict[str, Any] = {}
-    effort = prompt.effort if prompt.thinking is None else Reasoning.for_budget(prompt.thinking).effort
+    effort = prompt.effort
+    if effort is None and prompt.thinking is not None:
+        effort = Reasoning.for_budget(prompt.thinking).effort
     if effort is not None:
         hints["reasoning_effort"] = effort
         # The chat templates of models with optional thinking (Qwen3 and others) switch it by a field of their own.

@@ -342,3 +342,20 @@ def test_famnb_in_front_of_famnb_says_the_same(monkeypatch: pytest.MonkeyPatch) 
                 assert whole.text == streamed.text
                 assert whole.usage.output_tokens
             assert fetch_reply(gateway, "chat").text == fetch_reply(direct, "chat").text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b'error: {"code":500,"message":"the slot is gone","type":"server_error"}\n\n', b"error: the slot is gone\n"],
+    ids=["object", "text"],
+)
+def test_a_reason_in_an_error_line_reaches_the_caller(endpoint: str, line: bytes) -> None:
+    """As llama.cpp's server writes it: in the endpoint's own words for a failure, or as the error's message."""
+    with FaultServer(chunked(*HELLO, line)) as upstream, start_gateway(upstream) as api:
+        reply = fetch_reply(api, endpoint, stream=True)
+        assert (reply.text, reply.status) == ("Hello, world.", "failed")
+        assert reply.fault is not None
+        assert "the slot is gone" in reply.fault.message
+    with FaultServer(chunked(line)) as upstream, start_gateway(upstream) as api:
+        answer = api.ask(endpoint, stream=True)
+        assert (answer.status_code, "the slot is gone" in answer.text) == (500, True)
