@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import ssl
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -20,6 +22,8 @@ from famnb.client.replay import ReplayMode, Replays
 from famnb.client.retry import Retries
 from famnb.client.transport import MAX_CONNECTIONS
 from famnb.errors import CredentialError
+from famnb.profiles import DEFAULT, check_profile
+from famnb.profiles.profile import Profile
 from famnb.record import Ledger
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL, announce
 
@@ -50,9 +54,15 @@ class _RecordingClient(BaseClient):
         replay: ReplayMode | None = None,
         replay_speed: float | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
+        profile: str | Profile = "fam",
+        headers: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
+        verify: ssl.SSLContext | str | bool = True,
     ) -> None:
-        # In the first line: the frames of an error, which a traceback may show, must not hold the key as text.
-        api_key = Credential.from_argument(api_key)
+        # In the first lines: the frames of an error, which a traceback may show, must not hold the key as text.
+        profile = check_profile(profile)
+        api_key = Credential.from_argument(api_key, profile, headers)
+        headers = None
         self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
         super().__init__(
             base_url=base_url,
@@ -65,6 +75,9 @@ class _RecordingClient(BaseClient):
             replays=None if replay is None else Replays(self.ledger, mode=replay, speed=replay_speed),
             viewer=notebook_viewer(),
             transport=transport,
+            profile=profile,
+            query=query,
+            verify=verify,
         )
 
 
@@ -93,6 +106,11 @@ class Client(_RecordingClient, BlockingClient):
     Parameters left out are read from the environment: FAM_API_KEY, FAM_BASE_URL, FAM_ALT_BASE_URL (which falls back to
     the base address). `ledger` is a Ledger, a path, or None for FAMNB_LEDGER or the user's data folder. `connections`
     is how many connections to one service may be in use at once.
+    `profile` names the vendor whose API the service has ("openai", "anthropic", "openrouter", "gemini", "azure",
+    "ollama", "vllm", or "open" for any server that speaks one of their dialects): its endpoints, models, fields and
+    headers. Address and key are then read from that vendor's own variables, such as OPENAI_API_KEY. `headers` go with
+    every request, hidden like the key where their name says that they are secret; `query` ends every address; `verify`
+    is a file of certificates, an ssl.SSLContext, or False to accept any.
     `replay="prefer"` answers a request that the ledger has a complete call of from there, without sending or recording
     anything, marked `reply.replayed`; "only" raises NotRecorded instead of sending any other, so that a notebook runs
     offline. The first identical request of a client gets the newest complete call, the next one the call before it, and
@@ -119,6 +137,7 @@ class AsyncClient(_RecordingClient):
 
 
 def connect(
+    profile: str | Profile = "fam",
     *,
     ledger: Ledger | Path | str | None = None,
     retries: Retries | None = None,
@@ -130,7 +149,8 @@ def connect(
 
     The embedded service is this machine's own: the one `famnb lab` started, or one started now, which ends with this
     process. It needs no key and no network, and its answers are simulated. The parameters are those of Client.
-    Raises CredentialError when a key is set without an address or is malformed.
+    With a `profile` such as "openai" it is a client of that vendor, with the key of its own variable.
+    Raises CredentialError when a key is set without an address, is malformed, or is missing for a vendor.
     """
     options: dict[str, Any] = {
         "ledger": ledger,
@@ -139,7 +159,11 @@ def connect(
         "replay": replay,
         "replay_speed": replay_speed,
     }
-    if os.getenv("FAM_API_KEY"):
+    profile = check_profile(profile)
+    if profile.name != DEFAULT:
+        client = Client(profile=profile, **options)
+        where = f"{profile.title} at {client.base_url()}"
+    elif os.getenv("FAM_API_KEY"):
         if not os.getenv("FAM_BASE_URL"):
             raise CredentialError(
                 "FAM_API_KEY is set, but FAM_BASE_URL is not: set it to the service's address, such as "

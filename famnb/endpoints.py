@@ -12,8 +12,9 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -22,7 +23,7 @@ from famnb.request import Request, chat, messages, responses, web
 from famnb.request.base import RequestTraits
 from famnb.request.neutral import FormatPaths
 from famnb.request.structured_output import json_format
-from famnb.request.tools import as_tool
+from famnb.request.tools import FunctionTool, as_tool
 from famnb.request.types import MINI_MODELS, PRO_MODELS
 from famnb.validation import check_integer
 from famnb.wire import chat as chat_wire
@@ -127,42 +128,55 @@ _ENDPOINTS = (
 )
 ENDPOINTS = MappingProxyType({endpoint.name: endpoint for endpoint in _ENDPOINTS})
 """The endpoints by name."""
+# Of the three that serve the `fam-2-5` models, messages alone shows thinking.
+_BY_PREFERENCE = MappingProxyType({name: ENDPOINTS[name] for name in ("messages", "responses", "web", "chat")})
+"""The same, the one first that is chosen where several would do."""
 FALLBACK = ENDPOINTS["web"]
 """The endpoint whose error format the service uses at a path that belongs to no endpoint."""
 UPSTREAM = ENDPOINTS["chat"]
 """The endpoint that upstream servers are expected to have, since most know no other dialect."""
 
 
-def endpoint(name: str) -> Endpoint:
+Endpoints: TypeAlias = Mapping[str, Endpoint]
+"""The endpoints of one service, by name; the first is the default."""
+
+
+def endpoint(name: str, endpoints: Endpoints = ENDPOINTS) -> Endpoint:
     """Return the endpoint of that name. Raises InvalidRequest if there is none."""
     try:
-        return ENDPOINTS[name]
+        return endpoints[name]
     except KeyError:
-        raise InvalidRequest(f"endpoint: no endpoint {name!r}; expected one of {', '.join(ENDPOINTS)}") from None
+        raise InvalidRequest(f"endpoint: no endpoint {name!r}; expected one of {', '.join(endpoints)}") from None
 
 
-def endpoint_for(model: str) -> Endpoint:
-    """Return the default endpoint for a model: `messages` for the `fam-2-5` models, `chat` for all others."""
-    # Of the three that serve the `fam-2-5` models, messages alone shows thinking.
-    return ENDPOINTS["messages" if model in PRO_MODELS else "chat"]
-
-
-def resolve_endpoint(name: str | None, model: str | None) -> Endpoint:
-    """Return the endpoint of that name; without a name the default of the model, and without a model `messages`."""
-    if name is not None:
-        return endpoint(name)
-    return ENDPOINTS["messages"] if model is None else endpoint_for(model)
+def resolve_endpoint(name: str | None, model: str | None, endpoints: Endpoints = ENDPOINTS) -> Endpoint:
+    """Return the endpoint of that name; without a name the default one of the model."""
+    return endpoint_able_to(model, endpoints=endpoints) if name is None else endpoint(name, endpoints)
 
 
 def endpoint_able_to(
-    model: str | None, *, tools: bool = False, schema: bool = False, keep_conversation: bool = False
+    model: str | None,
+    *,
+    tools: bool = False,
+    schema: bool = False,
+    keep_conversation: bool = False,
+    endpoints: Endpoints = ENDPOINTS,
 ) -> Endpoint:
-    """Return an endpoint that serves the model and can carry what is asked for; `chat` for any model only it serves."""
-    if model is not None and endpoint_for(model).name == "chat":
-        return ENDPOINTS["chat"]
-    if tools:
-        return ENDPOINTS["web"]
-    return ENDPOINTS["responses" if schema or keep_conversation else "messages"]
+    """Return the first endpoint that serves the model and can carry what is asked for, as far as there is one.
+
+    For a model that none serves it is the last. `endpoints` are those of another service, the default first.
+    """
+    candidates = list((_BY_PREFERENCE if endpoints is ENDPOINTS else endpoints).values())
+    serving = [candidate for candidate in candidates if model is None or candidate.serves(model)] or candidates[-1:]
+    needs: list[tuple[bool, Callable[[Endpoint], object]]] = [
+        (tools, lambda candidate: candidate.takes_tools),
+        (schema, lambda candidate: candidate.traits.format),
+        (keep_conversation, lambda candidate: candidate.traits.stores_replies),
+    ]
+    for is_needed, can_carry in needs:
+        if is_needed:
+            serving = [candidate for candidate in serving if can_carry(candidate)] or serving
+    return serving[0]
 
 
 def compose(
@@ -174,6 +188,7 @@ def compose(
     max_tokens: int | None = None,
     thinking: int | None = None,
     schema: Any = None,
+    endpoints: Endpoints = ENDPOINTS,
     **fields: Any,
 ) -> Request:
     """Return a prompt as a request of any endpoint; its `losses` say what that endpoint cannot carry.
@@ -183,17 +198,20 @@ def compose(
     may hold Python functions. With `stream=True` usage is asked for where a stream would else not tell it
     (`stream_options` on web chat; `stream_options=None` leaves that out). All other fields keep the API's own names and
     limits, and only what is set is sent. A field given as None is unset, and a field that only other endpoints have is
-    a loss. Raises InvalidRequest for a field that no endpoint has.
+    a loss. `endpoints` are those of another service, as a profile has them. Raises InvalidRequest for a field that no
+    endpoint has.
     """
-    target = endpoint(endpoint_name)
+    target = endpoint(endpoint_name, endpoints)
     known = target.request.model_fields
-    fields = _with_functions(target, _with_schema(target, schema, fields))
+    fields = _with_functions(target, _with_schema(target, schema, fields, endpoints), endpoints)
     losses: list[str] = []
     for name in sorted(set(fields) - set(known)):
-        owners = [other.name for other in ENDPOINTS.values() if name in other.request.model_fields]
+        owners = [other.name for other in endpoints.values() if name in other.request.model_fields]
         if not owners:
             close = difflib.get_close_matches(name, {*known, "system", "max_tokens", "thinking"}, 1)
             hint = f"; did you mean {close[0]!r}?" if close else "."
+            if "extra_body" in known:
+                hint += f" A field that famnb does not know goes into extra_body={{{name!r}: …}}."
             raise InvalidRequest(
                 f"{name}: no endpoint has such a field{hint} Fields of {target.name}: {', '.join(known)}"
             )
@@ -211,27 +229,27 @@ def compose(
     if max_tokens is not None:
         fields.setdefault(target.request.cap, max_tokens)
     if thinking is not None and target.traits.thinking != "budget":
-        losses.append(_thinking_loss(target, thinking))
+        losses.append(_thinking_loss(target, thinking, endpoints))
     request = target.request.compose(
         prompt, system=system, thinking=thinking, model=model or target.models[0], **fields
     )
     return request.with_losses(tuple(losses))
 
 
-def _thinking_loss(target: Endpoint, tokens: int) -> str:
+def _thinking_loss(target: Endpoint, tokens: int, endpoints: Endpoints) -> str:
     if target.traits.thinking == "effort":
         return f"`thinking={tokens}` is carried as the nearest reasoning effort: {target.name} has no token budget"
-    able = [other.name for other in ENDPOINTS.values() if other.traits.thinking]
+    able = [other.name for other in endpoints.values() if other.traits.thinking]
     return f"`thinking={tokens}` is left out: {target.name} cannot carry it (only {', '.join(able)})"
 
 
-def _with_schema(target: Endpoint, schema: Any, fields: dict[str, Any]) -> dict[str, Any]:
+def _with_schema(target: Endpoint, schema: Any, fields: dict[str, Any], endpoints: Endpoints) -> dict[str, Any]:
     """Return the fields with those that ask for JSON by a schema; a format that the caller has set stays as it is."""
     if schema is None:
         return fields
     paths = target.traits.format
     if paths is None:
-        able = [other.name for other in ENDPOINTS.values() if other.traits.format]
+        able = [other.name for other in endpoints.values() if other.traits.format]
         raise InvalidRequest(
             f"schema: {target.name} has no field for the form of an answer; use endpoint={_alternatives(able)}"
         )
@@ -248,18 +266,23 @@ def _with_schema(target: Endpoint, schema: Any, fields: dict[str, Any]) -> dict[
 def _schema_format(paths: FormatPaths, fields: dict[str, Any]) -> dict[str, Any]:
     """Return the format of an answer by a schema: `name`, `schema` and `strict` stand in it, or in a field of it."""
     rest = paths.inner[len(paths.outer) :]
+    fields = {name: value for name, value in fields.items() if name in paths.names}
     return {"type": "json_schema", **({rest[0]: fields} if rest else fields)}
 
 
-def _with_functions(target: Endpoint, fields: dict[str, Any]) -> dict[str, Any]:
+def _with_functions(target: Endpoint, fields: dict[str, Any], endpoints: Endpoints) -> dict[str, Any]:
     """Return the fields with each Python function in `tools` replaced by its declaration."""
     tools = fields.get("tools")
     if not isinstance(tools, list | tuple) or not any(map(callable, tools)):
         return fields
     if not target.takes_tools:
-        able = [other.name for other in ENDPOINTS.values() if other.takes_tools]
+        able = [other.name for other in endpoints.values() if other.takes_tools]
         raise InvalidRequest(f"tools: {target.name} takes no tools; use endpoint={_alternatives(able)}")
-    return {**fields, "tools": [as_tool(tool).declaration() if callable(tool) else tool for tool in tools]}
+    return {**fields, "tools": [_declare(target, as_tool(tool)) if callable(tool) else tool for tool in tools]}
+
+
+def _declare(target: Endpoint, tool: FunctionTool) -> dict[str, Any]:
+    return target.request.declare_tool(tool.name, tool.description, tool.parameters)
 
 
 def _alternatives(names: list[str]) -> str:

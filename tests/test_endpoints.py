@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import famnb
-from famnb.endpoints import ENDPOINTS, compose, endpoint, endpoint_for
+from famnb.endpoints import ENDPOINTS, compose, endpoint, resolve_endpoint
 from famnb.errors import InvalidRequest
 
 PACKAGE = Path(famnb.__file__).parent
-DECLARED_IN = ("request", "wire", "endpoints.py")
-"""The folders and the module where an endpoint is declared."""
+DECLARED_IN = ("request", "wire", "endpoints.py", "profiles")
+"""The folders and the module where endpoints are declared: the document's, and the vendors'."""
 EXCEPTIONS = {
     "service/openresponses.py": "the profile is that of the responses endpoint alone, and fills in its fields",
 }
@@ -56,7 +56,7 @@ def test_an_unknown_endpoint_is_answered_with_those_there_are():
 )
 def test_a_model_has_an_endpoint(model: str, name: str):
     """The one to use when only a model is named."""
-    assert endpoint_for(model).name == name
+    assert resolve_endpoint(None, model).name == name
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ import pydantic
 import pydantic_core
 
 from famnb.client.exchange import normalize_labels
-from famnb.endpoints import compose, endpoint_able_to
+from famnb.endpoints import ENDPOINTS, Endpoints, compose, endpoint_able_to
 from famnb.errors import FamnbError, Interrupted, InvalidRequest, ParseError
 from famnb.reply import Block, Reply
 from famnb.request import Request, structured_output
@@ -272,14 +272,20 @@ def ask(
     schema: Any,
     labels: Mapping[str, str] | None,
     options: Mapping[str, Any],
+    endpoints: Endpoints = ENDPOINTS,
     **fields: Any,
 ) -> Steps:
     """The steps of `Client.ask`. Raises InvalidRequest at once; what the endpoint cannot carry is a warning."""
     runnable = Tools.from_argument(tools, **options)
-    name = endpoint or endpoint_able_to(model, tools=bool(runnable.functions), schema=schema is not None).name
+    able = endpoint_able_to(
+        model,
+        tools=bool(runnable.functions),
+        schema=schema is not None,
+        endpoints=endpoints,
+    )
     if tools is not None:
         fields["tools"] = tools
-    request = compose(name, prompt, model=model, schema=schema, **fields)
+    request = compose(endpoint or able.name, prompt, model=model, schema=schema, endpoints=endpoints, **fields)
     for loss in request.losses:
         warnings.warn(loss, stacklevel=3)
     return _ask_steps(request, normalize_labels(labels or {}), runnable, schema)

@@ -1,18 +1,24 @@
-"""Credential, the API key: checked when it is given, held where no attribute shows it, read when a request is sent."""
+"""Credential, the API key and other secret headers: checked when they are given, held where no attribute shows them,
+read when a request is sent.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NoReturn
 
 from famnb.errors import CredentialError
+from famnb.profiles.profile import Profile
 from famnb.secret_patterns import MASK, MIN_KEY_LENGTH, key_pattern
 
 VARIABLE = "FAM_API_KEY"
 # A cookie is a secret of its own; the others are what a proxy or a debugging service may echo of the request.
-_SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "set-cookie", "x-api-key"})
+_SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "set-cookie", "x-api-key", "api-key"})
+_SECRET_NAME = re.compile(r"key|token|secret|auth|cookie|password", re.IGNORECASE)
+"""In the name of a caller's own header, says that its value is a secret."""
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 class Credential:
@@ -23,8 +29,10 @@ class Credential:
     environment with `getenv` alone: such a traceback would show all of `environ`.
     """
 
-    __slots__ = ("_fault", "_reveal", "find", "mask", "mask_bytes")
+    __slots__ = ("_fault", "find", "headers", "mask", "mask_bytes")
 
+    headers: Callable[[], dict[str, str]]
+    """The headers that carry the key, and the caller's own, in lower case."""
     mask: Callable[[str], str]
     """Replaces the key in a text, should a user or a service have put it there."""
     mask_bytes: Callable[[bytes], bytes]
@@ -32,38 +40,52 @@ class Credential:
     find: Callable[[str], list[tuple[int, int]]]
     """The places of the key in a text, as (start, end)."""
 
-    def __init__(self, key: object) -> None:
-        self._fault = _find_fault(key)
+    def __init__(
+        self, key: object, *, header: str = "authorization", variable: str = VARIABLE, own: object = None
+    ) -> None:
+        """`own` are further headers; `variable` is the one to name where the key is unset, `header` what carries it.
+
+        An empty `variable` has the key be left out where there is none.
+        """
+        self._fault = _find_fault(key, variable) or _find_header_fault(own)
         text = key if isinstance(key, str) and not self._fault else ""
-        self._reveal: Callable[[], str] = lambda: text
+        others = _own_headers(own) if not self._fault else {}
+        carried = {header: f"Bearer {text}" if header == "authorization" else text} if text else {}
+        headers = {**carried, **others}
+        self.headers: Callable[[], dict[str, str]] = lambda: headers
+        secrets = [text, *(value for name, value in others.items() if _SECRET_NAME.search(name))]
         # A very short key would be found in ordinary words.
-        if len(text) < MIN_KEY_LENGTH:
+        secrets = [secret.removeprefix("Bearer ") for secret in secrets]
+        secrets = [secret for secret in dict.fromkeys(secrets) if len(secret) >= MIN_KEY_LENGTH]
+        if not secrets:
             self.mask, self.mask_bytes, self.find = str, bytes, lambda _: []
             return
         # Compiled once: several texts of every call pass here, and each event of a stream.
-        pattern, raw, raw_mask = re.compile(key_pattern(text)), text.encode(), MASK.encode()
+        pattern, raw_mask = re.compile("|".join(map(key_pattern, secrets))), MASK.encode()
         raw_pattern = re.compile(pattern.pattern.encode())
         self.mask = lambda data: pattern.sub(MASK, data)
         self.find = lambda data: [match.span() for match in pattern.finditer(data)]
         # Most keys can be spelled in one way alone, and replacing is several times faster than a pattern.
-        if pattern.pattern == re.escape(text):
+        if pattern.pattern == re.escape(secrets[0]):
+            raw = secrets[0].encode()
             self.mask_bytes = lambda data: data.replace(raw, raw_mask)
         else:
             self.mask_bytes = lambda data: raw_pattern.sub(raw_mask, data)
 
     @classmethod
-    def from_argument(cls, key: str | Credential | None) -> Credential:
-        """The given key, or the one in the environment; not yet checked."""
-        return key if isinstance(key, Credential) else cls(os.getenv(VARIABLE) if key is None else key)
+    def from_argument(cls, key: str | Credential | None, profile: Profile, own: object = None) -> Credential:
+        """The given key, or the one in the environment that the profile names; not yet checked."""
+        if isinstance(key, Credential):
+            return key
+        if key is None:
+            key = next(filter(None, map(os.getenv, profile.key_variables)), None)
+        variable = profile.key_variables[0] if profile.needs_key else ""
+        return cls(key, header=profile.key_header, variable=variable, own=own)
 
     def check(self) -> None:
         """Raise CredentialError if it cannot be a key."""
         if self._fault:
             raise CredentialError(self._fault)
-
-    def authorization(self) -> str:
-        """The value of the `Authorization` header."""
-        return f"Bearer {self._reveal()}"
 
     def mask_header(self, name: str, value: str) -> tuple[str, str]:
         """Return a response header as it may be kept, without a secret of any kind."""
@@ -76,11 +98,13 @@ class Credential:
         raise TypeError("a credential cannot be pickled or copied: make a new client where it is needed")
 
 
-def _find_fault(key: object) -> str:
+def _find_fault(key: object, variable: str) -> str:
     """What is wrong with a key, and what to do; empty if nothing is."""
     match key:
+        case None if not variable:
+            return ""
         case None:
-            return f"api_key: unset; pass api_key= or set {VARIABLE} in the environment"
+            return f"api_key: unset; pass api_key= or set {variable} in the environment"
         case str() if not key:
             fault = "empty"
         case str() if any(character.isspace() for character in key):
@@ -91,4 +115,23 @@ def _find_fault(key: object) -> str:
             return ""
         case _:
             fault = f"a {type(key).__name__}, not a text"
-    return f"api_key: {fault}; pass the key as the service's console shows it, or set {VARIABLE}"
+    place = f", or set {variable}" if variable else ""
+    return f"api_key: {fault}; pass the key as the service's console shows it{place}"
+
+
+def _find_header_fault(own: object) -> str:
+    """What is wrong with the caller's own headers, without their values; empty if nothing is."""
+    if own is None:
+        return ""
+    if not isinstance(own, Mapping):
+        return f"headers: expected texts by name, got a {type(own).__name__}"
+    for name, value in own.items():
+        if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
+            return f"headers: {name!r:.80} is no name of a header"
+        if not isinstance(value, str) or not value.isascii() or not value.isprintable():
+            return f"headers: the value of {name!r} is not a text of printable ASCII"
+    return ""
+
+
+def _own_headers(own: object) -> dict[str, str]:
+    return {str(name).lower(): str(value) for name, value in own.items()} if isinstance(own, Mapping) else {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
@@ -22,11 +23,13 @@ from famnb.client.live_call import Stream
 from famnb.client.replay import Replays
 from famnb.client.retry import Retries
 from famnb.client.transport import MAX_CONNECTIONS, check_transport, origin_of
-from famnb.endpoints import ENDPOINTS
+from famnb.endpoints import Endpoints
 from famnb.errors import InvalidRequest
+from famnb.profiles import check_profile
+from famnb.profiles.profile import Profile
 from famnb.reply import Reply
 from famnb.request import Request
-from famnb.validation import check_integer
+from famnb.validation import check_integer, check_texts
 
 if TYPE_CHECKING:
     import httpx
@@ -60,8 +63,12 @@ class BaseClient:
         viewer: Viewer | None = None,
         clock: Clock | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
+        profile: str | Profile = "fam",
+        headers: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
+        verify: ssl.SSLContext | str | bool = True,
     ) -> None:
-        """Addresses and key default to FAM_BASE_URL, FAM_ALT_BASE_URL and FAM_API_KEY.
+        """Addresses and key default to what the profile's variables hold: FAM_BASE_URL, FAM_API_KEY and so on.
 
         `connections` is how many connections to one service may be in use at once; further calls wait for one.
         `replays` answers what it can from recorded calls, `viewer` shows a stream while `ask` waits for it.
@@ -69,7 +76,10 @@ class BaseClient:
         `clock` is for tests.
         """
         # In this order, and before anything else can fail: the frames of an error must not hold the key as text.
-        api_key = Credential.from_argument(api_key)
+        self.profile = check_profile(profile)
+        """The API that its service has."""
+        api_key = Credential.from_argument(api_key, self.profile, headers)
+        headers = None
         api_key.check()
         self.connections = check_integer("connections", connections, minimum=1)
         """How many connections to one service may be in use at once."""
@@ -77,9 +87,10 @@ class BaseClient:
             check_transport(transport)
         self.viewer = viewer
         """Shows a stream while `ask` waits for it; may be set at any time."""
-        self._addresses = Addresses.from_arguments(base_url, alt_base_url)
+        self._addresses = Addresses.from_arguments(base_url, alt_base_url, self.profile)
         # Here, once: every call looks its address up.
-        self._urls = {endpoint.name: self._addresses.url(endpoint) for endpoint in ENDPOINTS.values()}
+        self._urls = {name: self._addresses.url(endpoint) for name, endpoint in self.profile.endpoints.items()}
+        self._query = check_texts("query", query or {})
         self._engine = CallEngine(
             credential=api_key,
             recorder=recorder,
@@ -89,6 +100,9 @@ class BaseClient:
             clock=clock or Clock(),
             replays=replays,
             transport=transport,
+            tls=_tls_context(verify),
+            headers=self.profile.headers,
+            query={**self.profile.query, **self._query},
         )
         # Not at the end of the process: then the I/O thread closes what is open, in its own order.
         weakref.finalize(self, self._engine.retire).atexit = False
@@ -116,17 +130,34 @@ class BaseClient:
             "retries": self._engine.retries,
             "deadlines": self._engine.deadlines,
             "connections": self.connections,
+            "profile": self.profile.name,
+            "query": self._query,
         }
 
-    def base_url(self, endpoint: str) -> str:
+    @property
+    def endpoints(self) -> Endpoints:
+        """The endpoints of its service by name, the default one first."""
+        return self.profile.endpoints
+
+    def base_url(self, endpoint: str | None = None) -> str:
         """The address of the service that an endpoint's requests go to, without the endpoint's own path."""
-        return self._urls[endpoint].removesuffix(endpoints.endpoint(endpoint).path)
+        target = endpoints.endpoint(endpoint or next(iter(self.endpoints)), self.endpoints)
+        return self._urls[target.name].removesuffix(target.path)
+
+    def compose(self, endpoint: str, prompt: str, **fields: Any) -> Request:
+        """Return a prompt as a request of one of its endpoints; see `famnb.compose`."""
+        return endpoints.compose(endpoint, prompt, endpoints=self.endpoints, **fields)
 
     def exchange(self, request: Request, *, labels: Labels | None = None) -> Exchange:
         """The record of a call that is about to be made: its address, its labels, and how its secrets are masked."""
+        target = endpoints.endpoint(request.endpoint, self.endpoints)
+        # One of another profile, such as the document's, is read as this one's, which checks it.
+        if type(request) is not target.request:
+            request = target.request.from_body(request.body()).with_losses(request.losses)
         return Exchange(
             request=request,
-            endpoint=ENDPOINTS[request.endpoint],
+            endpoint=target,
+            profile=self.profile.name,
             url=self._urls[request.endpoint],
             labels=normalize_labels(labels) if labels else {},
             mask=self._engine.mask,
@@ -190,6 +221,7 @@ class BaseClient:
             tools=tools,
             options=options,
             labels=labels,
+            endpoints=self.endpoints,
             stream=stream,
             **fields,
         )
@@ -208,7 +240,9 @@ class BaseClient:
 
     def aconversation(self, endpoint: str | None = None, **settings: Any) -> AsyncConversation:
         """A conversation whose turns are awaited; `settings` are those of `aask`, and hold for every turn."""
-        return AsyncConversation(lambda steps: arun_steps(steps, self._arun_send), endpoint, **settings)
+        return AsyncConversation(
+            lambda steps: arun_steps(steps, self._arun_send), endpoint, endpoints=self.endpoints, **settings
+        )
 
     async def aclose(self) -> None:
         """Stop what is running, wait until it is recorded, and close every connection."""
@@ -270,9 +304,32 @@ async def _await_or_stop(stream: Stream) -> Reply:
         raise
 
 
+def _tls_context(verify: object) -> ssl.SSLContext | None:
+    """The context of `verify`; None for the default one. Raises InvalidRequest for what is none."""
+    match verify:
+        case True:
+            return None
+        case False:
+            # Only when asked for: a proxy that looks into the traffic, or a certificate that nobody has signed.
+            context = ssl.create_default_context()
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        case ssl.SSLContext():
+            context = verify
+        case str():
+            try:
+                context = ssl.create_default_context(cafile=verify)
+            except OSError as error:
+                raise InvalidRequest(f"verify: no certificates can be read from {verify!r}: {error}") from None
+        case _:
+            raise InvalidRequest(
+                f"verify: expected True, False, a file of certificates or an ssl.SSLContext; got {verify!r:.80}"
+            )
+    return context
+
+
 def _check_request(request: object) -> None:
     if not isinstance(request, Request):
-        *names, last = (endpoint.request.__name__ for endpoint in ENDPOINTS.values())
+        *names, last = (endpoint.request.__name__ for endpoint in endpoints.ENDPOINTS.values())
         raise InvalidRequest(
             f"request: expected a {', '.join(names)} or {last} (famnb.compose() makes one from a prompt), "
             f"got {request!r:.80}"
@@ -329,6 +386,7 @@ class BlockingClient(BaseClient):
             tools=tools,
             options=options,
             labels=labels,
+            endpoints=self.endpoints,
             stream=stream,
             **fields,
         )
@@ -346,7 +404,9 @@ class BlockingClient(BaseClient):
         again, with the thinking on messages. A turn that fails leaves the conversation where it was.
         Without an `endpoint`, `responses`, or the one that the model or the tools need.
         """
-        return Conversation(lambda steps: run_steps(steps, self._run_send), endpoint, **settings)
+        return Conversation(
+            lambda steps: run_steps(steps, self._run_send), endpoint, endpoints=self.endpoints, **settings
+        )
 
     def send_many(
         self,

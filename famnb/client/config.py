@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 
 from famnb.endpoints import Endpoint
 from famnb.errors import InvalidRequest
+from famnb.profiles.profile import Profile
 from famnb.validation import check_number
 
-BASE_VARIABLE = "FAM_BASE_URL"
 ALT_VARIABLE = "FAM_ALT_BASE_URL"
 
 
@@ -32,24 +32,38 @@ class Addresses:
     alt_base_url: str
 
     @classmethod
-    def from_arguments(cls, base_url: str | None, alt_base_url: str | None) -> Self:
-        """The given addresses, or the environment's; one alone serves for both.
+    def from_arguments(cls, base_url: str | None, alt_base_url: str | None, profile: Profile) -> Self:
+        """The given addresses, the environment's, or the profile's; one alone serves for both.
 
         With a given `base_url` the environment's second address does not count: the two belong together.
         """
+        serves_alt = any(endpoint.alt for endpoint in profile.endpoints.values())
+        if alt_base_url is not None and not serves_alt:
+            raise InvalidRequest(f"alt_base_url: {profile.name} has one address; pass it as base_url")
         if base_url is None:
-            base_url = os.getenv(BASE_VARIABLE) or None
-            alt_base_url = alt_base_url or os.getenv(ALT_VARIABLE) or None
+            base_url = next(filter(None, map(_read_address, profile.url_variables)), profile.base_url)
+            if serves_alt:
+                alt_base_url = alt_base_url or os.getenv(ALT_VARIABLE) or None
         base, alt = base_url or alt_base_url, alt_base_url or base_url
         if base is None or alt is None:
-            raise InvalidRequest(
-                f"base_url: unset; pass base_url= (and alt_base_url=) or set {BASE_VARIABLE} (and {ALT_VARIABLE})"
-            )
+            arguments = "base_url= (and alt_base_url=)" if serves_alt else "base_url="
+            variables = [*profile.url_variables[:1], *([f"(and {ALT_VARIABLE})"] if serves_alt else [])]
+            setting = f" or set {' '.join(variables)}" if variables else ""
+            raise InvalidRequest(f"base_url: unset; pass {arguments}{setting}")
         return cls(check_address("base_url", base), check_address("alt_base_url", alt))
 
     def url(self, endpoint: Endpoint) -> str:
         """Where an endpoint's requests go."""
-        return (self.alt_base_url if endpoint.alt else self.base_url) + endpoint.path
+        base = self.alt_base_url if endpoint.alt else self.base_url
+        # A vendor's own examples may count the beginning of the path as part of the address.
+        shared = base[base.rfind("/") :]
+        return (base.removesuffix(shared) if endpoint.path.startswith(f"{shared}/") else base) + endpoint.path
+
+
+def _read_address(variable: str) -> str | None:
+    """The address in a variable of the environment; some hold one without its scheme."""
+    address = os.getenv(variable)
+    return address if not address or "://" in address else f"http://{address}"
 
 
 def check_address(name: str, address: str) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Self, TypeAlias
 
 from famnb.client.ask import MAX_ROUNDS, Approve, Steps, Tools, ToolsArgument, parse_reply, round_steps
-from famnb.endpoints import ENDPOINTS, compose, endpoint, endpoint_able_to
+from famnb.endpoints import ENDPOINTS, Endpoints, compose, endpoint, endpoint_able_to
 from famnb.errors import APIStatusError, FamnbError, Interrupted, InvalidRequest, NotFoundError
 from famnb.reply import Reply
 from famnb.request import Request
@@ -118,7 +118,7 @@ class ConversationTree:
         return next(other for other in reversed(self._turns) if turn in other.path)
 
 
-def requests_after(before: Turn | None, request: Request) -> list[Request]:
+def requests_after(before: Turn | None, request: Request, endpoints: Endpoints = ENDPOINTS) -> list[Request]:
     """Return the requests that ask `request`, which begins a conversation, after the turn `before` instead.
 
     One request repeats all turns. Where the service has stored the turn before, as far as the client knows,
@@ -127,16 +127,18 @@ def requests_after(before: Turn | None, request: Request) -> list[Request]:
     """
     if before is None:
         return [request]
-    messages, losses = turn_messages(request.endpoint, before.path)
+    messages, losses = turn_messages(request.endpoint, before.path, endpoints)
     repeated = request.with_earlier(messages).with_losses((*request.losses, *losses))
     chained = request.continue_stored(before.reply.id) if _is_stored(before) else None
     return [repeated] if chained is None else [chained.with_losses(request.losses), repeated]
 
 
-def turn_messages(endpoint_name: str, turns: Iterable[Turn]) -> tuple[list[dict[str, Any]], list[str]]:
+def turn_messages(
+    endpoint_name: str, turns: Iterable[Turn], endpoints: Endpoints = ENDPOINTS
+) -> tuple[list[dict[str, Any]], list[str]]:
     """Turns as messages, or input items, of an endpoint, and what of them the endpoint cannot carry."""
-    target = endpoint(endpoint_name)
-    able = [other.name for other in ENDPOINTS.values() if other.traits.returns_thinking]
+    target = endpoint(endpoint_name, endpoints)
+    able = [other.name for other in endpoints.values() if other.traits.returns_thinking]
     messages: list[dict[str, Any]] = []
     losses: list[str] = []
     for number, turn in enumerate(turns):
@@ -192,15 +194,23 @@ class BaseConversation:
         approve: Approve | None = None,
         max_rounds: int = MAX_ROUNDS,
         labels: Mapping[str, str] | None = None,
+        endpoints: Endpoints = ENDPOINTS,
         **settings: Any,
     ) -> None:
         """`run_steps` carries out the steps of a turn and returns its reply, or a coroutine of it.
 
-        All others are the settings of `Client.ask`, and hold for every turn.
+        `endpoints` are those of the client's service. All others are the settings of `Client.ask`, which hold for every
+        turn.
         """
         self._run_steps = run_steps
         self._tools = Tools.from_argument(tools, auto=auto, approve=approve, max_rounds=max_rounds)
-        able = endpoint_able_to(settings.get("model"), tools=bool(self._tools.functions), keep_conversation=True)
+        self._endpoints = endpoints
+        able = endpoint_able_to(
+            settings.get("model"),
+            tools=bool(self._tools.functions),
+            keep_conversation=True,
+            endpoints=endpoints,
+        )
         self.endpoint = endpoint or able.name
         """The endpoint's name."""
         self._tree = ConversationTree()
@@ -211,7 +221,7 @@ class BaseConversation:
         self._answering = threading.Lock()
         """Held while a turn is being answered."""
         # Composed with any prompt, so that a mistake in the settings is raised here and not at the first turn.
-        self.losses = compose(self.endpoint, "…", **self._settings).losses
+        self.losses = compose(self.endpoint, "…", endpoints=endpoints, **self._settings).losses
         """What the endpoint cannot carry of the settings, a sentence each."""
         for loss in self.losses:
             warnings.warn(loss, stacklevel=3)
@@ -318,10 +328,11 @@ class BaseConversation:
     def _requests(self, prompt: UserContent, before: Turn | None, fields: Mapping[str, Any]) -> list[Request]:
         """The requests of `requests_after` for a prompt, with the settings and the fields of this turn."""
         fields = {**self._settings, **fields}
-        request = compose(self.endpoint, prompt if isinstance(prompt, str) else "…", **fields)
+        text = prompt if isinstance(prompt, str) else "…"
+        request = compose(self.endpoint, text, endpoints=self._endpoints, **fields)
         if not isinstance(prompt, str):
             request = request.with_content(prompt).with_losses(request.losses)
-        return requests_after(before, request)
+        return requests_after(before, request, self._endpoints)
 
     def _add(self, turn: Turn) -> None:
         if turn.can_continue:

@@ -32,6 +32,8 @@ from famnb.client.client import BaseClient
 from famnb.client.exchange import Exchange
 from famnb.client.live_call import Stream
 from famnb.errors import CredentialError
+from famnb.profiles import find_profile
+from famnb.profiles.profile import Profile
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.timing import Read
@@ -175,7 +177,8 @@ async def open_agent(
 
     Raises CredentialError if there is no key.
     """
-    client = BaseClient(**settings, api_key=_read_credential(variable, key))
+    credential = _read_credential(variable, key, find_profile(settings["profile"]))
+    client = BaseClient(**settings, api_key=credential)
     AGENTS[run_id] = RemoteAgent(run_id, client, concurrency=concurrency)
 
 
@@ -186,14 +189,18 @@ async def ask_agent(run_id: str, method: Callable[..., Coroutine[Any, Any, Any]]
     return await method(agent, *arguments)
 
 
-def _read_credential(variable: str, key: Callable[[], str] | None) -> Credential:
+def _read_credential(variable: str, key: Callable[[], str] | None, profile: Profile) -> Credential:
     """Return the key of this process; raises CredentialError, which says what to do, if it has none."""
     fault = None
     try:
-        credential = Credential(os.getenv(variable) if key is None else key())
+        credential = Credential(
+            os.getenv(variable) if key is None else key(),
+            header=profile.key_header,
+            variable=variable if profile.needs_key else "",
+        )
         credential.check()
     except CredentialError as error:
-        fault = str(error).replace("FAM_API_KEY", variable)
+        fault = str(error)
     except Exception as error:
         # The message is left out, since it may quote what the function had in hand.
         fault = f"the function that was given for the key raised {type(error).__name__}"

@@ -12,9 +12,10 @@ import itertools
 import logging
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import aclosing
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from famnb.client.auth import Credential
@@ -33,6 +34,8 @@ from famnb.timing import Arrival
 from famnb.wire import errors
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx
 
 # A choice: the caller waits for this, too, and without it the next call may need a new connection.
@@ -199,8 +202,14 @@ class CallEngine:
         clock: Clock,
         replays: Replays | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
+        tls: ssl.SSLContext | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        query: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """`transport` carries the calls; None for one of its own."""
+        """`transport` carries the calls; None for one of its own, whose connections `tls` verifies.
+
+        `headers` and `query` go with every request.
+        """
         self.retries = retries
         self.deadlines = deadlines
         self.last: Reply | None = None
@@ -212,6 +221,9 @@ class CallEngine:
         self._replays = replays
         self._connections = connections
         self._given_transport = transport
+        self._tls = tls
+        self._headers = headers
+        self._query = query
         self._transport: httpx.AsyncBaseTransport | None = None
         self._clock = clock
         self._lock = threading.Lock()
@@ -467,13 +479,17 @@ class CallEngine:
         if origin not in self._services:
             # Here, on the I/O thread, whose event loop it belongs to.
             self._transport = (
-                self._transport or self._given_transport or StampedTransport(now_ns=self._clock.monotonic_ns)
+                self._transport
+                or self._given_transport
+                or StampedTransport(tls=self._tls, now_ns=self._clock.monotonic_ns)
             )
             sender = RequestSender(
                 origin,
                 transport=self._transport,
                 credential=self._credential,
                 deadlines=self.deadlines,
+                headers=self._headers,
+                query=self._query,
                 connections=self._connections,
                 now_ns=self._clock.monotonic_ns,
             )

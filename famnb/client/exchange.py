@@ -44,6 +44,8 @@ class Exchange:
     endpoint: Endpoint
     url: str
     """Where it was sent; never holds the key."""
+    profile: str = "fam"
+    """The name of the profile of the client that sent it."""
     id: str = dataclasses.field(default_factory=new_call_id)
     started_at: datetime = dataclasses.field(default_factory=lambda: datetime.now(UTC))
     labels: Mapping[str, str] = dataclasses.field(default_factory=dict)

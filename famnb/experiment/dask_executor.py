@@ -101,10 +101,11 @@ class DaskExecutor:
         self._client = client
         self._recording = SafeRecorder(recorder)
         self._run_id = secrets.token_hex(8)
-        is_embedded = client.base_url("chat") == os.getenv(SERVICE_URL)
+        is_embedded = client.base_url() == os.getenv(SERVICE_URL)
+        variable = KEY_VARIABLE if is_embedded else next(iter(client.profile.key_variables), VARIABLE)
         retries = client.retries.capped(BRIEF_WAIT_S)
         settings = {**client.settings(), "connections": concurrency, "retries": retries}
-        self._open_arguments = (settings, KEY_VARIABLE if is_embedded else VARIABLE, key, concurrency)
+        self._open_arguments = (settings, variable, key, concurrency)
         self._workers: dict[str, _Worker] = {}
         self._left_alone: dict[str, float] = {}
         """Addresses of workers that are being opened or could not be used, until when."""

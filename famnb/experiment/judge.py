@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import pydantic
 
-from famnb.endpoints import ENDPOINTS, compose, endpoint, endpoint_for
+from famnb.endpoints import ENDPOINTS, compose, endpoint, resolve_endpoint
 from famnb.errors import InvalidRequest
 from famnb.experiment.fingerprint import fingerprint
 from famnb.experiment.prompts import EXPECTED_SLOT, Prompt
@@ -318,7 +318,7 @@ def _endpoint(model: str) -> str:
     """An endpoint that serves the model, one that takes a schema of the answer if there is one."""
     return next(
         (target.name for target in ENDPOINTS.values() if model in target.models and _takes_schema(target.name)),
-        endpoint_for(model).name,
+        resolve_endpoint(None, model).name,
     )
 
 

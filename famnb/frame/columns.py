@@ -253,6 +253,7 @@ CALLS: tuple[Column, ...] = (
         "USD",
         "High end of the cost; equals `cost_usd` where `cost_low_usd` does.",
     ),
+    Column("profile", "category", "", "The profile of the client: fam, or the name of a vendor's."),
     Column("url", "string", "", "Where the request was sent."),
     Column(
         "prompt_hash",

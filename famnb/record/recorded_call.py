@@ -15,9 +15,10 @@ import msgspec
 from famnb import endpoints, errors
 from famnb.client.exchange import Exchange
 from famnb.client.response_reader import reply_from_reads
-from famnb.endpoints import Endpoint
+from famnb.endpoints import Endpoint, Endpoints
 from famnb.errors import FamnbError, InvalidRequest
 from famnb.events import Status
+from famnb.profiles import NAMES, find_profile
 from famnb.record import serialize
 from famnb.record.price import Cost
 from famnb.reply import Reply
@@ -52,7 +53,13 @@ class RecordedCall:
     @property
     def endpoint(self) -> Endpoint:
         """The endpoint it went to."""
-        return endpoints.endpoint(self.row["endpoint"])
+        return endpoints.endpoint(self.row["endpoint"], self._endpoints)
+
+    @property
+    def _endpoints(self) -> Endpoints:
+        """The endpoints of the service that it went to; the document's for a profile that is not known here."""
+        name = self.row["profile"]
+        return find_profile(name).endpoints if name in NAMES else endpoints.ENDPOINTS
 
     @property
     def status(self) -> Status:
@@ -80,7 +87,7 @@ class RecordedCall:
     @cached_property
     def request(self) -> Request:
         """The request that was sent; raises InvalidRequest where today's limits would refuse it."""
-        return self.endpoint.request(**self.body)
+        return self.endpoint.request.from_body(self.body)
 
     @cached_property
     def reads(self) -> tuple[Read, ...]:
@@ -134,6 +141,7 @@ class RecordedCall:
             request=self.request,
             endpoint=self.endpoint,
             url=row["url"] or "",
+            profile=row["profile"],
             id=self.call_id,
             started_at=self.started_at,
             labels=self.labels,

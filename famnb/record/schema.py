@@ -113,6 +113,11 @@ def _add_exactness(connection: sqlite3.Connection) -> None:
         connection.execute(f"ALTER TABLE calls ADD COLUMN {column}")
 
 
+def _add_profile(connection: sqlite3.Connection) -> None:
+    """The profile of the client that made a call; all calls before were of the first one."""
+    connection.execute("ALTER TABLE calls ADD COLUMN profile TEXT NOT NULL DEFAULT 'fam'")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _create_calls,
     _add_hidden_cap,
@@ -120,6 +125,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _create_ratings,
     _add_prompt_and_wait,
     _add_exactness,
+    _add_profile,
 )
 """The n-th takes a file of version n to version n + 1; one that was ever released is never changed."""
 

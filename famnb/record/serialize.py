@@ -178,6 +178,7 @@ def _request_columns(exchange: Exchange, owner: OwnerProcess) -> dict[str, Any]:
         "owner_pid": owner.pid,
         "owner_born": owner.born,
         "owner_host": owner.host,
+        "profile": exchange.profile,
         "endpoint": exchange.endpoint.name,
         "model": getattr(request, "model", None),
         "url": exchange.url,

@@ -106,6 +106,11 @@ class Request(StrictModel, ABC):
         """The JSON body, for the caller to keep: the fields that were set, in the order of the document."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
+    @classmethod
+    def from_body(cls, body: Mapping[str, Any]) -> Self:
+        """Return the request that has this JSON body. Raises InvalidRequest if none has."""
+        return cls(**body)
+
     def body_json(self) -> bytes:
         """The JSON body as it is sent; encoded once."""
         try:
@@ -146,6 +151,14 @@ class Request(StrictModel, ABC):
     @abstractmethod
     def answer_messages(cls, reply: Reply) -> list[dict[str, Any]]:
         """Return an earlier reply as messages of the conversation, as far as they carry it; none if it is empty."""
+
+    @classmethod
+    def declare_tool(cls, name: str, description: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a function as an item of this endpoint's `tools`; `parameters` is a JSON Schema."""
+        return {
+            "type": "function",
+            "function": {"name": name, "description": description, "parameters": parameters},
+        }
 
     @abstractmethod
     def turns(self) -> tuple[PromptTurn, ...]:

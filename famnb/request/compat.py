@@ -351,7 +351,8 @@ CompatBlock: TypeAlias = Annotated[
 ]
 
 
-def _content_shape(content: Any) -> str:
+def content_shape(content: Any) -> str:
+    """Return the tag of a message's content: a list of blocks, or any other content."""
     return "<blocks>" if isinstance(content, list | tuple) else "<content>"
 
 
@@ -361,7 +362,7 @@ class CompatMessage(StrictModel):
     role: Literal["user", "assistant"]
     content: Annotated[
         Annotated[Content, Tag("<content>")] | Annotated[list[CompatBlock], NON_EMPTY, Tag("<blocks>")],
-        Discriminator(_content_shape),
+        Discriminator(content_shape),
     ]
 
 

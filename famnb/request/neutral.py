@@ -117,7 +117,9 @@ class FormatPaths:
     outer: FieldPath
     """The field that holds the `type` of the format."""
     inner: FieldPath
-    """The field that holds `name`, `schema` and `strict`."""
+    """The field that holds `schema`, and with it the other `names`."""
+    names: tuple[str, ...] = ("name", "schema", "strict")
+    """What stands there."""
 
     @property
     def type(self) -> FieldPath:
@@ -131,5 +133,5 @@ class FormatPaths:
 
     def counterparts(self, other: FormatPaths) -> dict[FieldPath, FieldPath]:
         """Map each path to the one with the same meaning in another endpoint's request."""
-        names = {(*self.inner, name): (*other.inner, name) for name in ("name", "schema", "strict")}
+        names = {(*self.inner, name): (*other.inner, name) for name in self.names if name in other.names}
         return {self.type: other.type, **names}

@@ -11,6 +11,7 @@ import time
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import httpx
@@ -195,11 +196,13 @@ class RequestSender:
         transport: httpx.AsyncBaseTransport | None = None,
         credential: Credential | None,
         deadlines: Deadlines,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        query: Mapping[str, str] = MappingProxyType({}),
         connections: int = MAX_CONNECTIONS,
         silence: float | None = None,
         now_ns: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
-        """`transport` carries the requests; None for one of its own.
+        """`transport` carries the requests; None for one of its own. `headers` and `query` go with each of them.
 
         `connections` is how many `reserve` gives at once, `silence` how long, in seconds, a connection may say nothing;
         None for as long as it likes. `now_ns` is the clock of the times.
@@ -208,6 +211,8 @@ class RequestSender:
         self._transport = transport or StampedTransport(now_ns=now_ns)
         self._now_ns = now_ns
         self._credential = credential
+        self._headers = headers
+        self._query = dict(query)
         self._timeout = {"connect": deadlines.finite("connect"), "read": silence, "write": None, "pool": None}
         self._free = asyncio.Semaphore(connections)
         self.in_use = 0
@@ -257,13 +262,20 @@ class RequestSender:
             # A compressing proxy holds events back until it has enough to compress.
             "accept-encoding": "identity",
             "user-agent": "famnb",
+            **self._headers,
+            **(self._credential.headers() if self._credential else {}),
         }
-        if self._credential:
-            headers["authorization"] = self._credential.authorization()
         if body is not None:
             headers["content-type"] = "application/json"
         method = "GET" if body is None else "POST"
-        return httpx.Request(method, url, headers=headers, content=body, extensions={"timeout": self._timeout})
+        return httpx.Request(
+            method,
+            url,
+            params=self._query or None,
+            headers=headers,
+            content=body,
+            extensions={"timeout": self._timeout},
+        )
 
     async def aclose(self) -> None:
         """Close the transport."""

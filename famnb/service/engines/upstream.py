@@ -83,7 +83,7 @@ class UpstreamEngine:
         Raises InvalidRequest for an invalid address or model, CredentialError for an invalid key.
         """
         self._base = check_address("upstream", url)
-        self._credential = Credential(os.getenv(key_variable)) if key_variable else None
+        self._credential = Credential(os.getenv(key_variable), variable=key_variable) if key_variable else None
         if self._credential:
             self._credential.check()
         self._model_names = dict(map(_parse_model, [models] if isinstance(models, str) else models))

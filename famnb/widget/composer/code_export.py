@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from famnb.client.auth import VARIABLE
-from famnb.client.config import ALT_VARIABLE, BASE_VARIABLE, Deadlines
+from famnb.client.config import ALT_VARIABLE, Deadlines
 from famnb.endpoints import compose, endpoint
 from famnb.errors import InvalidRequest
 from famnb.request import Request
@@ -48,7 +48,7 @@ class _Target:
 
     def __init__(self, base_url: str) -> None:
         self.base_url = base_url
-        names = (SERVICE_URL, ALT_VARIABLE, BASE_VARIABLE)
+        names = (SERVICE_URL, ALT_VARIABLE, "FAM_BASE_URL")
         self.url_variable = next((name for name in names if os.getenv(name, "").rstrip("/") == base_url), None)
         """The variable that has the address; None if none has it, and the cell must spell it out."""
         self.key_variable = KEY_VARIABLE if self.url_variable == SERVICE_URL else VARIABLE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from typing import Any
 
 from famnb.endpoints import ENDPOINTS, Endpoint, compose, endpoint
 from famnb.request.message_parts import Reasoning
@@ -48,7 +49,8 @@ def carry_over(raw: FieldTexts, source: Endpoint, target: Endpoint) -> tuple[dic
             kept["reasoning", "effort"] = Reasoning.for_budget(thinking).effort or ""
     model = [f"`{raw[MODEL]}` is left out: {target.name} does not serve it"] if lost.pop("model", None) else []
     # Composed only for its losses, so that a loss reads here as it does in `famnb.compose`; the prompt is any text.
-    losses = [*model, *compose(target.name, "-", thinking=thinking, **dict.fromkeys(lost)).losses]
+    unset: dict[str, Any] = dict.fromkeys(lost)
+    losses = [*model, *compose(target.name, "-", thinking=thinking, **unset).losses]
     for name, paths in lost.items():
         # `compose` knows only the outermost name of a field.
         if len(paths) == 1:

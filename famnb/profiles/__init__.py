@@ -1,0 +1,36 @@
+"""Profiles: the APIs of vendors as values, each in a file of its own.
+
+To add one, write its file, whose `PROFILE` is the value, and its name here. Nothing else matches on a profile's name.
+"""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+
+from famnb.errors import InvalidRequest
+from famnb.profiles.profile import Profile
+
+DEFAULT = "fam"
+"""The profile of a client that names none."""
+NAMES = ("fam", "openai", "anthropic", "openrouter", "gemini", "azure", "ollama", "vllm", "open")
+"""The names that `famnb.Client(profile=…)` takes."""
+
+
+@cache
+def find_profile(name: str) -> Profile:
+    """Return the profile of a name. Raises InvalidRequest if there is none."""
+    if name not in NAMES:
+        raise InvalidRequest(f"profile: no profile {name!r}; expected one of {', '.join(NAMES)}")
+    # On first use: the requests of all vendors together take as long to define as everything else that a call needs.
+    profile: Profile = importlib.import_module(f"famnb.profiles.{name}").PROFILE
+    return profile
+
+
+def check_profile(profile: object) -> Profile:
+    """Return a profile that is given by name or as it is. Raises InvalidRequest for anything else."""
+    if isinstance(profile, Profile):
+        return profile
+    if isinstance(profile, str):
+        return find_profile(profile)
+    raise InvalidRequest(f"profile: expected one of {', '.join(NAMES)}, or a Profile; got {profile!r:.80}")

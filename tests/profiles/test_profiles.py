@@ -1,0 +1,280 @@
+"""Profiles: each vendor gets its own path, headers and fields, and its answers are read like any other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pydantic
+import pytest
+
+import famnb
+from famnb.api import AsyncClient
+from famnb.client.client import BlockingClient
+from famnb.errors import CredentialError, InvalidRequest
+from famnb.profiles import NAMES, find_profile
+from famnb.request.chat import ChatRequest
+from famnb.secret_patterns import MASK
+from famnb.service import Server
+from famnb.service import serve as serve_service
+from tests.support.fault_server import FaultServer, whole
+from tests.support.wire_payloads import body
+
+KEY = "vendor-key-0123456789abcdef"
+VENDORS = [(name, endpoint) for name in NAMES[1:] for endpoint in find_profile(name).endpoints]
+PATHS = {
+    "openai": {"responses": "/v1/responses", "chat": "/v1/chat/completions"},
+    "anthropic": {"messages": "/v1/messages"},
+    "openrouter": {"chat": "/v1/chat/completions"},
+    "gemini": {"chat": "/chat/completions"},
+    "azure": {"responses": "/openai/v1/responses", "chat": "/openai/v1/chat/completions"},
+    "ollama": {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages"},
+    "vllm": {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages"},
+    "open": {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages"},
+}
+KEY_HEADERS = {"anthropic": "x-api-key", "azure": "api-key"}
+
+
+class Trip(pydantic.BaseModel):
+    """Where to go."""
+
+    city: str
+
+
+@famnb.tool
+def weather(city: str) -> str:
+    """The weather of a city right now."""
+    return f"4 degrees in {city}"
+
+
+@pytest.fixture
+def vendor() -> Iterator[FaultServer]:
+    """A server that notes what it is asked, and answers in any dialect."""
+    server = FaultServer(*[whole(body(endpoint, "Hello.")) for endpoint in ("chat",)])
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Server]:
+    """The local service, which speaks the vendors' dialects."""
+    with serve_service(time_scale=0, compat=True) as running:
+        yield running
+
+
+@pytest.mark.parametrize(("name", "endpoint"), VENDORS)
+def test_a_vendor_is_asked_as_it_documents(name: str, endpoint: str):
+    """Path, the key's header, and the headers and fields that it wants."""
+    server = FaultServer(whole(body(endpoint, "Hello.")))
+    with BlockingClient(profile=name, base_url=server.url, api_key=KEY) as client:
+        reply = client.send(client.compose(endpoint, "Say hello.", system="Be brief.", max_tokens=2000, stream=False))
+    server.close()
+    [asked] = server.requests
+    assert reply.text == "Hello."
+    assert asked.path == PATHS[name][endpoint]
+    header = KEY_HEADERS.get(name, "authorization")
+    assert asked.headers[header] == (f"Bearer {KEY}" if header == "authorization" else KEY)
+    assert ("authorization" in asked.headers) == (header == "authorization")
+    assert asked.headers.get("anthropic-version") == ("2023-06-01" if name == "anthropic" else None)
+    cap = {"responses": "max_output_tokens"}.get(endpoint, "max_tokens")
+    cap = "max_completion_tokens" if name in ("openai", "azure") and endpoint == "chat" else cap
+    assert json.loads(asked.body)[cap] == 2000
+
+
+def test_a_keyless_service_gets_no_key(monkeypatch: pytest.MonkeyPatch):
+    """Where none is set; where one is set it is sent, and a vendor that wants one says which variable holds it."""
+    server = FaultServer(whole(body("chat", "Hello.")), whole(body("chat", "Hello.")))
+    for variable in ("VLLM_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(variable, raising=False)
+    with BlockingClient(profile="vllm", base_url=server.url) as client:
+        client.send(client.compose("chat", "Hello"))
+    monkeypatch.setenv("VLLM_API_KEY", KEY)
+    with BlockingClient(profile="vllm", base_url=server.url) as client:
+        client.send(client.compose("chat", "Hello"))
+    server.close()
+    assert [asked.headers.get("authorization") for asked in server.requests] == [None, f"Bearer {KEY}"]
+    with pytest.raises(CredentialError, match="OPENAI_API_KEY"):
+        BlockingClient(profile="openai")
+
+
+@pytest.mark.parametrize(
+    ("profile", "address", "url"),
+    [
+        ("openai", None, "https://api.openai.com/v1/chat/completions"),
+        ("openai", "https://gateway.example/v1", "https://gateway.example/v1/chat/completions"),
+        ("gemini", None, "https://generativelanguage.googleapis.com/v1beta/openai/chat/completions"),
+        ("openrouter", None, "https://openrouter.ai/api/v1/chat/completions"),
+        ("openrouter", "https://openrouter.ai/api/v1/", "https://openrouter.ai/api/v1/chat/completions"),
+        ("azure", "https://mine.openai.azure.com", "https://mine.openai.azure.com/openai/v1/chat/completions"),
+        (
+            "azure",
+            "https://mine.openai.azure.com/openai/v1/",
+            "https://mine.openai.azure.com/openai/v1/chat/completions",
+        ),
+        ("ollama", None, "http://127.0.0.1:11434/v1/chat/completions"),
+        ("open", "http://gpu:8080", "http://gpu:8080/v1/chat/completions"),
+    ],
+)
+def test_an_address_may_be_given_as_the_vendor_writes_it(profile: str, address: str | None, url: str):
+    client = BlockingClient(profile=profile, base_url=address, api_key=KEY)
+    assert client.exchange(client.compose("chat", "Hello")).url == url
+
+
+def test_an_address_comes_from_the_vendor_s_variable(monkeypatch: pytest.MonkeyPatch):
+    """One without its scheme is http; a server of one's own has no default."""
+    monkeypatch.setenv("OLLAMA_HOST", "gpu:11434")
+    assert BlockingClient(profile="ollama").base_url() == "http://gpu:11434"
+    with pytest.raises(InvalidRequest, match=r"base_url: unset; pass base_url=$"):
+        BlockingClient(profile="open")
+    with pytest.raises(InvalidRequest, match="openai has one address"):
+        BlockingClient(profile="openai", api_key=KEY, alt_base_url="https://example.com")
+
+
+def test_headers_and_query_go_with_every_request():
+    """What is secret among them is found nowhere; nor is it where the service gives it back."""
+    own = {"X-Team-Token": "team-token-0123456789", "HTTP-Referer": "https://example.com/notebook"}
+    server = FaultServer(whole(body("chat", "You sent team-token-0123456789.")))
+    client = BlockingClient(
+        profile="azure", base_url=server.url, api_key=KEY, headers=own, query={"api-version": "preview"}
+    )
+    with client:
+        reply = client.send(client.compose("chat", "Hello"))
+    server.close()
+    [asked] = server.requests
+    assert asked.path == "/openai/v1/chat/completions?api-version=preview"
+    assert (asked.headers["x-team-token"], asked.headers["http-referer"]) == tuple(own.values())
+    assert reply.text == f"You sent {MASK}."
+    assert "team-token" not in repr(vars(client))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"profile": "opanai"}, "no profile 'opanai'; expected one of fam, openai"),
+        ({"profile": 5}, "profile: expected one of fam, openai, .* got 5"),
+        ({"headers": "x"}, "headers: expected texts by name, got a str"),
+        ({"headers": {"a b": "c"}}, "'a b' is no name of a header"),
+        ({"headers": {"x-secret": "one\r\ntwo"}}, "the value of 'x-secret' is not a text of printable ASCII$"),
+        ({"query": {"a": 1}}, "query: expected texts by name"),
+        ({"verify": 3}, "verify: expected True, False, a file"),
+        ({"verify": "/nowhere.pem"}, "verify: no certificates can be read from '/nowhere.pem'"),
+    ],
+)
+def test_what_is_no_setting_is_refused(arguments: dict[str, Any], message: str):
+    with pytest.raises((InvalidRequest, CredentialError), match=message):
+        BlockingClient(**{"profile": "open", "base_url": "http://127.0.0.1:1", **arguments})
+
+
+@pytest.mark.parametrize(("name", "endpoint"), VENDORS)
+def test_a_request_survives_its_record(name: str, endpoint: str):
+    """Body to request and back, with fields of the vendor and fields that nobody knows."""
+    request = famnb.compose(
+        endpoint,
+        "Where to?",
+        endpoints=find_profile(name).endpoints,
+        system="Be brief.",
+        max_tokens=9000,
+        thinking=2000,
+        tools=[weather],
+        schema=Trip,
+        extra_body={"new_field": {"deep": [1]}},
+    )
+    again = type(request).from_body(request.body())
+    assert again.with_losses(request.losses) == request
+    assert request.body()["new_field"] == {"deep": [1]}
+    assert request.replace(temperature=0.5).body()["new_field"] == {"deep": [1]}
+    assert [hint for hint in request.hints() if "new_field" in hint]
+    assert [tool.name for tool in request.settings().tools] == ["weather"]
+
+
+def test_a_field_that_is_not_known_is_refused_with_the_way_out():
+    endpoints = find_profile("openai").endpoints
+    with pytest.raises(InvalidRequest, match=r"'seed'.*extra_body=\{'sede': …\}"):
+        famnb.compose("chat", "Hello", endpoints=endpoints, sede=1)
+    with pytest.raises(InvalidRequest, match="no endpoint 'web'; expected one of responses, chat"):
+        famnb.compose("web", "Hello", endpoints=endpoints)
+
+
+def test_the_default_profile_is_as_strict_as_before(service: Server):
+    """Neither another profile's request nor a vendor's field gets through; a request of the document goes anywhere."""
+    with BlockingClient(base_url=service.url, api_key=service.key) as strict:
+        request = famnb.compose("chat", "Hello", endpoints=find_profile("openai").endpoints, seed=1)
+        with pytest.raises(InvalidRequest, match="seed: no such field"):
+            strict.send(request)
+        with pytest.raises(InvalidRequest, match="seed: no endpoint has such a field"):
+            strict.ask("Hello", seed=1)
+    with BlockingClient(profile="open", base_url=service.url, api_key=service.key) as client:
+        reply = client.send(
+            ChatRequest(model="fam-mini", messages=[{"role": "user", "content": "Hello"}], max_tokens=5)
+        )
+    assert reply.status == "incomplete"
+    assert reply.request.body()["max_tokens"] == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "endpoint"), [("openai", "chat"), ("openai", "responses"), ("anthropic", "messages"), ("open", "chat")]
+)
+def test_a_service_is_used_through_its_profile(service: Server, name: str, endpoint: str):
+    """Whole, streamed, with thinking, tools, JSON, usage and errors."""
+    with BlockingClient(profile=name, base_url=service.url, api_key=service.key) as client:
+        whole_reply = client.ask("Say hello.", endpoint=endpoint, stream=False, max_tokens=60)
+        streamed = client.ask("Say hello.", endpoint=endpoint, max_tokens=60)
+        with_tools = client.ask("How is the weather in Oslo?", endpoint=endpoint, tools=[weather], auto=True)
+        trip = client.ask("Plan a trip.", endpoint=endpoint, schema=Trip, max_tokens=2000)
+        thoughtful = client.ask("Why?", endpoint=endpoint, thinking=1024, max_tokens=2000)
+        talk = client.conversation(endpoint, tools=[weather], auto=True, max_tokens=2000)
+        talk.say("How is the weather in Oslo?")
+        talk.say("And tomorrow?")
+        with pytest.raises(famnb.errors.BadRequestError):
+            client.ask("Hello", endpoint=endpoint, extra_body={"temperature": "hot"})
+    for reply in (whole_reply, streamed):
+        assert reply.text
+        assert reply.usage.source("output_tokens") == "reported"
+    assert [result.content for result in with_tools.rounds[0].results] == ["4 degrees in Oslo"]
+    assert with_tools.text
+    assert isinstance(trip.parsed, Trip)
+    assert thoughtful.thinking or thoughtful.request.settings().effort == "medium"
+    assert len(talk.turns) == 2
+
+
+def test_the_ledger_and_the_frames_know_the_profile(service: Server, tmp_path: Path):
+    """A recorded call is read by its own profile's requests, in another process too; old rows are the document's."""
+    ledger = famnb.Ledger(tmp_path / "ledger.sqlite")
+    with famnb.Client(profile="openai", base_url=service.url, api_key=service.key, ledger=ledger) as client:
+        reply = client.ask("Hello", endpoint="chat", seed=7, extra_body={"new_field": 1})
+        client.ask("Hello", model="o-anything")
+    with famnb.Client(base_url=service.url, api_key=service.key, ledger=ledger) as client:
+        client.ask("Hello")
+    frame = famnb.calls(ledger=ledger)
+    assert sorted(frame["profile"]) == ["fam", "openai", "openai"]
+    recorded = famnb.Ledger(tmp_path / "ledger.sqlite").call(reply.call_id)
+    assert type(recorded.request).__name__ == "OpenAIChatRequest"
+    assert (recorded.request.seed, recorded.request.extra_body) == (7, {"new_field": 1})
+
+
+@pytest.mark.parametrize("name", ["anthropic", "azure", "openai"])
+def test_the_key_of_a_profile_is_found_nowhere(name: str, tmp_path: Path):
+    """Also when the body of an error, and its headers, give it back."""
+    endpoint = next(iter(find_profile(name).endpoints))
+    echo = {"error": {"message": f"invalid key {KEY}", "type": "invalid_request_error"}}
+    server = FaultServer(whole(echo, status=401, x_api_key=KEY, api_key=KEY))
+    path = tmp_path / "ledger.sqlite"
+    client = famnb.Client(profile=name, base_url=server.url, api_key=KEY, ledger=path)
+    with client, pytest.raises(famnb.errors.AuthenticationError) as caught:
+        client.send(client.compose(endpoint, f"My key is {KEY}.", stream=False))
+    server.close()
+    assert KEY not in str(caught.value)
+    assert KEY not in repr(caught.value.body)
+    assert KEY.encode() not in b"".join(file.read_bytes() for file in tmp_path.iterdir())
+
+
+def test_an_async_client_has_profiles_too(service: Server):
+    import asyncio
+
+    async def ask() -> str:
+        async with AsyncClient(profile="anthropic", base_url=service.url, api_key=service.key) as client:
+            return (await client.ask("Say hello.", max_tokens=60)).text
+
+    assert asyncio.run(ask())
