@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 import json
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.support.service_requests import PATHS, ServiceClient, minimal_body
+from tests.support.tiny_engine import NO_ENGINE, run_engine
 from tests.support.upstream_servers import fetch_reply, start_gateway
-from tests.support.waiting import wait_until
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not (find_spec("llama_cpp") and find_spec("gguf")),
-        reason='no engine is installed; CMAKE_ARGS="-DLLAVA_BUILD=OFF" pip install "famnb[engines]"',
-    ),
-]
+pytestmark = [pytest.mark.slow, NO_ENGINE]
 
 
 CAPS = {"chat": "max_tokens", "web": "max_new_tokens", "responses": "max_output_tokens", "messages": "max_tokens"}
@@ -36,71 +25,11 @@ CONTEXT = 1024
 SCHEMA = {"type": "object", "properties": {"sunny": {"type": "boolean"}}, "required": ["sunny"]}
 
 
-def tiny_model(path: Path) -> None:
-    """Write a llama of one layer that knows letters and says anything."""
-    import gguf
-    import numpy as np
-
-    width, inner, heads = 32, 64, 2
-    words = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", *"abcdefghijklmnopqrstuvwxyz"]
-    kinds = [gguf.TokenType.UNKNOWN, gguf.TokenType.CONTROL, gguf.TokenType.CONTROL, *[gguf.TokenType.BYTE] * 256]
-    kinds += [gguf.TokenType.NORMAL] * (len(words) - len(kinds))
-    writer = gguf.GGUFWriter(path, "llama")
-    writer.add_context_length(CONTEXT)
-    writer.add_embedding_length(width)
-    writer.add_block_count(1)
-    writer.add_feed_forward_length(inner)
-    writer.add_head_count(heads)
-    writer.add_head_count_kv(heads)
-    writer.add_rope_dimension_count(width // heads)
-    writer.add_layer_norm_rms_eps(1e-5)
-    writer.add_vocab_size(len(words))
-    writer.add_tokenizer_model("llama")
-    writer.add_token_list(words)
-    writer.add_token_scores([0.0] * len(words))
-    writer.add_token_types(kinds)
-    writer.add_unk_token_id(0)
-    writer.add_bos_token_id(1)
-    writer.add_eos_token_id(2)
-    writer.add_chat_template("{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}assistant:")
-    rng = np.random.default_rng(0)
-    square = {f"attn_{name}": (width, width) for name in ("q", "k", "v", "output")}
-    layer = {**square, "ffn_gate": (inner, width), "ffn_up": (inner, width), "ffn_down": (width, inner)}
-    shapes: dict[str, tuple[int, int]] = {f"blk.0.{name}": shape for name, shape in layer.items()}
-    for name, shape in {"token_embd": (len(words), width), "output": (len(words), width), **shapes}.items():
-        writer.add_tensor(f"{name}.weight", (0.5 * rng.standard_normal(shape)).astype(np.float32))
-    for name in ("output_norm", "blk.0.attn_norm", "blk.0.ffn_norm"):
-        writer.add_tensor(f"{name}.weight", np.ones(width, dtype=np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-
-
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of the engine, once it answers."""
-    path = tmp_path_factory.mktemp("model") / "tiny.gguf"
-    tiny_model(path)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "llama_cpp.server", "--model", str(path), "--port", str(port)]
-    command += ["--n_ctx", str(CONTEXT), "--interrupt_requests", "true"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    url = f"http://127.0.0.1:{port}"
-
-    def answers() -> bool:
-        try:
-            return httpx.get(f"{url}/v1/models").status_code == 200
-        except httpx.TransportError:
-            return False
-
-    try:
-        wait_until(answers, timeout=60)
+    with run_engine(tmp_path_factory.mktemp("model"), context=CONTEXT) as url:
         yield url
-    finally:
-        process.kill()
-        process.wait()
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,151 @@
+"""The clients of the field: what installs them, which script drives them, and what they offer.
+
+Each client runs in an environment of its own, since their dependencies exclude each other.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+
+SCRIPTS = Path(__file__).parent / "scripts"
+TEXTS = ("whole", "stream")
+TOOLS = ("tools", "streamed_tools")
+OBJECTS = ("object", "streamed_object")
+MODELS = {
+    "chat": "gpt-4o-mini",
+    "compatible": "gpt-4o-mini",
+    "responses": "gpt-5-mini",
+    "messages": "claude-sonnet-4-5",
+}
+"""What is asked for at each API: clients know these names, and do with them what they do with the vendor's."""
+CHOOSES_ITSELF = (
+    "the client has no way to require a tool, and the engine's model of random weights calls none by itself"
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Client:
+    """A client at one of the APIs that it speaks."""
+
+    name: str
+    api: str
+    """`chat`, `responses`, `messages`, or `compatible` for a provider of servers like OpenAI's."""
+    script: str
+    packages: tuple[str, ...] = ()
+    """What to install, the client first; empty for one that the tests have installed anyway."""
+    cases: tuple[str, ...] = (*TEXTS, *TOOLS, *OBJECTS)
+    model: str = ""
+    not_offered: Mapping[tuple[str, str], str] = dataclasses.field(default_factory=dict, hash=False)
+    """Why a case fails, by service and case; the test fails once it does not."""
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.api}"
+
+    @property
+    def asked_model(self) -> str:
+        return self.model or MODELS[self.api]
+
+    @property
+    def is_javascript(self) -> bool:
+        return self.script.endswith(".mjs")
+
+
+VERCEL = ("ai", "@ai-sdk/openai", "@ai-sdk/openai-compatible", "@ai-sdk/anthropic", "zod")
+LANGCHAIN = ("langchain-openai", "langchain-anthropic")
+PYDANTIC_AI = ("pydantic-ai-slim[openai,anthropic]",)
+# LiteLLM imports mcp where a tool is given, but does not depend on it.
+LITELLM = ("litellm", "mcp")
+# llmeter imports httpx, which the current SDK of OpenAI no longer brings.
+LLMETER = ("llmeter[openai]", "httpx", "anthropic")
+NO_FORMAT = (
+    "it parses a streamed answer only where the response repeats `text.format` of its request, "
+    "which the document's response does not have; with `--profile openresponses` it has"
+)
+
+CLIENTS = (
+    Client("openai", "chat", "openai_sdk.py", cases=(*TEXTS, *TOOLS, *OBJECTS, "models")),
+    Client("openai", "responses", "openai_sdk.py", cases=(*TEXTS, *TOOLS, *OBJECTS, "models")),
+    Client("anthropic", "messages", "anthropic_sdk.py", cases=(*TEXTS, *TOOLS, *OBJECTS, "models")),
+    Client("openai (npm)", "chat", "openai_sdk.mjs", ("openai", "zod"), (*TEXTS, *TOOLS, *OBJECTS, "models")),
+    Client("openai (npm)", "responses", "openai_sdk.mjs", ("openai", "zod"), (*TEXTS, *TOOLS, *OBJECTS, "models")),
+    Client(
+        "anthropic (npm)",
+        "messages",
+        "anthropic_sdk.mjs",
+        ("@anthropic-ai/sdk", "zod"),
+        (*TEXTS, *TOOLS, *OBJECTS, "models"),
+    ),
+    Client("ai (npm)", "chat", "vercel_ai.mjs", VERCEL),
+    Client("ai (npm)", "responses", "vercel_ai.mjs", VERCEL),
+    Client("ai (npm)", "compatible", "vercel_ai.mjs", VERCEL),
+    Client("ai (npm)", "messages", "vercel_ai.mjs", VERCEL),
+    Client("langchain-openai", "chat", "langchain_models.py", LANGCHAIN, (*TEXTS, *TOOLS, *OBJECTS, "object_by_tool")),
+    Client(
+        "langchain-openai",
+        "responses",
+        "langchain_models.py",
+        LANGCHAIN,
+        (*TEXTS, *TOOLS, *OBJECTS, "object_by_tool"),
+        not_offered={(service, "streamed_object"): NO_FORMAT for service in ("simulation", "engine")},
+    ),
+    Client(
+        "langchain-anthropic",
+        "messages",
+        "langchain_models.py",
+        LANGCHAIN[::-1],
+        (*TEXTS, *TOOLS, *OBJECTS, "object_by_tool"),
+    ),
+    *(
+        Client(
+            "pydantic-ai",
+            api,
+            "pydantic_ai_agents.py",
+            PYDANTIC_AI,
+            (*TEXTS, *TOOLS, *OBJECTS, "object_by_tool"),
+            not_offered={("engine", case): CHOOSES_ITSELF for case in TOOLS},
+        )
+        for api in ("chat", "responses", "messages")
+    ),
+    Client("openai-agents", "chat", "openai_agents.py", ("openai-agents",)),
+    Client("openai-agents", "responses", "openai_agents.py", ("openai-agents",)),
+    Client("litellm", "chat", "litellm_calls.py", LITELLM),
+    Client("litellm", "responses", "litellm_calls.py", LITELLM),
+    Client("litellm", "messages", "litellm_calls.py", LITELLM),
+    Client("instructor", "chat", "instructor_objects.py", ("instructor", "anthropic"), (*OBJECTS, "object_by_tool")),
+    Client("instructor", "responses", "instructor_objects.py", ("instructor", "anthropic"), OBJECTS),
+    Client("instructor", "messages", "instructor_objects.py", ("instructor", "anthropic"), OBJECTS),
+    *(
+        Client(
+            "dspy",
+            api,
+            "dspy_programs.py",
+            ("dspy", "mcp"),
+            ("whole", "tools", *OBJECTS),
+            "gpt-4o",
+            {("engine", "tools"): CHOOSES_ITSELF},
+        )
+        for api in ("chat", "responses")
+    ),
+    Client("llama-index-llms-openai-like", "chat", "llama_index_models.py", ("llama-index-llms-openai-like",)),
+    Client(
+        "llm",
+        "chat",
+        "llm_models.py",
+        ("llm",),
+        not_offered={("engine", case): CHOOSES_ITSELF for case in TOOLS},
+    ),
+    *(
+        Client(
+            "aisuite",
+            api,
+            "aisuite_calls.py",
+            ("aisuite[openai,anthropic]",),
+            (*TEXTS, "tools"),
+            not_offered={("engine", "tools"): CHOOSES_ITSELF},
+        )
+        for api in ("chat", "messages")
+    ),
+    *(Client("llmeter", api, "llmeter_endpoints.py", LLMETER, TEXTS) for api in ("chat", "responses", "messages")),
+)

@@ -1,0 +1,35 @@
+"""Which tests of the clients run, and the matrix of what came of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import pytest
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what installs foreign packages unless it is asked for, whatever other marks are."""
+    if "conformance" in config.getoption("markexpr"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("conformance")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Write the matrix: a row for each client and service, a column for each case."""
+    rows: defaultdict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
+    for outcome, word in {"passed": "ok", "failed": "FAILED", "xfailed": "not offered"}.items():
+        for report in terminalreporter.stats.get(outcome, ()):
+            properties = dict(report.user_properties)
+            if "case" in properties:
+                row = properties["client"], properties["version"], properties["service"]
+                rows[row][properties["case"]] = word
+    columns = list(dict.fromkeys(case for row in rows.values() for case in row))
+    if not rows:
+        return
+    terminalreporter.section("clients")
+    terminalreporter.write_line(" | ".join(("client", "version", "service", *columns)))
+    for row, cells in sorted(rows.items()):
+        terminalreporter.write_line(" | ".join((*row, *(cells.get(case, "-") for case in columns))))

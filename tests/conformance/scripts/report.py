@@ -1,0 +1,63 @@
+"""What the scripts of all clients share: the service, what is asked of it, and how the answers are reported.
+
+A script runs in the environment of its client, where nothing of famnb is. It prints one JSON object a line for each
+case that its client offers.
+"""
+
+import json
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any, Literal
+
+import pydantic
+
+SERVICE = json.loads(sys.argv[1])
+URL, KEY, API, MODEL, CAP = (SERVICE[name] for name in ("url", "key", "api", "model", "cap"))
+PROMPT = "Why is the sky blue?"
+WEATHER_PROMPT = "How is the weather in Oslo?"
+RESULT = "11 degrees"
+
+
+class City(pydantic.BaseModel):
+    """The arguments of the tool."""
+
+    city: Literal["Oslo", "Rome"]
+
+
+class Weather(pydantic.BaseModel):
+    """The form of a structured answer."""
+
+    sunny: bool
+    wind: Literal["none", "some", "much"]
+
+
+PARAMETERS = {
+    "type": "object",
+    "properties": {"city": {"type": "string", "enum": ["Oslo", "Rome"]}},
+    "required": ["city"],
+    "additionalProperties": False,
+}
+FUNCTION = {"name": "get_weather", "description": "Return the weather in a city.", "parameters": PARAMETERS}
+
+
+class WeatherTool:
+    """The tool as a function, which remembers with what it was called."""
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+
+    def get_weather(self, city: Literal["Oslo", "Rome"]) -> str:
+        """Return the weather in a city."""
+        self.calls.append(["get_weather", {"city": city}])
+        return RESULT
+
+
+def report(**cases: Callable[[], dict[str, Any]]) -> None:
+    """Run the cases and print what came of each; what a case raises is its error."""
+    for name, case in cases.items():
+        try:
+            outcome = case()
+        except Exception as error:
+            outcome = {"error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()}
+        print(json.dumps({"case": name, **outcome}, default=str), flush=True)

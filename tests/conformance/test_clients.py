@@ -1,0 +1,125 @@
+"""Each client of the field, unmodified, at the simulation and at a real engine behind the gateway.
+
+    pytest -m conformance                    all of them, each installed from its registry
+    pytest tests/conformance                 those that are installed anyway
+
+A client is kept in pytest's cache, or in the folder that CONFORMANCE_CACHE names.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from famnb.service import serve
+from famnb.service.engines.simulated import count_tokens
+from tests.conformance.clients import CLIENTS, Client
+from tests.conformance.environments import Environment
+from tests.support.tiny_engine import NO_ENGINE, run_engine
+
+CACHE = os.environ.get("CONFORMANCE_CACHE", "")
+CAPS = {"simulation": 500, "engine": 64}
+"""Enough tokens for all that the simulation says, and for every object that the engine makes."""
+Outcomes = Callable[[Client, str], dict[str, dict[str, Any]]]
+
+
+def cases() -> list[Any]:
+    """Every client with every case that it offers, at either service."""
+    rows = []
+    for service in ("simulation", "engine"):
+        for client in CLIENTS:
+            for case in client.cases:
+                reason = client.not_offered.get((service, case))
+                marks = [
+                    *([pytest.mark.conformance] if client.packages else []),
+                    *([pytest.mark.xfail(reason=reason, strict=True)] if reason else []),
+                    *([pytest.mark.slow, NO_ENGINE] if service == "engine" else []),
+                ]
+                rows.append(pytest.param(client, service, case, marks=marks, id=f"{service}-{client}-{case}"))
+    return rows
+
+
+@pytest.fixture(scope="module")
+def simulation() -> Iterator[dict[str, Any]]:
+    """The simulation with `--compat`."""
+    with serve(time_scale=0, compat=True) as server:
+        yield {"url": server.url, "key": server.key}
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """A real engine behind the gateway."""
+    with run_engine(tmp_path_factory.mktemp("model")) as url, serve(upstream=url) as server:
+        yield {"url": server.url, "key": server.key}
+
+
+@pytest.fixture(scope="module")
+def outcomes(request: pytest.FixtureRequest) -> Outcomes:
+    """What came of each case of a client at a service; the client runs once at each."""
+    folder = Path(CACHE) if CACHE else request.config.cache.mkdir("conformance")
+
+    @functools.cache
+    def find(client: Client, service: str) -> dict[str, dict[str, Any]]:
+        if client.is_javascript and not shutil.which("npm"):
+            pytest.skip("npm is not installed")
+        environment = Environment(client, folder)
+        environment.install()
+        address = request.getfixturevalue(service)
+        fields = {"api": client.api, "model": client.asked_model, "cap": CAPS[service]}
+        return {"": {"version": environment.version()}, **environment.run({**address, **fields})}
+
+    return find
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("client", "service", "case"), cases())
+def test_a_client_is_at_home(
+    client: Client, service: str, case: str, outcomes: Outcomes, record_property: Callable[[str, object], None]
+) -> None:
+    """It gets a text, has a tool called and its result read, or gets an object of the form it asked for."""
+    found = outcomes(client, service)
+    for name, value in {"client": client, "version": found[""]["version"], "service": service, "case": case}.items():
+        record_property(name, str(value))
+    outcome = found[case]
+    assert "error" not in outcome, outcome["traceback"]
+    check = check_simulated if service == "simulation" else check_generated
+    check(outcome, case)
+    if "answer" in outcome:
+        assert outcome["answer"].keys() == {"sunny", "wind"}
+        assert isinstance(outcome["answer"]["sunny"], bool)
+        assert outcome["answer"]["wind"] in ("none", "some", "much")
+
+
+def check_simulated(outcome: dict[str, Any], case: str) -> None:
+    """Judge what came from the simulation, whose texts are known and whose tokens can be counted."""
+    if "tools" in case:
+        assert outcome["calls"] == [["get_weather", {"city": "Oslo"}]]
+    if "text" in outcome:
+        assert ("11 degrees" if "tools" in case else "Why is the sky blue?") in outcome["text"]
+        assert outcome["text"].startswith("## ")
+    if outcome.get("output_tokens") is not None:
+        assert outcome["output_tokens"] == count_tokens(outcome["text"])
+    if "finish" in outcome:
+        assert outcome["finish"] in ("stop", "end_turn", "completed")
+    if "models" in outcome:
+        assert "fam-mini" in outcome["models"]
+
+
+def check_generated(outcome: dict[str, Any], case: str) -> None:
+    """Judge what came from an engine that says anything, within the cap and the forms that were asked for."""
+    if "tools" in case:
+        assert [name for name, _ in outcome["calls"]] == ["get_weather"]
+        assert all(arguments["city"] in ("Oslo", "Rome") for _, arguments in outcome["calls"])
+    if "text" in outcome:
+        assert outcome["text"]
+    # This engine counts only the tokens of whole answers.
+    if outcome.get("output_tokens") is not None and case != "stream":
+        assert 0 < outcome["output_tokens"] <= CAPS["engine"]
+    if "models" in outcome:
+        assert len(outcome["models"]) > 3
