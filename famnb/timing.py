@@ -13,15 +13,19 @@ loses digits with the machine's uptime. Only the results are seconds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import msgspec
 
-# Which gaps are missing is no accident, since what comes close together is merged. If all of them were shorter than the
-# others, the 95th percentile would still be the 96th.
-MIN_EXACT = 0.8
-"""The share of all gaps between chunks that must be exact for there to be figures of them."""
+# Which gaps are unknown is no accident: what came while a cell kept the interpreter is merged. So a figure is not taken
+# from the others as if nothing were missing; it is given only where it would be the same, whatever they were.
+MAX_DEVIATION = 0.05
+"""By how much of itself a figure of the gaps between chunks may be wrong for what is not known of some."""
+# Below it no figure could be that good; and a stream in bulk, thousands of chunks in a read, is not looked at further.
+MIN_EXACT = 0.5
+"""The share of all gaps between chunks that must be exact for there to be any figure of them."""
 
 
 # `gc=False` here and below: there is one for nearly every event, and none can be part of a cycle.
@@ -75,14 +79,15 @@ class Timing(msgspec.Struct, frozen=True):
     icl_p50_s: float | None = None
     """Median inter-chunk latency: the gap between reads that brought content. A chunk may hold several tokens.
 
-    By the kernel's clock only gaps between exact times count, and these are None if they are too few of all gaps.
+    By the kernel's clock it is of gaps between exact times. Where others are unknown it is the middle of what is
+    possible, and None where it might be wrong by more than MAX_DEVIATION; the two below likewise.
     """
     icl_p95_s: float | None = None
     """95th percentile of the same gaps; None below 20 gaps."""
     icl_max_s: float | None = None
     """The longest of the same gaps."""
     icl_n: int | None = None
-    """How many gaps these are of."""
+    """How many exact gaps there are; by the user's clock, how many gaps."""
     tpot_s: float | None = None
     """(last content - first content) / (output tokens - 1), the count covering what the window covers."""
     output_tps: float | None = None
@@ -110,11 +115,8 @@ class Stopwatch:
         self._end_low_ns: int | None = None
         self._content_ns: list[int] = []
         """When each read came that brought content."""
-        self._blurred_starts: dict[int, int] = {}
-        """Of those whose first content may have come earlier, by their place: the earliest it can have come."""
-        self._blurred_ends: set[int] = set()
-        """The places of those whose last content may have come earlier."""
-        self._chunks = 0
+        self._blurred: dict[int, tuple[int, int, bool]] = {}
+        """Of those whose first content may have come earlier, by their place: what `note_content` was told of them."""
 
     def note_content(
         self,
@@ -126,10 +128,10 @@ class Stopwatch:
         answer: bool,
         thinking: bool,
     ) -> None:
-        """A read at `t_ns` brought content in `chunks` pieces; `answer` and `thinking` say which kinds.
+        """A read at `t_ns` brought content; `answer` and `thinking` say which kinds.
 
-        `t_ns` is exact for the first of them if `low_ns` is None, else that is the earliest it can have come; for the
-        last of them `t_ns` is exact if `is_end_exact`.
+        It was one chunk, which came then; or, with `low_ns`, `chunks` that came between then and `t_ns`, the last of
+        them at `t_ns` if `is_end_exact`.
         """
         if not self._content_ns:
             # `think_s` is a wait for the answer; thinking that follows an answer is none.
@@ -138,11 +140,8 @@ class Stopwatch:
         if answer and self.answer_ns is None:
             self.answer_ns = t_ns
         if low_ns is not None:
-            self._blurred_starts[len(self._content_ns)] = low_ns
-        if not is_end_exact:
-            self._blurred_ends.add(len(self._content_ns))
+            self._blurred[len(self._content_ns)] = low_ns, chunks, is_end_exact
         self._content_ns.append(t_ns)
-        self._chunks += chunks
 
     def note_end(self, t_ns: int | None, low_ns: int | None = None) -> None:
         """The reply ended at `t_ns`, None if that is not known; if that is not exact, not before `low_ns`."""
@@ -168,7 +167,7 @@ class Stopwatch:
         clock = _clock_of(reads)
         # The user's clock knows no exact time, and so none that is less exact than the others either.
         is_kernel = clock == "kernel"
-        gaps = self._gaps(exact=is_kernel) if streamed else []
+        gaps = self._gaps(is_kernel=is_kernel) if streamed else _Gaps([])
         think_s = None
         if streamed and self.thinking_first and first is not None and answer is not None:
             think_s = (answer - first) / 1e9
@@ -177,16 +176,16 @@ class Stopwatch:
             connect_s=_seconds(self.connect_ns),
             ttfb_s=_seconds(self.headers_ns),
             ttft_s=_seconds(first),
-            ttft_low_s=_seconds(self._blurred_starts.get(0, first)) if is_kernel else None,
+            ttft_low_s=_seconds(self._blurred[0][0] if 0 in self._blurred else first) if is_kernel else None,
             ttfa_s=_seconds(answer),
             think_s=think_s,
             thinking_latency_ms=thinking_latency_ms,
             e2e_s=_seconds(self.end_ns),
             e2e_low_s=_seconds(self.end_ns if self._end_low_ns is None else self._end_low_ns) if is_kernel else None,
-            icl_p50_s=_quantile_s(gaps, 0.5),
-            icl_p95_s=_quantile_s(gaps, 0.95),
-            icl_max_s=max(gaps) / 1e9 if gaps else None,
-            icl_n=len(gaps) if streamed and content else None,
+            icl_p50_s=gaps.quantile_s(0.5),
+            icl_p95_s=gaps.quantile_s(0.95),
+            icl_max_s=gaps.max_s(),
+            icl_n=len(gaps.exact) if streamed and content else None,
             tpot_s=self._tpot_s(window, output_tokens, reasoning_tokens),
             output_tps=None if output_tokens is None or not self.end_ns else output_tokens / (self.end_ns / 1e9),
             clock=clock,
@@ -195,16 +194,23 @@ class Stopwatch:
             late_max_ms=late_max_ms,
         )
 
-    def _gaps(self, *, exact: bool) -> list[int]:
-        """The gaps between reads with content; only between exact times if `exact`, none if these are too few."""
-        if not exact:
-            return [later - earlier for earlier, later in pairwise(self._content_ns)]
-        gaps = [
-            later - earlier
-            for place, (earlier, later) in enumerate(pairwise(self._content_ns))
-            if place not in self._blurred_ends and place + 1 not in self._blurred_starts
-        ]
-        return gaps if len(gaps) >= MIN_EXACT * (self._chunks - 1) else []
+    def _gaps(self, *, is_kernel: bool) -> _Gaps:
+        """The gaps between chunks with content; by the user's clock those between reads, since it knows no others."""
+        content, gaps = self._content_ns, _Gaps([])
+        if not is_kernel or not self._blurred:
+            return _Gaps([later - earlier for earlier, later in pairwise(content)])
+        # Between exact times lie chunks whose times are not known; how long all of their gaps are together is.
+        since, is_exact, unknown = 0, False, 0
+        for place, t_ns in enumerate(content):
+            low_ns, chunks, is_end_exact = self._blurred.get(place, (t_ns, 1, True))
+            if place == 0:
+                since = low_ns
+            unknown += chunks - is_end_exact
+            if is_end_exact:
+                gaps.add(t_ns - since, unknown + is_exact, is_sum_known=is_exact)
+                since, is_exact, unknown = t_ns, True, 0
+        gaps.add(content[-1] - since, unknown - (not is_exact), is_sum_known=False)
+        return gaps
 
     def _tpot_s(self, window: int, output_tokens: int | None, reasoning_tokens: int | None) -> float | None:
         """The time from first to last content, `window`, divided by the tokens in it; None if they are not known."""
@@ -215,6 +221,43 @@ class Stopwatch:
         covered = output_tokens if self.has_thinking else output_tokens - (reasoning_tokens or 0)
         # The first token opens the window, so its generation is not in it.
         return window / (covered - 1) / 1e9 if covered > 1 and window > 0 else None
+
+
+@dataclasses.dataclass(slots=True)
+class _Gaps:
+    """The gaps between the chunks of a stream, some of which are not known singly; nanoseconds."""
+
+    exact: list[int]
+    lows: list[float] = dataclasses.field(default_factory=list)
+    """What the others are at least, as a distribution: as many of them are as long as any of these, or longer."""
+    highs: list[float] = dataclasses.field(default_factory=list)
+    """What they are at most."""
+
+    def add(self, total: int, count: int, *, is_sum_known: bool) -> None:
+        """Add `count` gaps that are `total` long together, or at most that if `is_sum_known` is False."""
+        if count == 1 and is_sum_known:
+            self.exact.append(total)
+        elif count > 0:
+            # At least one is as long as their mean; at most n of them are longer than an n-th of their sum.
+            self.lows += [total / count if is_sum_known else 0.0, *[0.0] * (count - 1)]
+            self.highs += [total / part for part in range(1, count + 1)]
+
+    def quantile_s(self, p: float) -> float | None:
+        """The p-quantile in seconds; None when it is not known well enough, or of fewer than 1/(1-p) exact gaps."""
+        # Fewer values than that, and the quantile is the maximum under another name. 1/(1-p) is inexact in floats.
+        return self._figure_s(lambda gaps: _quantile(gaps, p)) if len(self.exact) >= 1 / (1 - p) - 1e-9 else None
+
+    def max_s(self) -> float | None:
+        """The longest in seconds; None when it is not known well enough."""
+        return self._figure_s(max) if self.exact else None
+
+    def _figure_s(self, figure: Callable[[Sequence[float]], float]) -> float | None:
+        if len(self.exact) < MIN_EXACT * (len(self.exact) + len(self.lows)):
+            return None
+        low = high = figure(self.exact)
+        if self.lows:
+            low, high = figure([*self.exact, *self.lows]), figure([*self.exact, *self.highs])
+        return (low + high) / 2 / 1e9 if high - low <= 2 * MAX_DEVIATION * low else None
 
 
 def _clock_of(reads: Sequence[Read]) -> str | None:
@@ -238,13 +281,10 @@ def _seconds(t_ns: int | None) -> float | None:
     return None if t_ns is None else t_ns / 1e9
 
 
-def _quantile_s(gaps: Sequence[int], p: float) -> float | None:
-    """The p-quantile of gaps, interpolated linearly, in seconds; None when n < 1/(1-p)."""
-    # Fewer values than that, and the quantile is the maximum under another name. 1/(1-p) is inexact in floats.
-    if len(gaps) < 1 / (1 - p) - 1e-9:
-        return None
-    ranked = sorted(gaps)
+def _quantile(values: Sequence[float], p: float) -> float:
+    """The p-quantile, interpolated linearly."""
+    ranked = sorted(values)
     position = (len(ranked) - 1) * p
     low = int(position)
     high = min(low + 1, len(ranked) - 1)
-    return (ranked[low] + (ranked[high] - ranked[low]) * (position - low)) / 1e9
+    return ranked[low] + (ranked[high] - ranked[low]) * (position - low)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import statistics
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -193,12 +196,44 @@ def test_a_blurred_end_takes_its_gap_along():
     assert stopwatch.timing([kernel_read(1)], streamed=True).icl_n == 20 - 1 - 2
 
 
-@pytest.mark.parametrize(("pairs", "known"), [(2, True), (3, False)])
-def test_too_few_exact_gaps_are_none(pairs: int, known: bool):
-    """Twenty-one chunks have twenty gaps; each merged pair loses two of them, and sixteen must be left."""
-    timing = stream_of(1, *[2, 1] * pairs, *[1] * (20 - 3 * pairs)).timing([kernel_read(1)], streamed=True)
-    assert timing.icl_n == (20 - 2 * pairs if known else 0)
-    assert (timing.icl_p50_s is not None, timing.icl_max_s is not None) == (known, known)
+def test_a_figure_that_the_unknown_could_change_is_none():
+    """Two gaps of 2 s together among thirty of 1 s: median and 95th percentile are 1 s anyhow, the longest may be 2."""
+    stopwatch = stream_of(*[1] * 15)
+    stopwatch.note_content(17 * S, 15 * S, chunks=2, answer=True, thinking=False)
+    for t_s in range(18, 34):
+        stopwatch.note_content(t_s * S, answer=True, thinking=False)
+    timing = stopwatch.timing([kernel_read(1)], streamed=True)
+    assert (timing.icl_n, timing.icl_p50_s, timing.icl_p95_s, timing.icl_max_s) == (30, 1, 1, None)
+
+
+def test_the_longest_gap_may_be_known_without_the_others():
+    """No gap of those that are not known is longer than the longest that is."""
+    stopwatch = stream_of(*[1] * 5, *[2] * 3)
+    stopwatch.note_content(20 * S, answer=True, thinking=False)
+    timing = stopwatch.timing([kernel_read(1)], streamed=True)
+    assert (timing.icl_n, timing.icl_max_s) == (5, None)
+    for t_s in (21, 22, 23):
+        stopwatch.note_content(t_s * S, answer=True, thinking=False)
+    timing = stopwatch.timing([kernel_read(1)], streamed=True)
+    assert (timing.icl_n, timing.icl_max_s) == (8, 12)
+
+
+@given(st.lists(st.tuples(st.integers(1, 50), st.sampled_from([True] * 9 + [False])), min_size=2, max_size=200))
+def test_figures_of_gaps_are_the_true_ones_or_none(chunks: list[tuple[int, bool]]):
+    """Chunks with their gaps to the ones before, some of them merged with the next: 5 % off at most."""
+    times = list(itertools.accumulate(gap * MS for gap, _ in chunks))
+    stopwatch, before_ns, begin = Stopwatch(), 0, 0
+    for end in range(1, len(times) + 1):
+        if end == len(times) or chunks[end - 1][1]:
+            low_ns = None if end - begin == 1 else before_ns
+            stopwatch.note_content(times[end - 1], low_ns, chunks=end - begin, answer=True, thinking=False)
+            before_ns, begin = times[end - 1], end
+    timing = stopwatch.timing([kernel_read(1)], streamed=True)
+    gaps = [(later - earlier) / S for earlier, later in itertools.pairwise(times)]
+    assert timing.icl_max_s is None or timing.icl_max_s == pytest.approx(max(gaps), rel=0.05)
+    assert timing.icl_p50_s is None or timing.icl_p50_s == pytest.approx(statistics.median(gaps), rel=0.05)
+    if timing.icl_p95_s is not None:
+        assert timing.icl_p95_s == pytest.approx(statistics.quantiles(gaps, n=20, method="inclusive")[-1], rel=0.05)
 
 
 def test_a_whole_reply_has_bounds_but_no_gaps():

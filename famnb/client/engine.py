@@ -50,6 +50,12 @@ ERROR_BODY_BYTES = 1_000_000
 # A crash loses what came since the last time; each time costs a row.
 PROGRESS_S = 1.0
 """How often, in seconds, a running call's new reads are recorded."""
+# Writing takes the interpreter's lock some twenty times. Beside a cell that keeps it for 20 ms, each is a turn that the
+# reading of sockets waits for: for a third of a second, every other event lost its own stamp.
+STARVED_NS = 5_000_000
+"""How late one of the last reads must have been for it, in nanoseconds: such a cell delays some by less."""
+STARVED_PERIODS = 5
+"""Beside such a cell, new reads are recorded only every so many times."""
 # A stuck disk must not keep an answer from its caller.
 DURABLE_S = 10.0
 """How many seconds a call waits for its record to be durable."""
@@ -133,13 +139,16 @@ class SafeRecorder:
             yield
             return
         loop = asyncio.get_running_loop()
-        count = 0
+        count = periods = 0
         timer: asyncio.TimerHandle
 
         def record() -> None:
-            nonlocal count, timer
-            if len(exchange.reads) != count:
-                count = len(exchange.reads)
+            nonlocal count, periods, timer
+            reads = exchange.reads
+            periods += 1
+            is_starved = any((read.late_ns or 0) >= STARVED_NS for read in reads[-8:])
+            if len(reads) != count and (periods >= STARVED_PERIODS or not is_starved):
+                count, periods = len(reads), 0
                 self.on_reads(exchange)
             timer = loop.call_later(PROGRESS_S, record)
 

@@ -186,12 +186,12 @@ CALLS: tuple[Column, ...] = (
         "icl_p50_s",
         "Float64",
         "s",
-        "Inter-chunk latency, the gap between reads with content: median. Not per token. By the kernel's `clock` only "
-        "gaps between exact times count; missing where they are too few.",
+        "Inter-chunk latency, the gap between reads with content: median. Not per token. By the kernel's `clock` it "
+        "is of exact times; missing where those that are not known could change it by more than 5 %.",
     ),
     Column("icl_p95_s", "Float64", "s", "95th percentile of the same gaps; missing below 20 gaps."),
     Column("icl_max_s", "Float64", "s", "The longest of the same gaps."),
-    Column("icl_n", "Int64", "", "How many gaps these are of."),
+    Column("icl_n", "Int64", "", "How many gaps are known exactly."),
     Column(
         "tpot_s",
         "Float64",

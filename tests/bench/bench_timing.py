@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import subprocess
 import sys
@@ -49,7 +50,9 @@ def run(quick: bool) -> Result:
             "that its user has it.",
             "A lag is to the moment that Python had the event, for famnb too.",
             "icl p95 is the inter-chunk latency as recorded, beside that of the server's writes: medians over streams. "
-            "`wrong by` is the most that any stream's is off; famnb gives none where too few times are exact.",
+            "`wrong by` is the most that any stream's is off; famnb gives none where too few times are exact for one.",
+            "`load` is the machine's load average of one minute: above its cores, others work, too, and a share or a "
+            "lag is theirs as well. `held` is the median hold.",
             "Through TLS an error includes the server's encryption, which is Python's.",
             *([] if tls else ["TLS is not measured: `openssl`, which makes the certificate, is not installed."]),
         ],
@@ -68,7 +71,12 @@ def _paced_server() -> Iterator[tuple[str, list[str]]]:
         else:
             command = [sys.executable, str(harness.HERE / "canned.py")]
             note = "There is no C compiler (or no Linux): the server is in Python, and is itself late at times."
-        with harness.run_server(command) as (url, _):
+        with harness.run_server(command) as (url, pid):
+            note += (
+                " Server and clients go before all other processes of the machine."
+                if harness.give_precedence(pid)
+                else " On a busy machine server and clients are late, too: only root lets them go before the others."
+            )
             yield url, [note]
 
 
@@ -86,7 +94,8 @@ def _tls_server() -> Iterator[tuple[str | None, Path]]:
         command = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", *names, *files]
         subprocess.run(command, check=True, capture_output=True)
         server = [sys.executable, str(harness.HERE / "canned.py"), str(certificate), str(key)]
-        with harness.run_server(server) as (url, _):
+        with harness.run_server(server) as (url, pid):
+            harness.give_precedence(pid)
             yield url, certificate
 
 
@@ -96,11 +105,13 @@ def _measure(
     """Run one client once, and return its row."""
     streams, (per_second, events) = load
     arguments = [PEERS[name], f"{url}/live/{events}/{per_second}", str(streams), str(events), hog]
-    figures = harness.run_child([sys.executable, str(harness.HERE / "timing_peers.py"), *arguments], env=env).json
+    command = [sys.executable, str(harness.HERE / "timing_peers.py"), *arguments]
+    figures = harness.run_child(command, env=env, has_precedence=True).json
     return {
         "streams": streams,
         "hog": hog,
         "client": name,
+        "load": os.getloadavg()[0],
         "exact": figures["exact_share"],
         "error p50 ms": figures["error_p50_ms"],
         "error p99 ms": figures["error_p99_ms"],
@@ -109,6 +120,7 @@ def _measure(
         "icl p95 ms": figures["icl_p95_ms"],
         "true": figures["true_icl_p95_ms"],
         "wrong by": figures["icl_deviation"],
+        "held ms": figures["held_p50_ms"],
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import threading
 import warnings
@@ -9,7 +10,11 @@ from concurrent.futures import Future
 
 import pytest
 
+from famnb.client.engine import SafeRecorder
+from famnb.client.exchange import Exchange
+from famnb.endpoints import endpoint
 from famnb.errors import ServerError
+from famnb.timing import Read
 from tests.support.client_shells import Notebook
 from tests.support.fault_server import Do, chunked, whole
 from tests.support.wire_payloads import closing, delta, request, said
@@ -70,6 +75,37 @@ def test_reads_are_handed_on_while_a_stream_runs(serve, connect, monkeypatch):
     assert notebook.steps == ["on_open", *["on_reads"] * len(counts), "on_close"]
     assert len(counts) >= 2
     assert counts == sorted(set(counts)), "reads were handed on although nothing new had come"
+
+
+@pytest.mark.parametrize(("periods", "counts"), [(3, [1, 2]), (10**9, [])])
+def test_beside_a_busy_cell_reads_are_handed_on_less_often(monkeypatch, periods, counts):
+    """The interpreter that writing takes is missing to the reading; after some periods they are handed on anyhow."""
+    monkeypatch.setattr("famnb.client.engine.PROGRESS_S", 0.001)
+    monkeypatch.setattr("famnb.client.engine.STARVED_PERIODS", periods)
+    exchange = Exchange(request=STREAM, endpoint=endpoint("web"), url="http://127.0.0.1:9")
+    handed_on = []
+
+    class Counting(Notebook):
+        def on_reads(self, exchange):
+            handed_on.append(len(exchange.reads))
+
+    async def read(late_ms: int, until: int) -> None:
+        """A read comes, and time passes until so many have been handed on, or twenty periods."""
+        exchange.reads.append(Read(0, (b"{}",), late_ns=late_ms * 1_000_000))
+        for _ in range(20):
+            await asyncio.sleep(0.001)
+            if until in handed_on:
+                break
+
+    async def run() -> None:
+        with SafeRecorder(Counting()).record_progress(exchange):
+            await read(20, 1)
+            await read(20, 2)
+            assert handed_on == counts
+            while handed_on[-1:] != [10]:
+                await read(0, 10)
+
+    asyncio.run(asyncio.wait_for(run(), 60))
 
 
 def test_the_recorder_may_complete_the_reply(serve, connect):
