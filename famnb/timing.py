@@ -54,6 +54,11 @@ class Read(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Whether the last event, too, may have come before `t_ns`; those before it always may. None came before the read
     before this one."""
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether its one event came at `t_ns`, by the kernel's clock."""
+        return self.late_ns is not None and not self.blurred and len(self.data) == 1
+
 
 class Timing(msgspec.Struct, frozen=True):
     """Latencies of one call, in seconds from sending the request that was answered; None where not observed."""
@@ -272,7 +277,7 @@ def _measure_lateness(reads: Sequence[Read]) -> tuple[float | None, float | None
     if not lateness:
         return None, None, None
     count = sum(len(read.data) for read in reads)
-    exact = sum(read.late_ns is not None and not read.blurred and len(read.data) == 1 for read in reads)
+    exact = sum(read.is_exact for read in reads)
     ranked = sorted(late_ns for late_ns, events in lateness for _ in range(events))
     return exact / count, ranked[len(ranked) // 2] / 1e6, ranked[-1] / 1e6
 

@@ -6,8 +6,9 @@ import asyncio
 import atexit
 import contextlib
 import os
+import sys
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
 
@@ -15,6 +16,10 @@ T = TypeVar("T")
 # A script should not hang at its end because a peer is dead.
 CLOSE_S = 2.0
 """How many seconds the end of the process waits for connections to close."""
+# Python's own 5 ms are for threads that compute. An event that comes shortly before the end of a call into C would miss
+# that end, and wait for the whole of the next call: half of all events then lost their own stamp.
+SWITCH_S = 0.0005
+"""After how many seconds a cell that computes must give the interpreter to this thread, while calls run."""
 
 
 class Closable(Protocol):
@@ -32,6 +37,10 @@ class IOThread:
         self.open: set[Closable] = set()
         """What is to be closed when the process ends; touched on the loop's own thread alone."""
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._hurried = 0
+        """How many calls want the interpreter soon."""
+        self._switch_s = (0.0, 0.0)
+        """The process's interval before `hurry`, and in it."""
         # A daemon: a running stream must not keep a script's process from ending; `close` runs at exit.
         self._thread = threading.Thread(target=self._run, name="famnb-io", daemon=True)
         self._thread.start()
@@ -57,6 +66,27 @@ class IOThread:
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """The future of a coroutine run on the loop."""
         return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+    @contextlib.contextmanager
+    def hurry(self) -> Iterator[None]:
+        """While the body runs, the process's threads take turns after SWITCH_S; on the loop's own thread."""
+        self._hurried += 1
+        if self._hurried == 1:
+            before = sys.getswitchinterval()
+            sys.setswitchinterval(min(before, SWITCH_S))
+            self._switch_s = before, sys.getswitchinterval()
+        try:
+            yield
+        finally:
+            self._hurried -= 1
+            if not self._hurried:
+                self.restore_turns()
+
+    def restore_turns(self) -> None:
+        """Let the process's threads take turns as before `hurry`, unless somebody has chosen otherwise meanwhile."""
+        before, chosen = self._switch_s
+        if sys.getswitchinterval() == chosen:
+            sys.setswitchinterval(before)
 
     def close(self) -> None:
         """Close what is open and stop; called when the process ends."""
@@ -105,6 +135,7 @@ def _forget_after_fork() -> None:
     _lock = threading.Lock()
     if _current is not None:
         atexit.unregister(_current.close)
+        _current.restore_turns()
         _before_fork.append(_current)
         _current = None
 

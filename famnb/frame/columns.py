@@ -348,6 +348,13 @@ DELTAS: tuple[Column, ...] = (
     Column("kind", "category", "", "The kind of that block: thinking, text, tool_call, …"),
     Column("chars", "Int64", "characters", "Length of the text it brought."),
     Column("text", "string", "", "That text; missing for events that bring none."),
+    Column(
+        "late_ms",
+        "Float64",
+        "ms",
+        "How much later than `t_s` Python had it, and could show it; missing where `t_s` is when Python had it.",
+    ),
+    Column("exact", "boolean", "", "Whether it came at `t_s`; else at some time since the read before."),
 )
 """The columns of `deltas`."""
 

@@ -28,14 +28,19 @@ class WireEvent(NamedTuple):
     seq: int
     """Its place in the stream, from 0."""
     batch: int
-    """The read from the socket that completed it, from 0."""
-    t_ns: int
-    """When that read came, from sending the request."""
+    """The place of `read` among the reads, from 0."""
+    read: Read
+    """What completed it, and when."""
     body: Any
     """The decoded JSON; None for the terminator and for what is not JSON."""
     type: str
     """As the column `type` has it."""
     events: Sequence[Event]
+
+    @property
+    def t_ns(self) -> int:
+        """When its read came, from sending the request."""
+        return self.read.t_ns
 
     @property
     def deltas(self) -> list[Delta]:
@@ -56,7 +61,7 @@ def read_wire_events(endpoint: Endpoint, reads: Iterable[Read]) -> Iterator[Wire
             except FamnbError:  # the call ended here; what else came is shown, though it was not part of the reply
                 events = ()
             is_done = is_done or any(isinstance(event, Done) for event in events)
-            wire_event = WireEvent(seq, batch, read.t_ns, body, event_type, events)
+            wire_event = WireEvent(seq, batch, read, body, event_type, events)
             yield wire_event
             seq += 1
     rest = reader.end()
@@ -104,17 +109,19 @@ def _rows(call_id: str | None, wire_events: list[WireEvent]) -> Iterator[tuple[A
     }
     block_of = {address: index for index, address in enumerate(sorted(addresses))}
     for wire_event in wire_events:
-        start = (call_id, wire_event.seq, wire_event.batch, wire_event.t_ns / 1e9, wire_event.type)
+        read = wire_event.read
+        start = call_id, wire_event.seq, wire_event.batch, read.t_ns / 1e9, wire_event.type
+        end = None if read.late_ns is None else read.late_ns / 1e6, read.is_exact
         pieces: dict[tuple[Address, str], list[str]] = {}
         for delta in wire_event.deltas:
             pieces.setdefault((delta.at, delta.kind), []).append(delta.text)
         for (address, kind), texts in pieces.items():
             text = "".join(texts)
-            yield *start, block_of[address], kind, len(text), text
+            yield *start, block_of[address], kind, len(text), text, *end
         if not pieces:
             marks = [event for event in wire_event.events if isinstance(event, Opened | Closed)]
             kind_opened = next((event.kind for event in marks if isinstance(event, Opened)), None)
-            yield *start, block_of[marks[0].at] if marks else None, kind_opened, 0, None
+            yield *start, block_of[marks[0].at] if marks else None, kind_opened, 0, None, *end
 
 
 def _streams(

@@ -51,8 +51,9 @@ def run(quick: bool) -> Result:
             "A lag is to the moment that Python had the event, for famnb too.",
             "icl p95 is the inter-chunk latency as recorded, beside that of the server's writes: medians over streams. "
             "`wrong by` is the most that any stream's is off; famnb gives none where too few times are exact for one.",
-            "`load` is the machine's load average of one minute: above its cores, others work, too, and a share or a "
-            "lag is theirs as well. `held` is the median hold.",
+            "`load` is the machine's load average of one minute. Where it is above the cores, others work, too: errors "
+            "are free of that, while a client that waits for a core is late, and merged segments take from its share. "
+            "`held` is the median hold.",
             "Through TLS an error includes the server's encryption, which is Python's.",
             *([] if tls else ["TLS is not measured: `openssl`, which makes the certificate, is not installed."]),
         ],
@@ -72,11 +73,8 @@ def _paced_server() -> Iterator[tuple[str, list[str]]]:
             command = [sys.executable, str(harness.HERE / "canned.py")]
             note = "There is no C compiler (or no Linux): the server is in Python, and is itself late at times."
         with harness.run_server(command) as (url, pid):
-            note += (
-                " Server and clients go before all other processes of the machine."
-                if harness.give_precedence(pid)
-                else " On a busy machine server and clients are late, too: only root lets them go before the others."
-            )
+            if not harness.give_precedence(pid):
+                note += " On a busy machine it is late, too: only root may have it go before other processes."
             yield url, [note]
 
 
@@ -106,7 +104,7 @@ def _measure(
     streams, (per_second, events) = load
     arguments = [PEERS[name], f"{url}/live/{events}/{per_second}", str(streams), str(events), hog]
     command = [sys.executable, str(harness.HERE / "timing_peers.py"), *arguments]
-    figures = harness.run_child(command, env=env, has_precedence=True).json
+    figures = harness.run_child(command, env=env).json
     return {
         "streams": streams,
         "hog": hog,

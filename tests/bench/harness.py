@@ -132,22 +132,11 @@ def _version(name: str) -> str | None:
         return None
 
 
-def run_child(
-    command: Sequence[str],
-    *,
-    env: Mapping[str, str] | None = None,
-    timeout_s: float = 300,
-    has_precedence: bool = False,
-) -> ChildRun:
-    """Run a child to its end and measure it; raises RuntimeError, with the end of its output, if it fails.
-
-    With `has_precedence` it runs as `give_precedence` says.
-    """
+def run_child(command: Sequence[str], *, env: Mapping[str, str] | None = None, timeout_s: float = 300) -> ChildRun:
+    """Run a child to its end and measure it; raises RuntimeError, with the end of its output, if it fails."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         began = time.monotonic()
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment(env))
-        if has_precedence:
-            give_precedence(child.pid)
         status, peak_mb, usage = _wait(child, timeout_s)
         wall_s = time.monotonic() - began
         out.seek(0)
@@ -217,10 +206,11 @@ def run_server(command: Sequence[str], *, env: Mapping[str, str] | None = None) 
 
 
 def give_precedence(pid: int) -> bool:
-    """Have a process, and what it starts, run as soon as it is ready, however busy the machine is.
+    """Have a process run as soon as it is ready, however busy the machine is; return whether this user may say so.
 
-    Returns whether this user may: on Linux root, or who has CAP_SYS_NICE.
+    For one that sleeps most of the time: what computes would keep a core from everything else.
     """
+    # Linux has it, for root and who else has CAP_SYS_NICE.
     with contextlib.suppress(OSError, AttributeError):
         os.sched_setscheduler(pid, os.SCHED_RR, os.sched_param(1))
         return True

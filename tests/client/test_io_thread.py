@@ -1,12 +1,18 @@
-"""How a process ends that still has clients, connections or calls: in order, and silently."""
+"""The turns that threads take while calls run; how a process ends that still has clients, connections or calls."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+
+from famnb.client.io_thread import SWITCH_S
+from tests.support.fault_server import chunked
+from tests.support.waiting import wait_until
+from tests.support.wire_payloads import closing, delta, request
 
 ROOT = Path(__file__).parents[2]
 BEGIN = f"""
@@ -58,3 +64,35 @@ def test_a_process_ends_in_order(script, last):
     # asyncio's debug mode remarks on every callback that took 0.1 s, as any may on a loaded machine.
     complaints = [line for line in ended.stderr.splitlines() if not line.startswith("Executing <")]
     assert (ended.stdout.splitlines(), complaints, ended.returncode) == (told, [], 0)
+
+
+@pytest.fixture
+def interval():
+    """The process's own interval, which a test may change."""
+    before = sys.getswitchinterval()
+    yield before
+    sys.setswitchinterval(before)
+
+
+def test_threads_take_quick_turns_while_calls_run(serve, connect, interval):
+    """From the first call to the end of the last; then the interval is what it was."""
+    gates = [threading.Event(), threading.Event()]
+    client = connect(serve(*(chunked(delta("web", "a"), gate, *closing("web")) for gate in gates)))
+    for gate in gates:
+        next(iter(stream := client.stream(request("web"))))
+        assert sys.getswitchinterval() == pytest.approx(SWITCH_S)
+        gate.set()
+        assert stream.result().text == "a"
+        wait_until(lambda: sys.getswitchinterval() == interval)
+
+
+def test_an_interval_of_the_users_own_stays(serve, connect, interval):
+    """One that is chosen while a call runs is not undone at its end."""
+    gate = threading.Event()
+    with connect(serve(chunked(delta("web", "a"), gate, *closing("web")))).stream(request("web")) as stream:
+        next(iter(stream))
+        sys.setswitchinterval(2 * interval)
+        gate.set()
+        assert stream.result().text == "a"
+    wait_until(lambda: not stream.running)
+    assert sys.getswitchinterval() == pytest.approx(2 * interval)

@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
@@ -430,6 +431,18 @@ def test_deltas_has_one_row_an_event(ledger: Ledger) -> None:
     assert list(frame["type"]) == ["chat.completion.chunk"] * 3 + ["[DONE]"]
     assert list(frame["chars"]) == [0, 2, 0, 0]
     assert list(frame["text"].dropna()) == ["Hé"]
+
+
+def test_deltas_tells_what_arrived_from_what_could_be_seen() -> None:
+    """An event alone came at its time; of two with one stamp neither is sure; by the user's clock none is."""
+    reads = [
+        msgspec.structs.replace(at(100, chunk({"content": "a"})), late_ns=40_000_000),
+        msgspec.structs.replace(at(200, chunk({"content": "b"}), chunk(finish="stop")), late_ns=20_000_000),
+        at(300, b"[DONE]"),
+    ]
+    frame = deltas(exchange(reads).reply)
+    assert list(frame["exact"]) == [True, False, False, False]
+    assert list((frame["t_s"] * 1000 + frame["late_ms"]).dropna()) == [140, 220, 220]
 
 
 def test_deltas_names_the_block(ledger: Ledger) -> None:
