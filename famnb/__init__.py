@@ -31,10 +31,13 @@ def __getattr__(name: str) -> object:
             # A module of a package, such as `scorers`, is its attribute only once something has imported it.
             importlib.import_module(f"{parent.__name__}.{name}")
         value = getattr(parent, name) if _MODULES[name] else parent
-    elif name[:1].isupper() and hasattr(errors := importlib.import_module("famnb.errors"), name):
-        value = getattr(errors, name)
     else:
-        raise AttributeError(f"famnb has no {name!r}; it has {', '.join(__all__)}, and the exceptions of famnb.errors")
+        errors = importlib.import_module("famnb.errors")
+        if not name[:1].isupper() or not hasattr(errors, name):
+            raise errors.UnknownName(
+                f"famnb has no {name!r}; it has {', '.join(__all__)}, and the exceptions of famnb.errors"
+            )
+        value = getattr(errors, name)
     # From now on an ordinary attribute, which Python finds without this function.
     globals()[name] = value
     return value

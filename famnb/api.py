@@ -26,6 +26,7 @@ from famnb.profiles import DEFAULT, check_profile
 from famnb.profiles.profile import Profile
 from famnb.record import Ledger
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL, announce
+from famnb.validation import explain_arguments
 
 if TYPE_CHECKING:
     import httpx
@@ -41,6 +42,7 @@ _embedding = threading.Lock()
 class _RecordingClient(BaseClient):
     """The constructor that Client and AsyncClient share: a client with a ledger, its replays and the live view."""
 
+    @explain_arguments
     def __init__(
         self,
         *,
@@ -136,6 +138,7 @@ class AsyncClient(_RecordingClient):
         return self.aconversation(endpoint, **settings)
 
 
+@explain_arguments
 def connect(
     profile: str | Profile = "fam",
     *,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, TypeAlias
 
@@ -205,16 +205,9 @@ def compose(
     known = target.request.model_fields
     fields = _with_functions(target, _with_schema(target, schema, fields, endpoints), endpoints)
     losses: list[str] = []
+    check_fields(target, fields, endpoints)
     for name in sorted(set(fields) - set(known)):
         owners = [other.name for other in endpoints.values() if name in other.request.model_fields]
-        if not owners:
-            close = difflib.get_close_matches(name, {*known, "system", "max_tokens", "thinking"}, 1)
-            hint = f"; did you mean {close[0]!r}?" if close else "."
-            if "extra_body" in known:
-                hint += f" A field that famnb does not know goes into extra_body={{{name!r}: …}}."
-            raise InvalidRequest(
-                f"{name}: no endpoint has such a field{hint} Fields of {target.name}: {', '.join(known)}"
-            )
         losses.append(f"`{name}` is left out: {target.name} cannot carry it (only {', '.join(owners)})")
         del fields[name]
     prompt_field = target.request.prompt_field
@@ -234,6 +227,22 @@ def compose(
         prompt, system=system, thinking=thinking, model=model or target.models[0], **fields
     )
     return request.with_losses(tuple(losses))
+
+
+def check_fields(target: Endpoint, fields: Iterable[str], endpoints: Endpoints, *, besides: Sequence[str] = ()) -> None:
+    """Raise InvalidRequest for a field that no endpoint has, nor `compose`; `besides` are names to suggest as well."""
+    neutral = ("system", "max_tokens", "thinking", "schema", *besides)
+    own = target.request.model_fields
+    known = {name for endpoint in endpoints.values() for name in endpoint.request.model_fields}
+    for name in fields:
+        if name not in known and name not in neutral:
+            close = difflib.get_close_matches(name, (*own, *neutral), 1)
+            hint = f"; did you mean {close[0]!r}?" if close else "."
+            if "extra_body" in own:
+                hint += f" A field that famnb does not know goes into extra_body={{{name!r}: …}}."
+            raise InvalidRequest(
+                f"{name}: no endpoint has such a field{hint} Fields of {target.name}: {', '.join(own)}"
+            )
 
 
 def _thinking_loss(target: Endpoint, tokens: int, endpoints: Endpoints) -> str:

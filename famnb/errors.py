@@ -1,7 +1,9 @@
 """The errors that famnb raises, as one tree, so that an `except` can be as wide or as narrow as needed.
 
 FamnbError
-├── InvalidRequest              refused before sending: a field is wrong (also a ValueError)
+├── InvalidRequest              refused before sending: a field or an argument is wrong (also a ValueError)
+│   ├── InvalidArgument         a keyword that there is not, or a value of a wrong type (also a TypeError)
+│   └── UnknownName             a call, a column, a pane or an attribute that there is not (also a KeyError)
 ├── CredentialError             refused before sending: the key is unset or malformed (also a ValueError)
 ├── APIStatusError              the service answered with an error status
 │   ├── BadRequestError         400
@@ -29,15 +31,31 @@ FamnbError
 
 KeyboardInterrupt
 └── Interrupted                 Ctrl-C or the kernel's interrupt, after what had arrived was kept
+
+In IPython they show the caller's own line and the message; after `%xmode Verbose`, `%tb` shows the whole traceback.
 """
 
 from __future__ import annotations
 
 import functools
+import linecache
+import os
+import sys
+import sysconfig
+import traceback
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from famnb.reply import Reply
+
+_MAX_LINES = 5
+"""Lines of a message that IPython shows; a service may send a page."""
+_LIBRARIES = tuple(
+    f"{folder}{os.sep}"
+    for folder in (Path(__file__).parent, *map(sysconfig.get_path, ("stdlib", "purelib", "platlib")))
+)
+"""Folders of code that is not the caller's: this package, the standard library, what is installed."""
 
 
 class FamnbError(Exception):
@@ -46,10 +64,32 @@ class FamnbError(Exception):
     reply: Reply | None = None
     """What had arrived, already recorded; None when nothing was sent."""
 
+    def _render_traceback_(self) -> list[str]:
+        """Return the lines that IPython (8 and 9) shows instead of a traceback: the caller's own and the message."""
+        shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+        if shell is not None and shell.InteractiveTB.mode == "Verbose":
+            full: list[str] = shell.InteractiveTB.structured_traceback(type(self), self, self.__traceback__, 1)
+            return full
+        lines = [*str(self).splitlines(), *getattr(self, "__notes__", ())] or [""]
+        if len(lines) > _MAX_LINES:
+            lines[_MAX_LINES - 1 :] = [f"… and {len(lines) - _MAX_LINES + 1} more lines in str(error)"]
+        return [*_render_own_line(self, shell), f"{type(self).__name__}: {lines[0]}", *lines[1:]]
+
 
 # The next two are ValueErrors as well, since the caller passed a wrong value, as any Python function would say it.
 class InvalidRequest(FamnbError, ValueError):
     """A request was refused before sending; the message names the field, what was expected and what to do."""
+
+
+class InvalidArgument(InvalidRequest, TypeError):
+    """A function was called with a keyword that it does not have, or with a value of a wrong type."""
+
+
+class UnknownName(InvalidRequest, KeyError, AttributeError):
+    """There is no call, column, pane or attribute of `famnb` of that name; the message says what there is."""
+
+    # KeyError's own would put quotation marks around the message.
+    __str__ = Exception.__str__
 
 
 class CredentialError(FamnbError, ValueError):
@@ -226,3 +266,16 @@ class Interrupted(KeyboardInterrupt):
     def _render_traceback_(self) -> list[str]:
         """Return the lines that IPython shows instead of a traceback."""
         return [f"Stopped. {self}"]
+
+
+def _render_own_line(error: BaseException, shell: Any) -> list[str]:
+    """Return where in the caller's own code an error came up, and that line; nothing if none of it was."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_LIBRARIES)]
+    if not frames:
+        return []
+    # The innermost: a function of the caller's that another library has called is where the mistake is.
+    filename, number = frames[-1].filename, frames[-1].lineno or 0
+    # Of a notebook's cell this is ("Cell", "In[3]"), of a file None.
+    name = shell and shell.compile.format_code_name(filename)
+    place = " ".join(name) if name else f"File {filename}"
+    return [f"{place}, line {number}", f"----> {number} {linecache.getline(filename, number).strip()}", ""]

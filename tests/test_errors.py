@@ -1,15 +1,24 @@
-"""The errors: one tree, each of which survives the way from one process to another."""
+"""The errors: one tree, each of which survives the way between processes, and shows itself in few lines."""
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import io
 import pickle
+import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
 
+import famnb
 from famnb import errors
 from famnb.errors import FamnbError, Interrupted, ParseError, RateLimitError, StreamError
 from tests.support.exchanges import exchange, spoken
+from tests.support.fault_server import Do, FaultServer
 
 
 def tree(root: type[BaseException]) -> list[type[BaseException]]:
@@ -49,3 +58,96 @@ def test_an_error_survives_being_carried(carry, error) -> None:
     carried = carry(error)
     assert (type(carried), str(carried)) == (type(error), str(error))
     assert vars(carried) == vars(error)
+
+
+@pytest.fixture(scope="module")
+def throttled() -> Iterator[famnb.service.Server]:
+    """A service that answers every call with 429."""
+    with famnb.serve(time_scale=0, fault="status=429") as running:
+        yield running
+
+
+@pytest.fixture
+def shell(server: famnb.service.Server, throttled: famnb.service.Server, tmp_path: Path) -> Iterator[InteractiveShell]:
+    """IPython with a client of the local service, and one whose key is wrong."""
+    InteractiveShell.clear_instance()
+    ipython = InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
+    ledger, once = tmp_path / "ledger.sqlite", famnb.Retries(tries=1)
+    with (
+        famnb.Client(base_url=server.url, api_key=server.key, ledger=ledger, retries=once) as client,
+        famnb.Client(base_url=server.url, api_key="another-key", ledger=ledger, retries=once) as stranger,
+        FaultServer([Do.HOLD]) as silent,
+    ):
+        ipython.user_ns |= {"famnb": famnb, "client": client, "stranger": stranger, "ledger": ledger, "once": once}
+        ipython.user_ns |= {"throttled": throttled, "silent": silent}
+        yield ipython
+    InteractiveShell.clear_instance()
+
+
+def show_failure(shell: InteractiveShell, code: str) -> list[str]:
+    """The lines that a cell which fails shows, without colours."""
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
+        assert not shell.run_cell(code, store_history=True).success
+    return re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue()).strip("\n").splitlines()
+
+
+MISTAKES = {
+    "client.ask('Hi', modle='fam-mini')": "InvalidRequest: modle: no endpoint has such a field; did you mean 'model'?",
+    "client.ask('Hi', aprove=print)": "InvalidRequest: aprove: no endpoint has such a field; did you mean 'approve'?",
+    "client.ask('Hi', endpoint='mesages')": "InvalidRequest: endpoint: no endpoint 'mesages'; expected one of chat, ",
+    "client.ask('Hi', model='fam-2-5-mega')": "InvalidRequest: ChatRequest: model: expected `fam-mini` or ",
+    "famnb.compose('chat', 'Hi', temprature=1)": "InvalidRequest: temprature: no endpoint has such a field; did you ",
+    "famnb.MessagesRequest(model='fam-2-5-pro')": "InvalidRequest: MessagesRequest: messages: required, but missing",
+    "client.ask('Hi', temperature=9)": "InvalidRequest: MessagesRequest: temperature: input should be less than or ",
+    "famnb.Client(base_url=client.base_url, api_key='k')": "InvalidArgument: base_url: expected an address such as https://api.",
+    "famnb.Client(base_ulr='http://a', api_key='k')": "InvalidArgument: base_ulr: Client has no such argument; did ",
+    "famnb.Deadlines(tota=3)": "InvalidArgument: tota: Deadlines has no such argument; did you mean 'total'? It has ",
+    "famnb.serve(sede=3)": "InvalidArgument: sede: Options has no such argument; did you mean 'seed'?",
+    "famnb.calls(ledger, modle='fam-mini')": "InvalidArgument: modle: calls has no such argument; did you mean ",
+    "famnb.calls(ledger, definition='mine')": "InvalidRequest: definition: 'mine' is none of famnb, vllm, ",
+    "famnb.plot.latency(famnb.calls(ledger), metrik='x')": "InvalidArgument: metrik: latency has no such argument; did",
+    "famnb.Experiment(['a'], repeat=2, name='x')": "InvalidRequest: repeat: no endpoint has such a field; did you mean",
+    "famnb.Experiment(['a'])": "InvalidArgument: BaseExperiment.__init__() missing 1 required keyword-only argument",
+    "famnb.Composer(client, endpont='chat')": "InvalidArgument: endpont: Composer has no such argument; did you mean",
+    "famnb.Composr": "UnknownName: famnb has no 'Composr'; it has ",
+    "client.ledger.call('nope')": "UnknownName: no call 'nope' in ",
+    "client.send('Hi')": "InvalidRequest: request: expected a ChatRequest, ",
+    "client.send()": "InvalidArgument: BlockingClient.send() missing 1 required positional argument: 'request'",
+    "stranger.ask('Hi')": "AuthenticationError: 401: ",
+    "famnb.Client(base_url=throttled.url, api_key=throttled.key, retries=once).ask('Hi')": "RateLimitError: 429: ",
+    "famnb.Client(base_url=silent.url, api_key='k', deadlines=famnb.Deadlines(total=0.2)).ask('Hi')": "TotalTimeout: ",
+    "famnb.Client(base_url='http://127.0.0.1:9', api_key='k', retries=once).ask('Hi')": "ConnectError: no answer from ",
+    "await client.aask('Hi', modle='fam-mini')": "InvalidRequest: modle: no endpoint has such a field; did you mean ",
+}
+
+
+@pytest.mark.parametrize(("code", "message"), MISTAKES.items(), ids=MISTAKES)
+def test_a_mistake_shows_the_own_line_and_what_is_wrong(shell: InteractiveShell, code: str, message: str) -> None:
+    """Typos, wrong values, refusals, deadlines and lost connections: no frame of famnb, and no chain of causes."""
+    place, line, empty, *described = show_failure(shell, f"number = 1\n{code}")
+    assert (place, line, empty) == (f"Cell In[{shell.execution_count - 1}], line 2", f"----> 2 {code}", "")
+    assert described[0].startswith(message)
+    assert len(described) <= 5
+
+
+def test_the_line_shown_is_the_innermost_of_the_callers_own(shell: InteractiveShell) -> None:
+    """Of a function in the cell that another library calls, that function's line."""
+    code = "import functools\ndef ask(_, prompt):\n    client.ask(prompt, modle='x')\n\nfunctools.reduce(ask, 'ab')"
+    assert show_failure(shell, code)[:2] == ["Cell In[1], line 3", "----> 3 client.ask(prompt, modle='x')"]
+
+
+def test_verbose_mode_shows_the_whole_traceback(shell: InteractiveShell) -> None:
+    """`%tb` after `%xmode Verbose`, for who wants to know where in famnb it came from."""
+    assert len(show_failure(shell, "client.ask('Hi', modle='fam-mini')")) == 4
+    shell.run_cell("%xmode Verbose")
+    full = "\n".join(show_failure(shell, "client.ask('Hi', modle='fam-mini')"))
+    shell.run_cell("%xmode Context")
+    assert "endpoints.py" in full
+    assert full.rstrip().splitlines()[-1].startswith("InvalidRequest: modle: ")
+
+
+def test_a_long_message_is_cut_where_it_is_shown() -> None:
+    """A service may answer with a page; outside of any frame there is no line to show."""
+    error = errors.ServerError("\n".join(map(str, range(40))), status=500)
+    assert error._render_traceback_() == ["ServerError: 500: 0", "1", "2", "3", "… and 36 more lines in str(error)"]
+    assert str(error).endswith("39")

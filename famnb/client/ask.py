@@ -26,7 +26,8 @@ import pydantic
 import pydantic_core
 
 from famnb.client.exchange import normalize_labels
-from famnb.endpoints import ENDPOINTS, Endpoints, compose, endpoint_able_to
+from famnb.endpoints import ENDPOINTS, Endpoints, check_fields, compose, endpoint_able_to
+from famnb.endpoints import endpoint as find_endpoint
 from famnb.errors import FamnbError, Interrupted, InvalidRequest, ParseError
 from famnb.reply import Block, Reply
 from famnb.request import Request, structured_output
@@ -283,9 +284,12 @@ def ask(
         schema=schema is not None,
         endpoints=endpoints,
     )
+    # Here as well as in `compose`, which does not know what else `ask` takes.
+    target = find_endpoint(endpoint or able.name, endpoints)
+    check_fields(target, fields, endpoints, besides=("endpoint", "tools", "labels", *options))
     if tools is not None:
         fields["tools"] = tools
-    request = compose(endpoint or able.name, prompt, model=model, schema=schema, endpoints=endpoints, **fields)
+    request = compose(target.name, prompt, model=model, schema=schema, endpoints=endpoints, **fields)
     for loss in request.losses:
         warnings.warn(loss, stacklevel=3)
     return _ask_steps(request, normalize_labels(labels or {}), runnable, schema)

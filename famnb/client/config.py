@@ -17,9 +17,9 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from famnb.endpoints import Endpoint
-from famnb.errors import InvalidRequest
+from famnb.errors import InvalidArgument, InvalidRequest
 from famnb.profiles.profile import Profile
-from famnb.validation import check_number
+from famnb.validation import check_number, explain_constructor
 
 ALT_VARIABLE = "FAM_ALT_BASE_URL"
 
@@ -66,8 +66,12 @@ def _read_address(variable: str) -> str | None:
     return address if not address or "://" in address else f"http://{address}"
 
 
-def check_address(name: str, address: str) -> str:
+def check_address(name: str, address: object) -> str:
     """Return an address without its `/v1`. Raises InvalidRequest, naming the setting, if it is not an address."""
+    if not isinstance(address, str):
+        # `client.base_url` is a method, since an endpoint decides which of two addresses it is.
+        given = "a method; call it, as in client.base_url('chat')" if callable(address) else f"{address!r:.80}"
+        raise InvalidArgument(f"{name}: expected an address such as https://api.example.com, got {given}")
     parts = urlsplit(address)
     try:
         is_complete = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
@@ -102,6 +106,7 @@ def _is_short_loopback(name: str) -> bool:
         return False
 
 
+@explain_constructor
 @dataclasses.dataclass(frozen=True, slots=True)
 class Deadlines:
     """Limits in seconds on the monotonic clock; `math.inf` waits for ever.

@@ -60,13 +60,13 @@ from famnb.experiment.scoring import (
     scores_by_cell,
 )
 from famnb.experiment.summary import COST_COLUMNS, Summary, summary
-from famnb.experiment.variants import Variant, Variants, check_variant, parse_variants
+from famnb.experiment.variants import Variant, Variants, check_field_name, check_variant, parse_variants
 from famnb.formatting import format_count, format_sum
 from famnb.frame.calls import calls
 from famnb.frame.calls_frame import CallsFrame
 from famnb.frame.spend import is_unpriced
 from famnb.record import Ledger
-from famnb.validation import check_integer, check_number, check_text
+from famnb.validation import check_integer, check_number, check_text, explain_arguments
 
 
 class BaseExperiment:
@@ -77,6 +77,7 @@ class BaseExperiment:
     run_clock = RunClock()
     """The time of its runs; tests replace it."""
 
+    @explain_arguments
     def __init__(
         self,
         prompts: Source,
@@ -95,6 +96,8 @@ class BaseExperiment:
         """See `famnb.Experiment`."""
         self.name = check_text("name", name, expected="a name for the experiment, which finds it when it resumes")
         self.prompts: tuple[Prompt, ...] = parse_prompts(prompts, template=template, keep=keep)
+        for field in fields:
+            check_field_name(field, arguments=("repeats", "scorers", "seed", "warmup", "template", "keep", "client"))
         self.fields = dict(fields)
         """Fields of every request; a variant's own fields win over them."""
         self.variants: tuple[Variant, ...] = parse_variants(variants, shared=self.fields)
@@ -110,7 +113,8 @@ class BaseExperiment:
         """Services that answered as simulations once and say that they are none now."""
         self._check_ledgers()
         for loss in {loss: None for variant in self.variants for loss in check_variant(variant, self.fields).losses}:
-            warnings.warn(f"{self.name}: {loss}", stacklevel=2)
+            # The frame above is that of `explain_arguments`, the next one the caller's.
+            warnings.warn(f"{self.name}: {loss}", stacklevel=3)
 
     def __repr__(self) -> str:
         counts = (len(self.prompts), "prompt"), (len(self.variants), "variant"), (self.repeats, "repeat")
@@ -193,6 +197,7 @@ class BaseExperiment:
         """
         return plan_frame(self.cells, self.variants, shared=self.fields)
 
+    @explain_arguments
     def forecast(self, *, concurrency: int = CONCURRENCY) -> Forecast:
         """Forecast the tokens, USD and seconds that the calls still to be made will take, as 95 % intervals.
 
@@ -213,6 +218,7 @@ class BaseExperiment:
             concurrency=min(concurrency, self._connections()),
         )
 
+    @explain_arguments
     def run(
         self,
         *,
@@ -284,6 +290,7 @@ class BaseExperiment:
         """The cells that are answered, each with the id of its call; without warm-ups."""
         return self._answers(self._join_calls())
 
+    @explain_arguments
     def summary(
         self,
         *,
@@ -327,6 +334,7 @@ class BaseExperiment:
         )
         return dataclasses.replace(result, findings=(*result.findings, *self._judge_findings()))
 
+    @explain_arguments
     def against(
         self,
         earlier: str | FrameSource,
@@ -354,6 +362,7 @@ class BaseExperiment:
         """
         return save_baseline(self.frame().assign(experiment=self.name), path)
 
+    @explain_arguments
     def check(
         self,
         *,
@@ -385,6 +394,7 @@ class BaseExperiment:
                 spans |= {f"score_{name}": span for name in score_names(scorer)}
         return spans
 
+    @explain_arguments
     def score(
         self,
         *,
@@ -408,6 +418,7 @@ class BaseExperiment:
         )
         return scoring.score(self.scorers)
 
+    @explain_arguments
     def votes(self) -> pd.DataFrame:
         """One row a vote, oldest first, those of judges included.
 
@@ -418,6 +429,7 @@ class BaseExperiment:
         """
         return votes.table(votes.read_votes(self.ledger, self.name), self.cells)
 
+    @explain_arguments
     def ranking(self, voter: str | None = None, *, level: float = 0.95) -> stats.Ranking:
         """Bradley–Terry strengths of the variants with intervals, from people's votes; see `famnb.stats.Ranking`.
 
@@ -429,7 +441,7 @@ class BaseExperiment:
         chosen = voter if voter is None else judge_voters.get(voter, voter)
         votes_cast = votes.read_votes(self.ledger, self.name)
         if chosen is not None and votes_cast and chosen not in (voters := {vote.voter for vote in votes_cast}):
-            raise ValueError(
+            raise InvalidRequest(
                 f"voter: there are no votes of {voter!r}; there are of {', '.join(map(repr, sorted(voters)))}"
             )
         return votes.ranking(votes.duels(votes_cast, self.cells, voter=chosen), level=level)
@@ -537,7 +549,7 @@ class BaseExperiment:
             warnings.warn(
                 f"concurrency: {concurrency}, but the client uses {limit} connections at most; make it with "
                 f"connections={concurrency}",
-                stacklevel=4,
+                stacklevel=5,
             )
         return min(concurrency, limit)
 

@@ -183,8 +183,11 @@ def endpoint_of(fields: Fields) -> Endpoint:
     return resolve_endpoint(fields.get("endpoint"), fields.get("model"))
 
 
-def check_field_name(name: str) -> None:
-    """Raise InvalidRequest if no endpoint has a field of this name, or if the prompts fill it."""
+def check_field_name(name: str, *, arguments: Iterable[str] = ()) -> None:
+    """Raise InvalidRequest if no endpoint has a field of this name, or if the prompts fill it.
+
+    `arguments` are what a caller takes besides fields, one of which may be meant.
+    """
     prompt_fields = {target.request.prompt_field for target in ENDPOINTS.values()}
     known = {field for target in ENDPOINTS.values() for field in target.request.model_fields}
     known = known - prompt_fields | {*NEUTRAL_FIELDS, *TARGET_FIELDS}
@@ -192,6 +195,8 @@ def check_field_name(name: str) -> None:
         raise InvalidRequest(f"{name}: the prompts fill it; give texts as prompts, a system text as system=")
     if name in known:
         return
+    if meant := difflib.get_close_matches(name, arguments, 1):
+        raise InvalidRequest(f"{name}: no endpoint has such a field; did you mean {meant[0]!r}?")
     similar = difflib.get_close_matches(name, sorted(known), 3, 0.5)
     listed = "; ".join(f"{field!r} ({', '.join(_endpoints_taking(field))})" for field in similar)
     raise InvalidRequest(

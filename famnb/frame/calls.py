@@ -16,6 +16,7 @@ import pandas as pd
 
 from famnb import endpoints
 from famnb.endpoints import ENDPOINTS
+from famnb.errors import InvalidRequest
 from famnb.events import COUNTS
 from famnb.frame.calls_frame import CallsFrame
 from famnb.frame.columnar_reader import CodedWords, ColumnArrays, SelectedColumn, read_columns, to_pandas
@@ -26,12 +27,13 @@ from famnb.frame.latency_definitions import Definition, Latencies, Peer, latenci
 from famnb.record import Ledger, prices
 from famnb.record.costs import cost_columns
 from famnb.record.parquet import Parquet
-from famnb.validation import check_integer
+from famnb.validation import check_integer, explain_arguments
 from famnb.wire import lenient_json
 
 Row: TypeAlias = sqlite3.Row | Mapping[str, Any]
 
 
+@explain_arguments
 def calls(
     ledger: Ledger | str | os.PathLike[str] | HasLedger | None = None,
     *,
@@ -66,7 +68,7 @@ def calls(
     The columns:
     """
     if definition not in get_args(Definition):
-        raise ValueError(f"definition: {definition!r} is none of {', '.join(get_args(Definition))}")
+        raise InvalidRequest(f"definition: {definition!r} is none of {', '.join(get_args(Definition))}")
     if limit is not None:
         limit = check_integer("limit", limit, minimum=0, expected="a number of calls of at least 0")
     names = _check_names(columns)
@@ -139,7 +141,7 @@ def _check_names(columns: Iterable[str] | None) -> list[str] | None:
         return None
     names = [columns] if isinstance(columns, str) else list(dict.fromkeys(columns))
     if not names:
-        raise ValueError("columns: expected at least one; None is all of them")
+        raise InvalidRequest("columns: expected at least one; None is all of them")
     return names
 
 
@@ -152,7 +154,7 @@ def _with_tags(table: dict[str, Any], tags: Mapping[str, Any], names: list[str] 
     found = {**table, **tags}
     for name in names:
         if name not in found:
-            raise ValueError(f"columns: there is no {name!r}; help(famnb.calls) lists what there is")
+            raise InvalidRequest(f"columns: there is no {name!r}; help(famnb.calls) lists what there is")
     return {name: found[name] for name in names}
 
 

@@ -10,13 +10,14 @@ import pandas as pd
 
 from famnb import endpoints
 from famnb.endpoints import Endpoint
-from famnb.errors import FamnbError
+from famnb.errors import FamnbError, InvalidArgument, UnknownName
 from famnb.events import Address, Closed, Delta, Done, Event, Opened
 from famnb.frame.columns import DELTAS, build_frame, format_columns
 from famnb.frame.filters import HasLedger, source_of
 from famnb.record import Ledger, RecordedCall, sql
 from famnb.reply import Reply
 from famnb.timing import Read
+from famnb.validation import explain_arguments
 
 CallSelection: TypeAlias = str | Reply | RecordedCall | pd.DataFrame | Iterable[str | Reply | RecordedCall]
 """Calls: an id, a reply, a recorded call, several of these, or a frame with `call_id`."""
@@ -69,6 +70,7 @@ def read_wire_events(endpoint: Endpoint, reads: Iterable[Read]) -> Iterator[Wire
         yield wire_event._replace(events=rest)
 
 
+@explain_arguments
 def deltas(call_ids: CallSelection | None = None, ledger: Ledger | str | HasLedger | None = None) -> pd.DataFrame:
     """One row a stream event, in order; all recorded streams unless `call_ids` names some.
 
@@ -148,7 +150,7 @@ def _streams(
         rows = {row["id"]: row for row in ledger.select(f"id IN {sql.placeholders(chunk)}", chunk)}
         missing = [call_id for call_id in chunk if call_id not in rows]
         if missing:
-            raise KeyError(f"no call {missing[0]!r} in {ledger.path}; famnb.calls() lists what is there")
+            raise UnknownName(f"no call {missing[0]!r} in {ledger.path}; famnb.calls() lists what is there")
         for call_id, reads in ledger.reads(chunk):
             row = rows[call_id]
             is_readable = selection is not None or row["endpoint"] in endpoints.ENDPOINTS
@@ -170,7 +172,7 @@ def _items(selection: CallSelection | None) -> list[str | Reply | RecordedCall]:
             items = list(selection)
             if all(isinstance(item, str | Reply | RecordedCall) for item in items):
                 return items
-    raise TypeError(
+    raise InvalidArgument(
         "call_ids: expected an id, a Reply, a RecordedCall, a list of these, or a frame with a column `call_id`; "
         f"got {selection!r:.80}"
     )

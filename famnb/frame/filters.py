@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from famnb.endpoints import ENDPOINTS
-from famnb.errors import LedgerError
+from famnb.errors import InvalidArgument, InvalidRequest, LedgerError
 from famnb.events import Status
 from famnb.record import Ledger, serialize, sql
 from famnb.record.parquet import Parquet
@@ -54,7 +54,7 @@ def ledger_of(source: Ledger | str | os.PathLike[str] | HasLedger | None) -> Led
         case _ if isinstance(ledger := getattr(source, "ledger", None), Ledger):
             return ledger
         case _:
-            raise TypeError(f"ledger: expected a Ledger, a path, or a client that records; got {source!r}")
+            raise InvalidArgument(f"ledger: expected a Ledger, a path, or a client that records; got {source!r}")
 
 
 def source_of(source: Ledger | str | os.PathLike[str] | HasLedger | None) -> Ledger | Parquet:
@@ -113,9 +113,9 @@ def _parse_texts(name: str, texts: OneOrMore) -> list[str]:
     several = [texts] if isinstance(texts, str) or not isinstance(texts, Iterable) else list(dict.fromkeys(texts))
     for text in several:
         if not isinstance(text, str):
-            raise ValueError(f"{name}: expected a text or several, got {texts!r:.80}")
+            raise InvalidRequest(f"{name}: expected a text or several, got {texts!r:.80}")
         if name in _VALUES and text not in _VALUES[name]:
-            raise ValueError(f"{name}: {text!r} is none of {', '.join(_VALUES[name])}")
+            raise InvalidRequest(f"{name}: {text!r} is none of {', '.join(_VALUES[name])}")
     return several
 
 
@@ -137,7 +137,7 @@ def _parse_moment(name: str, moment: Moment) -> datetime:
     except (ValueError, OverflowError):
         pass
     expected = "a date or time such as '2026-01-31T12:00', or a timedelta back from now"
-    raise ValueError(f"{name}: expected {expected}; got {moment!r}")
+    raise InvalidRequest(f"{name}: expected {expected}; got {moment!r}")
 
 
 def _with_zone(moment: datetime) -> datetime:

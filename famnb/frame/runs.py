@@ -13,12 +13,14 @@ from famnb.frame.columns import RUNS, format_columns
 from famnb.frame.filters import Filters, HasLedger
 from famnb.frame.spend import PRICING_COLUMNS, is_unpriced
 from famnb.record import Ledger
+from famnb.validation import explain_arguments
 
 _KEYS = ["experiment", "variant", "endpoint", "model"]
 _MEDIANS = ["ttft_s", "e2e_s", "output_tps"]
 _SUMS = [column.name for column in RUNS if "_tokens" in column.name or column.name.endswith("_usd")]
 
 
+@explain_arguments
 def runs(ledger: Ledger | str | os.PathLike[str] | HasLedger | None = None, **filters: Unpack[Filters]) -> pd.DataFrame:
     """One row for each experiment, variant, endpoint and model; calls outside of experiments have rows of their own.
 

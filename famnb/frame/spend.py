@@ -9,11 +9,13 @@ from zoneinfo import ZoneInfo
 
 import pandas as pd
 
+from famnb.errors import InvalidRequest
 from famnb.frame.calls import calls
 from famnb.frame.columns import SPEND, format_columns
 from famnb.frame.filters import Filters, HasLedger, OneOrMore
 from famnb.record import Ledger
 from famnb.record.price import UNMADE_ERRORS
+from famnb.validation import explain_arguments
 
 PERIODS = {"hour": "h", "day": "D", "week": "W-SUN", "month": "M"}
 """Each with pandas' name for it; `W-SUN` ends on Sunday, so it begins on Monday."""
@@ -23,6 +25,7 @@ PRICING_COLUMNS = ("status", "http_status", "error", "attempts")
 _SUMS = [column.name for column in SPEND if not column.name.endswith("calls")]
 
 
+@explain_arguments
 def spend(
     ledger: Ledger | str | os.PathLike[str] | HasLedger | None = None,
     *,
@@ -44,11 +47,11 @@ def spend(
     keys = list(dict.fromkeys(by)) if isinstance(by, Iterable) and not isinstance(by, str) else [by]
     known = (*PERIODS, *COLUMNS)
     if not keys or not set(keys) <= set(known):
-        raise ValueError(f"by: expected one or several of {', '.join(known)}; got {by!r}")
+        raise InvalidRequest(f"by: expected one or several of {', '.join(known)}; got {by!r}")
     try:
         ZoneInfo(tz)
     except (KeyError, TypeError, ValueError):
-        raise ValueError(f"tz: expected the name of a time zone, such as 'Europe/Paris'; got {tz!r}") from None
+        raise InvalidRequest(f"tz: expected the name of a time zone, such as 'Europe/Paris'; got {tz!r}") from None
     columns = [key for key in keys if key in COLUMNS]
     names = [*columns, "started_at", "simulated", *PRICING_COLUMNS, *_SUMS]
     frame = calls(ledger, status=status, **filters, columns=names)

@@ -11,6 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from famnb.errors import InvalidRequest
 from famnb.experiment.comparison import bounded_mean, compare_two
 from famnb.experiment.metrics import find_metric, read_bounds
 from famnb.experiment.narrative import format_difference
@@ -28,6 +29,7 @@ from famnb.plot.labels import (
     shorten,
     simulation_note,
 )
+from famnb.validation import explain_arguments
 
 LEVEL = 0.95
 """Of the intervals."""
@@ -39,6 +41,7 @@ MAX_DOTS = 400
 """The most dots of a group, taken evenly in order of size."""
 
 
+@explain_arguments
 def compare(
     frame: pd.DataFrame,
     *,
@@ -64,7 +67,9 @@ def compare(
     codes, groups = group_rows(frame[by])
     first = next(iter(groups), "") if baseline is None else baseline
     if groups and first not in groups:
-        raise ValueError(f"baseline: there is no group {baseline!r} in the column {by!r}; it has {', '.join(groups)}")
+        raise InvalidRequest(
+            f"baseline: there is no group {baseline!r} in the column {by!r}; it has {', '.join(groups)}"
+        )
     values = numeric_column(frame, metric, f"measures are {', '.join(COLUMN_NAMES)}")
     known = ~np.isnan(values) & frame[pair].notna().to_numpy()
     measured = read_bounds(frame, metric)

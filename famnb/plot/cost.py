@@ -15,6 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
+from famnb.errors import InvalidRequest
 from famnb.formatting import format_count, format_sum
 from famnb.frame.spend import is_unpriced
 from famnb.plot.canvas import Canvas
@@ -22,6 +23,7 @@ from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, require_columns, select_calls, time_column
 from famnb.plot.labels import shorten, simulation_note
 from famnb.plot.time_axis import set_date_ticks, time_positions, to_naive_utc
+from famnb.validation import explain_arguments
 
 COST_COLUMNS = ("cost_usd", "cost_low_usd", "cost_high_usd")
 COUNT_COLUMNS = ("input_tokens", "output_tokens")
@@ -36,6 +38,7 @@ HOLD_SHARE = 0.02
 """The share of the time for which stacked sums are held after the last call."""
 
 
+@explain_arguments
 def cost(
     frame: pd.DataFrame,
     *,
@@ -56,7 +59,7 @@ def cost(
     """
     require_columns(frame, by, "started_at", "model", *COST_COLUMNS, *COUNT_COLUMNS, facet)
     if per is not None and per not in get_args(Per):
-        raise ValueError(f"per: expected one of {', '.join(get_args(Per))}, or None to add up; got {per!r}")
+        raise InvalidRequest(f"per: expected one of {', '.join(get_args(Per))}, or None to add up; got {per!r}")
     frame, left_out = select_calls(frame, of_use=True)
     frame = frame.assign(started_at=time_column(frame), is_unknown=is_unpriced(frame))
     is_counted = frame["cost_usd"].notna() | frame["is_unknown"]

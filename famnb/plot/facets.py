@@ -18,6 +18,7 @@ import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
+from famnb.errors import InvalidRequest
 from famnb.plot.canvas import FIGURE_WIDTH_IN, NOTE_CHARS, Canvas
 from famnb.plot.figure import Figure
 from famnb.plot.grouping import group_rows
@@ -56,7 +57,7 @@ class Chart:
     ) -> None:
         """`facet` is the name of a column and its value for each row. Raises ValueError for both `facet` and `ax`."""
         if facet is not None and ax is not None:
-            raise ValueError("facet: several panels do not fit into one axes; give either `facet` or `ax`")
+            raise InvalidRequest("facet: several panels do not fit into one axes; give either `facet` or `ax`")
         self.title, self.x, self.y, self.notes = title, x, y, notes
         self._facet, self._ax, self._height_in = facet, ax, height_in
         self._canvases: list[Canvas] = []

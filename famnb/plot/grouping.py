@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from famnb.errors import InvalidRequest, UnknownName
 from famnb.formatting import format_count
 
 # Beyond this a legend has more rows than one compares by eye; the palette has styles for more (28 lines, 21 areas).
@@ -37,7 +38,7 @@ def require_columns(frame: pd.DataFrame, *columns: str | None) -> None:
     """Raise KeyError naming the first of the columns that the frame does not have; None is ignored."""
     for column in columns:
         if column is not None and column not in frame.columns:
-            raise KeyError(f"the frame has no column {column!r}; it has {', '.join(map(str, frame.columns))}")
+            raise UnknownName(f"the frame has no column {column!r}; it has {', '.join(map(str, frame.columns))}")
 
 
 def numeric_column(frame: pd.DataFrame, column: str, expected: str) -> np.ndarray[Any, Any]:
@@ -45,9 +46,9 @@ def numeric_column(frame: pd.DataFrame, column: str, expected: str) -> np.ndarra
     try:
         values: np.ndarray[Any, Any] = frame[column].to_numpy(dtype=float, na_value=np.nan)
     except (TypeError, ValueError):
-        raise ValueError(f"the column {column!r} holds no numbers; {expected}") from None
+        raise InvalidRequest(f"the column {column!r} holds no numbers; {expected}") from None
     if np.isinf(values).any():
-        raise ValueError(f"the column {column!r} has infinite numbers; leave them out, or mark them as missing")
+        raise InvalidRequest(f"the column {column!r} has infinite numbers; leave them out, or mark them as missing")
     return values
 
 
@@ -65,7 +66,7 @@ def time_column(frame: pd.DataFrame, column: str = "started_at") -> pd.Series[An
             raise TypeError
         return pd.to_datetime(values, utc=True, format="ISO8601")
     except (TypeError, ValueError):
-        raise ValueError(f"the column {column!r} holds no times; expected datetimes, or text in ISO 8601") from None
+        raise InvalidRequest(f"the column {column!r} holds no times; expected datetimes, or text in ISO 8601") from None
 
 
 def group_rows(values: pd.Series[Any]) -> tuple[np.ndarray[Any, Any], list[str]]:

@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from famnb import stats
+from famnb.errors import InvalidRequest
 from famnb.plot.canvas import Canvas
 from famnb.plot.ecdf import draw_ecdf, set_ecdf_axes
 from famnb.plot.facets import Chart, LegendEntry
@@ -25,6 +26,7 @@ from famnb.plot.labels import (
     no_rows_reason,
     simulation_note,
 )
+from famnb.validation import explain_arguments
 
 FIRST_TOKEN = ("ttft_s", "ttfa_s")
 """Latencies that mean another thing for a whole reply."""
@@ -32,6 +34,7 @@ PERCENTILE_MARKS = ((0.5, "o", "○ median"), (0.95, "D", "◇ p95"))
 """The percentiles marked, each where n is large enough: n >= 1 / (1 - p)."""
 
 
+@explain_arguments
 def latency(
     frame: pd.DataFrame,
     *,
@@ -54,7 +57,7 @@ def latency(
     """
     require_columns(frame, by, metric, facet, "started_at" if over else None)
     if over not in (None, "hour"):
-        raise ValueError(f"over: expected 'hour' or None, got {over!r}")
+        raise InvalidRequest(f"over: expected 'hour' or None, got {over!r}")
     frame, left_out = select_calls(frame)
     values = numeric_column(frame, metric, f"latencies are {', '.join(COLUMN_NAMES)}")
     has_both = _has_both_kinds(frame, values)

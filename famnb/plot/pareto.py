@@ -27,6 +27,7 @@ from famnb.plot.labels import (
     simulation_note,
 )
 from famnb.plot.palette import COLOURS
+from famnb.validation import explain_arguments
 
 MARKERS = "oDs^"
 """The first seven groups have the first marker, the next seven the second: after seven, colours repeat."""
@@ -35,6 +36,7 @@ SHARE_COLUMNS = ("score_votes",)
 """Columns of shares: a mean of them is between 0 and 1, so its interval is too."""
 
 
+@explain_arguments
 def pareto(
     frame: pd.DataFrame,
     *,

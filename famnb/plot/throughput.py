@@ -12,12 +12,14 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from famnb.errors import InvalidRequest
 from famnb.formatting import ESTIMATE_MARK, format_count, format_number
 from famnb.plot.canvas import Canvas
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls, time_column
 from famnb.plot.labels import no_rows_reason, simulation_note
 from famnb.plot.time_axis import UNITS_OF_TIME, to_naive_utc
+from famnb.validation import explain_arguments
 
 # One step for two calls balances detail and noise; fewer than 16 would show no course, more than 120 only noise.
 BINS = (16, 120)
@@ -27,6 +29,7 @@ MAX_LINES = 3
 """Up to this many groups each have a line; more are stacked."""
 
 
+@explain_arguments
 def throughput(
     frame: pd.DataFrame,
     *,
@@ -45,7 +48,7 @@ def throughput(
     """
     require_columns(frame, by, "started_at", "e2e_s", "ttft_s", "output_tokens", facet)
     if of not in ("tokens", "calls"):
-        raise ValueError(f"of: expected 'tokens' or 'calls', got {of!r}")
+        raise InvalidRequest(f"of: expected 'tokens' or 'calls', got {of!r}")
     frame, left_out = select_calls(frame, of_use=True)
     table, origin = _amounts_over_time(frame, of)
     codes, groups = group_rows(frame[by])

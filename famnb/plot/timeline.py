@@ -18,6 +18,7 @@ from famnb.plot.palette import BLUE, GREEN, ORANGE, PURPLE, VERMILLION
 from famnb.record import Ledger, RecordedCall
 from famnb.reply import Reply
 from famnb.timing import Timing
+from famnb.validation import explain_arguments
 
 GREY = "#8c959f"
 BLOCK_COLOURS = {"thinking": PURPLE, "text": BLUE, "tool_call": GREEN, "refusal": ORANGE}
@@ -30,6 +31,7 @@ X_MARGIN = 1.02
 """The length of the axis, in durations of the reply."""
 
 
+@explain_arguments
 def timeline(reply: Reply | RecordedCall | str, *, ax: Axes | None = None) -> matplotlib.figure.Figure:
     """The waterfall of one reply: bands for waiting, thinking and answering, and the characters as they came.
 

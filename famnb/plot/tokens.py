@@ -17,6 +17,7 @@ from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls
 from famnb.plot.labels import no_rows_reason, shorten, simulation_note
 from famnb.plot.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION
+from famnb.validation import explain_arguments
 
 TOKEN_KINDS = {
     "cached input": SKY,
@@ -31,6 +32,7 @@ COUNT_COLUMNS = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_to
 ESTIMATED_HATCH = "xxxx"
 
 
+@explain_arguments
 def tokens(
     frame: pd.DataFrame, *, by: str = "model", facet: str | None = None, ax: Axes | None = None
 ) -> matplotlib.figure.Figure:

@@ -19,7 +19,7 @@ import platformdirs
 from famnb.client.exchange import Exchange
 from famnb.client.live_call import Stream
 from famnb.client.replay import play
-from famnb.errors import LedgerError
+from famnb.errors import LedgerError, UnknownName
 from famnb.record import maintenance, parquet, schema, serialize, sql, token_estimates
 from famnb.record.price import Cost
 from famnb.record.price_book import prices
@@ -109,7 +109,7 @@ class Ledger:
         self.settle()
         rows = self._fetch(f"SELECT * FROM ({CALLS_WITH_STANDING}) WHERE id = ?", (call_id,))  # noqa: S608 - own text
         if not rows:
-            raise KeyError(f"no call {call_id!r} in {self.path}; famnb.calls() lists what is there")
+            raise UnknownName(f"no call {call_id!r} in {self.path}; famnb.calls() lists what is there")
         return self._call(rows[0])
 
     def each(self, call_ids: Iterable[str]) -> Iterator[RecordedCall]:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
-from famnb.errors import LedgerError
+from famnb.errors import InvalidRequest, LedgerError
 from famnb.formatting import format_size
 from famnb.record import schema, serialize, sql
 from famnb.validation import check_integer
@@ -160,7 +160,7 @@ def prune(
 def _condition(older_than: timedelta | datetime | None, keep: int | None) -> tuple[str, list[Any]]:
     """The calls to delete, as an SQL condition and its values."""
     if older_than is None and keep is None:
-        raise ValueError("prune: say which calls may go: older_than= an age or a moment, keep= a number of calls")
+        raise InvalidRequest("prune: say which calls may go: older_than= an age or a moment, keep= a number of calls")
     if keep is not None:
         keep = check_integer("keep", keep, minimum=0, expected="a number of calls of at least 0")
     conditions, values = ["status <> 'running'"], list[Any]()
@@ -184,7 +184,7 @@ def _parse_moment(older_than: timedelta | datetime) -> datetime:
         case datetime():
             return older_than if older_than.tzinfo else older_than.replace(tzinfo=UTC)
         case _:
-            raise ValueError(f"older_than: expected a timedelta or a datetime, got {older_than!r}")
+            raise InvalidRequest(f"older_than: expected a timedelta or a datetime, got {older_than!r}")
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from famnb.errors import CredentialError, InvalidRequest
 from famnb.service.loopback import is_loopback
-from famnb.validation import check_number
+from famnb.validation import check_number, explain_constructor
 
 PROFILES = ("", "openresponses")
 """Specifications that the service can follow beyond the API document; empty for none."""
@@ -21,6 +21,7 @@ SAFE_KEY_LENGTH = 16
 """How many characters a key should have where others can reach the service."""
 
 
+@explain_constructor
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """How the service runs."""

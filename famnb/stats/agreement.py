@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
+from famnb.errors import InvalidRequest
 from famnb.stats.intervals import Interval, Values, check_share, min_values, share
 
 
@@ -38,7 +39,7 @@ def agreement(
     n = len(ratings[0])
     names = range(n) if clusters is None else list(clusters)
     if not n == len(ratings[1]) == len(names):
-        raise ValueError(
+        raise InvalidRequest(
             "agreement: expected as many ratings of both and a cluster of each; "
             f"got {n}, {len(ratings[1])}, {len(names)}"
         )

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import sparse, special
 
+from famnb.errors import InvalidRequest
 from famnb.stats.intervals import MIN_CLUSTERS, NEW_PROMPTS, Interval, Values, check_share
 
 # The usual half count: as little as one tie would say, and enough to keep every strength finite.
@@ -102,7 +103,7 @@ def bradley_terry(votes: Iterable[Vote], *, clusters: Iterable[Any] | None = Non
     checked_votes = list(map(_check_vote, votes))
     names = list(dict.fromkeys(name for first, second, _ in checked_votes for name in (first, second)))
     if not checked_votes:
-        raise ValueError("there are no votes yet: vote on some pairs first")
+        raise InvalidRequest("there are no votes yet: vote on some pairs first")
     codes = _cluster_codes(clusters, len(checked_votes))
     groups = 0 if clusters is None else int(codes.max()) + 1
     tally = _Tally.count(checked_votes, {name: index for index, name in enumerate(names)}, codes)
@@ -170,12 +171,14 @@ def _check_vote(vote: Any) -> Vote:
     match vote:
         case (str(first), str(second), str() | None as winner):
             if first == second:
-                raise ValueError(f"a vote needs two that differ; got {first!r} twice")
+                raise InvalidRequest(f"a vote needs two that differ; got {first!r} twice")
             if winner not in (first, second, None):
-                raise ValueError(f"the winner of {first!r} and {second!r} is one of them, or None; got {winner!r}")
+                raise InvalidRequest(f"the winner of {first!r} and {second!r} is one of them, or None; got {winner!r}")
             return first, second, winner
         case _:
-            raise ValueError(f"a vote is (first, second, the winner of the two or None for a tie), names; got {vote!r}")
+            raise InvalidRequest(
+                f"a vote is (first, second, the winner of the two or None for a tie), names; got {vote!r}"
+            )
 
 
 def _cluster_codes(clusters: Iterable[Any] | None, votes: int) -> npt.NDArray[np.intp]:
@@ -184,9 +187,9 @@ def _cluster_codes(clusters: Iterable[Any] | None, votes: int) -> npt.NDArray[np
         return np.zeros(votes, dtype=np.intp)
     names = pd.Series(list(clusters))
     if len(names) != votes:
-        raise ValueError(f"clusters: expected the prompt of each of {votes} votes; got {len(names)}")
+        raise InvalidRequest(f"clusters: expected the prompt of each of {votes} votes; got {len(names)}")
     if names.isna().any():
-        raise ValueError(f"clusters: expected the prompt of each vote; {int(names.isna().sum())} have none")
+        raise InvalidRequest(f"clusters: expected the prompt of each vote; {int(names.isna().sum())} have none")
     return pd.factorize(names)[0]
 
 
@@ -352,4 +355,6 @@ def _check_connected(met: npt.NDArray[Any], names: list[str]) -> None:
             ", ".join(name for name, label in zip(names, labels, strict=True) if label == group)
             for group in range(count)
         ]
-        raise ValueError(f"these were never compared with one another: {' | '.join(groups)}; vote on pairs across them")
+        raise InvalidRequest(
+            f"these were never compared with one another: {' | '.join(groups)}; vote on pairs across them"
+        )

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import special
 
+from famnb.errors import InvalidRequest
 from famnb.stats.intervals import (
     RESAMPLES,
     Interval,
@@ -186,7 +187,7 @@ def paired_share(first: pd.Series[Any], second: pd.Series[Any], *, level: float 
     if not n:
         return Difference(math.nan, math.nan, math.nan, 0, level, _UNKNOWN, math.nan, math.nan, "share")
     if not np.isin(np.concatenate(sides.values), (0, 1)).all():
-        raise ValueError("paired_share: expected values that are true or false (1 or 0)")
+        raise InvalidRequest("paired_share: expected values that are true or false (1 or 0)")
     means = sides.means
     shares = [float(side.mean()) for side in means]
     ends = [
@@ -227,7 +228,7 @@ def holm(p_values: Iterable[float]) -> npt.NDArray[np.float64]:
     """Return p-values adjusted for multiple tests by Holm's method, in the order given; a missing one is no test."""
     values = as_floats(list(p_values))
     if ((values < 0) | (values > 1)).any():
-        raise ValueError(f"expected p-values, numbers from 0 to 1; got {values.min():g} to {values.max():g}")
+        raise InvalidRequest(f"expected p-values, numbers from 0 to 1; got {values.min():g} to {values.max():g}")
     order = np.argsort(values)[: np.count_nonzero(~np.isnan(values))]
     # The smallest of m p-values is multiplied by m, the next by m - 1, and none may end below the one before it. Like
     # Bonferroni's, this needs no independence of the tests, which share prompts here, and it rejects more.
@@ -267,11 +268,11 @@ def _check_bounds(name: str, side: pd.DataFrame) -> dict[str, pd.Series[float]]:
     """The columns of the rows that have low, value and high. Raises ValueError if bounds do not enclose the value."""
     missing = {"low", "value", "high"} - set(side.columns)
     if missing:
-        raise ValueError(f"{name}: expected the columns low, value and high; {', '.join(sorted(missing))} missing")
+        raise InvalidRequest(f"{name}: expected the columns low, value and high; {', '.join(sorted(missing))} missing")
     low, value, high = (as_floats(side[column]) for column in ("low", "value", "high"))
     known = ~np.isnan(low + value + high)
     if not ((low <= value) & (value <= high))[known].all():
-        raise ValueError(f"{name}: expected low ≤ value ≤ high in every row")
+        raise InvalidRequest(f"{name}: expected low ≤ value ≤ high in every row")
     columns, index = {"low": low, "value": value, "high": high}, side.index[known]
     return {column: pd.Series(values[known], index=index) for column, values in columns.items()}
 
@@ -289,7 +290,7 @@ class _Calls:
     def of(cls, first: Any, second: Any) -> _Calls:
         """Match two Series by their index."""
         if not (isinstance(first, pd.Series) and isinstance(second, pd.Series)):
-            raise ValueError("expected two Series, a value a call, with the prompt as their index")
+            raise InvalidRequest("expected two Series, a value a call, with the prompt as their index")
         (a, index_a), (b, index_b) = map(_present_calls, (first, second))
         both = index_a.unique().intersection(index_b.unique())
         codes_a, codes_b = both.get_indexer(index_a), both.get_indexer(index_b)
@@ -400,7 +401,7 @@ def _match(first: Any, second: Any, by: Iterable[Any] | None) -> tuple[pd.Series
     a, b = as_floats(first), as_floats(second)
     names = pd.RangeIndex(len(a)) if by is None else pd.Index(list(by))
     if not len(a) == len(b) == len(names):
-        raise ValueError(
+        raise InvalidRequest(
             f"paired: expected as many values on both sides, got {len(a)} and {len(b)}"
             + (f" for {len(names)} prompts" if by is not None else "")
             + "; Series with the prompt as their index are matched by it"

@@ -20,6 +20,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from famnb.errors import InvalidRequest
 from famnb.stats.differences import Difference, holm, paired, paired_bounds, paired_percentile, paired_share
 from famnb.stats.intervals import Interval, check_share, mean, median, min_values, share
 
@@ -68,7 +69,7 @@ def front(
     """
     check_share("level", level)
     if not objectives:
-        raise ValueError("objectives: expected at least one")
+        raise InvalidRequest("objectives: expected at least one")
     rows = frame[frame[by].notna()]
     # Each call without a prompt is one of its own.
     alone = pd.Series([("no prompt", index) for index in range(len(rows))], index=rows.index, dtype="object")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from famnb.errors import InvalidRequest, UnknownName
 from famnb.stats.intervals import as_floats
 
 
@@ -20,13 +21,13 @@ def meets_slo(frame: pd.DataFrame, slo: Mapping[str, float], *, failed: Any) -> 
     limits, for a limit that is no number, KeyError for a column that is not there.
     """
     if not slo:
-        raise ValueError('slo: expected limits, such as {"ttft_s": 0.5, "e2e_s": 5}; got none')
+        raise InvalidRequest('slo: expected limits, such as {"ttft_s": 0.5, "e2e_s": 5}; got none')
     absent = [name for name in slo if name not in frame]
     if absent:
-        raise KeyError(f"slo: there is no column {', '.join(map(repr, absent))}")
+        raise UnknownName(f"slo: there is no column {', '.join(map(repr, absent))}")
     for name, limit in slo.items():
         if isinstance(limit, bool) or not isinstance(limit, int | float | np.number) or not math.isfinite(limit):
-            raise ValueError(f"slo: expected a number as the limit of {name}; got {limit!r}")
+            raise InvalidRequest(f"slo: expected a number as the limit of {name}; got {limit!r}")
     values = np.column_stack([as_floats(frame[name]) for name in slo])
     misses = (values > np.array(list(slo.values()), dtype=float)).any(axis=1)
     misses |= pd.Series(failed, dtype="boolean").fillna(False).to_numpy(dtype=bool)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import special, stats
 
+from famnb.errors import InvalidRequest
 from famnb.formatting import format_count, format_level, format_number
 
 Values = npt.NDArray[np.float64]
@@ -91,12 +92,16 @@ def as_floats(values: Any) -> Values:
         series = pd.Series(values)
         is_object = series.dtype.kind == "O"
         if series.dtype.kind not in "biufO" or (is_object and any(isinstance(value, str) for value in series)):
-            raise ValueError(f"got {series.dtype}; texts, times and durations have to be made numbers of a unit first")
+            raise InvalidRequest(
+                f"got {series.dtype}; texts, times and durations have to be made numbers of a unit first"
+            )
         array: Values = series.to_numpy(dtype=float, na_value=math.nan)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"expected numbers: {error}") from None
+        raise InvalidRequest(f"expected numbers: {error}") from None
     if np.isinf(array).any():
-        raise ValueError("expected finite numbers: there are infinite ones; leave them out, or mark them as missing")
+        raise InvalidRequest(
+            "expected finite numbers: there are infinite ones; leave them out, or mark them as missing"
+        )
     return array
 
 
@@ -109,7 +114,7 @@ def present_floats(values: Any) -> Values:
 def check_share(name: str, share: float) -> float:
     """Return a number strictly between 0 and 1. Raises ValueError for anything else."""
     if not isinstance(share, int | float | np.number) or not 0 < share < 1:
-        raise ValueError(f"{name}: expected a number between 0 and 1, such as 0.95; got {share!r}")
+        raise InvalidRequest(f"{name}: expected a number between 0 and 1, such as 0.95; got {share!r}")
     return share
 
 
@@ -142,10 +147,10 @@ def percentile(
     bootstrap. ValueError for a bootstrap of clusters.
     """
     if method not in get_args(Method):
-        raise ValueError(f"method: expected one of {', '.join(get_args(Method))}; got {method!r}")
+        raise InvalidRequest(f"method: expected one of {', '.join(get_args(Method))}; got {method!r}")
     if method == "bootstrap" and clusters is not None:
         # One that draws clusters holds a median in some 90 and a 95th percentile in 45 to 90 of 100 samples.
-        raise ValueError("method: of clusters there are order statistics only; leave out method='bootstrap'")
+        raise InvalidRequest("method: of clusters there are order statistics only; leave out method='bootstrap'")
     present, codes = clustered_floats(values, clusters)
     n, p, level = len(present), check_share("p", p), check_share("level", level)
     groups = 0 if codes is None else int(codes.max(initial=-1)) + 1
@@ -235,7 +240,7 @@ def share(values: Any, *, clusters: Any = None, level: float = 0.95) -> Interval
     """
     present, codes = clustered_floats(values, clusters)
     if not np.isin(present, (0, 1)).all():
-        raise ValueError("share: expected values that are true or false (1 or 0)")
+        raise InvalidRequest("share: expected values that are true or false (1 or 0)")
     if codes is None:
         return proportion(int(present.sum()), len(present), level=level)
     level, n = check_share("level", level), len(present)
@@ -288,9 +293,11 @@ def proportion(count: int, n: int, *, level: float = 0.95) -> Interval:
     try:
         count, n, level = operator.index(count), operator.index(n), check_share("level", level)
     except TypeError:
-        raise ValueError(f"expected whole numbers, a count and the n that it is of; got {count!r} and {n!r}") from None
+        raise InvalidRequest(
+            f"expected whole numbers, a count and the n that it is of; got {count!r} and {n!r}"
+        ) from None
     if not 0 <= count <= n:
-        raise ValueError(f"count: expected a number from 0 to n = {n}; got {count!r}")
+        raise InvalidRequest(f"count: expected a number from 0 to n = {n}; got {count!r}")
     if n == 0:
         return Interval(math.nan, math.nan, math.nan, 0, level)
     # Wilson's, since the plain normal interval has no width at a share of 0 or 1, such as where every reply is right.
@@ -306,10 +313,10 @@ def clustered_floats(values: Any, clusters: Any) -> tuple[Values, npt.NDArray[np
         return array[present], None
     names = pd.Series(clusters)
     if len(names) != len(array):
-        raise ValueError(f"clusters: expected one for each of {len(array)} values; got {len(names)}")
+        raise InvalidRequest(f"clusters: expected one for each of {len(array)} values; got {len(names)}")
     own = names[present]
     if own.isna().any():
-        raise ValueError(f"clusters: expected one for each value; {int(own.isna().sum())} of {len(own)} have none")
+        raise InvalidRequest(f"clusters: expected one for each value; {int(own.isna().sum())} of {len(own)} have none")
     return array[present], pd.factorize(own)[0]
 
 
@@ -346,7 +353,7 @@ def _order_statistics(ascending: Values, p: float, level: float, size: float) ->
 def _bootstrap(ascending: Values, p: float, level: float, seed: int) -> tuple[float, float]:
     n = len(ascending)
     if n > MAX_RESAMPLED:
-        raise ValueError(f"bootstrap: expected at most {MAX_RESAMPLED:,} values, got {n:,}; use method='order'")
+        raise InvalidRequest(f"bootstrap: expected at most {MAX_RESAMPLED:,} values, got {n:,}; use method='order'")
     if ascending[0] == ascending[-1]:
         return float(ascending[0]), float(ascending[0])
     # Where leaving out either end changes nothing, leaving out any value does not, and BCa would divide by zero.

@@ -21,6 +21,7 @@ from famnb.formatting import format_count, format_duration, format_estimate, for
 from famnb.frame.calls import calls
 from famnb.frame.filters import HasLedger, ledger_of
 from famnb.record import Ledger
+from famnb.validation import explain_arguments
 from famnb.widget.form.controls import make_control
 from famnb.widget.html import sanitize
 from famnb.widget.html.sanitize import SafeHtml
@@ -58,6 +59,7 @@ class Dashboard(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
     It looks at the ledger, so it shows the calls of other kernels too; it stops looking when it is closed.
     """
 
+    @explain_arguments
     def __init__(self, client: Ledger | HasLedger | str | None = None) -> None:
         """Watch a client's ledger, a ledger or its path, or the default one."""
         # Before anything can fail: ipywidgets (8.1) calls `close` when a widget is deleted, even if `__init__` failed.

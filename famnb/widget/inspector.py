@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 import ipywidgets as widgets
 
 from famnb import plot
+from famnb.errors import InvalidArgument, InvalidRequest
 from famnb.record import Ledger, RecordedCall
 from famnb.reply import Reply
+from famnb.validation import explain_arguments
 from famnb.widget.form import images
 from famnb.widget.form.controls import make_control
 from famnb.widget.html import facts, sanitize, transcript
@@ -58,6 +60,7 @@ class ArrivedEvent(NamedTuple):
 class Inspector(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
     """What went over the wire in one call; give a reply, a recorded call, or a call's id."""
 
+    @explain_arguments
     def __init__(self, call: RecordedCall | Reply | str, ledger: Ledger | None = None) -> None:
         """Show a call; `ledger` is where it is recorded, the default ledger unless given.
 
@@ -140,9 +143,11 @@ def find_call(call: RecordedCall | Reply | str, ledger: Ledger | None = None) ->
         case Reply(call_id=str(call_id)) | str(call_id):
             return (ledger or Ledger()).call(call_id)
         case Reply():
-            raise ValueError("this reply was not recorded, so there is nothing to lay open; use a client with a ledger")
+            raise InvalidRequest(
+                "this reply was not recorded, so there is nothing to lay open; use a client with a ledger"
+            )
         case _:
-            raise TypeError(f"expected a reply, a recorded call or a call's id; got {call!r}")
+            raise InvalidArgument(f"expected a reply, a recorded call or a call's id; got {call!r}")
 
 
 def error_html(error: Exception) -> SafeHtml:

@@ -20,7 +20,7 @@ import traitlets
 from famnb.client.client import BlockingClient
 from famnb.client.exchange import Exchange
 from famnb.client.live_call import Stream
-from famnb.errors import InvalidRequest
+from famnb.errors import InvalidArgument, InvalidRequest, UnknownName
 from famnb.frame.calls import calls
 from famnb.frame.filters import ledger_of
 from famnb.record import Cost, Ledger
@@ -98,7 +98,7 @@ class Board:
         of famnb.
         """
         if not callable(getattr(client, "start", None)):
-            raise TypeError(f"client: expected a famnb.Client, such as famnb.connect() gives; got {client!r:.80}")
+            raise InvalidArgument(f"client: expected a famnb.Client, such as famnb.connect() gives; got {client!r:.80}")
         self._client = client
         self._panes = read_variants(variants)
         self._system = system
@@ -309,7 +309,7 @@ class Board:
     def _check_label(self, label: str | None) -> None:
         labels = [pane.label for pane in self._panes]
         if label is not None and label not in labels:
-            raise KeyError(f"there is no pane {label!r}; there are {', '.join(map(repr, labels))}")
+            raise UnknownName(f"there is no pane {label!r}; there are {', '.join(map(repr, labels))}")
 
     def _explain_reload(self) -> None:
         if self._round is not None and self._view.reloaded:

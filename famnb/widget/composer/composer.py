@@ -26,6 +26,7 @@ from famnb.errors import InvalidRequest
 from famnb.record import Ledger, RecordedCall
 from famnb.reply import Reply
 from famnb.request import Request
+from famnb.validation import explain_arguments
 from famnb.widget.composer.conversation_view import ConversationView
 from famnb.widget.composer.estimate import RequestEstimator
 from famnb.widget.composer.panels import Panels
@@ -81,6 +82,7 @@ class Composer(LiveView):
 
     _esm = join_front("composer.js")
 
+    @explain_arguments
     def __init__(
         self,
         client: BlockingClient | None = None,
