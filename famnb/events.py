@@ -49,6 +49,8 @@ class Started(msgspec.Struct, frozen=True):
     model: str = ""
     created: int | None = None
     """Unix time in seconds, by the service's clock."""
+    input_tokens: int | None = None
+    """The tokens of the prompt, where they are known before the answer; the reply's usage has them in any case."""
 
 
 class Opened(msgspec.Struct, frozen=True):

@@ -208,7 +208,8 @@ class EndpointApp:
                         yield event
                     elif type(event) is Started:
                         has_started = True
-                        yield Started(self._endpoint.conventions.new_id(), prompt.model, int(time.time()))
+                        new_id = self._endpoint.conventions.new_id()
+                        yield Started(new_id, prompt.model, int(time.time()), event.input_tokens)
                     else:
                         if type(event) is Usage:
                             record.usage = record.usage.merge(event)

@@ -19,6 +19,7 @@ from typing import Any
 from famnb.events import Usage
 from famnb.reply import Reply
 from famnb.request import Request, ResponsesRequest
+from famnb.request.compat import CompatResponsesRequest
 from famnb.request.responses import TextFormat
 from famnb.wire import responses
 from famnb.wire.responses import ResponsesWriter
@@ -74,8 +75,7 @@ def _request_fields(request: ResponsesRequest) -> dict[str, Any]:
         "previous_response_id": request.previous_response_id,
         "instructions": request.instructions,
         "error": None,
-        "tools": [],
-        "tool_choice": "none",
+        **_tools(request),
         "truncation": "disabled",
         "parallel_tool_calls": False,
         "text": _text(request),
@@ -94,6 +94,14 @@ def _request_fields(request: ResponsesRequest) -> dict[str, Any]:
         "safety_identifier": None,
         "prompt_cache_key": None,
     }
+
+
+def _tools(request: ResponsesRequest) -> dict[str, Any]:
+    """Return the tools of the request, which only `CompatResponsesRequest` can have, and their choice."""
+    if not isinstance(request, CompatResponsesRequest) or not request.tools:
+        return {"tools": [], "tool_choice": "none"}
+    choice = request.tool_choice if isinstance(request.tool_choice, str) else request.tool_choice.model_dump()
+    return {"tools": [tool.model_dump() for tool in request.tools], "tool_choice": choice}
 
 
 def _text(request: ResponsesRequest) -> dict[str, Any]:

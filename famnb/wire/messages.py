@@ -334,9 +334,11 @@ class MessagesWriter:
             "model": started.model,
             "stop_reason": None,
             "stop_sequence": None,
-            # Nothing is known yet; zeros are what the document shows.
+            # Zeros are what the document shows; the vendor's SDK is told what is known already.
             "usage": dict.fromkeys(COUNTS, 0),
         }
+        if self._named and started.input_tokens is not None:
+            message["usage"]["input_tokens"] = started.input_tokens
         return self._render("message_start", {"message": message})
 
     def _write_open(self, event: Opened) -> list[bytes]:

@@ -25,7 +25,7 @@ class Environment:
 
     def install(self) -> None:
         """Install the newest packages of the registry, unless that was done before."""
-        packages = json.dumps(self._client.packages)
+        packages = json.dumps(sorted(self._client.packages))
         marker = self._folder / "installed.json"
         if self._is_own or (marker.exists() and marker.read_text() == packages):
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -46,7 +47,14 @@ CASES: dict[str, list[dict[str, Any]]] = {
         {"role": "user", "content": "Repeat the number."},
     ],
 }
-"""What the suite asks for, in our words; its tool calling is not on this API's responses endpoint."""
+"""What the suite asks for, in our words; its tool calling is below, for it needs `compat` as well."""
+
+TOOL = {
+    "type": "function",
+    "name": "get_weather",
+    "description": "Return the weather in a city.",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+}
 
 
 TEXT, WHOLE, NUMBER, TRUTH, LIST, OBJECT = (
@@ -70,13 +78,26 @@ def list_of(schema: dict[str, Any]) -> dict[str, Any]:
 PART = all_of(type={"const": "output_text"}, text=TEXT, annotations=LIST, logprobs=LIST)
 
 
-ITEM = all_of(
+MESSAGE = all_of(
     type={"const": "message"},
     id=TEXT,
     role={"const": "assistant"},
     status={"enum": ["in_progress", "completed", "incomplete"]},
     content=list_of(PART),
 )
+
+
+CALL = all_of(
+    type={"const": "function_call"},
+    id=TEXT,
+    call_id=TEXT,
+    name=TEXT,
+    arguments=TEXT,
+    status={"enum": ["in_progress", "completed", "incomplete"]},
+)
+
+
+ITEM = {"oneOf": [MESSAGE, CALL]}
 
 
 USAGE = all_of(
@@ -112,8 +133,18 @@ RESPONSE = all_of(
     instructions=or_null(TEXT),
     output=list_of(ITEM),
     error=or_null(all_of(code=TEXT, message=TEXT)),
-    tools=LIST,
-    tool_choice={"enum": ["none", "auto", "required"]},
+    tools=list_of(
+        all_of(
+            type={"const": "function"},
+            name=TEXT,
+            description=or_null(TEXT),
+            parameters=or_null(OBJECT),
+            strict=or_null(TRUTH),
+        )
+    ),
+    tool_choice={
+        "oneOf": [{"enum": ["none", "auto", "required"]}, all_of(type={"const": "function"}, name=TEXT)],
+    },
     truncation={"enum": ["auto", "disabled"]},
     parallel_tool_calls=TRUTH,
     text=all_of(format={"oneOf": list(FORMATS)}, verbosity={"enum": ["low", "medium", "high"]}),
@@ -145,8 +176,10 @@ EVENTS = {
     **{f"response.content_part.{word}": {**PLACE, "part": PART} for word in ("added", "done")},
     "response.output_text.delta": {**PLACE, "delta": TEXT, "logprobs": LIST},
     "response.output_text.done": {**PLACE, "text": TEXT, "logprobs": LIST},
+    "response.function_call_arguments.delta": {"output_index": WHOLE, "item_id": TEXT, "delta": TEXT},
+    "response.function_call_arguments.done": {"output_index": WHOLE, "item_id": TEXT, "arguments": TEXT},
 }
-"""For each event of the specification that a text reply has, the fields it must have beside type and place."""
+"""For each event of the specification that a reply has, the fields it must have beside type and place."""
 
 
 def valid(value: Any, schema: dict[str, Any]) -> bool:
@@ -159,6 +192,13 @@ def valid(value: Any, schema: dict[str, Any]) -> bool:
 def profile_api() -> Iterator[ServiceClient]:
     """A caller of a service with the profile."""
     with serve(time_scale=0, profile="openresponses") as server, ServiceClient(server) as caller:
+        yield caller
+
+
+@pytest.fixture(scope="module")
+def compat_api() -> Iterator[ServiceClient]:
+    """A caller of a service with the profile that knows tools at this endpoint."""
+    with serve(time_scale=0, profile="openresponses", compat=True) as server, ServiceClient(server) as caller:
         yield caller
 
 
@@ -206,6 +246,34 @@ def test_a_stream_has_every_event_and_field(profile_api: ServiceClient, case: st
     text = "".join(event["delta"] for event in stream if event["type"] == "response.output_text.delta")
     assert final["output"][0]["content"][0]["text"] == stream[-3]["part"]["text"] == text
     assert (stream[0]["response"]["completed_at"], final["status"]) == (None, "completed")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("choice", ["auto", {"type": "function", "name": "get_weather"}])
+def test_a_tool_is_called(compat_api: ServiceClient, choice: Any, stream: bool) -> None:
+    """The call is a valid item, its arguments come in valid events, and the response repeats what was declared."""
+    asked: dict[str, Any] = {"prompt": "What's the weather in Oslo?", "tools": [TOOL], "tool_choice": choice}
+    if stream:
+        streamed = events(compat_api, **asked)
+        types = [event["type"] for event in streamed]
+        assert types[2:4] == ["response.output_item.added", "response.function_call_arguments.delta"]
+        assert types[-3:-1] == ["response.function_call_arguments.done", "response.output_item.done"]
+        body = streamed[-1]["response"]
+        assert streamed[-3]["arguments"] == body["output"][0]["arguments"]
+    else:
+        body = compat_api.ask("responses", **asked).json()
+        assert valid(body, RESPONSE)
+    (call,) = body["output"]
+    assert (call["type"], call["status"], json.loads(call["arguments"])) == (
+        "function_call",
+        "completed",
+        {"city": "Oslo"},
+    )
+    assert (body["tools"], body["tool_choice"]) == ([{**TOOL, "strict": None}], choice)
+    output = {"type": "function_call_output", "call_id": call["call_id"], "output": "11 degrees"}
+    second = compat_api.ask("responses", input=[output], tools=[TOOL], previous_response_id=body["id"]).json()
+    assert valid(second, RESPONSE)
+    assert "11 degrees" in second["output"][0]["content"][0]["text"]
 
 
 def test_a_conversation_goes_on_by_id(profile_api: ServiceClient) -> None:

@@ -208,6 +208,8 @@ def test_messages_under_strict_validation(strict: anthropic.Anthropic, options: 
         block.model_dump(exclude={"thinking_latency_ms"}) for block in whole.content
     ]
     assert (final.usage, final.stop_reason) == (whole.usage, "end_turn")
+    assert events[0].type == "message_start"
+    assert events[0].message.usage.input_tokens == whole.usage.input_tokens
     if options:
         assert whole.content[0].type == "thinking"
         assert len(whole.content[0].signature) > 20

@@ -100,7 +100,7 @@ class SimulatedEngine:
             since=arrived, scale=self._scale, rng=self._latency_rng(plan), clock=self._clock, sleep=self._sleep
         )
         # Before the first wait: errors of the plan are an error response, and a stream is opened at once.
-        yield Started(model=prompt.model)
+        yield Started(model=prompt.model, input_tokens=plan.prompt_tokens)
         # Hidden reasoning is spent already; thinking that is shown is counted piece by piece.
         spent = 0 if shows_thinking else plan.reasoning_tokens
         is_first_token = True
