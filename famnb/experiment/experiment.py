@@ -22,6 +22,7 @@ import pandas as pd
 from famnb import stats
 from famnb.client.batch import FEW_CALLS, is_watched
 from famnb.client.client import CONCURRENCY, BaseClient, BlockingClient
+from famnb.endpoints import ENDPOINTS
 from famnb.errors import InvalidRequest
 from famnb.experiment import services, votes
 from famnb.experiment.baseline import FrameSource, compare_experiments, save_baseline
@@ -96,11 +97,13 @@ class BaseExperiment:
         """See `famnb.Experiment`."""
         self.name = check_text("name", name, expected="a name for the experiment, which finds it when it resumes")
         self.prompts: tuple[Prompt, ...] = parse_prompts(prompts, template=template, keep=keep)
+        self._endpoints = ENDPOINTS if client is None else client.endpoints
+        arguments = "repeats", "scorers", "seed", "warmup", "template", "keep", "client"
         for field in fields:
-            check_field_name(field, arguments=("repeats", "scorers", "seed", "warmup", "template", "keep", "client"))
+            check_field_name(field, self._endpoints, arguments=arguments)
         self.fields = dict(fields)
         """Fields of every request; a variant's own fields win over them."""
-        self.variants: tuple[Variant, ...] = parse_variants(variants, shared=self.fields)
+        self.variants: tuple[Variant, ...] = parse_variants(variants, shared=self.fields, endpoints=self._endpoints)
         self.repeats = check_integer("repeats", repeats, minimum=1)
         self.warmup = check_integer("warmup", warmup, minimum=0)
         self.seed = check_integer("seed", seed)
@@ -112,7 +115,8 @@ class BaseExperiment:
         self._real: set[str] = set()
         """Services that answered as simulations once and say that they are none now."""
         self._check_ledgers()
-        for loss in {loss: None for variant in self.variants for loss in check_variant(variant, self.fields).losses}:
+        requests = [check_variant(variant, self.fields, self._endpoints) for variant in self.variants]
+        for loss in {loss: None for request in requests for loss in request.losses}:
             # The frame above is that of `explain_arguments`, the next one the caller's.
             warnings.warn(f"{self.name}: {loss}", stacklevel=3)
 
@@ -173,6 +177,7 @@ class BaseExperiment:
             seed=self.seed,
             shared=self.fields,
             service_of=self._name_services(),
+            endpoints=self._endpoints,
         )
 
     def _name_services(self) -> ServiceOf:

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import pydantic
 
-from famnb.endpoints import ENDPOINTS, compose, endpoint, resolve_endpoint
+from famnb.endpoints import ENDPOINTS, Endpoints, compose, endpoint, resolve_endpoint
 from famnb.errors import InvalidRequest
 from famnb.experiment.fingerprint import fingerprint
 from famnb.experiment.prompts import EXPECTED_SLOT, Prompt
@@ -122,8 +122,9 @@ class Judge:
         digest = hashlib.blake2b(json.dumps(texts).encode(), digest_size=4).hexdigest()
         parts = "\n\n".join(f"<{name} {digest}>\n{text}\n</{name} {digest}>" for name, text in texts.items())
         text = template.substitute(values, criteria=self.criteria, digest=digest, parts=parts)
-        fields: dict[str, Any] = {"schema": schema} if _takes_schema(self.endpoint) else {}
-        return compose(self.endpoint, text, model=self.model, max_tokens=self.max_tokens, **fields)
+        endpoints = _endpoints(self.client)
+        fields: dict[str, Any] = {"schema": schema} if endpoint(self.endpoint, endpoints).traits.format else {}
+        return compose(self.endpoint, text, model=self.model, max_tokens=self.max_tokens, endpoints=endpoints, **fields)
 
 
 class Criterion(NamedTuple):
@@ -247,7 +248,7 @@ def judge(
     created = Judge(
         name=name,
         model=model,
-        endpoint=endpoint or _endpoint(model),
+        endpoint=endpoint or _endpoint(model, client),
         criteria=criteria.strip(),
         pairwise=pairwise,
         scale=_check_scale(scale),
@@ -293,7 +294,7 @@ def rubric(
     created = RubricJudge(
         name=name,
         model=model,
-        endpoint=endpoint or _endpoint(model),
+        endpoint=endpoint or _endpoint(model, client),
         criteria="".join(f"\n- {label}: {text.strip()}" for label, text in criteria.items()),
         pairwise=False,
         scale=_check_scale(scale),
@@ -314,16 +315,15 @@ def _check_scale(scale: tuple[int, int]) -> tuple[int, int]:
             raise InvalidRequest(f"scale: expected the worst and the best grade, such as (1, 5); got {scale!r:.80}")
 
 
-def _endpoint(model: str) -> str:
+def _endpoints(client: Any) -> Endpoints:
+    return ENDPOINTS if client is None else client.endpoints
+
+
+def _endpoint(model: str, client: Any) -> str:
     """An endpoint that serves the model, one that takes a schema of the answer if there is one."""
-    return next(
-        (target.name for target in ENDPOINTS.values() if model in target.models and _takes_schema(target.name)),
-        resolve_endpoint(None, model).name,
-    )
-
-
-def _takes_schema(name: str) -> bool:
-    return endpoint(name).traits.format is not None
+    endpoints = _endpoints(client)
+    able = (target.name for target in endpoints.values() if model in target.models and target.traits.format)
+    return next(able, resolve_endpoint(None, model, endpoints).name)
 
 
 def _read_verdict(reply: Reply, schema: type[VerdictT]) -> VerdictT | str:

@@ -11,7 +11,6 @@ from tqdm.auto import tqdm
 
 from famnb.client.batch import FEW_CALLS, is_watched
 from famnb.client.client import BlockingClient
-from famnb.endpoints import ENDPOINTS
 from famnb.experiment.budget import Budget, CallOutcome, counted_cost, worst_case
 from famnb.experiment.judge import Judge
 from famnb.experiment.resume import OUTCOME_COLUMNS, check_writable, outcomes_of, past_worst_case
@@ -99,7 +98,7 @@ class JudgeRunner:
         judged = calls(self.ledger, tag=TAG, columns=OUTCOME_COLUMNS)
         own = judged[judged["call_id"].isin(judge_calls(self.ledger, self.name))]
         # As with an experiment's own calls: what was simulated was not billed, and counts in a rehearsal alone.
-        simulated = is_simulated(service_of(self.client, next(iter(ENDPOINTS))))
+        simulated = is_simulated(service_of(self.client, next(iter(self.client.endpoints))))
         costs = (
             counted_cost(outcome, past_worst_case(outcome, self.ledger))
             for _, outcome in outcomes_of(own)

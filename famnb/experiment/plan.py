@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import msgspec
 import pandas as pd
 
+from famnb.endpoints import ENDPOINTS, Endpoints
 from famnb.errors import InvalidRequest
 from famnb.experiment.prompts import Prompt
 from famnb.experiment.services import SIMULATED, key_at
@@ -95,12 +96,17 @@ def plan_cells(
     seed: int,
     shared: Fields,
     service_of: ServiceOf = lambda _variant, _endpoint: SIMULATED,
+    endpoints: Endpoints = ENDPOINTS,
 ) -> tuple[Cell, ...]:
-    """Every cell, in order. Raises InvalidRequest if two of them would send the same request to the same service."""
-    services = {
-        variant.label: service_of(variant, endpoint_of({**shared, **variant.fields}).name) for variant in variants
+    """Every cell, in order; `endpoints` are those of variants without a client of their own.
+
+    Raises InvalidRequest if two cells would send the same request to the same service.
+    """
+    targets = {
+        variant.label: endpoint_of({**shared, **variant.fields}, variant.endpoints(endpoints)) for variant in variants
     }
-    requests = _build_requests(prompts, variants, shared, services)
+    services = {variant.label: service_of(variant, targets[variant.label].name) for variant in variants}
+    requests = _build_requests(prompts, variants, shared, services, endpoints)
     entries = [*_warmup_entries(prompts, variants, warmup, seed), *_main_entries(prompts, variants, repeats, seed)]
     cells = []
     for order, (prompt, variant, repeat, is_warmup) in enumerate(entries):
@@ -169,16 +175,20 @@ def model_of(request: Request) -> str:
 
 
 def _build_requests(
-    prompts: Sequence[Prompt], variants: Sequence[Variant], shared: Fields, services: Mapping[str, str]
+    prompts: Sequence[Prompt],
+    variants: Sequence[Variant],
+    shared: Fields,
+    services: Mapping[str, str],
+    endpoints: Endpoints,
 ) -> dict[tuple[str, str], tuple[Request, dict[str, Any]]]:
     """The request of each prompt by each variant, with its body, by the prompt's id and the variant's label."""
     requests: dict[tuple[str, str], tuple[Request, dict[str, Any]]] = {}
     seen: dict[str, tuple[str, str]] = {}
     for variant in variants:
-        fields = {**shared, **variant.fields}
-        fields["endpoint"] = endpoint_of(fields).name
+        fields, own = {**shared, **variant.fields}, variant.endpoints(endpoints)
+        fields["endpoint"] = endpoint_of(fields, own).name
         for prompt in prompts:
-            request = build_request(prompt.text, fields)
+            request = build_request(prompt.text, fields, own)
             # Kept beside the request, since making the body is most of the work of a plan.
             body = request.body()
             key = cell_key(request.endpoint, body, repeat=0, service=services[variant.label])

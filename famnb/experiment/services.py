@@ -71,7 +71,9 @@ def name_services(clients: Mapping[str, BaseClient | None]) -> Callable[[str, st
     def name_service(name: str, endpoint: str) -> str:
         client = clients[name]
         service = service_of(client, endpoint)
-        rivals = [other for other in clients.values() if service_of(other, endpoint) == service]
+        # The service of another profile may not have this endpoint at all.
+        others = [other for other in clients.values() if other is None or endpoint in other.endpoints]
+        rivals = [other for other in others if service_of(other, endpoint) == service]
         # One client may have several names, those of the variants that use it; the first stands for all.
         first_name = next(known for known, other in clients.items() if other is client)
         is_shared = any(rival is not client for rival in rivals)

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from famnb.client.client import BaseClient
-from famnb.endpoints import ENDPOINTS, Endpoint, compose, resolve_endpoint
+from famnb.endpoints import ENDPOINTS, Endpoint, Endpoints, compose, resolve_endpoint
 from famnb.errors import InvalidRequest
 from famnb.request import Request
 from famnb.wire import lenient_json
@@ -43,6 +43,10 @@ class Variant:
     client: BaseClient | None = dataclasses.field(default=None, repr=False)
     """Its own client; None for the experiment's."""
 
+    def endpoints(self, default: Endpoints) -> Endpoints:
+        """The endpoints of its own client's service; `default`, the experiment's, without one."""
+        return default if self.client is None else self.client.endpoints
+
 
 Variants: TypeAlias = "Iterable[Variant | Fields] | Mapping[str, Fields]"
 
@@ -53,7 +57,8 @@ def grid(
     """Return every combination of the values given, a list a field; a value that is no list is the same in all.
 
     `endpoint` and `model` are varied like any request field. `client={"old": a, "new": b}` sends each request to two
-    services; the names are labels, and a combination has them in place of the clients. `where(combination)` keeps
+    services; the names are labels, and a combination has them in place of the clients. A model or field of a vendor's
+    needs a `client` whose profile has it. `where(combination)` keeps
     those for which it is true; `skip=True` drops those whose endpoint does not serve the model or does not take a
     field, which otherwise is an InvalidRequest, as is a name that no endpoint has. A field whose value is itself a list
     needs a list of lists.
@@ -62,26 +67,32 @@ def grid(
     choices = {name: _list_values(name, values) for name, values in fields.items()}
     if clients:
         choices = {"client": list(clients), **choices}
-    for name in choices:
-        check_field_name(name)
     products = [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
     # A copy for `where`, which could change what it is given.
     combinations = [combination for combination in products if where is None or where(dict(combination))]
+
+    def endpoints_of(combination: Fields) -> Endpoints:
+        client = clients.get(combination.get("client", ""))
+        return ENDPOINTS if client is None else client.endpoints
+
+    for combination in combinations:
+        for name in choices:
+            check_field_name(name, endpoints_of(combination))
     if skip:
-        combinations = [combination for combination in combinations if find_misfit(combination) is None]
+        combinations = [item for item in combinations if find_misfit(item, endpoints=endpoints_of(item)) is None]
     if not combinations:
         raise InvalidRequest("grid: no combination is left; loosen where=, or name models that the endpoints serve")
     for combination in combinations:
-        if fault := find_misfit(combination):
+        if fault := find_misfit(combination, endpoints=endpoints_of(combination)):
             raise InvalidRequest(f"grid: {fault}. Drop such combinations with skip=True or where=lambda v: …")
     return _label_variants(combinations, clients)
 
 
-def parse_variants(given: object, *, shared: Fields) -> tuple[Variant, ...]:
+def parse_variants(given: object, *, shared: Fields, endpoints: Endpoints = ENDPOINTS) -> tuple[Variant, ...]:
     """Return the variants of a grid, of a list of fields, each with an optional `label`, or of fields by label.
 
-    They are checked together with the fields that all requests share. Raises InvalidRequest, naming the variant, for
-    what cannot be sent.
+    They are checked together with the fields that all requests share; `endpoints` are those of variants without a
+    client of their own. Raises InvalidRequest, naming the variant, for what cannot be sent.
     """
     match given:
         case None:
@@ -100,7 +111,7 @@ def parse_variants(given: object, *, shared: Fields) -> tuple[Variant, ...]:
     if duplicates := {label for label in labels if labels.count(label) > 1}:
         raise InvalidRequest(f"variants: the label {min(duplicates)!r} occurs twice; give each variant its own")
     for variant in variants:
-        check_variant(variant, shared)
+        check_variant(variant, shared, endpoints)
     return variants
 
 
@@ -144,7 +155,7 @@ def _name_client(client: object, name: object, clients: dict[str, BaseClient]) -
         )
     chosen = next((known for known, other in clients.items() if other is client), None) if name is None else str(name)
     if chosen is None:
-        address = client.base_url(next(iter(ENDPOINTS)))
+        address = client.base_url()
         chosen = address if address not in clients else f"{address} #{len(clients) + 1}"
     clients[chosen] = client
     return chosen
@@ -156,40 +167,40 @@ def _check_fields(place: str, given: object) -> dict[str, Any]:
     return {str(name): value for name, value in given.items()}
 
 
-def check_variant(variant: Variant, shared: Fields) -> Request:
+def check_variant(variant: Variant, shared: Fields, endpoints: Endpoints = ENDPOINTS) -> Request:
     """Return the variant's request for a short prompt. Raises InvalidRequest, naming the variant, if it has none."""
-    fields = {**shared, **variant.fields}
+    fields, endpoints = {**shared, **variant.fields}, variant.endpoints(endpoints)
     for name in fields:
-        check_field_name(name)
-    if fault := find_misfit(fields, is_complete=True):
+        check_field_name(name, endpoints)
+    if fault := find_misfit(fields, is_complete=True, endpoints=endpoints):
         raise InvalidRequest(f"variant {variant.label!r}: {fault}")
     try:
-        return build_request("?", fields)
+        return build_request("?", fields, endpoints)
     except InvalidRequest as error:
         raise InvalidRequest(f"variant {variant.label!r}: {error}") from None
 
 
-def build_request(prompt: str, fields: Fields) -> Request:
+def build_request(prompt: str, fields: Fields, endpoints: Endpoints = ENDPOINTS) -> Request:
     """Return a prompt's request by a variant's fields: streamed unless they say otherwise, with usage asked for."""
-    target = endpoint_of(fields)
+    target = endpoint_of(fields, endpoints)
     options = {name: value for name, value in fields.items() if name not in TARGET_FIELDS}
     # Because only a stream has a time to first token.
     options.setdefault("stream", True)
-    return compose(target.name, prompt, model=fields.get("model"), **options)
+    return compose(target.name, prompt, model=fields.get("model"), endpoints=endpoints, **options)
 
 
-def endpoint_of(fields: Fields) -> Endpoint:
-    """The endpoint of some fields: the one they name, else one that serves their model, else `messages`."""
-    return resolve_endpoint(fields.get("endpoint"), fields.get("model"))
+def endpoint_of(fields: Fields, endpoints: Endpoints = ENDPOINTS) -> Endpoint:
+    """The endpoint of some fields: the one they name, else one that serves their model, else the default."""
+    return resolve_endpoint(fields.get("endpoint"), fields.get("model"), endpoints)
 
 
-def check_field_name(name: str, *, arguments: Iterable[str] = ()) -> None:
+def check_field_name(name: str, endpoints: Endpoints = ENDPOINTS, *, arguments: Iterable[str] = ()) -> None:
     """Raise InvalidRequest if no endpoint has a field of this name, or if the prompts fill it.
 
     `arguments` are what a caller takes besides fields, one of which may be meant.
     """
-    prompt_fields = {target.request.prompt_field for target in ENDPOINTS.values()}
-    known = {field for target in ENDPOINTS.values() for field in target.request.model_fields}
+    prompt_fields = {target.request.prompt_field for target in endpoints.values()}
+    known = {field for target in endpoints.values() for field in target.request.model_fields}
     known = known - prompt_fields | {*NEUTRAL_FIELDS, *TARGET_FIELDS}
     if name in prompt_fields:
         raise InvalidRequest(f"{name}: the prompts fill it; give texts as prompts, a system text as system=")
@@ -198,55 +209,60 @@ def check_field_name(name: str, *, arguments: Iterable[str] = ()) -> None:
     if meant := difflib.get_close_matches(name, arguments, 1):
         raise InvalidRequest(f"{name}: no endpoint has such a field; did you mean {meant[0]!r}?")
     similar = difflib.get_close_matches(name, sorted(known), 3, 0.5)
-    listed = "; ".join(f"{field!r} ({', '.join(_endpoints_taking(field))})" for field in similar)
+    listed = "; ".join(f"{field!r} ({', '.join(_endpoints_taking(field, endpoints))})" for field in similar)
     raise InvalidRequest(
         f"{name}: no endpoint has such a field; "
         + (f"near it are {listed}" if similar else f"there are {', '.join(sorted(known))}")
     )
 
 
-def find_misfit(fields: Fields, *, is_complete: bool = False) -> str | None:
+def find_misfit(fields: Fields, *, is_complete: bool = False, endpoints: Endpoints = ENDPOINTS) -> str | None:
     """Why the endpoint of some fields does not serve their model or take a field; None if it does.
 
     Unless `is_complete`, fields without an endpoint may still get one, and nothing can be said.
     """
     if fields.get("endpoint") is None and not is_complete:
         return None
-    target, model = endpoint_of(fields), fields.get("model")
-    if model is not None and not _serves(target, model):
-        serving = [other.name for other in ENDPOINTS.values() if _serves(other, model)]
-        hint = f"only {', '.join(serving)}" if serving else f"no endpoint does; there are {', '.join(_all_models())}"
+    target, model = endpoint_of(fields, endpoints), fields.get("model")
+    if model is not None and not _serves(target, model, endpoints):
+        serving = [other.name for other in endpoints.values() if _serves(other, model, endpoints)]
+        hint = (
+            f"only {', '.join(serving)}"
+            if serving
+            else f"no endpoint does; there are {', '.join(_all_models(endpoints))}"
+        )
         return f"endpoint {target.name!r} does not serve model {model!r} ({hint})"
     for name, value in fields.items():
-        if value is not None and name not in TARGET_FIELDS and target.name not in _endpoints_taking(name):
-            return f"{name}: endpoint {target.name!r} does not take it (only {', '.join(_endpoints_taking(name))})"
+        taking = _endpoints_taking(name, endpoints)
+        if value is not None and name not in TARGET_FIELDS and target.name not in taking:
+            return f"{name}: endpoint {target.name!r} does not take it (only {', '.join(taking)})"
     return None
 
 
-def _endpoints_taking(name: str) -> list[str]:
+def _endpoints_taking(name: str, endpoints: Endpoints) -> list[str]:
     """The names of the endpoints that take a field or a neutral name."""
     match name:
         case "tools":
-            taking = [target for target in ENDPOINTS.values() if target.takes_tools]
+            taking = [target for target in endpoints.values() if target.takes_tools]
         case "schema":
-            taking = [target for target in ENDPOINTS.values() if target.traits.format]
+            taking = [target for target in endpoints.values() if target.traits.format]
         case _ if name in (*NEUTRAL_FIELDS, *TARGET_FIELDS):
-            taking = list(ENDPOINTS.values())
+            taking = list(endpoints.values())
         case _:
-            taking = [target for target in ENDPOINTS.values() if name in target.request.model_fields]
+            taking = [target for target in endpoints.values() if name in target.request.model_fields]
     return [target.name for target in taking]
 
 
-def _serves(target: Endpoint, model: Any) -> bool:
+def _serves(target: Endpoint, model: Any, endpoints: Endpoints) -> bool:
     try:
-        compose(target.name, "?", model=model)
+        compose(target.name, "?", model=model, endpoints=endpoints)
     except InvalidRequest:
         return False
     return True
 
 
-def _all_models() -> list[str]:
-    return list(dict.fromkeys(model for target in ENDPOINTS.values() for model in target.models))
+def _all_models(endpoints: Endpoints) -> list[str]:
+    return list(dict.fromkeys(model for target in endpoints.values() for model in target.models))
 
 
 def _list_values(name: str, values: Any) -> list[Any]:

@@ -278,3 +278,35 @@ def test_an_async_client_has_profiles_too(service: Server):
             return (await client.ask("Say hello.", max_tokens=60)).text
 
     assert asyncio.run(ask())
+
+
+def test_one_experiment_asks_several_vendors(service: Server, tmp_path: Path):
+    """Each variant's requests are its own client's, and every frame says whose."""
+    ledger = famnb.Ledger(tmp_path / "ledger.sqlite")
+    options: dict[str, Any] = {"base_url": service.url, "api_key": service.key, "ledger": ledger}
+    clients = {name: famnb.Client(profile=name, **options) for name in ("openai", "anthropic", "open")}
+    try:
+        exp = famnb.Experiment(
+            ["Say hello.", "Say goodbye."],
+            famnb.grid(client=clients, max_tokens=40),
+            name="vendors",
+            client=clients["openai"],
+        )
+        report = exp.run()
+        frame = exp.frame()
+        with pytest.raises(InvalidRequest, match="top_k: no endpoint has such a field"):
+            famnb.grid(client=clients, top_k=5)
+        seeded = famnb.grid(client=clients["open"], endpoint="chat", model="my-model", seed=[1, 2])
+        again = famnb.Experiment(["Say hello."], seeded, name="seeds", client=clients["openai"], max_tokens=40)
+        again.run()
+    finally:
+        for client in clients.values():
+            client.close()
+    assert report.completed == 6
+    assert frame.groupby("variant", observed=True)["profile"].unique().map(list).to_dict() == {
+        "openai": ["openai"],
+        "anthropic": ["anthropic"],
+        "open": ["open"],
+    }
+    assert sorted(again.frame()["seed"]) == [1, 2]
+    assert set(again.frame()["model"]) == {"my-model"}
