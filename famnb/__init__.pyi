@@ -35,7 +35,7 @@ from .request import tool as tool
 from .service.process import serve as serve
 from .widget.board.board import Board as Board
 from .widget.composer.composer import Composer as Composer
-from .widget.dashboard import Dashboard as Dashboard
+from .widget.dashboard.dashboard import Dashboard as Dashboard
 from .widget.inspector import Inspector as Inspector
 
 __version__: str

@@ -189,6 +189,11 @@ def default_client() -> Client:
     return _connected or connect()
 
 
+def connected_client() -> Client | None:
+    """The client that `connect` has made last in this process; None before the first."""
+    return _connected
+
+
 def embedded() -> tuple[str, str]:
     """The address and key of the local service: the one the environment names if it answers, else our own."""
     url, key = os.getenv(SERVICE_URL), os.getenv(KEY_VARIABLE)

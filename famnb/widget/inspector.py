@@ -3,48 +3,26 @@
 from __future__ import annotations
 
 import base64
-import html
 import json
-import traceback
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import ipywidgets as widgets
-
-from famnb import plot
 from famnb.errors import InvalidArgument, InvalidRequest
 from famnb.record import Ledger, RecordedCall
 from famnb.reply import Reply
 from famnb.validation import explain_arguments
+from famnb.widget.default_client import connected_ledger
 from famnb.widget.form import images
-from famnb.widget.form.controls import make_control
 from famnb.widget.html import facts, sanitize, transcript
-from famnb.widget.html.sanitize import SafeHtml
-from famnb.widget.live.copy_box import COPY_TABS_CLASS, CopyBox
+from famnb.widget.html.transcript import Bundle, Section
+from famnb.widget.live.base import join_front
+from famnb.widget.live.described import DescribedWidget
 
 # Few enough to be drawn without a pause, enough that most replies need few pages.
 PAGE_LENGTH = 100
 """Events shown at once."""
 # The timeline gets half of the page: a wider figure would be scaled down, letters included.
 TIMELINE_WIDTH_IN = 6.6
-TABS = ("Transcript", "Request", "Response", "Events")
-_WRAP = widgets.Layout(flex_flow="row wrap", align_items="flex-start")
-_CELL_STYLE = "text-align:left;vertical-align:top;padding:1px 10px 1px 0"
-_HEAD_CELL = SafeHtml(f'<th scope="col" style="{_CELL_STYLE}">{{}}</th>')
-_EVENT_ROW = SafeHtml(
-    f'<tr><td style="{_CELL_STYLE}">{{number}}</td><td style="{_CELL_STYLE}">{{t_s:.3f}} s</td>'
-    f'<td style="{_CELL_STYLE};overflow-wrap:anywhere"><code>{{text}}</code></td></tr>'
-)
-# A scrolling region takes the focus, so that it can be scrolled by keyboard.
-_EVENT_TABLE = SafeHtml(
-    '<p role="status" style="margin:4px 0">{summary}</p>'
-    '<div tabindex="0" role="region" aria-label="events" style="max-height:28em;overflow:auto;line-height:1.4">'
-    "<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
-)
-_TIMELINE = SafeHtml('<img style="width:100%;max-width:760px" alt="{}" src="data:image/png;base64,{}">')
-_PARAGRAPH = SafeHtml("<p>{}</p>")
-_TRANSCRIPT = SafeHtml('<div class="jp-RenderedHTMLCommon">{}</div>')
-_ERROR = SafeHtml('<p role="alert" style="color:var(--jp-error-color1,#d32f2f)">{}</p>')
 
 
 class ArrivedEvent(NamedTuple):
@@ -57,82 +35,121 @@ class ArrivedEvent(NamedTuple):
     text: str
 
 
-class Inspector(widgets.VBox):  # type: ignore[misc]  # ipywidgets has no types
+class CallPages:
+    """What is shown of one call, and how far its events are turned; dashboard and inspector draw the same pages."""
+
+    def __init__(self, call: RecordedCall) -> None:
+        self.call = call
+        self._events = _read_events(call)
+        requested, responded = _describe_request(call), _describe_response(call)
+        self._raw = {"request": requested[1], "response": responded[1]}
+        self._lines = {"request": requested[0], "response": responded[0]}
+        self._filter = ""
+        self._first = 0
+        """The index of the first event in view, among those that the filter lets through."""
+        self._timeline: dict[str, str] | None = None
+
+    def describe(self) -> dict[str, Any]:
+        """Return all parts that front/call.js draws."""
+        raw = {
+            name: {"lines": [line for line in self._lines[name] if line], "text": images.shorten_image_data(text)}
+            for name, text in self._raw.items()
+        }
+        call = {"id": self.call.call_id, "transcript": transcript.reply_bundle(self.call.reply)["text/html"], **raw}
+        return {"call": call, "events": self._describe_events(), "timeline": self._timeline}
+
+    def handle(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Do what the page asks for; returns the parts that have changed."""
+        match message:
+            case {"kind": "events", "filter": str(text)}:
+                self._filter, self._first = text.strip().lower(), 0
+                return {"events": self._describe_events()}
+            case {"kind": "events", "step": 1 | -1 as step}:
+                self._first = max(self._first + step * PAGE_LENGTH, 0)
+                return {"events": self._describe_events()}
+            case {"kind": "timeline", "dark": bool(is_dark)}:
+                self._timeline = _draw_timeline(self.call.reply, is_dark=is_dark)
+                return {"timeline": self._timeline}
+            case _:
+                return {}
+
+    def text_of(self, what: str) -> str:
+        """Return the whole text that is copied: "request", "response", or "events" with their times, a line each."""
+        if what in self._raw:
+            return self._raw[what]
+        return "".join(f"{event.t_s:.6f}\t{event.text}\n" for event in self._matches())
+
+    def _matches(self) -> list[ArrivedEvent]:
+        return [event for event in self._events if self._filter in event.text.lower()]
+
+    def _describe_events(self) -> dict[str, Any]:
+        """Return one page of the events that hold the filter's text, or why there is none."""
+        matches = self._matches()
+        self._first = min(self._first, max(len(matches) - 1, 0) // PAGE_LENGTH * PAGE_LENGTH)
+        page = matches[self._first : self._first + PAGE_LENGTH]
+        return {
+            "filter": self._filter,
+            "summary": _summarise_events(page, matches=len(matches), total=len(self._events)),
+            "rows": [[f"{event.number + 1:,}", f"{event.t_s:.3f} s", sanitize.visible(event.text)] for event in page],
+            "earlier": self._first > 0,
+            "later": self._first + PAGE_LENGTH < len(matches),
+        }
+
+
+class Inspector(DescribedWidget):
     """What went over the wire in one call; give a reply, a recorded call, or a call's id."""
+
+    _esm = join_front("inspector.js")
 
     @explain_arguments
     def __init__(self, call: RecordedCall | Reply | str, ledger: Ledger | None = None) -> None:
-        """Show a call; `ledger` is where it is recorded, the default ledger unless given.
+        """Show a call; `ledger` is where it is recorded, unless given that of the latest `famnb.connect()`.
 
         Raises KeyError for a call that is not in the ledger, ValueError for a reply that was never recorded.
         """
-        self._transcript = widgets.HTML()
-        self._descriptions = {name: widgets.HTML() for name in ("Request", "Response")}
-        self._raw = {name: CopyBox(f"raw {name.lower()}") for name in self._descriptions}
-        self._copy_button = CopyBox("events", bare=True)
-        self._filter = make_control(
-            widgets.Text, title="Filter", help="Show the events that hold this text", placeholder="all events"
-        )
-        self._earlier = widgets.Button(description="Earlier", tooltip="The events before these")
-        self._later = widgets.Button(description="Later", tooltip="The events after these")
-        self._table, self._timeline = widgets.HTML(), widgets.VBox()
-        self._first = 0
-        """The index of the first event in view, among those that the filter lets through."""
-        bar = widgets.HBox([self._filter, self._earlier, self._later, self._copy_button], layout=_WRAP)
-        self._table.layout, self._timeline.layout = (widgets.Layout(flex=f"1 1 {width}em") for width in (25, 34))
-        events = widgets.VBox([bar, widgets.HBox([self._table, self._timeline], layout=_WRAP)])
-        raw_pages = [widgets.VBox([self._descriptions[name], self._raw[name]]) for name in self._raw]
-        self._tabs = widgets.Tab([self._transcript, *raw_pages, events], titles=TABS)
-        self._filter.observe(lambda _: self._turn_page(-self._first), "value")
-        self._earlier.on_click(lambda _: self._turn_page(-PAGE_LENGTH))
-        self._later.on_click(lambda _: self._turn_page(PAGE_LENGTH))
-        self._tabs.observe(lambda _: self._draw_timeline(), "selected_index")
-        super().__init__([self._tabs])
-        self.add_class(COPY_TABS_CLASS)
-        self.show(find_call(call, ledger))
+        self._pages = CallPages(find_call(call, ledger))
+        super().__init__()
 
     @property
     def call(self) -> RecordedCall:
         """The call that is shown."""
-        return self._call
+        return self._pages.call
 
     def show(self, call: RecordedCall) -> None:
         """Show another call in the same place."""
-        self._call = call
-        self._events = _read_events(call)
-        self._transcript.value = _TRANSCRIPT.format(SafeHtml(transcript.reply_bundle(call.reply)["text/html"]))
-        for name, (lines, raw) in {"Request": _describe_request(call), "Response": _describe_response(call)}.items():
-            self._descriptions[name].value = SafeHtml().join(_PARAGRAPH.format(line) for line in lines if line)
-            self._raw[name].show(raw, preview=images.shorten_image_data(raw))
-        self._timeline.children = ()
-        self._turn_page(-self._first)
-        self._draw_timeline()
+        with self._lock:
+            self._pages = CallPages(call)
+            self.send_changes(**self._pages.describe())
+            self.keep_snapshot()
 
-    def _turn_page(self, offset: int) -> None:
-        """Show the events that contain the filter's text, from `offset` further on."""
-        text = self._filter.value.strip().lower()
-        matches = [event for event in self._events if text in event.text.lower()]
-        last_page = max(len(matches) - 1, 0) // PAGE_LENGTH * PAGE_LENGTH
-        self._first = min(max(self._first + offset, 0), last_page)
-        self._earlier.disabled = self._first == 0
-        self._later.disabled = self._first + PAGE_LENGTH >= len(matches)
-        page = matches[self._first : self._first + PAGE_LENGTH]
-        self._table.value = _events_html(page, matches=len(matches), total=len(self._events))
-        self._copy_button.show("".join(f"{event.t_s:.6f}\t{event.text}\n" for event in matches))
+    def describe(self) -> dict[str, Any]:
+        return self._pages.describe()
 
-    def _draw_timeline(self) -> None:
-        """Draw the timeline when its tab is first opened: drawing takes longer than everything else here."""
-        if self._timeline.children or TABS[self._tabs.selected_index or 0] != "Events":
-            return
-        figure: Any = plot.timeline(self._call.reply)
-        figure.set_size_inches(TIMELINE_WIDTH_IN, figure.get_figheight())
-        bundle, _ = figure._repr_mimebundle_()
-        image = base64.b64encode(bundle["image/png"]).decode()
-        # In an attribute nothing is typeset as a formula, and no tag can keep it from being so.
-        self._timeline.children = (widgets.HTML(_TIMELINE.format(SafeHtml(html.escape(figure.alt)), image)),)
+    def handle(self, message: dict[str, Any]) -> None:
+        handle_pages(self, self._pages, message)
+
+    def snapshot(self) -> Bundle:
+        return call_bundle(self.call)
 
     def __repr__(self) -> str:
-        return f"<Inspector {self._call!r}>"
+        return f"<Inspector {self.call!r}>"
+
+
+def handle_pages(widget: DescribedWidget, pages: CallPages, message: dict[str, Any]) -> None:
+    """Do what a page asks of a call that a widget shows, and send what comes of it."""
+    match message:
+        case {"kind": "copy", "what": str(what)}:
+            widget.send({"kind": "copied", "text": pages.text_of(what)})
+        case _:
+            if changes := pages.handle(message):
+                widget.send_changes(**changes)
+
+
+def call_bundle(call: RecordedCall) -> Bundle:
+    """Return a call as ordinary notebook output: what was said, and what to know of request and response."""
+    lines = [line for describe in (_describe_request, _describe_response) for line in describe(call)[0] if line]
+    sections = [Section("note", line) for line in (f"Call {call.call_id}", *lines)]
+    return transcript.join_bundles([transcript.reply_bundle(call.reply), transcript.render(sections)])
 
 
 def find_call(call: RecordedCall | Reply | str, ledger: Ledger | None = None) -> RecordedCall:
@@ -141,18 +158,13 @@ def find_call(call: RecordedCall | Reply | str, ledger: Ledger | None = None) ->
         case RecordedCall():
             return call
         case Reply(call_id=str(call_id)) | str(call_id):
-            return (ledger or Ledger()).call(call_id)
+            return (connected_ledger() if ledger is None else ledger).call(call_id)
         case Reply():
             raise InvalidRequest(
                 "this reply was not recorded, so there is nothing to lay open; use a client with a ledger"
             )
         case _:
             raise InvalidArgument(f"expected a reply, a recorded call or a call's id; got {call!r}")
-
-
-def error_html(error: Exception) -> SafeHtml:
-    """The error of a callback as HTML."""
-    return _ERROR.format("".join(traceback.format_exception_only(error)).strip())
 
 
 def _read_events(call: RecordedCall) -> list[ArrivedEvent]:
@@ -209,14 +221,26 @@ def _indent_json(body: bytes) -> str:
         return body.decode(errors="replace")
 
 
-def _events_html(page: Sequence[ArrivedEvent], *, matches: int, total: int) -> SafeHtml:
-    """One page of the events that match the filter as a table, or why there is none."""
+def _summarise_events(page: Sequence[ArrivedEvent], *, matches: int, total: int) -> str:
+    """Which events a page has, or why it has none."""
     if not total:
-        return SafeHtml("<p>No events: the reply was not an event stream, or nothing came.</p>")
+        return "No events: the reply was not an event stream, or nothing came."
     if not matches:
-        return _PARAGRAPH.format(f"None of the {total:,} events holds that text.")
+        return f"None of the {total:,} events holds that text."
     summary = f"Events {page[0].number + 1:,} to {page[-1].number + 1:,}"
-    summary += f" of {total:,}" if matches == total else f"; {matches:,} of {total:,} hold the text"
-    rows = SafeHtml().join(_EVENT_ROW.format(number=event.number + 1, t_s=event.t_s, text=event.text) for event in page)
-    head = SafeHtml().join(map(_HEAD_CELL.format, ("event", "arrived", "data")))
-    return _EVENT_TABLE.format(summary=summary, head=head, rows=rows)
+    return summary + (f" of {total:,}" if matches == total else f"; {matches:,} of {total:,} hold the text")
+
+
+def _draw_timeline(reply: Reply, *, is_dark: bool) -> dict[str, str]:
+    """The timeline as an image for a light or a dark page, and what it shows in words."""
+    # Imported on first use: a dashboard, which opens calls too, does without it.
+    import matplotlib
+
+    from famnb import plot
+    from famnb.plot.palette import DARK, LIGHT
+
+    with matplotlib.rc_context({"figure.facecolor": (DARK if is_dark else LIGHT).ground}):
+        figure: Any = plot.timeline(reply)
+    figure.set_size_inches(TIMELINE_WIDTH_IN, figure.get_figheight())
+    bundle, _ = figure._repr_mimebundle_()
+    return {"url": f"data:image/png;base64,{base64.b64encode(bundle['image/png']).decode()}", "alt": figure.alt}

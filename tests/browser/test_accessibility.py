@@ -14,7 +14,16 @@ CONNECT = "import famnb\nclient = famnb.connect()"
 COMPOSER = "composer = famnb.Composer(client)\ncomposer"
 BOARD = """variants = {"small": {"model": "fam-2-5-mini"}, "large": {"thinking": 64}}
 famnb.Board(client, {label: {"max_tokens": 90_000, **fields} for label, fields in variants.items()})"""
-DASHBOARD = 'reply = client.ask("Why?", max_tokens=64)\nfamnb.Dashboard(client)'
+CARDS = """import ipywidgets
+models = famnb.grid(model=["fam-2-5-pro", "fam-2-5-mini"], endpoint="messages")
+asked = famnb.Experiment(["Why?", "What is a tide?"], models, name="asked", client=client, max_tokens=200)
+asked.run(progress=False)
+ballot = asked.vote()
+ballot.vote("tie")
+ballot.results()
+slow = famnb.Experiment([f"What is {n}?" for n in range(90)], models, name="slow", client=client, max_tokens=16)
+run = slow.run(wait=False, rate=1)
+ipywidgets.VBox([famnb.Dashboard(client), famnb.Inspector(client.last), ballot, run.view])"""
 TOOL = """@famnb.tool
 def weather(city: str) -> str:
     \"\"\"The weather of a city right now.\"\"\"
@@ -71,12 +80,15 @@ def talk(lab: Lab) -> None:
 
 
 def inspect(lab: Lab) -> None:
-    """Have figures, and a call laid open at its events and their timeline."""
-    expect(lab.output(1)).to_contain_text("time to first token")
-    lab.output(1).get_by_label("Latest calls").focus()
-    lab.page.keyboard.press("ArrowDown")
-    lab.output(1).get_by_role("tab", name="Events").click()
-    expect(lab.output(1).locator("img")).to_be_visible()
+    """Have figures, charts, a call laid open at its events and their timeline, a pair to vote on, a run under way."""
+    shown = lab.output(1)
+    shown.get_by_role("grid", name="Calls").locator("tr").last.click()
+    dashboard, inspector = (shown.get_by_role("group", name=name) for name in ("Dashboard", "Inspector"))
+    dashboard.get_by_role("tab", name="Events").click()
+    expect(dashboard.locator("img")).to_be_visible()
+    expect(inspector.get_by_role("tab", name="Transcript")).to_be_visible()
+    expect(shown.get_by_role("group", name="Ballot")).to_contain_text("1 of 2 voted on")
+    expect(shown.get_by_role("progressbar")).to_be_visible()
 
 
 WIDGETS = {
@@ -86,7 +98,7 @@ WIDGETS = {
     "composer, history": (COMPOSER, lambda lab: open_panel(lab, "History")),
     "board, streaming": (BOARD, lambda lab: ask_all(lab, "Count to 50000.", ".famnb-won .famnb-text")),
     "board, ended": (BOARD, lambda lab: ask_all(lab, "Hello.", "ins")),
-    "dashboard": (DASHBOARD, inspect),
+    "dashboard, inspector, ballot and run": (CARDS, inspect),
 }
 
 

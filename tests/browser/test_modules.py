@@ -12,7 +12,7 @@ from famnb.widget.live.base import FRONT, join_front
 
 pytestmark = pytest.mark.browser
 
-ENTRIES = ("live.js", "board.js", "composer.js", "copy_box.js")
+ENTRIES = ("live.js", "board.js", "composer.js", "dashboard.js", "inspector.js", "ballot.js", "run.js")
 
 
 @pytest.fixture
@@ -104,3 +104,96 @@ def test_a_field_of_each_kind_shows_its_text_and_its_fault(page: Page, kind: str
         page.evaluate("drawn.set('8', true)")
         expect(control).to_have_value("8")
         assert page.evaluate("edits") == ["7"]
+
+
+GROUPS = [{"label": "a", "colour": "rgb(1, 2, 3)", "cycle": 0}, {"label": "b", "colour": "rgb(4, 5, 6)", "cycle": 1}]
+SPANS = {"spans": ["10:00 to 10:05", "10:05 to 10:10"], "ticks": [[0, "10:00"], [1, "10:05"]], "groups": GROUPS}
+CHART = {"name": "calls", "top": 4, "ticks": [[0, "0"], [4, "4"]], "words": ["3 calls: a 1, b 2", "nothing"]}
+SHAPES = """async ([chart, groups, count]) => {
+  const { drawValues } = await import("/chart.js");
+  return drawValues(chart, groups, count, 50).map((shape) =>
+    Object.fromEntries([["tag", shape.tagName], ...[...shape.attributes].map(({ name, value }) => [name, value])]));
+}"""
+
+
+def test_bars_stand_on_one_another_in_proportion(page: Page):
+    """What is twice as much is twice as high; nothing is drawn of nothing, and of an empty chart nothing at all."""
+    bars = {**CHART, "kind": "bars", "values": [[1, 0], [2, None]]}
+    low, high = page.evaluate(SHAPES, [bars, GROUPS, 2])
+    assert low["x"] == high["x"]
+    assert float(high["height"]) == pytest.approx(2 * float(low["height"]))
+    assert float(high["y"]) + float(high["height"]) == pytest.approx(float(low["y"]))
+    assert low["style"] == "fill: rgb(1, 2, 3)"
+    assert page.evaluate(SHAPES, [{**bars, "top": 0}, GROUPS, 2]) == []
+
+
+def test_a_line_has_a_gap_where_nothing_is_known(page: Page):
+    """It begins anew after the gap; each known point is a dot; dashes tell lines of one colour apart."""
+    lines = {**CHART, "kind": "lines", "values": [[1, 2, None, 3], [None, 1, 1, None]]}
+    shapes = page.evaluate(SHAPES, [lines, GROUPS, 4])
+    first, second = (shape for shape in shapes if shape["tag"] == "path")
+    assert (first["d"].count("M"), first["d"].count("L")) == (2, 1)
+    assert first["stroke-dasharray"] != second["stroke-dasharray"]
+    assert sum(shape["tag"] == "circle" for shape in shapes) == 5
+
+
+def test_a_chart_is_read_and_chosen_from_by_mouse_and_keys(page: Page):
+    """Each span in words; Enter and a click choose it, and what is chosen stays marked."""
+    page.evaluate(
+        """async ([chart, spans]) => {
+          const { drawChart } = await import("/chart.js");
+          window.chosen = [];
+          window.drawn = drawChart((index) => chosen.push(index));
+          document.body.append(drawn.element);
+          drawn.tell(chart, spans, null);
+        }""",
+        [{**CHART, "kind": "bars", "values": [[1, 0], [2, 0]]}, SPANS],
+    )
+    chart, words = page.get_by_role("img", name="calls over time"), page.get_by_role("status")
+    expect(chart.locator("rect[fill-opacity]")).to_have_count(2)
+    chart.focus()
+    page.keyboard.press("ArrowLeft")
+    expect(words).to_have_text("10:05 to 10:10: nothing")
+    page.keyboard.press("ArrowLeft")
+    expect(words).to_have_text("10:00 to 10:05: 3 calls: a 1, b 2")
+    page.keyboard.press("Enter")
+    box = chart.bounding_box()
+    page.mouse.click(box["x"] + box["width"] - 20, box["y"] + 40)
+    assert page.evaluate("chosen") == [0, 1]
+    expect(words).to_have_text("10:05 to 10:10: nothing")
+
+
+def test_a_described_widget_waits_follows_its_kernel_and_greys_without_it(page: Page):
+    """Silence is said; parts are drawn as they come; a gap is asked about; without a kernel nothing can be done."""
+    page.evaluate("""async () => {
+      const { describedWidget } = await import("/described.js");
+      const listeners = {};
+      window.said = [];
+      window.hear = (name, message) => listeners[name](message);
+      const model = { on: (name, listener) => (listeners[name] = listener), send: (message) => said.push(message) };
+      const press = document.createElement("button");
+      const element = document.createElement("div");
+      element.append(press);
+      const tell = ({ words }) => words !== undefined && (press.textContent = words);
+      const widget = describedWidget("Thing", () => ({ element, tell }));
+      widget.initialize({ model });
+      window.end = widget.render({ model, el: document.body });
+    }""")
+    page.clock.fast_forward(1500)
+    expect(page.get_by_role("alert").first).to_have_text("Waiting for the kernel …")
+    page.clock.fast_forward(11_000)
+    expect(page.get_by_role("alert").first).to_have_text("No kernel answers: run this cell again.")
+    hear = "message => hear('msg:custom', message)"
+    page.evaluate(hear, {"kind": "snapshot", "seq": 4, "words": "one", "trouble": "it broke"})
+    expect(page.get_by_role("group", name="Thing").get_by_role("button")).to_have_text("one")
+    expect(page.get_by_role("alert")).to_have_text("it broke")
+    page.evaluate(hear, {"kind": "changes", "seq": 5, "words": "two"})
+    expect(page.get_by_role("button")).to_have_text("two")
+    page.clock.fast_forward(1500)
+    page.evaluate(hear, {"kind": "changes", "seq": 9, "words": "nine"})
+    assert page.evaluate("said.map(({ kind }) => kind)") == ["ready", "ready"]
+    expect(page.get_by_role("button")).to_have_text("two")
+    page.evaluate("hear('comm_live_update')")
+    expect(page.get_by_role("alert").first).to_contain_text("run this cell again")
+    expect(page.get_by_role("button")).to_be_disabled()
+    page.evaluate("end()")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import html
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from ipywidgets import HBox
 
 import famnb
 from famnb.service import Server
@@ -19,35 +21,58 @@ def client(server: Server) -> Iterator[famnb.Client]:
         yield client
 
 
-def test_an_inspector_lays_everything_open(client: famnb.Client) -> None:
-    """Request without the key, status and headers, every event with its time."""
+def says(inspector: Inspector, **message: object) -> None:
+    """What the page sends."""
+    inspector._on_message(inspector, message, None)
+
+
+def copied(inspector: Inspector, what: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What the page gets when it asks for a whole text."""
+    sent: list[dict[str, str]] = []
+    monkeypatch.setattr(Inspector, "send", lambda _self, message, _buffers=None: sent.append(message))
+    says(inspector, kind="copy", what=what)
+    monkeypatch.undo()
+    return next(message["text"] for message in sent if message["kind"] == "copied")
+
+
+def test_an_inspector_lays_everything_open(
+    client: famnb.Client, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Request without the key, status and headers, every event with its time, the timeline once it is looked at."""
     reply = client.ask("Why is the sky blue?", model="fam-2-5-pro", endpoint="messages", thinking=64, max_tokens=300)
     inspector = Inspector(reply, client.ledger)
-    pages = {name: f"{inspector._descriptions[name].value}\n{raw.text}" for name, raw in inspector._raw.items()}
-    assert "Why is the sky blue?" in inspector._transcript.value
-    assert "/v1/messages" in pages["Request"]
-    assert "Bearer ••••••" in pages["Request"]
-    assert client._engine._credential.authorization().split()[-1] not in "".join(pages.values())
-    assert "Status 200" in pages["Response"]
-    assert "x-famnb-engine" in pages["Response"]
-    assert describe_clock(reply.timing) in html.unescape(inspector._descriptions["Response"].value)
-    assert f"Events 1 to {min(PAGE_LENGTH, len(reply.raw))} of {len(reply.raw)}" in inspector._table.value
-    inspector._filter.value = "message_start"
-    assert "1 of" in inspector._table.value
-    assert inspector._copy_button.text.count("\n") == 1
-    assert "message_start" in inspector._copy_button.text
-    inspector._tabs.selected_index = 3
-    assert 'src="data:image/png;base64,' in inspector._timeline.children[0].value
+    parts = inspector.describe()
+    call = parts["call"]
+    assert "Why is the sky blue?" in call["transcript"]
+    assert "/v1/messages" in call["request"]["text"]
+    assert "Bearer ••••••" in call["request"]["text"]
+    assert server.key not in json.dumps(parts)
+    assert "Status 200" in call["response"]["lines"]
+    assert "x-famnb-engine" in call["response"]["text"]
+    assert describe_clock(reply.timing) in call["response"]["lines"]
+    assert parts["events"]["summary"].startswith(f"Events 1 to {min(PAGE_LENGTH, len(reply.raw))} of {len(reply.raw)}")
+    assert parts["timeline"] is None
+    says(inspector, kind="events", filter=" message_START ")
+    assert inspector.describe()["events"]["summary"].startswith("Events 1 to 1; 1 of")
+    assert copied(inspector, "events", monkeypatch).count("\n") == 1
+    assert copied(inspector, "request", monkeypatch) == inspector._pages.text_of("request")
+    pictures = set()
+    for is_dark in (False, True):
+        says(inspector, kind="timeline", dark=is_dark)
+        timeline = inspector.describe()["timeline"]
+        assert timeline["url"].startswith("data:image/png;base64,")
+        pictures.add(timeline["url"])
+    assert len(pictures) == 2
 
 
 def test_a_refusal_of_a_stream_is_a_response_with_a_body(client: famnb.Client) -> None:
     """What came was no event stream: the service's words are in the response, and there are no events."""
     with pytest.raises(famnb.BadRequestError) as caught:
         client.ask("Why?", endpoint="responses", previous_response_id="resp_of_nobody")
-    inspector = Inspector(caught.value.reply, client.ledger)
-    assert '"code": "previous_response_not_found"' in inspector._raw["Response"].text
-    assert "Status 400" in inspector._descriptions["Response"].value
-    assert "No events" in inspector._table.value
+    parts = Inspector(caught.value.reply, client.ledger).describe()
+    assert '"code": "previous_response_not_found"' in parts["call"]["response"]["text"]
+    assert "Status 400" in parts["call"]["response"]["lines"]
+    assert "No events" in parts["events"]["summary"]
 
 
 def test_long_streams_are_paged(client: famnb.Client) -> None:
@@ -55,11 +80,42 @@ def test_long_streams_are_paged(client: famnb.Client) -> None:
     reply = client.ask("Tell me everything.", model="fam-2-5-pro", endpoint="messages", max_tokens=2000)
     inspector = Inspector(reply, client.ledger)
     assert len(reply.raw) > PAGE_LENGTH
-    assert inspector._earlier.disabled
-    inspector._later.click()
-    assert f"Events {PAGE_LENGTH + 1} to" in inspector._table.value
-    inspector._earlier.click()
-    assert "Events 1 to" in inspector._table.value
+    assert not inspector.describe()["events"]["earlier"]
+    says(inspector, kind="events", step=1)
+    events = inspector.describe()["events"]
+    assert events["summary"].startswith(f"Events {PAGE_LENGTH + 1} to")
+    assert events["earlier"]
+    says(inspector, kind="events", step=-1)
+    assert inspector.describe()["events"]["summary"].startswith("Events 1 to")
+
+
+def test_an_inspector_is_a_widget_that_leaves_the_call(client: famnb.Client) -> None:
+    """It can stand in a box; without a kernel the transcript is left, and how to get the widget back."""
+    reply = client.ask("Why is the sky blue?", model="fam-mini", endpoint="chat", stream=False)
+    inspector = Inspector(reply, client.ledger)
+    assert HBox([inspector]).children == (inspector,)
+    bundle, _ = inspector._repr_mimebundle_()
+    assert "Why is the sky blue?" in bundle["text/html"]
+    assert "Status 200" in bundle["text/html"]
+    assert bundle["text/plain"] == "A famnb.Inspector: run this cell to use it."
+
+
+def test_no_text_of_a_call_is_widget_state(client: famnb.Client) -> None:
+    """Front ends that save widget state save nothing of it."""
+    reply = client.ask("A secret of mine", model="fam-mini", endpoint="chat", stream=False)
+    inspector = Inspector(reply, client.ledger)
+    traits = {name: value for name, value in inspector.get_state().items() if name not in ("_esm", "_css")}
+    assert "secret" not in json.dumps(traits)
+
+
+def test_a_reply_is_found_in_the_ledger_of_the_connected_client(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a ledger it is that of `connect()`, as everywhere."""
+    with famnb.Client(base_url=server.url, api_key=server.key, ledger=tmp_path / "own.sqlite") as client:
+        monkeypatch.setattr("famnb.api._connected", client)
+        reply = client.ask("Hi", model="fam-mini", endpoint="chat", stream=False)
+        assert Inspector(reply).call.call_id == reply.call_id
 
 
 def test_what_was_never_recorded_cannot_be_opened(client: famnb.Client) -> None:

@@ -1,15 +1,12 @@
 """The ballot: blind votes on two answers to one prompt, side by side; each vote is recorded at once.
 
-Experiment ── shuffled pairs ── Ballot ──┬── BallotView (keys, buttons) ── vote ── ledger
-                                         └── output below it, saved with the notebook: progress, at the end the result
+Experiment ── shuffled pairs ── Ballot ──┬── front/ballot.js (keys, buttons) ── vote ── ledger
+                                         └── saved with the notebook: progress, at the end the result
 """
 
 from __future__ import annotations
 
-import threading
 from typing import Any, get_args
-
-import traitlets
 
 from famnb.errors import InvalidRequest
 from famnb.experiment.experiment import BaseExperiment
@@ -20,35 +17,22 @@ from famnb.record.ratings import RecordedVote, VoteWinner
 from famnb.reply import Reply
 from famnb.validation import check_integer
 from famnb.widget.experiment import vote_results
-from famnb.widget.html import notices, sanitize, transcript
+from famnb.widget.html import transcript
 from famnb.widget.html.sanitize import SafeHtml
-from famnb.widget.live.base import FRONT, BaseWidget
-from famnb.widget.live.output import Output
+from famnb.widget.live.base import join_front
+from famnb.widget.live.described import DescribedWidget
 
 _ANSWER_KINDS = ("text", "code", "failure", "note")
 """The kinds of a reply's sections that are shown: none says which variant answered, or how long it took."""
-_RELOADED = "This page was reloaded; to save the result with the notebook, show the ballot in a new cell."
+_RELOAD_NOTE = SafeHtml(
+    "<p>This page was reloaded; to save the result with the notebook, show the ballot in a new cell.</p>"
+)
 
 
-class BallotView(BaseWidget):
-    """The widget that draws one pair; its traits change together, with `turn` as the last."""
-
-    _esm = FRONT / "ballot.js"
-    _css = FRONT / "ballot.css"
-    status = traitlets.Unicode().tag(sync=True)
-    """How far the ballot is."""
-    pair = traitlets.Dict().tag(sync=True)
-    """`asked`, `left` and `right` as clean HTML, absent once no pair is left; `can`: the choices that are possible."""
-    results = traitlets.Unicode().tag(sync=True)
-    """The result as HTML, where the output under the ballot cannot show it."""
-    trouble = traitlets.Unicode().tag(sync=True)
-    """What went wrong; empty when nothing did."""
-    turn = traitlets.Int().tag(sync=True)
-    """Counts the changes, so that a click on a pair that is no longer shown is recognised."""
-
-
-class Ballot:
+class Ballot(DescribedWidget):
     """Blind votes on pairs of an experiment's answers; `vote` and `undo` do what keys and buttons do."""
+
+    _esm = join_front("ballot.js")
 
     def __init__(
         self, experiment: BaseExperiment, *, n: int | None = None, voter: str = "", seed: int | None = None
@@ -65,8 +49,6 @@ class Ballot:
         self._experiment = experiment
         self._voter = voter
         self._seed = experiment.seed if seed is None else check_integer("seed", seed)
-        # Callbacks come on the main thread or on an ipykernel subshell's.
-        self._guard = threading.RLock()
         self._calls = {answer.cell.key: answer.call_id for answer in experiment.answers()}
         pairs = shuffle_pairs([cell for cell in experiment.cells if cell.key in self._calls], seed=self._seed)
         if not pairs:
@@ -84,14 +66,11 @@ class Ballot:
             if vote.voter == voter
         }
         self._current: tuple[Cell, Cell] | None = None
-        self._page = ""
-        self._reloaded = False
-        self._output: Output | None = None
-        """The output under the ballot; None before the ballot is shown."""
-        self._bundle = _note_bundle("No vote yet")
-        self.view = BallotView()
-        """The widget."""
-        self.view.on_msg(self._on_message)
+        self._turn = 0
+        """Counts the pairs that were shown, so that a click on one that is gone is recognised."""
+        self._results: transcript.Bundle | None = None
+        """The result that is shown; None before it is asked for."""
+        super().__init__()
         self._show_next()
 
     @property
@@ -101,7 +80,7 @@ class Ballot:
 
     def vote(self, winner: VoteWinner) -> None:
         """Vote on the pair that is shown: left, right, tie or skip; recorded at once, and the next pair is shown."""
-        with self._guard:
+        with self._lock:
             if winner not in get_args(VoteWinner):
                 raise InvalidRequest(f"winner: expected one of {', '.join(get_args(VoteWinner))}; got {winner!r}")
             if self._current is None:
@@ -121,7 +100,7 @@ class Ballot:
 
     def undo(self) -> None:
         """Take the latest vote back, also one of an earlier day, and show its pair again."""
-        with self._guard:
+        with self._lock:
             latest = self._latest_vote()
             if latest is None:
                 raise InvalidRequest("there is no vote to take back")
@@ -132,20 +111,28 @@ class Ballot:
             )
 
     def results(self) -> None:
-        """Show the result so far under the ballot, as ordinary output that is saved with the notebook."""
-        with self._guard:
-            self._publish(vote_results.results_bundle(self._experiment, progress=self._describe_progress()))
+        """Show the result so far under the pair; it is saved with the notebook."""
+        with self._lock:
+            self._results = vote_results.results_bundle(self._experiment, progress=self._describe_progress())
+            self._update()
 
-    def _ipython_display_(self) -> None:
-        with self._guard:
-            widget, self._output = Output(), Output()
-            widget.show(self.view)
-            self._output.captured = widget.captured
-            self._reloaded, self._page, self.view.results = False, "", ""
-            if widget.captured:
-                self._publish(self._bundle)
-            else:
-                self._output.show(self._bundle)
+    def describe(self) -> dict[str, Any]:
+        shown = {"turn": self._turn, "can": self._possible_choices()}
+        if self._current is not None:
+            left, right = (_answer_html(self._reply(cell)) for cell in self._current)
+            shown |= {"asked": _prompt_html(self._current[0]), "left": left, "right": right}
+        results = "" if self._results is None else self._results["text/html"]
+        note = _RELOAD_NOTE if results and self._is_reloaded else SafeHtml()
+        return {"status": self._describe_progress(), "pair": shown, "results": SafeHtml(results) + note}
+
+    def snapshot(self) -> transcript.Bundle:
+        return self._results or _note_bundle(self._describe_progress())
+
+    def _note(self) -> str:
+        return "A ballot: run this cell to vote."
+
+    def on_reload(self) -> None:
+        self._update()
 
     def __repr__(self) -> str:
         return f"<Ballot {self._experiment.name}, {self._describe_progress()}>"
@@ -167,36 +154,21 @@ class Ballot:
         self._show(None)
 
     def _show(self, pair: tuple[Cell, Cell] | None) -> None:
-        self._current = pair
-        can = [
-            *(("left", "right", "tie", "skip") if pair else ()),
-            *(("undo",) if self._latest_vote() else ()),
-            "results",
-        ]
-        state: dict[str, Any] = {"can": can}
-        if pair is not None:
-            left, right = (_answer_html(self._reply(cell)) for cell in pair)
-            state |= {"asked": _prompt_html(pair[0]), "left": left, "right": right}
-        with self.view.hold_sync():
-            self.view.status, self.view.pair, self.view.trouble = self._describe_progress(), state, ""
-            self.view.turn += 1
+        """Show a pair; if there is none, the result."""
+        self._current, self._results = pair, None
+        self._turn += 1
         if pair is None:
             self.results()
         else:
-            self._publish(_note_bundle(self._describe_progress()))
+            self._update()
 
-    def _publish(self, bundle: transcript.Bundle) -> None:
-        """Show a bundle in the output under the ballot, or in the ballot if the page cannot change that output."""
-        self._bundle = bundle
-        if self._output is None:
-            return
-        if self._output.captured or self._reloaded:
-            note = SafeHtml() if self._output.captured else SafeHtml("<p>{}</p>").format(_RELOADED)
-            with self.view.hold_sync():
-                self.view.results = SafeHtml(bundle["text/html"]) + note
-                self.view.turn += 1
-        else:
-            self._output.replace(bundle)
+    def _possible_choices(self) -> list[str]:
+        votes = ("left", "right", "tie", "skip") if self._current else ()
+        return [*votes, *(("undo",) if self._latest_vote() else ()), "results"]
+
+    def _update(self) -> None:
+        self.send_changes(**self.describe())
+        self.keep_snapshot()
 
     def _describe_progress(self) -> str:
         done, total = self.progress
@@ -212,22 +184,9 @@ class Ballot:
     def _reply(self, cell: Cell) -> Reply:
         return self._experiment.ledger.call(self._calls[cell.key]).reply
 
-    def _on_message(self, _view: object, message: dict[str, Any], _buffers: object) -> None:
-        with self._guard:
-            try:
-                self._handle(message)
-            except Exception as error:
-                # ipywidgets would only log it, where nobody sees it.
-                with self.view.hold_sync():
-                    self.view.trouble = sanitize.visible(notices.error_text(error))
-                    self.view.turn += 1
-
-    def _handle(self, message: dict[str, Any]) -> None:
+    def handle(self, message: dict[str, Any]) -> None:
         match message:
-            case {"kind": "ready", "page": str(page)}:
-                self._reloaded = self._reloaded or self._page not in ("", page)
-                self._page = page
-            case {"kind": "choose", "turn": int(turn)} if turn != self.view.turn:
+            case {"kind": "choose", "turn": int(turn)} if turn != self._turn:
                 pass  # A click that was made when another pair was shown.
             case {"kind": "choose", "choice": "undo"}:
                 self.undo()

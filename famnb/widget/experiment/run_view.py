@@ -1,6 +1,7 @@
 """The live view of a run: what `run(wait=False)` returns shows itself in a notebook, and leaves ordinary output.
 
-Run ── progress, twice a second ── RunView (bar, figures, Stop) ── end ── the report, in the view's place
+Run ── progress, twice a second ── RunView ── front/run.js (bar, figures, Stop)
+                                      └ end ── the report, in the view's place
 """
 
 from __future__ import annotations
@@ -10,16 +11,16 @@ import threading
 from decimal import Decimal
 from typing import Any
 
-import traitlets
 from IPython import get_ipython
 
 from famnb.experiment.progress import Progress, RunReport
 from famnb.experiment.runner import Job, Run
-from famnb.formatting import format_count, format_duration, format_table, format_usd, html_table
-from famnb.widget.html import notices, sanitize, transcript
+from famnb.formatting import format_count, format_duration, format_usd
+from famnb.widget.html import sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import Bundle, Section
-from famnb.widget.live.base import FRONT, BaseWidget
+from famnb.widget.live.base import join_front
+from famnb.widget.live.described import DescribedWidget
 from famnb.widget.live.output import Output
 
 # Often enough to follow a run by eye; each update sends the whole state, a few kilobytes.
@@ -41,7 +42,7 @@ _MISSING = "–"
 _RELOAD_NOTE = SafeHtml("<p>{}</p>")
 
 
-def view_state(run: Run, *, trouble: str = "", stopping: bool = False) -> dict[str, Any]:
+def view_state(run: Run, *, stopping: bool = False) -> dict[str, Any]:
     """What the view draws, all of it text or numbers.
 
     `said` is the summary; `bar` has shares of the plan in percent; `facts` are name, value and a note in small print;
@@ -65,9 +66,7 @@ def view_state(run: Run, *, trouble: str = "", stopping: bool = False) -> dict[s
         "rows": rows,
         "more": more,
         "note": progress.simulation_note,
-        "trouble": sanitize.visible(trouble),
         "stopping": stopping,
-        "result": "",
     }
 
 
@@ -85,15 +84,8 @@ def run_bundle(run: Run, *, trouble: str = "") -> Bundle:
     before = transcript.render(sections)
     if not rows:
         return before
-    after = transcript.render([Section("note", more)] if more else [])
-    below = SafeHtml(after["text/html"]) if more else SafeHtml()
-    markdown = [before["text/markdown"], sanitize.markdown_table([head, *rows]), after["text/markdown"]]
-    return {
-        # Marked as safe, since all three are escaped already: what is added to SafeHtml is escaped otherwise.
-        "text/html": SafeHtml(before["text/html"]) + SafeHtml(html_table(head, rows)) + below,
-        "text/markdown": "\n\n".join(markdown).strip(),
-        "text/plain": "\n\n".join([before["text/plain"], format_table(head, rows), after["text/plain"]]).strip(),
-    }
+    after = [transcript.render([Section("note", more)])] if more else []
+    return transcript.join_bundles([before, transcript.table_bundle(head, rows), *after])
 
 
 def _summary(progress: Progress) -> str:
@@ -160,68 +152,65 @@ def _variants_table(run: Run) -> tuple[list[str], list[list[str]], str]:
     return ["variant", "answered", "failed", "median first token"], rows, more
 
 
-class RunView(BaseWidget):
-    """The widget that draws one run.
+class RunView(DescribedWidget):
+    """One run: its progress, twice a second; Stop; and what it came to, as ordinary output in its place."""
 
-    All it shows is in one trait, so that a view that is made late, again or twice shows the same.
-    """
-
-    _esm = FRONT / "run.js"
-    _css = FRONT / "run.css"
-    state = traitlets.Dict().tag(sync=True)
-    """What is drawn; see `view_state`. Once `result` is not empty, that HTML is all there is."""
-
-
-class ShownRun(Run):
-    """A run that shows its progress if it is the last value of a notebook's cell."""
-
-    def __init__(self, job: Job) -> None:
-        self._display: RunDisplay | None = None
-        super().__init__(job)
-
-    def _ipython_display_(self) -> None:
-        if not hasattr(get_ipython(), "kernel"):
-            raise NotImplementedError  # IPython prints the repr then.
-        if self._display is None:
-            self._display = RunDisplay(self)
-        self._display.show()
-
-
-class RunDisplay:
-    """Updates a run's view from a thread of its own, and replaces it by ordinary output at the end."""
+    _esm = join_front("run.js")
 
     def __init__(self, run: Run) -> None:
-        self.view = RunView(state=view_state(run))
-        """The widget; closing it ends the updates, not the run."""
+        """Follow a run to its end; closing the view ends that, not the run."""
         self._run = run
-        # Callbacks come on the main thread or on an ipykernel subshell's, updates on the thread of `_watch`.
-        self._guard = threading.RLock()
         self._outputs: list[Output] = []
-        self._watching = self._over = self._stopping = self._reloaded = False
-        self._page = self._trouble = ""
-        self.view.on_msg(self._on_message)
+        self._is_over = not run.running
+        self._is_stopping = False
+        super().__init__()
+        if not self._is_over:
+            threading.Thread(target=self._watch, name="famnb-run-view", daemon=True).start()
 
-    def show(self) -> None:
-        """Show the view under the cell that runs now, or the report if the run is over."""
-        with self._guard:
-            output = Output()
-            if self._over or not self._run.running:
-                output.show(run_bundle(self._run, trouble=self._trouble))
-                return
+    def describe(self) -> dict[str, Any]:
+        return {"state": view_state(self._run, stopping=self._is_stopping), "result": self._result_html()}
+
+    def handle(self, message: dict[str, Any]) -> None:
+        if message.get("kind") == "stop":
+            self._is_stopping = True
+            self._run.stop()
             self.refresh()
-            output.show(self.view)
-            self._outputs.append(output)
-            if not self._watching:
-                self._watching = True
-                threading.Thread(target=self._watch, name="famnb-run-view", daemon=True).start()
+
+    def snapshot(self) -> Bundle:
+        return run_bundle(self._run, trouble=self._trouble)
 
     def refresh(self) -> None:
         """Update the view now."""
-        with self._guard:
-            self.view.state = view_state(self._run, trouble=self._trouble, stopping=self._stopping)
+        with self._lock:
+            self.send_changes(**self.describe())
+
+    def on_reload(self) -> None:
+        self.refresh()
+
+    def _ipython_display_(self) -> None:
+        """Show the view under the cell that runs now, or the report if the run is over."""
+        with self._lock:
+            output = Output()
+            if self._is_over:
+                output.show(self.snapshot())
+                return
+            bundle, _ = self._repr_mimebundle_() or ({}, {})
+            output.show(bundle)
+            self._outputs.append(output)
+            self._send_everything()
+
+    def _note(self) -> str:
+        return "A run was under way here when this was saved: `famnb.calls()` has what came of it."
+
+    def _result_html(self) -> SafeHtml:
+        """The report, once the run is over, for a page that cannot change its outputs."""
+        if not self._is_over:
+            return SafeHtml()
+        note = _RELOAD_NOTE.format(_RELOADED) if self._is_reloaded else SafeHtml()
+        return SafeHtml(self.snapshot()["text/html"]) + note
 
     def _watch(self) -> None:
-        while self.view.comm is not None:
+        while self.comm is not None:
             if self._run.over(PERIOD_S):
                 self._end()
                 return
@@ -229,44 +218,35 @@ class RunDisplay:
 
     def _end(self) -> None:
         """Put the report in the place of the view, and into the view for a page that cannot change its outputs."""
-        with self._guard:
-            self._over = True
-            result = run_bundle(self._run, trouble=self._trouble)
-            self._set_result(result["text/html"])
+        with self._lock:
+            self._is_over = True
+            self.refresh()
             for output in self._outputs:
                 if not output.captured:
-                    output.replace(result)
-        _open_views.append(self.view)
+                    output.replace(self.snapshot())
+        _open_views.append(self)
         while len(_open_views) > MAX_OPEN_VIEWS:
             _open_views.popleft().close()
 
-    def _set_result(self, html: str) -> None:
-        note = _RELOAD_NOTE.format(_RELOADED) if self._reloaded else SafeHtml()
-        self.view.state = {**self.view.state, "result": SafeHtml(html) + note}
-
-    def _on_message(self, _view: object, message: dict[str, Any], _buffers: object) -> None:
-        with self._guard:
-            try:
-                self._handle(message)
-            except Exception as error:
-                # ipywidgets would only log it, where nobody sees it.
-                self._trouble = notices.error_text(error)
-            if not self._over:
-                self.refresh()
-
-    def _handle(self, message: dict[str, Any]) -> None:
-        match message:
-            case {"kind": "ready", "page": str(page)}:
-                if self._page not in ("", page) and not self._reloaded:
-                    self._reloaded = True
-                    if self._over:
-                        self._set_result(self.view.state["result"])
-                self._page = page
-            case {"kind": "stop"}:
-                self._stopping = True
-                self._run.stop()
-            case _:
-                pass
-
 
 _open_views: collections.deque[RunView] = collections.deque()
+
+
+class ShownRun(Run):
+    """A run that shows its progress if it is the last value of a notebook's cell."""
+
+    def __init__(self, job: Job) -> None:
+        self._view: RunView | None = None
+        super().__init__(job)
+
+    @property
+    def view(self) -> RunView:
+        """The widget that shows this run; it can stand in boxes beside others."""
+        if self._view is None:
+            self._view = RunView(self)
+        return self._view
+
+    def _ipython_display_(self) -> None:
+        if not hasattr(get_ipython(), "kernel"):
+            raise NotImplementedError  # IPython prints the repr then.
+        self.view._ipython_display_()

@@ -1,102 +1,86 @@
 // A run while it is under way: a bar, figures, a table and Stop. Their texts are made in Python.
 
+import { describedWidget } from "./described.js";
+import { button, make, write } from "./dom.js";
+
 // A kernel that runs no other cell has answered long before.
 const UNHEARD_MS = 1500;
+const PARTS = ["done", "failed", "running"];
 
-function append(tag, name, parent, attributes = {}, text = "") {
-  const element = document.createElement(tag);
-  element.className = name;
-  element.textContent = text;
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  return parent.appendChild(element);
+function drawLine(cells, isHead) {
+  const line = make("tr", "");
+  for (const [index, text] of cells.entries()) {
+    const cell = make(isHead || !index ? "th" : "td", "", text);
+    if (cell.tagName === "TH") cell.scope = isHead ? "col" : "row";
+    line.append(cell);
+  }
+  return line;
 }
 
-function line(cells, tag, parent) {
-  const row = append("tr", "", parent);
-  for (const [index, cell] of cells.entries()) {
-    const name = index === 0 && tag === "td" ? "th" : tag;
-    append(name, "", row, name === "th" ? { scope: tag === "th" ? "col" : "row" } : {}, cell);
-  }
+function drawFact([label, value, remark]) {
+  const note = remark ? make("dd", "famnb-help", remark) : null;
+  return make("div", "famnb-figure", make("dt", "", label), make("dd", "famnb-value", value), note);
 }
 
-function render({ model, el }) {
-  const root = append("div", "famnb-run", el, { role: "group" });
-  const live = append("div", "", root);
-  const title = append("strong", "famnb-run-title", append("div", "famnb-run-head", live));
-  const status = append("span", "famnb-run-said", title.parentElement);
-  const stop = append("button", "famnb-run-stop", title.parentElement, {
-    type: "button",
-    "data-lm-suppress-shortcuts": "true", // else the notebook takes Enter and Space for its own
-  });
-  const bar = append("div", "famnb-run-bar", live, { role: "progressbar", "aria-label": "cells done", "aria-valuemin": 0, "aria-valuemax": 100 });
-  const parts = ["done", "failed", "running"].map(name => [name, append("span", `famnb-run-${name}`, bar)]);
-  const facts = append("div", "famnb-run-facts", live);
-  const errors = append("p", "famnb-run-errors", live);
-  const table = append("table", "", append("div", "famnb-run-table", live));
-  const more = append("p", "famnb-run-note", live);
-  const note = append("p", "famnb-run-note", live);
-  const trouble = append("p", "famnb-run-trouble", root, { role: "alert" });
-  const result = append("div", "famnb-run-result", root);
-  let pressed = false;
-  let unheard;
-
-  function labelStop(stopping) {
-    stop.textContent = stopping ? "Stopping …" : "Stop";
-    stop.setAttribute("aria-disabled", String(stopping)); // not `disabled`, which would take the focus away
-  }
-
-  stop.addEventListener("click", () => {
-    if (pressed) return;
-    pressed = true;
+function drawRun(outbox) {
+  const title = make("strong", "famnb-title");
+  const status = make("span", "famnb-state");
+  let isPressed = false;
+  let unheard = 0;
+  const labelStop = (isStopping) => {
+    write(stop, isStopping ? "Stopping …" : "Stop");
+    stop.setAttribute("aria-label", stop.textContent);
+    stop.setAttribute("aria-disabled", isStopping); // not `disabled`, which would take the focus away
+  };
+  const stop = button("famnb-stop", "Stop", "", () => {
+    if (isPressed) return;
+    isPressed = true;
     labelStop(true);
-    model.send({ kind: "stop" });
-    unheard = setTimeout(() => {
-      stop.textContent = "Stopping as soon as the kernel hears it …";
-    }, UNHEARD_MS);
+    outbox.now({ kind: "stop" });
+    unheard = setTimeout(() => write(stop, "Stopping as soon as the kernel hears it …"), UNHEARD_MS);
   });
-
-  function draw() {
-    const state = model.get("state");
-    const hasEnded = Boolean(state.result);
-    live.hidden = hasEnded;
-    if (result.innerHTML !== state.result) result.innerHTML = state.result; // made and cleaned in Python
-    root.setAttribute("aria-label", `Run of ${state.title}`);
-    title.textContent = state.title;
-    status.textContent = state.said;
+  const parts = PARTS.map((name) => make("span", `famnb-part-${name}`));
+  const bar = make("div", "famnb-progress", ...parts);
+  bar.setAttribute("role", "progressbar");
+  bar.setAttribute("aria-label", "cells done");
+  const facts = make("dl", "famnb-headline");
+  const errors = make("p", "famnb-fault");
+  const table = make("table", "famnb-grid");
+  const more = make("p", "famnb-help");
+  const note = make("p", "famnb-help");
+  const head = make("div", "famnb-bar", title, status, make("span", "famnb-space"), stop);
+  const live = make("div", "", head, bar, facts, errors, make("div", "famnb-scrolling", table), more, note);
+  const result = make("div", "jp-RenderedHTMLCommon");
+  const tellState = (state) => {
+    write(title, state.title);
+    write(status, state.said);
     if (state.stopping) {
       clearTimeout(unheard);
-      pressed = true;
+      isPressed = true;
     }
-    if (!pressed || state.stopping) labelStop(state.stopping);
-    bar.setAttribute("aria-valuenow", state.percent);
-    bar.setAttribute("aria-valuetext", state.said);
-    for (const [part, element] of parts) element.style.width = `${state.bar[part]}%`;
-    facts.replaceChildren();
-    for (const [label, value, remark] of state.facts) {
-      const fact = append("div", "", facts);
-      append("div", "famnb-run-small", fact, {}, label);
-      append("div", "famnb-run-value", fact, {}, value);
-      if (remark) append("div", "famnb-run-small", fact, {}, remark);
+    if (!isPressed || state.stopping) labelStop(state.stopping);
+    for (const [name, value] of [["min", 0], ["max", 100], ["now", state.percent], ["text", state.said]]) {
+      bar.setAttribute(`aria-value${name}`, value);
     }
-    errors.textContent = state.errors ? `Errors: ${state.errors}` : "";
-    table.replaceChildren();
-    if (state.rows.length) {
-      line(state.head, "th", append("thead", "", table));
-      const body = append("tbody", "", table);
-      for (const row of state.rows) line(row, "td", body);
-    }
-    more.textContent = state.more;
-    note.textContent = state.note;
-    trouble.textContent = hasEnded ? "" : state.trouble;
-  }
+    for (const [index, name] of PARTS.entries()) parts[index].style.width = `${state.bar[name]}%`;
+    facts.replaceChildren(...state.facts.map(drawFact));
+    write(errors, state.errors ? `Errors: ${state.errors}` : "");
+    const lines = state.rows.map((row) => drawLine(row, false));
+    table.replaceChildren(...(lines.length ? [make("thead", "", drawLine(state.head, true)), make("tbody", "", ...lines)] : []));
+    write(more, state.more);
+    write(note, state.note);
+  };
 
-  model.on("change:state", draw);
-  draw();
-  model.send({ kind: "ready", page: String(performance.timeOrigin) });
-  return () => {
-    clearTimeout(unheard);
-    model.off("change:state", draw);
+  return {
+    element: make("div", "famnb-run", live, result),
+    tell: ({ state, result: html }) => {
+      if (state) tellState(state);
+      if (html === undefined) return;
+      live.hidden = Boolean(html);
+      result.innerHTML = html; // made and cleaned in Python
+    },
+    end: () => clearTimeout(unheard),
   };
 }
 
-export default { render };
+export default () => describedWidget("Run of an experiment", drawRun);

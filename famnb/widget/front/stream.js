@@ -1,19 +1,16 @@
 // The browser's half of a live view: it draws what the kernel says and reports what the reader does; every decision is
 // taken in Python. Texts become text nodes; HTML is inserted only where Python made it and cleaned it.
 //
-//   model ── message ── number as expected? ──┬── snapshot: all that is known, drawn anew
-//                                             ├── changes: made to what is known, and to what is drawn
-//                                             └── a gap: "ready", which is answered by a snapshot
+//   model ── channel.js ── message ──┬── snapshot: all that is known, drawn anew
+//                                    └── changes: made to what is known, and to what is drawn
 
+import { openChannel } from "./channel.js";
 import { make } from "./dom.js";
 import { interruptKernel } from "./kernel.js";
 import { changes, drawPane } from "./pane.js";
 
-const PAGE = globalThis.crypto?.randomUUID?.() ?? String(Math.random()); // tells a reloaded page from the first one
 // A kernel that can hear Stop has answered by then; after that it is interrupted through the server.
 const ACKNOWLEDGE_MS = 300;
-// Changes come up to 18 times a second: without a pause each would ask for a whole snapshot again.
-const ASK_AGAIN_MS = 1000;
 
 /**
  * @typedef {object} Dress what a tool adds to the panes of a live view; all of it is optional but `mount`
@@ -34,17 +31,8 @@ const ASK_AGAIN_MS = 1000;
 export function liveWidget(dressUp) {
   let panes = []; // what is known, in the shape of a snapshot
   const known = {}; // what else the kernel has said, by name: only the latest of each counts
-  let sequence = null; // of the last message that was understood; null: a snapshot is needed
   const views = new Set();
   let heard = false; // whether the kernel acknowledged the last stop
-  let asked = 0; // when a snapshot was asked for last
-
-  // Question and answer may both be dropped on the way, so it is asked again for as long as there is news.
-  const ask = (model) => {
-    if (asked && performance.now() - asked < ASK_AGAIN_MS) return;
-    asked = performance.now();
-    model.send({ kind: "ready", page: PAGE });
-  };
 
   const finish = (drawn) => {
     drawn?.end();
@@ -105,20 +93,11 @@ export function liveWidget(dressUp) {
     }
   };
 
-  const hear = (model, message) => {
+  const hear = (message) => {
     const { kind, seq, panes: said, anew, ...rest } = message;
     if (kind === "stopping") heard = true;
-    if (seq !== undefined) {
-      if (kind !== "snapshot" && (sequence === null || seq !== sequence + 1)) {
-        sequence = null;
-        ask(model);
-        return;
-      }
-      sequence = seq;
-      Object.assign(known, rest);
-    }
+    if (seq !== undefined) Object.assign(known, rest);
     if (kind === "snapshot") {
-      asked = 0;
       panes = said;
       views.forEach(draw);
     } else if (kind === "changes") {
@@ -154,10 +133,7 @@ export function liveWidget(dressUp) {
 
   return {
     initialize({ model }) {
-      model.on("msg:custom", (message) => hear(model, message));
-      // Jupyter's models say so when their kernel is gone; others never do.
-      model.on("comm_live_update", lose);
-      ask(model);
+      openChannel(model, { hear, lose });
     },
     render({ model, el }) {
       const flow = make("div", "famnb-panes");

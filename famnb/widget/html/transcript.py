@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, TypeAlias, assert_never
 
 from famnb.client.ask import Result, Round
 from famnb.client.conversation import Turn
-from famnb.formatting import shorten
+from famnb.formatting import format_table, html_table, shorten
 from famnb.reply import Block, Reply
 from famnb.request import Request
 from famnb.widget.html import facts, sanitize
@@ -129,6 +129,15 @@ def join_bundles(bundles: Sequence[Bundle]) -> Bundle:
         "text/html": SafeHtml().join(SafeHtml(bundle["text/html"]) for bundle in bundles),
         "text/markdown": "\n\n".join(bundle["text/markdown"] for bundle in bundles),
         "text/plain": "\n\n".join(bundle["text/plain"] for bundle in bundles),
+    }
+
+
+def table_bundle(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> Bundle:
+    """Return a table as an output; the first `left` columns are aligned left, the others right."""
+    return {
+        "text/html": SafeHtml(html_table(head, rows, left=left)),
+        "text/markdown": sanitize.markdown_table([head, *rows]),
+        "text/plain": format_table(head, rows, left=left),
     }
 
 

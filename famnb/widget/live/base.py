@@ -11,7 +11,8 @@ A tool is one widget, drawn by plain ES modules:
   `save_changes`, `on`, `off` and `send`, so that it works in JupyterLab, Notebook, VS Code, Colab and marimo.
 - What is said goes by messages, not traits: nothing of it is saved as widget state. Each message has a number; a page
   that is new or misses one says `ready` and gets a snapshot (`live_view` has the rules). `stream.js: liveWidget` is
-  the page's half, and takes a "dress": what a tool adds to the panes, such as composer.js and board.js.
+  the page's half, and takes a "dress": what a tool adds to the panes, such as composer.js and board.js. Tools without
+  streams are a `described.DescribedWidget`, whose page's half is `described.js: describedWidget`.
 - The modules import one another as files. They are joined without a bundler, since a widget's `_esm` is one module.
 - One style sheet, style.css, whose variables follow the host's theme.
 - Without a kernel the output holds plain HTML and text; a page that loses its kernel goes grey and says so.
@@ -71,20 +72,6 @@ class BaseWidget(anywidget.AnyWidget):
         # deletes it: no message of the page would arrive any more. Other versions and kernels have no such attribute.
         if self.comm is not None:
             self.comm.__dict__.pop("_reply_subshell_id", None)
-
-
-SHORTCUT_CLASS = "famnb-keys"
-"""The CSS class of boxes whose lists, buttons and check boxes keep their keys; shortcut_guard.js looks for it."""
-
-
-class ShortcutGuard(anywidget.AnyWidget):
-    """An invisible widget that keeps the notebook's shortcuts away from the controls in boxes of SHORTCUT_CLASS.
-
-    It also aligns the lines of lists, and tells screen readers whether a button that opens something is pressed.
-    """
-
-    _esm = FRONT / "shortcut_guard.js"
-    _css = FRONT / "shortcut_guard.css"
 
 
 CallbackGuard: TypeAlias = Callable[[Callable[[], object]], Callable[[], None]]

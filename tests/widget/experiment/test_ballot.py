@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ipywidgets import HBox
 
 import famnb
 from famnb.errors import InvalidRequest
@@ -54,23 +55,33 @@ def made(tmp_path: Path) -> Iterator[Make]:
 
 def press(ballot: Ballot, choice: str, *, turn: int | None = None) -> None:
     """What the page sends for a key or a button."""
-    message = {"kind": "choose", "choice": choice, "turn": ballot.view.turn if turn is None else turn}
-    ballot._on_message(ballot.view, message, None)
+    message = {"kind": "choose", "choice": choice, "turn": pair(ballot)["turn"] if turn is None else turn}
+    ballot._on_message(ballot, message, None)
+
+
+def pair(ballot: Ballot) -> dict[str, Any]:
+    """The pair that the page is given, and what can be done with it."""
+    shown: dict[str, Any] = ballot.describe()["pair"]
+    return shown
+
+
+def status(ballot: Ballot) -> str:
+    """How far the ballot says it is."""
+    return str(ballot.describe()["status"])
 
 
 def seen(ballot: Ballot) -> str:
     """All words that the page is given."""
-    view = ballot.view
-    return re.sub(r"<[^>]+>", " ", json.dumps([view.status, view.pair, view.results, view.trouble]))
+    return re.sub(r"<[^>]+>", " ", json.dumps([ballot.describe(), ballot._trouble]))
 
 
 def test_a_pair_is_shown_without_a_word_on_whose_it_is(made: Make) -> None:
     """Two answers to one prompt; no model, no variant, no time, no cost."""
     ballot = made(["Why?"], lambda system, _: "sooner" if system == "one" else "later").vote()
-    assert ballot.view.status == "0 of 1 voted on"
-    shown = {re.sub(r"<[^>]+>", "", ballot.view.pair[side]).strip() for side in ("left", "right")}
+    assert status(ballot) == "0 of 1 voted on"
+    shown = {re.sub(r"<[^>]+>", "", pair(ballot)[side]).strip() for side in ("left", "right")}
     assert shown == {"sooner", "later"}
-    assert "Why?" in ballot.view.pair["asked"]
+    assert "Why?" in pair(ballot)["asked"]
     assert not re.search(r"\b(one|two|fam-mini|tokens|s)\b|\$", seen(ballot))
 
 
@@ -82,11 +93,11 @@ def test_every_vote_is_kept_at_once_and_a_ballot_goes_on_where_it_was_left(made:
     press(first, "tie")
     assert list(exp.votes()["winner"]) == ["left", "tie"]
     second = exp.vote(seed=3)
-    assert (second.progress, second.view.pair["left"]) == ((2, 3), first.view.pair["left"])
+    assert (second.progress, pair(second)["left"]) == ((2, 3), pair(first)["left"])
     press(second, "skip")
-    assert second.view.status == "All 3 voted on"
-    assert second.view.pair["can"] == ["undo", "results"]
-    assert "2 votes count" in second._bundle["text/plain"]
+    assert status(second) == "All 3 voted on"
+    assert pair(second)["can"] == ["undo", "results"]
+    assert "2 votes count" in second.snapshot()["text/plain"]
     assert exp.vote(seed=3, voter="ann").progress == (0, 3)
     assert exp.vote(seed=4).progress == (3, 3)
 
@@ -95,16 +106,16 @@ def test_undo_takes_the_latest_vote_back_and_shows_its_pair(made: Make) -> None:
     """One after the other, also those of an earlier ballot, and from the end."""
     exp = made(["a", "b"])
     ballot = exp.vote()
-    pairs = [ballot.view.pair["left"]]
+    pairs = [pair(ballot)["left"]]
     press(ballot, "left")
-    pairs.append(ballot.view.pair["left"])
+    pairs.append(pair(ballot)["left"])
     press(ballot, "right")
     again = exp.vote()
     press(again, "undo")
-    assert again.view.pair["left"] == pairs[1]
+    assert pair(again)["left"] == pairs[1]
     press(again, "undo")
-    assert (again.view.pair["left"], again.progress, len(exp.votes())) == (pairs[0], (0, 2), 0)
-    assert "undo" not in again.view.pair["can"]
+    assert (pair(again)["left"], again.progress, len(exp.votes())) == (pairs[0], (0, 2), 0)
+    assert "undo" not in pair(again)["can"]
     with pytest.raises(InvalidRequest, match="no vote to take back"):
         again.undo()
 
@@ -113,7 +124,7 @@ def test_a_choice_made_for_a_pair_that_is_gone_is_no_vote(made: Make) -> None:
     """Two keys in a hurry: the second would judge what nobody has read."""
     exp = made(["a", "b"])
     ballot = exp.vote()
-    turn = ballot.view.turn
+    turn = pair(ballot)["turn"]
     press(ballot, "left", turn=turn)
     press(ballot, "left", turn=turn)
     assert ballot.progress == (1, 2)
@@ -124,7 +135,7 @@ def test_hostile_answers_are_shown_as_text(made: Make) -> None:
     hostile = "<img src=x onerror=alert(1)><script>alert(2)</script> ![x](http://127.0.0.1/x.png)"
     exp = made(["<b>bold?</b>"], lambda system, _: hostile + system)
     ballot = exp.vote()
-    html = "".join(ballot.view.pair[name] for name in ("asked", "left", "right"))
+    html = "".join(pair(ballot)[name] for name in ("asked", "left", "right"))
     assert not re.search(r"<(img|script|b)\b", html)
     assert "&lt;img src=x" in html
 
@@ -134,7 +145,7 @@ def test_equal_answers_are_not_voted_on_and_that_is_said(made: Make) -> None:
     exp = made(["same", "other"], lambda system, asked: "same" if asked == "same" else system)
     ballot = exp.vote()
     press(ballot, "left")
-    assert ballot.view.status == "All 1 voted on; pairs left out because their answers are equal: 1"
+    assert status(ballot) == "All 1 voted on; pairs left out because their answers are equal: 1"
 
 
 def test_another_pair_takes_the_place_of_one_with_equal_answers(made: Make) -> None:
@@ -148,7 +159,7 @@ def test_another_pair_takes_the_place_of_one_with_equal_answers(made: Make) -> N
     assert ballot.progress == (1, 1)
     assert exp.vote(1).progress == (1, 1)
     alike = made(["same"], lambda system, asked: asked, warmup=1).vote()
-    assert alike.view.status == "There is nothing to vote on; pairs left out because their answers are equal: 1"
+    assert status(alike) == "There is nothing to vote on; pairs left out because their answers are equal: 1"
 
 
 def test_the_result_is_ordinary_output_beside_cost_and_latency(made: Make) -> None:
@@ -156,8 +167,8 @@ def test_the_result_is_ordinary_output_beside_cost_and_latency(made: Make) -> No
     exp = made([f"q{place}" for place in range(12)])
     ballot = exp.vote()
     while ballot.progress[0] < 12:
-        press(ballot, "left" if "by one" in ballot.view.pair["left"] else "right")
-    bundle = ballot._bundle
+        press(ballot, "left" if "by one" in pair(ballot)["left"] else "right")
+    bundle = ballot.snapshot()
     assert set(bundle) == {"text/html", "text/markdown", "text/plain"}
     for text in bundle.values():
         assert "one is chosen over two in" in text
@@ -171,7 +182,7 @@ def test_a_result_without_votes_says_what_is_missing(made: Make) -> None:
     """At any time, also before the first vote."""
     exp = made(["a"])
     press(ballot := exp.vote(), "results")
-    assert "No ranking yet: there are no votes yet" in ballot._bundle["text/plain"]
+    assert "No ranking yet: there are no votes yet" in ballot.snapshot()["text/plain"]
     assert vote_results.results_bundle(exp, progress="so far")["text/html"].startswith("<div")
 
 
@@ -202,7 +213,7 @@ def test_trouble_in_a_callback_is_shown_in_the_ballot(made: Make, monkeypatch: p
     ballot = made(["a", "b"]).vote()
     monkeypatch.setattr("famnb.widget.experiment.ballot.ratings.save", lambda *_: 1 / 0)
     press(ballot, "left")
-    assert ballot.view.trouble == "ZeroDivisionError: division by zero"
+    assert ballot._trouble == "ZeroDivisionError: division by zero"
     assert ballot.progress == (0, 2)
 
 
@@ -212,4 +223,27 @@ def test_the_result_says_that_all_answers_were_simulated(client: famnb.Client) -
     exp = famnb.Experiment(["Why?"], variants, name="simulated", client=client, max_tokens=200)
     exp.run(progress=False)
     press(ballot := exp.vote(), "tie")
-    assert "These answers were simulated; a decision needs real ones." in ballot._bundle["text/plain"]
+    assert "These answers were simulated; a decision needs real ones." in ballot.snapshot()["text/plain"]
+
+
+def test_a_ballot_is_a_widget_that_leaves_its_result(made: Make) -> None:
+    """It can stand in a box beside others; what a file keeps of it is how far it is, or the result."""
+    ballot = made(["a"]).vote()
+    assert HBox([ballot]).children == (ballot,)
+    bundle, _ = ballot._repr_mimebundle_()
+    assert "0 of 1 voted on" in bundle["text/html"]
+    assert bundle["text/plain"] == "A ballot: run this cell to vote."
+    press(ballot, "tie")
+    assert "1 vote" in ballot._repr_mimebundle_()[0]["text/html"]
+
+
+def test_a_reloaded_page_is_told_what_it_cannot_do(made: Make) -> None:
+    """Under the result, once; a page that is the first one is told nothing."""
+    ballot = made(["a"]).vote()
+    press(ballot, "tie")
+    for page in ("1", "1"):
+        ballot._on_message(ballot, {"kind": "ready", "page": page}, None)
+    assert "was reloaded" not in ballot.describe()["results"]
+    for page in ("2", "3"):
+        ballot._on_message(ballot, {"kind": "ready", "page": page}, None)
+    assert ballot.describe()["results"].count("was reloaded") == 1

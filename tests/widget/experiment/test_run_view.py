@@ -24,7 +24,7 @@ from famnb.experiment.variants import parse_variants
 from famnb.formatting import format_duration
 from famnb.service import Server
 from famnb.widget.experiment import run_view
-from famnb.widget.experiment.run_view import RunDisplay, ShownRun
+from famnb.widget.experiment.run_view import RunView, ShownRun
 from tests.support.waiting import wait_until
 
 WAIT_S = 20
@@ -108,9 +108,9 @@ def shown(shell: InteractiveShell, *, updates: bool) -> list[dict[str, Any]]:
     return [each["data"] for each in shell.display_pub.outputs if bool(each["update"]) == updates]
 
 
-def says(display: RunDisplay, **message: object) -> None:
+def says(view: RunView, **message: object) -> None:
     """What the page sends."""
-    display._on_message(display.view, message, None)
+    view._on_message(view, message, None)
 
 
 def test_the_view_says_how_far_the_run_is(started: Callable[..., ShownRun], script: Script) -> None:
@@ -169,10 +169,10 @@ def test_stop_is_heard_and_said(started: Callable[..., ShownRun], script: Script
     """At once, from the page, while nothing has ended."""
     run = started()
     wait_until(lambda: len(script.open) == 2)
-    display = RunDisplay(run)
-    assert display.view.state["stopping"] is False
-    says(display, kind="stop")
-    assert display.view.state["stopping"] is True
+    view = RunView(run)
+    assert view.describe()["state"]["stopping"] is False
+    says(view, kind="stop")
+    assert view.describe()["state"]["stopping"] is True
     assert run.wait(WAIT_S).stopped_by == "stop"
 
 
@@ -219,8 +219,8 @@ def test_inside_an_output_widget_the_view_shows_the_end_itself(
     run._ipython_display_()
     box.msg_id = ""
     run.stop()
-    wait_until(lambda: run._display.view.state["result"])
-    assert "all that had come is kept" in run._display.view.state["result"]
+    result = wait_until(lambda: run.view.describe()["result"])
+    assert "all that had come is kept" in result
     assert shown(shell, updates=True) == []
 
 
@@ -230,25 +230,24 @@ def test_a_page_that_was_reloaded_is_told_what_it_cannot_do(
     """Reloaded before the end or after it; one that was not is told nothing."""
     run = started()
     run._ipython_display_()
-    display = run._display
-    says(display, kind="ready", page="1")
-    says(display, kind="ready", page="1")
+    says(run.view, kind="ready", page="1")
+    says(run.view, kind="ready", page="1")
     run.stop()
-    wait_until(lambda: display.view.state["result"])
-    assert "was reloaded" not in display.view.state["result"]
-    says(display, kind="ready", page="2")
-    says(display, kind="ready", page="3")
-    assert display.view.state["result"].count("was reloaded") == 1
+    result = wait_until(lambda: run.view.describe()["result"])
+    assert "was reloaded" not in result
+    says(run.view, kind="ready", page="2")
+    says(run.view, kind="ready", page="3")
+    assert run.view.describe()["result"].count("was reloaded") == 1
 
 
 def test_what_a_callback_raises_is_shown(started: Callable[..., ShownRun], monkeypatch: pytest.MonkeyPatch) -> None:
     """Under the bar, as text."""
     run = started()
-    display = RunDisplay(run)
+    view = RunView(run)
     monkeypatch.setattr(run, "stop", lambda: 1 / 0)
-    says(display, kind="stop")
+    says(view, kind="stop")
     monkeypatch.undo()
-    assert display.view.state["trouble"] == "ZeroDivisionError: division by zero"
+    assert view._trouble == "ZeroDivisionError: division by zero"
 
 
 def test_closing_the_view_ends_the_looking_and_not_the_run(
@@ -257,7 +256,7 @@ def test_closing_the_view_ends_the_looking_and_not_the_run(
     """Its thread ends; the calls go on."""
     run = started()
     run._ipython_display_()
-    run._display.view.close()
+    run.view.close()
     wait_until(lambda: "famnb-run-view" not in {thread.name for thread in threading.enumerate()})
     assert run.running
     script.ends(*[ANSWER] * 6)
@@ -313,3 +312,12 @@ def test_an_experiments_run_shows_itself(server: Server) -> None:
         run.wait()
         assert "1 of 1" in run_view.run_bundle(run)["text/plain"]
         assert exp.run().completed == 0
+
+
+def test_the_view_of_a_run_can_stand_in_a_box(started: Callable[..., ShownRun]) -> None:
+    """A widget like any other, the same for as long as the run lives."""
+    run = started()
+    box = ipywidgets.HBox([run.view])
+    assert box.children == (run.view,)
+    bundle, _ = run.view._repr_mimebundle_()
+    assert "of 10 planned" in bundle["text/html"]

@@ -61,4 +61,4 @@ def test_the_front_end_copies_in_one_way():
     """One module has the clipboard, and is joined with each that copies."""
     users = [path.name for path in FRONT.glob("*.js") if "navigator.clipboard" in path.read_text()]
     assert users == ["clipboard.js"]
-    assert "async function copyText" in join_front("copy_box.js")
+    assert "async function copyText" in join_front("inspector.js")

@@ -1,0 +1,260 @@
+"""Charts of calls over time, as numbers and words that front/chart.js draws: a few kilobytes, however many calls.
+
+frame ── Timeline: at most MAX_SPANS equal spans ── × Groups: a model or an endpoint each ── four charts
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from famnb.endpoints import ENDPOINTS
+from famnb.experiment.metrics import read_bounds
+from famnb.experiment.resume import ANSWERED
+from famnb.formatting import format_count, format_duration, format_sum, format_usd
+from famnb.frame.spend import is_unpriced
+from famnb.model_colours import COLOURS, model_slot
+from famnb.widget.html import sanitize
+
+# As many bars as a chart of 300 pixels has room for.
+MAX_SPANS = 40
+"""Spans of time that are shown."""
+# The colours that can be told apart, and a line more for the rest.
+MAX_GROUPS = 7
+"""Models that are shown one by one; the others are one group."""
+X_TICKS = 4
+_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+STEPS_S = (
+    *(1, 2, 5, 10, 15, 30),
+    *(minutes * _MINUTE for minutes in (1, 2, 5, 10, 15, 30)),
+    *(hours * _HOUR for hours in (1, 2, 3, 6, 12)),
+    *(days * _DAY for days in (1, 2, 7, 14, 28, 91, 364)),
+)
+"""How long a span may be."""
+Values: TypeAlias = npt.NDArray[Any]
+"""A row a span, a column a group; NaN where there is nothing."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Timeline:
+    """Equal spans of time, in the zone of this machine."""
+
+    start: datetime
+    step: timedelta
+    count: int
+
+    @classmethod
+    def over(cls, first: datetime, last: datetime) -> Self:
+        """The shortest spans of a round length that hold both moments, at most MAX_SPANS of them."""
+        first, last = first.astimezone(), last.astimezone()
+        for step_s in STEPS_S:
+            # From midnight on, so that spans begin at round times of the clock.
+            midnight = first.replace(hour=0, minute=0, second=0, microsecond=0)
+            start = midnight + timedelta(seconds=(first - midnight).total_seconds() // step_s * step_s)
+            count = int((last - start).total_seconds() // step_s) + 1
+            if count <= MAX_SPANS:
+                break
+        return cls(start, timedelta(seconds=step_s), min(count, MAX_SPANS))
+
+    def place(self, started_at: pd.Series[pd.Timestamp]) -> npt.NDArray[np.int64]:
+        """Return the span of each call."""
+        seconds = (started_at - pd.Timestamp(self.start)).dt.total_seconds().to_numpy()
+        places: npt.NDArray[np.int64] = np.clip(seconds // self.step.total_seconds(), 0, self.count - 1).astype(
+            np.int64
+        )
+        return places
+
+    def span(self, index: int) -> tuple[datetime, datetime]:
+        """Return the moments between which a span is."""
+        start = self.start + index * self.step
+        return start, start + self.step
+
+    def describe(self, index: int) -> str:
+        """Return a span in words: `10:05 to 10:10`, with the day where it is not today."""
+        return describe_span(*self.span(index))
+
+    def ticks(self) -> list[tuple[int, str]]:
+        """Return a few spans and the times at which they begin."""
+        every = max(math.ceil(self.count / X_TICKS), 1)
+        form = (
+            "%d %b" if self.step >= timedelta(days=1) else "%H:%M" if self.step >= timedelta(minutes=1) else "%H:%M:%S"
+        )
+        if form == "%H:%M" and self.count * self.step > timedelta(days=1):
+            form = "%d %b %H:%M"
+        return [(index, f"{self.span(index)[0]:{form}}") for index in range(0, self.count, every)]
+
+
+def describe_span(start: datetime, end: datetime) -> str:
+    """Return a span of time in words."""
+    if end - start >= timedelta(days=1):
+        last = end - timedelta(days=1)
+        return f"{start:%d %b}" if last.date() <= start.date() else f"{start:%d %b} to {last:%d %b}"
+    form = "%H:%M:%S" if end - start < timedelta(minutes=1) else "%H:%M"
+    day = "" if start.date() == datetime.now().astimezone().date() else f"{start:%d %b} "
+    return f"{day}{start:{form}} to {end:{form}}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Groups:
+    """The models or endpoints of calls, each with its colour."""
+
+    labels: list[str]
+    codes: npt.NDArray[np.int64]
+    """The group of each call, as an index into `labels`."""
+    styles: list[dict[str, Any]]
+    """Colour and dashes of each group; no colour is that of text."""
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, by: str) -> Self:
+        """The groups of a frame by "model" or "endpoint", the largest ones by name and the rest as one."""
+        codes, uniques = pd.factorize(frame[by].fillna("(none)"))
+        by_size = np.argsort(-np.bincount(codes, minlength=len(uniques)), kind="stable")
+        # In order of name, so that a model which overtakes another does not change its place.
+        shown = sorted(
+            by_size[: MAX_GROUPS if len(uniques) > MAX_GROUPS + 1 else MAX_GROUPS + 1], key=lambda code: uniques[code]
+        )
+        positions = np.full(len(uniques), len(shown))
+        positions[shown] = np.arange(len(shown))
+        labels = [str(uniques[code]) for code in shown]
+        slots = [model_slot(label) if by == "model" else list(ENDPOINTS).index(label) for label in labels]
+        styles = [{"colour": _page_colour(slot), "cycle": slot // len(COLOURS)} for slot in slots]
+        if len(shown) < len(uniques):
+            labels.append(f"{len(uniques) - len(shown)} others")
+            styles.append({"colour": "var(--famnb-muted)", "cycle": 0})
+        return cls(labels, positions[codes], styles)
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return label and style of each group."""
+        return [
+            {"label": sanitize.visible(label), **style} for label, style in zip(self.labels, self.styles, strict=True)
+        ]
+
+
+def _page_colour(slot: int) -> str:
+    colour = COLOURS[slot % len(COLOURS)]
+    # Black would not be seen on a dark page.
+    return "currentColor" if colour == "#000000" else colour
+
+
+def draw_charts(frame: pd.DataFrame, timeline: Timeline, groups: Groups) -> dict[str, Any]:
+    """Return what the page draws: spans, groups, and a chart each of spend, calls, latency and errors."""
+    table = _Table(timeline.place(frame["started_at"]), groups.codes, (timeline.count, len(groups.labels)))
+    calls = table.sums(np.ones(len(frame)))
+    failed = table.sums((frame["status"] == "failed").to_numpy(float))
+    spans = [timeline.describe(index) for index in range(timeline.count)]
+    charts = [
+        _spend_chart(frame, table, groups.labels),
+        _chart(
+            "calls", "bars", calls, groups.labels, format_count, lambda index: format_count(calls[index].sum(), "call")
+        ),
+        _latency_chart(frame, table, groups.labels),
+        _chart(
+            "errors",
+            "bars",
+            failed,
+            groups.labels,
+            format_count,
+            lambda index: f"{int(failed[index].sum()):,} of {format_count(calls[index].sum(), 'call')} failed",
+        ),
+    ]
+    return {"spans": spans, "ticks": timeline.ticks(), "groups": groups.describe(), "charts": charts}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Table:
+    """Where each call lies."""
+
+    spans: npt.NDArray[np.int64]
+    groups: npt.NDArray[np.int64]
+    shape: tuple[int, int]
+
+    def sums(self, weights: Values) -> Values:
+        flat = np.bincount(
+            self.spans * self.shape[1] + self.groups, np.nan_to_num(weights), self.shape[0] * self.shape[1]
+        )
+        return flat.reshape(self.shape)
+
+    def medians(self, values: Values) -> Values:
+        cells = pd.Series(values).groupby(self.spans * self.shape[1] + self.groups).median()
+        return cells.reindex(range(self.shape[0] * self.shape[1])).to_numpy(float).reshape(self.shape)
+
+
+def _spend_chart(frame: pd.DataFrame, table: _Table, labels: Sequence[str]) -> dict[str, Any]:
+    costs, is_unknown, has_counts = read_bounds(frame, "cost_usd"), is_unpriced(frame), frame["output_tokens"].notna()
+    value, low, high = (table.sums(ends.to_numpy(float)) for ends in (costs.value, costs.low, costs.high))
+    parts = (costs.value.notna(), is_unknown & has_counts, is_unknown & ~has_counts)
+    known, unpriced, uncounted = (table.sums(part.to_numpy(float)).sum(axis=1).astype(int) for part in parts)
+
+    def describe(index: int) -> str:
+        gaps = {"unpriced": int(unpriced[index]), "uncounted": int(uncounted[index])}
+        ends = (float(part[index].sum()) if known[index] else math.nan for part in (value, low, high))
+        calls = int(known[index]) + sum(gaps.values())
+        return format_sum(*ends, calls=calls, **gaps) if calls else format_usd(0.0)
+
+    return _chart("spend", "bars", value, labels, format_usd, describe)
+
+
+def _latency_chart(frame: pd.DataFrame, table: _Table, labels: Sequence[str]) -> dict[str, Any]:
+    times = frame["ttft_s"].astype("Float64").where(frame["status"].isin(ANSWERED)).to_numpy(float, na_value=math.nan)
+    medians, counts = table.medians(times), table.sums((~np.isnan(times)).astype(float)).sum(axis=1)
+    return _chart(
+        "median time to first token",
+        "lines",
+        medians,
+        labels,
+        lambda seconds: format_duration(seconds, brief=True),
+        lambda index: f"of {format_count(counts[index], 'answer')}" if counts[index] else "no answers",
+    )
+
+
+def _chart(
+    name: str,
+    kind: str,
+    values: Values,
+    labels: Sequence[str],
+    format_value: Callable[[float], str],
+    describe: Callable[[int], str],
+) -> dict[str, Any]:
+    """One chart: its values by group, the ticks of its axis, and each span in words."""
+    heights = values.sum(axis=1) if kind == "bars" else values
+    top = _round_up(float(np.nanmax(heights)) if np.isfinite(heights).any() else 0.0)
+    words = [_describe_groups(values[index], labels, format_value) for index in range(len(values))]
+    return {
+        "name": name,
+        "kind": kind,
+        "top": top,
+        "ticks": [(value, format_value(value) if value else "0") for value in _ticks(top, format_value)],
+        "values": [[None if math.isnan(value) else float(f"{value:.4g}") for value in column] for column in values.T],
+        "words": [f"{describe(index)}{words[index]}" for index in range(len(values))],
+    }
+
+
+def _describe_groups(values: Values, labels: Sequence[str], format_value: Callable[[float], str]) -> str:
+    """The groups that have a part in a span, with it."""
+    parts = [
+        f"{sanitize.visible(label)} {format_value(value)}"
+        for label, value in zip(labels, values, strict=True)
+        if value > 0
+    ]
+    return f": {', '.join(parts)}" if parts else ""
+
+
+def _ticks(top: float, format_value: Callable[[float], str]) -> list[float]:
+    """Where an axis has ticks: at its ends and half-way, unless there is no half of one call."""
+    return [] if not top else [0.0, top] if format_value is format_count and top < 2 else [0.0, top / 2, top]
+
+
+def _round_up(value: float) -> float:
+    """The least round number that is not below a value, for the end of an axis; its half is round too."""
+    if value <= 0:
+        return 0.0
+    unit = 10.0 ** math.floor(math.log10(value))
+    # Beyond 10 for a value that rounding made a little more than 10 units.
+    return next(unit * factor for factor in (1, 2, 4, 6, 8, 10, 20) if unit * factor >= value * (1 - 1e-9))
