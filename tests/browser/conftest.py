@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
 import famnb
 from tests.support.lab_page import Jupyter, Lab
@@ -49,9 +49,9 @@ def chromium() -> str:
     return CHROMIUM
 
 
-# Not for the session: while Playwright runs, so does its event loop, inside which the `asyncio.run` of other files'
+# Not for the session: while Playwright runs, so does its event loop, inside which the `asyncio.run` of other folders'
 # tests refuses to work.
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser(chromium: str) -> Iterator[Browser]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
@@ -102,6 +102,7 @@ def jupyter(
         f"--ServerApp.root_dir={folders['root']}",
         "--IdentityProvider.token=",
         "--expose-app-in-browser",
+        "--JupyterNotebookApp.expose_app_in_browser=True",
     ]
     with (home / "lab.log").open("wb") as log:
         process = subprocess.Popen(
@@ -128,11 +129,24 @@ def wait_until_up(url: str, process: subprocess.Popen[bytes], log: Path) -> None
     pytest.fail(f"JupyterLab did not start:\n{log.read_text()[-3000:]}")
 
 
-@pytest.fixture
-def lab(browser: Browser, jupyter: Jupyter) -> Iterator[Lab]:
-    """A fresh page on the JupyterLab that all browser tests share; its kernels end with the test."""
-    context = browser.new_context(viewport={"width": 1100, "height": 900})
-    page = context.new_page()
-    yield Lab(page, jupyter)
-    page.evaluate("() => window.jupyterapp?.serviceManager.sessions.shutdownAll()")
+@pytest.fixture(scope="package")
+def lab_context(browser: Browser) -> Iterator[BrowserContext]:
+    """What the one page of all tests with a JupyterLab is opened in."""
+    context = browser.new_context()
+    yield context
     context.close()
+
+
+@pytest.fixture
+def lab(lab_context: BrowserContext, jupyter: Jupyter, request: pytest.FixtureRequest) -> Iterator[Lab]:
+    """A JupyterLab with nothing open, on one page for all tests, since to load it takes longer than most of them.
+
+    Its kernels end with the test; after a failure the next test has a page of its own.
+    """
+    page = lab_context.pages[0] if lab_context.pages else lab_context.new_page()
+    page.set_viewport_size({"width": 1100, "height": 900})
+    lab, failures = Lab(page, jupyter), request.session.testsfailed
+    yield lab
+    lab.clear()
+    if request.session.testsfailed > failures:
+        page.close()

@@ -112,7 +112,7 @@ def test_axe_finds_no_serious_fault(lab: Lab, widget: str):
     lab.page.mouse.move(0, 0)
     lab.output(1).evaluate("each => { each.id = 'looked-at'; }")
     # JupyterLab's body is no line high and hides what is beyond it; axe takes that at its word and judges no colour.
-    lab.page.add_style_tag(content="body { height: 100vh }")
+    style = lab.page.add_style_tag(content="body { height: 100vh }")
     lab.page.set_viewport_size({"width": lab.page.viewport_size["width"], "height": 2400})
     for theme in ("JupyterLab Light", "JupyterLab Dark"):
         lab.command("apputils:change-theme", theme=theme)
@@ -129,3 +129,4 @@ def test_axe_finds_no_serious_fault(lab: Lab, widget: str):
         assert len(found["passes"]) > 5
         judged = {rule["id"]: len(rule["nodes"]) for rule in found["passes"]}
         assert judged["color-contrast"] > 5, judged
+    style.evaluate("each => each.remove()")

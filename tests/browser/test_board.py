@@ -162,7 +162,7 @@ def test_hostile_text_is_inert_in_panes_table_and_differences(lab: Lab):
     """Whatever the models say, no script runs, nothing is loaded, and the table stays whole."""
     shown = board(lab, PAIR)
     requested: list[str] = []
-    lab.page.on("request", lambda request: requested.append(request.url))
+    lab.on("request", lambda request: requested.append(request.url))
     send(shown, HOSTILE)
     expect(shown.locator("th[scope=row]")).to_have_count(2)
     shown.get_by_role("button", name="Differences").click()

@@ -90,12 +90,17 @@ class Saying:
 
 def watched(page: Page) -> tuple[list[str], list[str]]:
     """The addresses that a page asks for, and the dialogs that it opens, from now on; nothing leaves the machine."""
-    asked: list[str] = []
     opened: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
     page.on("dialog", lambda dialog: (opened.append(dialog.message), dialog.dismiss()))
+    return requested(page, page), opened
+
+
+def requested(page: Page, listens: Page | Lab) -> list[str]:
+    """The addresses that a page asks for from now on; nothing leaves the machine."""
+    asked: list[str] = []
+    listens.on("request", lambda request: asked.append(request.url))
     page.route(lambda url: urlsplit(url).hostname not in ("127.0.0.1", None), lambda route: route.abort())
-    return asked, opened
+    return asked
 
 
 def far(asked: list[str]) -> list[str]:
@@ -140,7 +145,7 @@ START = """async source => {
 
 def test_hostile_text_is_inert_in_the_notebook_and_exported(lab: Lab, browser: Browser, tmp_path: Path):
     """Shown in a trusted notebook as HTML and as Markdown, then exported to HTML and opened with scripts on."""
-    asked, _ = watched(lab.page)
+    asked = requested(lab.page, lab)
     (lab.jupyter.root / "hostile.json").write_text(json.dumps(HOSTILE))
     lab.notebook(SHOW, HTML, MARKDOWN)
     for number in (0, 1, 2):

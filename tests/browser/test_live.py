@@ -200,7 +200,7 @@ def test_hostile_text_is_inert_live_and_saved(lab: Lab, way: str):
         CONNECT, f"hostile = {HOSTILE!r}\nreply = client.ask(hostile, thinking=64)" if way == "ask" else COMPOSE
     )
     requested: list[str] = []
-    lab.page.on("request", lambda request: requested.append(request.url))
+    lab.on("request", lambda request: requested.append(request.url))
     lab.run(0)
     lab.run(1)
     output = lab.output(1)
@@ -218,7 +218,7 @@ def test_hostile_text_is_inert_live_and_saved(lab: Lab, way: str):
     bundle = next(each["data"] for each in lab.save().cells[1].outputs if "text/markdown" in each.get("data", {}))
     for form in ("text/html", "text/markdown"):
         assert not any(bad in bundle[form] for bad in ("<script", "<img", "<iframe", "<svg", "\x1b", "\u202e"))
-    lab.open(lab.path.name)
+    lab.load(lab.path.name)
     expect(lab.output(1)).to_contain_text("<script>alert('script')</script>")
     assert lab.dialogs == []
     assert [url for url in requested if "pixel" in url] == []
@@ -232,7 +232,7 @@ def test_a_fast_stream_costs_the_page_few_messages(lab: Lab):
         if b'"changes"' in (frame.encode() if isinstance(frame, str) else frame):
             arrivals.append(time.monotonic())
 
-    lab.page.on("websocket", lambda socket: socket.on("framereceived", received))
+    lab.on("websocket", lambda socket: socket.on("framereceived", received))
     fast = "fast = famnb.serve(time_scale=0.05)\nclient = famnb.Client(base_url=fast.url, api_key=fast.key)"
     lab.notebook(CONNECT, fast, COMPOSE, "len(composer.reply.events)")
     for number in (0, 1, 2):

@@ -11,6 +11,7 @@ from tests.support.lab_page import Lab
 
 pytestmark = pytest.mark.browser
 
+# Two minutes long if nobody stops it: on a busy machine a page takes half of one to load.
 SETUP = """
 import famnb
 client = famnb.connect(ledger="run.sqlite")
@@ -19,7 +20,7 @@ exp = famnb.Experiment(
     [f"What is {number} and {number}?" for number in range(30)],
     famnb.grid(model=["fam-2-5-pro", "fam-2-5-mini"], endpoint="messages"), name="run", client=client, max_tokens=16,
 )
-run = exp.run(wait=False, rate=5)
+run = exp.run(wait=False, rate=0.5)
 run
 """
 WAIT = "report = run.wait()\nprint(report.left > 0, report.stopped_by)"

@@ -56,7 +56,7 @@ def test_a_saved_notebook_reads_without_a_kernel(lab: Lab):
     # Trust is kept by a signature of the content: another text in the file, and it is a stranger's.
     copy.write_text(lab.path.read_text().replace("client.ask(", "client.ask ("))
     lab.page.evaluate("() => window.jupyterapp.serviceManager.sessions.shutdownAll()")
-    lab.open(copy.name)
+    lab.load(copy.name)
     shown = lab.output(1)
     expect(shown.locator("details")).not_to_have_attribute("open", "")
     expect(shown.locator("summary")).to_contain_text("thought for")

@@ -157,10 +157,10 @@ def test_json_grows_laid_out_and_ends_as_an_instance(lab: Lab):
     composer = opened(lab, "schema=Trip, prompt='Plan a trip.'", "composer.reply.parsed")
     seen = "() => { window.seen ??= []; const tail = document.querySelector('.famnb-code .famnb-tail');"
     seen += " if (tail?.textContent && tail.textContent !== window.seen.at(-1)) window.seen.push(tail.textContent); }"
-    lab.page.evaluate(f"() => setInterval({seen}, 5)")
+    lab.page.evaluate(f"() => {{ window.watch = setInterval({seen}, 5); }}")
     send(composer)
     expect(pane(composer, 0)).to_contain_text("`reply.parsed` is the Trip")
-    grown = lab.page.evaluate("() => window.seen")
+    grown = lab.page.evaluate("() => (clearInterval(window.watch), window.seen)")
     assert len(grown) > 3
     assert all(later.startswith(earlier) for earlier, later in itertools.pairwise(grown))
     assert re.match(r'\{\n  "title": "', grown[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,20 @@ class Lab:
         self.path = jupyter.root
         self.dialogs: list[str] = []
         """Every alert that opened; hostile text wants one."""
-        page.on("dialog", lambda dialog: (self.dialogs.append(dialog.message), dialog.dismiss()))
+        self._listeners: list[tuple[str, Callable[..., Any]]] = []
+        self.on("dialog", lambda dialog: (self.dialogs.append(dialog.message), dialog.dismiss()))
+
+    def on(self, event: Any, listener: Callable[..., Any]) -> None:
+        """Listen to an event of the page until `clear`."""
+        self._listeners.append((event, listener))
+        self.page.on(event, listener)
+
+    def clear(self) -> None:
+        """Make the page as good as new: nothing is open, no kernel runs, nobody listens, the looks are the default."""
+        self.page.unroute_all()
+        self.page.evaluate(_CLEAR)
+        for event, listener in self._listeners:
+            self.page.remove_listener(event, listener)
 
     def notebook(self, *sources: str, name: str = "test.ipynb") -> Lab:
         """Open a new notebook of these cells, its kernel idle."""
@@ -48,7 +62,15 @@ class Lab:
         return self.open(name)
 
     def open(self, name: str) -> Lab:
-        """Open a notebook file, its kernel idle."""
+        """Open a notebook file, its kernel idle; JupyterLab itself is loaded only if it is not yet."""
+        if not self.page.url.startswith(self.jupyter.url):
+            return self.load(name)
+        self.path = self.jupyter.root / name
+        self.command("docmanager:open", path=name)
+        return self.ready()
+
+    def load(self, name: str) -> Lab:
+        """Load JupyterLab anew with a notebook file, its kernel idle."""
         self.path = self.jupyter.root / name
         self.page.goto(f"{self.jupyter.url}/lab/tree/{name}?reset")
         return self.ready()
@@ -65,7 +87,7 @@ class Lab:
 
     def command(self, name: str, **arguments: Any) -> None:
         """Run one of JupyterLab's commands and wait for it."""
-        self.page.evaluate("([name, given]) => window.jupyterapp.commands.execute(name, given)", [name, arguments])
+        self.page.evaluate(_COMMAND, [name, arguments])
 
     def start(self, number: int) -> None:
         """Start a cell and return at once."""
@@ -111,6 +133,17 @@ _FOCUSED = """() => {
   const each = document.activeElement;
   return each.labels?.[0]?.textContent || each.getAttribute("aria-label") || each.textContent;
 }"""
+_CLEAR = """async () => {
+  const { shell, commands, serviceManager } = window.jupyterapp;
+  for (const widget of [...shell.widgets("main")]) widget.dispose();
+  await serviceManager.sessions.shutdownAll();
+  if (shell.leftCollapsed) shell.expandLeft();
+  if (document.body.dataset.jpThemeLight === "false") {
+    await commands.execute("apputils:change-theme", { theme: "JupyterLab Light" });
+  }
+}"""
+# What a command returns is often half of JupyterLab, which Playwright would take seconds to bring over.
+_COMMAND = "async ([name, given]) => { await window.jupyterapp.commands.execute(name, given); }"
 _KERNEL = """wanted => {
   const panel = window.jupyterapp?.shell?.currentWidget;
   return wanted.includes(panel?.sessionContext?.session?.kernel?.status) && panel.content.widgets.length > 0;
