@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import collections
+import gc
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +20,21 @@ settings.load_profile("famnb")
 
 _KEPT = {"FAMNB_REQUIRE_BROWSER"}
 """Variables that are the tests' own."""
+
+
+# Where bytecode is not to be written, each worker and each of the hundreds of processes that tests start would compile
+# famnb anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# Modules and tests live as long as the run: the collector is to look at them neither while they are made nor later.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage from now on, of what the tests make."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
