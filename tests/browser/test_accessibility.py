@@ -63,11 +63,24 @@ def open_panel(lab: Lab, name: str) -> None:
 
 def ask_all(lab: Lab, prompt: str, seen: str) -> None:
     """Have every pane of a board answer, with one pinned and words compared, and wait for what is to be looked at."""
-    lab.output(1).get_by_label("Prompt").fill(prompt)
-    lab.output(1).get_by_role("button", name="Differences").click()
-    lab.output(1).get_by_label("Prompt").press("Control+Enter")
-    lab.output(1).get_by_role("button", name="large: pin as winner").click()
-    expect(lab.output(1).locator(seen).first).to_be_visible()
+    shown = lab.output(1).locator(".famnb-board")
+    shown.get_by_label("Prompt", exact=True).fill(prompt)
+    shown.get_by_label("Prompt", exact=True).press("Enter")
+    shown.get_by_role("button", name="Differences").click()
+    shown.get_by_role("button", name="large: pin as winner").click()
+    expect(shown.locator(seen).first).to_be_visible()
+
+
+def edit_board(lab: Lab) -> None:
+    """Have a pane that was added, its settings open with a wrong field, and the code of an experiment."""
+    ask_all(lab, "Hello.", "ins")
+    shown = lab.output(1).locator(".famnb-board")
+    shown.get_by_role("button", name="Add a pane").click()
+    shown.locator(".famnb-column").nth(2).get_by_role("button", name="Settings").click()
+    shown.locator(".famnb-column").nth(2).get_by_label("temperature", exact=True).fill("3")
+    shown.get_by_role("button", name="Make an experiment").click()
+    expect(shown.get_by_role("button", name="Ask here")).to_be_visible()
+    expect(shown.get_by_role("alert").filter(has_text="less than or equal to 2")).to_be_visible()
 
 
 def talk(lab: Lab) -> None:
@@ -97,7 +110,7 @@ WIDGETS = {
     "composer, code": (COMPOSER, lambda lab: open_panel(lab, "Code")),
     "composer, history": (COMPOSER, lambda lab: open_panel(lab, "History")),
     "board, streaming": (BOARD, lambda lab: ask_all(lab, "Count to 50000.", ".famnb-won .famnb-text")),
-    "board, ended": (BOARD, lambda lab: ask_all(lab, "Hello.", "ins")),
+    "board, edited": (BOARD, edit_board),
     "dashboard, inspector, ballot and run": (CARDS, inspect),
 }
 

@@ -183,11 +183,33 @@ def test_variables_fill_the_prompt_and_all_rows_open_a_board(lab: Lab):
     composer.get_by_label("city, row 2").fill("Rome")
     composer.get_by_role("button", name="Run all rows").click()
     board = lab.output(0).locator(".famnb-board")
-    expect(board.locator(".famnb-pane").nth(1)).to_contain_text("Say hello to Rome.")
-    expect(board.locator(".famnb-pane").first).to_contain_text("Say hello to Oslo.")
+    expect(board.locator(".famnb-pane .famnb-asked").nth(1)).to_have_text("Say hello to Rome.")
+    expect(board.locator(".famnb-pane .famnb-asked").first).to_have_text("Say hello to Oslo.")
+    expect(board.get_by_role("button", name="Ask again").first).to_be_enabled()
+    board_table = lab.save().cells[0].outputs[-2]["data"]
+    assert "Say hello to Oslo." in board_table["text/plain"]
     composer.get_by_label("Send row 2").check()
     composer.get_by_label("Prompt", exact=True).press("Enter")
     expect(composer.locator(".famnb-asked")).to_have_text("Say hello to Rome.")
+
+
+def test_compare_opens_a_board_that_goes_on_from_the_talk(lab: Lab):
+    """The request beside another model's, with the prompt that is written and all turns before it."""
+    composer = opened(lab)
+    composer.get_by_label("temperature", exact=True).fill("0.4")
+    ask(composer, "My name is Ada.")
+    expect(composer.locator(".famnb-figures")).to_contain_text("in all")
+    composer.get_by_label("Prompt", exact=True).fill("What is my name?")
+    composer.get_by_role("button", name="Compare").click()
+    board = lab.output(0).locator(".famnb-board")
+    expect(board.locator(".famnb-column")).to_have_count(2)
+    expect(board.get_by_label("Prompt", exact=True)).to_have_value("What is my name?")
+    board.get_by_label("Prompt", exact=True).press("Enter")
+    for number, model in enumerate(("fam-2-5-pro", "fam-2-5-mini")):
+        answer = board.locator(".famnb-pane").nth(number)
+        for words in (model, "Earlier you said", "0.4"):
+            expect(answer).to_contain_text(words)
+    expect(composer.get_by_label("Prompt", exact=True)).to_have_value("What is my name?")
 
 
 def test_in_a_box_it_is_one_widget_and_in_a_narrow_one_the_settings_are_a_drawer(lab: Lab):

@@ -51,7 +51,7 @@ def send(composer: Locator, prompt: str = "") -> None:
 
 def saved(lab: Lab) -> dict[str, Any]:
     """The talk in the file, beside the widget."""
-    widget, _board, talk = lab.save().cells[1].outputs
+    widget, *_board, talk = lab.save().cells[1].outputs
     assert "application/vnd.jupyter.widget-view+json" in widget["data"]
     assert "run this cell to use it" in widget["data"]["text/html"]
     assert "run this cell to use it" in widget["data"]["text/plain"]

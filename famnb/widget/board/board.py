@@ -1,199 +1,171 @@
-"""The board: one prompt to several variants at once, a pane each, side by side while they stream and when saved.
+"""The board: one prompt to several variants at once, side by side while they stream, when they have ended, when saved.
 
-Board ──┬── PaneSettings  what each pane sends
-        ├── BoardView     prompt box and live view, a BoardPane with its meters a variant
-        └── BoardRound    the answers to one prompt, saved as a table
+    page ── front/board.js ── messages ──► Board ──┬── Column      a pane's settings as edited, and its talk
+                                                   ├── Round       a prompt and the answer of each pane
+      ◄── snapshot, changes ── LiveView ◄──────────┴── BoardRound  a round that has ended, saved as a table
+
+A round goes on from the turns that each pane has had: every pane talks on its own.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import secrets
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import ipywidgets as widgets
 import pandas as pd
-import traitlets
 
 from famnb.client.client import BlockingClient
+from famnb.client.conversation import Turn
 from famnb.client.exchange import Exchange
 from famnb.client.live_call import Stream
+from famnb.endpoints import ENDPOINTS, endpoint_able_to
 from famnb.errors import InvalidArgument, InvalidRequest, UnknownName
+from famnb.formatting import format_count
 from famnb.frame.calls import calls
 from famnb.frame.filters import ledger_of
 from famnb.record import Cost, Ledger
 from famnb.reply import Reply
 from famnb.request import Request
+from famnb.validation import explain_arguments
 from famnb.widget.board import table
+from famnb.widget.board.columns import Column, name_columns
+from famnb.widget.board.experiment_code import write_experiment
 from famnb.widget.board.meters import BoardPane
-from famnb.widget.board.pane_settings import read_variants
+from famnb.widget.board.pane_settings import PaneSettings, read_variants
 from famnb.widget.board.table import BoardRound, PaneResult
-from famnb.widget.html import diff, notices, transcript
-from famnb.widget.live.base import guard_callbacks
+from famnb.widget.default_client import default_client
+from famnb.widget.form.draft import last_user_content
+from famnb.widget.form.estimate import Estimate, RequestEstimator
+from famnb.widget.form.images import PromptImage, image_from_url
+from famnb.widget.html import notices, sanitize, transcript
+from famnb.widget.html.sanitize import SafeHtml
+from famnb.widget.live.base import join_front
 from famnb.widget.live.output import Output
 from famnb.widget.live.pane import reply_so_far
-from famnb.widget.live.prompt_box import PromptBox
+from famnb.widget.live.tool import Computed, Tool
 
+MAX_PANES = 8
+"""The panes up to which others can be added: more cannot be compared by eye."""
 _RELOADED = (
     "This page was reloaded, and a reloaded page cannot change outputs it already has. To save these answers with the "
     "notebook, show the board in a new cell."
 )
+# The style sheet hides this class while the widget above draws the same answers, lest each be seen twice.
+_SAVED = SafeHtml('<div class="famnb-kept">{}</div>')
 
 
-class BoardView(PromptBox):
-    """The prompt box of a board, with the board's panes below it."""
+@dataclasses.dataclass(slots=True, eq=False)
+class Round:
+    """A prompt, and the answers to it."""
 
-    labels = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    """The names of the panes."""
-    pinned = traitlets.Unicode("").tag(sync=True)
-    """The pane whose answer was chosen; empty before one is."""
-    differences = traitlets.Bool(False).tag(sync=True)
-    """Whether the words in which answers differ are marked."""
-    ended = traitlets.Bool(False).tag(sync=True)
-    """Whether a round is over, so that a winner can be chosen also where its panes are no longer drawn."""
+    number: int
+    prompt: str
+    """What all panes are asked; empty if each has a prompt of its own."""
+    system: str
+    tag: str
+    """The label `tag` of its calls in the ledger, by which `frame` finds them."""
+    panes: dict[str, BoardPane] = dataclasses.field(default_factory=dict)
+    """The answers by the id of the pane."""
+    pictures: tuple[PromptImage, ...] = ()
+    winner: str | None = None
+    """The label of the answer that was pinned."""
+    saved: transcript.Bundle = dataclasses.field(default_factory=dict)
+    """The round as notebook output; empty until it has ended, and once its marks have changed."""
 
-    # The board draws the end of a round itself: it hides the panes, or draws them again with their differences.
-    sends_final_snapshot = False
-
-    def __init__(self, *, on_pin: Callable[[str], object], on_compare: Callable[[], object], **traits: Any) -> None:
-        """`on_pin` is called with a pane's label when its answer is chosen, or was chosen and is chosen again."""
-        super().__init__(**traits)
-        self._on_pin = on_pin
-        self._on_compare = on_compare
-
-    def redraw(self) -> None:
-        """Draw all panes again."""
-        with self._lock:
-            self._send_snapshot()
-
-    def _on_message(self, widget: object, message: dict[str, Any], buffers: object) -> None:
-        match message:
-            case {"kind": "pin", "label": str(label)}:
-                self._on_pin(label)
-            case {"kind": "differences"}:
-                self._on_compare()
-            case _:
-                super()._on_message(widget, message, buffers)
+    @property
+    def replies(self) -> dict[str, Reply]:
+        """Its replies by label, as far as they have come."""
+        return {pane.label: pane.stream.reply for pane in self.panes.values()}
 
 
-class Board:
+class Board(Tool):
     """One prompt, several panes: any mix of endpoints, models and settings, streamed at once and compared.
 
         board = famnb.Board(client, [{"model": "fam-mini"}, {"endpoint": "messages", "thinking": 1024}])
 
     Each pane has its meters: first token, answer, tokens, cost; `≈` marks estimates. Each can be stopped by itself, and
-    one that fails does not affect the others. "Differences" marks the words that differ from the pinned or first
-    answer. `replies`, `frame()` and `winner` are for the cells below; `send()`, `stop()` and `pin()` do what the
-    buttons do.
+    one that fails does not affect the others. Each further prompt goes on with every pane's own talk. Panes are added,
+    changed and removed in place. "Differences" marks the words that differ from the pinned or first answer.
+
+    `replies`, `frame()` and `winner` are for the cells below; `send()`, `say(prompt)`, `stop()`, `pin()`, `add()`,
+    `remove()` and `new_talk()` do what the buttons do, and `code` is the cell of an experiment with the same prompts
+    and variants.
     """
 
-    def __init__(self, client: BlockingClient, variants: Any, *, prompt: str = "", system: str = "") -> None:
+    _esm = join_front("board.js")
+    note = "A famnb.Board: run this cell to use it."
+    # The board draws the end of a round itself.
+    sends_final_snapshot = False
+
+    @explain_arguments
+    def __init__(
+        self, client: BlockingClient | None = None, variants: Any = None, *, prompt: str = "", system: str = ""
+    ) -> None:
         """Make a pane for each variant; nothing is sent yet.
 
         `variants` is a list of fields as `famnb.compose` takes them ({"endpoint": "messages", "thinking": 1024}, with a
         `label` if one is wanted), of famnb requests, or what `famnb.grid()` returns; or a mapping of labels to these.
-        Raises InvalidRequest, naming the pane, for settings that no request can have, TypeError if `client` is not one
-        of famnb.
+        Without them there are two panes with two models of one endpoint; without a `client` it is that of
+        `famnb.connect()`. Raises InvalidRequest, naming the pane, for settings that no request can have, InvalidArgument if
+        `client` is not one of famnb.
         """
+        client = default_client() if client is None else client
         if not callable(getattr(client, "start", None)):
             raise InvalidArgument(f"client: expected a famnb.Client, such as famnb.connect() gives; got {client!r:.80}")
         self._client = client
-        self._panes = read_variants(variants)
-        self._system = system
-        # Callbacks come on the main thread, on an ipykernel subshell's, or on the live view's flusher. Reentrant, since
-        # a callback may set a trait whose observer takes the lock again.
-        self._guard = threading.RLock()
-        self._streams: dict[str, Stream] = {}
-        self._tag: str | None = None
-        """The label `tag` of the latest round's calls in the ledger, by which `frame` finds them."""
-        self._round: BoardRound | None = None
-        """The latest round, once it has ended."""
-        self._pending_prompt: str | None = None
-        """The prompt of the round that streams now."""
+        ledger = getattr(client, "ledger", None)
+        self._ledger = ledger if isinstance(ledger, Ledger) else None
+        self._ids = (f"p{number}" for number in itertools.count(1))
+        settings = read_variants(_first_variants() if variants is None else variants)
+        self._columns = [Column(next(self._ids), each) for each in settings]
+        self._prompt, self._system = prompt, system
+        self._pictures: tuple[PromptImage, ...] = ()
+        self._rounds: list[Round] = []
+        """The rounds of the talk in view, the first one first."""
+        self._talk = secrets.token_hex(4)
+        """Different for every talk: part of the ids of its panes."""
         self._earlier: list[tuple[str, transcript.Bundle]] = []
-        """The rounds before the latest as output, with their titles."""
+        """The talks before this one as output, with their titles."""
+        self._idle = threading.Event()
+        """Set while no round streams."""
+        self._idle.set()
+        self._differences = False
+        """Whether the words in which answers differ are marked."""
+        self._has_code = False
+        """Whether the panel with the code of an experiment is open."""
         self._output = Output()
-        self._trouble = widgets.HTML()
-        self._guarded = guarded = guard_callbacks(self._guard, self._trouble)
-        self._view = BoardView(
-            on_send=guarded(self.send),
-            on_pin=lambda label: guarded(lambda: self.pin(None if label == self.winner else label))(),
-            on_compare=guarded(self._toggle_differences),
-            prompt=prompt,
-            labels=[pane.label for pane in self._panes],
-            replaced=all(isinstance(pane.settings, Request) for pane in self._panes),
-        )
-        self._view.observe(lambda _: self._explain_reload(), "reloaded")
-        self._box = widgets.VBox([self._view, self._trouble])
-        self._box.add_class("famnb-composer")
+        self._estimator = RequestEstimator(self._ledger)
+        super().__init__()
 
-    @property
+    # Its state, for other cells
+
+    @Computed
     def replies(self) -> dict[str, Reply]:
         """The replies of the latest round by label, as far as they have come; empty before the first."""
-        return {label: stream.reply for label, stream in self._streams.items()}
+        return self._rounds[-1].replies if self._rounds else {}
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the panes."""
+        return tuple(column.label for column in self._columns)
 
     @property
     def winner(self) -> str | None:
         """The label of the answer that was pinned in the latest round."""
-        return self._view.pinned or None
+        return self._rounds[-1].winner if self._rounds else None
 
-    def send(self) -> dict[str, Stream]:
-        """Send the prompt to every pane and return at once: the streams by label.
+    @property
+    def _is_busy(self) -> bool:
+        return not self._idle.is_set()
 
-        While a round streams nothing is sent, and its streams are returned. Raises InvalidRequest, naming the pane,
-        when there is nothing to send.
-        """
-        with self._guard:
-            if self._view.busy:
-                return dict(self._streams)
-            prompt = self._view.prompt.strip()
-            if not prompt and not self._view.replaced:
-                raise InvalidRequest("prompt: nothing is asked yet; write a prompt")
-            # All of them before any is sent: either every pane answers the prompt, or none is charged for it.
-            requests = {pane.label: pane.request(prompt, system=self._system) for pane in self._panes}
-            self._archive_round()
-            self._trouble.value = ""
-            self._view.busy, self._view.ended, self._view.pinned = True, False, ""
-            # Random rather than counted: other kernels may write rounds into the same ledger.
-            self._tag = tag = f"board-{secrets.token_hex(6)}"
-            self._streams = {
-                label: self._client.start(request, labels={"variant": label, "tag": tag})
-                for label, request in requests.items()
-            }
-            streams, round_number = dict(self._streams), len(self._earlier)
-            panes = [
-                BoardPane(
-                    stream,
-                    id=f"{round_number}.{index}",
-                    label=label,
-                    cost_of=self._cost_of,
-                    differences=self._differences_of,
-                )
-                for index, (label, stream) in enumerate(streams.items())
-            ]
-            self._pending_prompt = prompt
-            self._update_output()
-            self._view.follow(panes, on_end=self._guarded(lambda: self._end_round(prompt, panes)))
-        return streams
-
-    def stop(self, pane: str | None = None) -> None:
-        """Stop the pane of that label, or all of them; what has come is kept. Raises KeyError if no pane has it."""
-        self._check_label(pane)
-        for label, stream in self._streams.items():
-            if pane in (None, label):
-                stream.stop()
-
-    def pin(self, label: str | None) -> None:
-        """Mark an answer as the winner of the round, in the saved table too; None takes the mark away.
-
-        Raises KeyError if no pane has that label.
-        """
-        self._check_label(label)
-        with self._guard:
-            self._view.pinned = label or ""
-            self._redraw()
+    @property
+    def _streams(self) -> dict[str, Any]:
+        """The streams of the latest round by label."""
+        return {pane.label: pane.stream for pane in self._rounds[-1].panes.values()}
 
     def frame(self) -> pd.DataFrame:
         """The calls of the latest round as `famnb.calls` has them, a row a pane, and whether each is the `winner`.
@@ -203,114 +175,500 @@ class Board:
         # Any, since a client without a ledger is refused by `ledger_of`, whose message says what to use.
         client: Any = self._client
         ledger = ledger_of(client)
-        frame = calls(ledger, tag=self._tag) if self._tag else calls(ledger, limit=0)
-        positions = {label: index for index, label in enumerate(self._streams)}
+        frame = calls(ledger, tag=self._rounds[-1].tag) if self._rounds else calls(ledger, limit=0)
+        positions = {label: index for index, label in enumerate(self.replies)}
         frame = frame.sort_values("variant", key=lambda labels: labels.astype(object).map(positions), ignore_index=True)
         return frame.assign(winner=(frame["variant"].astype(object) == self.winner).astype("boolean"))
 
-    def _ipython_display_(self) -> None:
-        self._view.reloaded = False
-        self._trouble.value = ""
-        controls = Output()
-        controls.show(self._box)
-        # An Output widget that captures the controls captures the table below them too.
-        self._output.captured = controls.captured
-        if not controls.captured:
-            self._output.show(self._bundle())
+    @property
+    def code(self) -> str:
+        """A cell with the `famnb.Experiment` of the prompts asked so far, or of the one written, and these panes."""
+        asked = [prompt for each in self._rounds for prompt in _prompts_of(each)] or [self._prompt.strip()]
+        own = [column.editor.prompt.strip() for column in self._columns]
+        prompts = list(dict.fromkeys(prompt for prompt in asked if prompt)) or list(dict.fromkeys(filter(None, own)))
+        # Labels as they are, but the same settings once: rows of a table of values differ in their prompts alone.
+        variants: dict[str, Request] = {}
+        for column in self._columns:
+            request = column.request("…", system=self._system)
+            if all(request.body() != other.body() for other in variants.values()):
+                variants[column.label] = request
+        target = self._columns[0].editor.endpoint.name
+        return write_experiment(prompts or ["…"], variants, base_url=self._client.base_url(target))
 
-    def open_in(self, place: Output) -> None:
-        """Show the board in the place of another output, which can hold its panes, but no table of them beside it."""
-        self._output.captured = True
-        place.replace({**self._box._repr_mimebundle_(), "text/plain": repr(self)})
+    # What its buttons do
+
+    def send(self, content: Any = None, buffers: Any = None) -> Any:
+        """Send the prompt to every pane and return at once: the streams by label.
+
+        While a round streams nothing is sent, and its streams are returned. Raises InvalidRequest, naming the pane,
+        when there is nothing to send. With `content` it is ipywidgets' own `send`: a message to the page.
+        """
+        if content is not None:
+            return super().send(content, buffers)
+        with self._guard:
+            if not self._is_busy:
+                self._ask(self._prompt.strip())
+            return self._streams
+
+    def say(self, prompt: str) -> dict[str, Stream]:
+        """Send another prompt to every pane, each of which goes on with its talk: the streams by label."""
+        with self._guard:
+            if not self._is_busy:
+                self._ask(prompt.strip())
+            return self._streams
+
+    def stop(self, pane: str | None = None) -> None:
+        """Stop the pane of that label, or all of them; what has come is kept. Raises UnknownName if no pane has it."""
+        self._check_label(pane)
+        for other in self._rounds[-1].panes.values() if self._rounds else ():
+            if pane in (None, other.label):
+                other.stream.stop()
+
+    def wait(self, timeout: float | None = None) -> dict[str, Reply]:
+        """Wait until the round has ended; returns `replies`, as far as they have come in `timeout` seconds."""
+        self._idle.wait(timeout)
+        return dict(self.replies)
+
+    def pin(self, label: str | None) -> None:
+        """Mark an answer as the winner of the latest round, in the saved table too; None takes the mark away.
+
+        Raises UnknownName if no pane has that label.
+        """
+        self._check_label(label)
+        with self._guard:
+            if self._rounds:
+                self._pin(self._rounds[-1], label)
+
+    def add(self, variant: Any = None) -> str:
+        """Add a pane and return its label; without a variant, a copy of the last pane with another model.
+
+        Its talk begins with the next prompt. Raises InvalidRequest for settings that no request can have.
+        """
+        with self._guard:
+            if variant is None:
+                taken = [column.target for column in self._columns]
+                column = self._columns[-1].copy(next(self._ids), taken=taken)
+            else:
+                (settings,) = read_variants([variant])
+                column = Column(next(self._ids), settings)
+                if column.given_label in self.labels:
+                    raise InvalidRequest(f"variants: there is a pane {column.given_label!r} already")
+            self._columns.append(column)
+            self._columns_changed()
+            return column.label
+
+    def remove(self, label: str) -> None:
+        """Take a pane away; what it has answered stays. Raises UnknownName if no pane has that label."""
+        with self._guard:
+            column = next((each for each in self._columns if each.label == label), None)
+            if column is None:
+                raise UnknownName(f"there is no pane {label!r}; there are {', '.join(map(repr, self.labels))}")
+            self._remove(column)
+
+    def new_talk(self) -> None:
+        """Put the rounds so far among the earlier ones, so that the next prompt begins another talk; not while busy."""
+        with self._guard:
+            if self._is_busy or not self._rounds:
+                return
+            self._earlier.append(self._talk_output())
+            self._rounds, self._talk = [], secrets.token_hex(4)
+            for column in self._columns:
+                column.turns, column.before = {}, None
+            self._update_output()
+            self._follow([])
+            self._send_form()
+            self.notify("replies")
+
+    def open_with(self, prompt: str, *, pictures: tuple[PromptImage, ...] = (), before: Turn | None = None) -> None:
+        """Have a prompt and pictures written, and every pane go on from a turn."""
+        self._prompt, self._pictures = prompt, pictures
+        for column in self._columns:
+            column.before = before
+
+    def open_in(self, place: Output, saved: Output) -> None:
+        """Show the board in the place of another output, and its table in that of a second one."""
+        self._output = saved
+        place.replace(self._bundle(self.html())[0])
+        self._update_output()
 
     def __repr__(self) -> str:
-        return f"<Board {' | '.join(pane.label for pane in self._panes)}>"
+        return f"<Board {' | '.join(self.labels)}>"
 
     # A round
 
-    def _end_round(self, prompt: str, panes: Sequence[BoardPane]) -> None:
-        """Put the table of the round into the output, in place of the live panes."""
-        try:
-            results = tuple(
-                PaneResult(
-                    label=pane.label,
-                    reply=reply_so_far(pane.stream),
-                    meters=pane.meters,
-                    notes=pane.stream.exchange.request.losses,
-                )
-                for pane in panes
-            )
-            self._round = BoardRound(prompt=prompt, system=self._system, results=results)
-            self._pending_prompt = None
-            self._output.replace(self._bundle())
-            if self._view.reloaded or self._output.captured:
-                # The output does not change on this page: the answers stay in the live view.
-                self._view.redraw()
-                self._explain_reload()
-            else:
-                self._view.hide()
-        finally:
-            # Even if something could not be drawn, the next prompt can be sent.
-            self._view.ended, self._view.busy = True, False
+    def _ask(self, prompt: str) -> None:
+        """Ask every pane; nothing is changed if one of them cannot be asked."""
+        is_own = not prompt and all(column.has_own_prompt for column in self._columns)
+        if not prompt and not is_own:
+            raise InvalidRequest("prompt: nothing is asked yet; write a prompt")
+        # Random rather than counted: other kernels may write rounds into the same ledger.
+        number, tag = len(self._rounds), f"board-{secrets.token_hex(6)}"
+        # All of them before any is sent: either every pane answers the prompt, or none is charged for it.
+        requests = {column.id: self._request(column, prompt, number, self._pictures) for column in self._columns}
+        self._trouble = ""
+        latest = Round(number, prompt, self._system, tag, pictures=self._pictures)
+        self._rounds.append(latest)
+        panes = [self._start(column, latest, requests[column.id]) for column in self._columns]
+        self._run(latest, panes)
 
-    def _archive_round(self) -> None:
-        """Put the latest round among the earlier ones, since another one follows."""
-        latest = self._round_with_marks()
-        if latest is not None:
-            self._earlier.append((table.round_title(latest), table.round_bundle(latest)))
-        self._round = None
+    def _ask_again(self, column: Column, asked: Round) -> None:
+        """Ask one pane what a round asked: one that was added since, or whose answer is to be another one."""
+        request = self._request(column, asked.prompt, asked.number, asked.pictures)
+        self._run(asked, [self._start(column, asked, request)])
 
-    def _round_with_marks(self) -> BoardRound | None:
-        """The round that ended last, with the winner and the differences that are marked now."""
-        if self._round is None:
+    def _request(self, column: Column, prompt: str, number: int, pictures: Sequence[PromptImage]) -> Request:
+        return column.turn_request(prompt, number, system=self._system, pictures=pictures)
+
+    def _start(self, column: Column, asked: Round, request: Request) -> BoardPane:
+        """Send a pane's request of a round."""
+        taken = [pane.label for id, pane in asked.panes.items() if id != column.id]
+        label = column.label if column.label not in taken else f"{column.label} ({column.id})"
+        stream = self._client.start(request, labels={"variant": label, "tag": asked.tag})
+        said = last_user_content(request)
+        own_prompt = "" if asked.prompt else (said if isinstance(said, str) else column.editor.prompt)
+        before = asked.panes.get(column.id)
+        attempt = int(before.id.rpartition(".")[2]) + 1 if before else 0
+        asked.panes[column.id] = pane = BoardPane(
+            stream,
+            id=f"{self._talk}.{asked.number}.{column.id}.{attempt}",
+            label=label,
+            cost_of=self._cost_of,
+            differences=lambda pane: self._marked(asked, pane),
+            is_winner=lambda pane: asked.winner == pane.label,
+            own_prompt=own_prompt,
+        )
+        column.turns[asked.number] = Turn(said, reply_so_far(stream), column.last_turn(asked.number))
+        return pane
+
+    def _run(self, asked: Round, panes: Sequence[BoardPane]) -> None:
+        self._idle.clear()
+        asked.saved = {}
+        self._update_output()
+        self._follow(panes, asked=asked)
+        self.notify("replies")
+
+    def _follow(self, panes: Sequence[BoardPane], *, asked: Round | None = None) -> None:
+        """Draw all answers, of which these are streaming."""
+        self.tell_state()
+        earlier = [pane for each in self._rounds for pane in each.panes.values() if pane not in panes]
+        self.follow(panes, earlier=earlier, on_end=None if asked is None else lambda: self._end(asked))
+
+    def _end(self, asked: Round) -> None:
+        """Draw and save a round whose answers have ended."""
+        with self._guard:
+            try:
+                for column in self._columns:
+                    if column.id in asked.panes:
+                        column.turns[asked.number].reply = reply_so_far(asked.panes[column.id].stream)
+                self._estimator.forget()
+                self._update_output()
+            # What could not be drawn is said, and the next prompt can be sent.
+            except Exception as error:
+                self._trouble = notices.error_text(error)
+            finally:
+                self._idle.set()
+                self._follow([])
+                self._send_form()
+                self.notify("replies")
+
+    def _pin(self, asked: Round, label: str | None) -> None:
+        asked.winner, asked.saved = label, {}
+        self._follow_marks()
+
+    def _follow_marks(self) -> None:
+        """Draw marks that have changed."""
+        self._update_output()
+        self.tell_state()
+        with self._lock:
+            self._send_snapshot()
+
+    def _reference(self, asked: Round) -> str | None:
+        """The label of the answer that others are compared with; None while no differences are marked."""
+        return (asked.winner or next(iter(asked.replies), None)) if self._differences else None
+
+    def _marked(self, asked: Round, pane: BoardPane) -> tuple[str, str] | None:
+        pair = table.comparable(self._reference(asked), pane.label, asked.replies)
+        if pair is None:
             return None
-        return dataclasses.replace(self._round, winner=self.winner, reference=self._reference)
+        html, summary = table.mark_differences(*pair)
+        return str(html), summary
 
-    def _bundle(self) -> transcript.Bundle:
-        """All rounds as one notebook output."""
-        latest = self._round_with_marks()
-        rounds = [*self._earlier, *([(table.round_title(latest), table.round_bundle(latest))] if latest else [])]
-        if self._pending_prompt is not None:
-            rounds.append(("", table.pending_bundle(self._pending_prompt, system=self._system)))
-        if rounds:
-            return transcript.stack_bundles(rounds)
-        return table.empty_bundle({pane.label: pane.losses for pane in self._panes})
+    def _cost_of(self, exchange: Exchange, reply: Reply) -> Cost | None:
+        return None if self._ledger is None else self._ledger.cost(exchange, reply)
 
-    def _redraw(self) -> None:
-        """Draw a changed winner or changed differences, in the panes and in the output."""
-        if self._streams:
-            self._view.redraw()
-        if self._round is not None:
+    # Panes
+
+    def _remove(self, column: Column) -> None:
+        if len(self._columns) == 1:
+            raise InvalidRequest("a board has at least one pane; add another one first")
+        self._columns.remove(column)
+        self._columns_changed()
+
+    def _columns_changed(self) -> None:
+        name_columns(self._columns)
+        self.tell_state()
+        self._send_form(fields=True)
+        if not self._rounds:
             self._update_output()
+
+    def _column(self, id: str) -> Column:
+        column = next((each for each in self._columns if each.id == id), None)
+        if column is None:
+            raise UnknownName(f"there is no pane {id!r}")
+        return column
+
+    def _check_label(self, label: str | None) -> None:
+        labels = list(dict.fromkeys([*self.replies, *self.labels]))
+        if label is not None and label not in labels:
+            raise UnknownName(f"there is no pane {label!r}; there are {', '.join(map(repr, labels))}")
+
+    # What is saved
+
+    def show_outputs(self, *, captured: bool) -> None:
+        """Put the rounds below the widget."""
+        self._output.captured = captured
+        if not captured:
+            self._output.show(self._saved_bundle())
+
+    def html(self) -> SafeHtml:
+        """Return the rounds as HTML."""
+        return SafeHtml(self._saved_bundle()["text/html"])
 
     def _update_output(self) -> None:
         # An output inside an Output widget cannot be replaced; the message would be sent for nothing.
         if not self._output.captured:
-            self._output.replace(self._bundle())
+            self._output.replace(self._saved_bundle())
 
-    def _toggle_differences(self) -> None:
-        self._view.differences = not self._view.differences
-        self._redraw()
+    def _saved_bundle(self) -> transcript.Bundle:
+        """All talks as one notebook output."""
+        if not self._rounds and not self._earlier:
+            latest = table.empty_bundle({column.label: _losses(column) for column in self._columns})
+            return {**latest, "text/html": _SAVED.format(SafeHtml(latest["text/html"]))}
+        bundle = transcript.stack_bundles([*self._earlier, *([self._talk_output()] if self._rounds else [])])
+        return {**bundle, "text/html": _SAVED.format(SafeHtml(bundle["text/html"]))}
 
-    @property
-    def _reference(self) -> str | None:
-        """The label of the answer that others are compared with; None while no differences are marked."""
-        return (self.winner or self._panes[0].label) if self._view.differences else None
+    def _talk_output(self) -> tuple[str, transcript.Bundle]:
+        """The rounds of the talk in view as notebook output, with a title."""
+        last = self._saved_round(self._rounds[-1])
+        title = table.round_title(last) + (f" · {len(self._rounds)} rounds" if len(self._rounds) > 1 else "")
+        return title, transcript.join_bundles([self._round_bundle(each) for each in self._rounds])
 
-    def _differences_of(self, label: str) -> tuple[str, str] | None:
-        """A pane's answer with its differences marked, as HTML, and a summary of them; None to show it as it is."""
-        pieces = table.compare_answers(self._reference, label, self.replies)
-        return None if pieces is None else (diff.html(pieces), diff.describe_differences(pieces))
+    def _round_bundle(self, asked: Round) -> transcript.Bundle:
+        if any(pane.stream.running for pane in asked.panes.values()):
+            return table.pending_bundle(asked.prompt, system=asked.system)
+        if not asked.saved:
+            asked.saved = table.round_bundle(self._saved_round(asked))
+        return asked.saved
 
-    def _cost_of(self, exchange: Exchange, reply: Reply) -> Cost | None:
-        ledger = getattr(self._client, "ledger", None)
-        return ledger.cost(exchange, reply) if isinstance(ledger, Ledger) else None
+    def _saved_round(self, asked: Round) -> BoardRound:
+        results = tuple(
+            PaneResult(
+                label=pane.label,
+                reply=reply_so_far(pane.stream),
+                meters=pane.meters,
+                prompt=pane.own_prompt,
+                notes=pane.stream.exchange.request.losses,
+            )
+            for pane in asked.panes.values()
+        )
+        return BoardRound(
+            prompt=asked.prompt,
+            system=asked.system if asked.number == 0 else "",
+            results=results,
+            winner=asked.winner,
+            reference=self._reference(asked),
+        )
 
-    def _check_label(self, label: str | None) -> None:
-        labels = [pane.label for pane in self._panes]
-        if label is not None and label not in labels:
-            raise UnknownName(f"there is no pane {label!r}; there are {', '.join(map(repr, labels))}")
+    # What the page is told
 
-    def _explain_reload(self) -> None:
-        if self._round is not None and self._view.reloaded:
-            self._trouble.value = notices.remark(_RELOADED)
+    def describe(self) -> dict[str, Any]:
+        """Return the panes, the prompt and the state, for a page that is new."""
+        return {
+            "fields": self._describe_fields(),
+            "columns": [column.describe() for column in self._columns],
+            "form": self._describe_form(),
+            "pictures": self._describe_pictures(),
+            "state": self.describe_state(),
+        }
+
+    def describe_state(self) -> dict[str, Any]:
+        """Return what may be done, and where each answer stands."""
+        return {
+            "busy": self._is_busy,
+            "trouble": self._trouble,
+            "remark": _RELOADED if self._rounds and self.reloaded else "",
+            "differences": self._differences,
+            "full": len(self._columns) >= MAX_PANES,
+            "rounds": [self._describe_round(each) for each in self._rounds],
+        }
+
+    def _describe_round(self, asked: Round) -> dict[str, Any]:
+        cells: list[dict[str, Any]] = [{"pane": pane.id, "column": id} for id, pane in asked.panes.items()]
+        missing = [column for column in self._columns if column.id not in asked.panes]
+        cells += [
+            # In their order: a later prompt without the earlier ones would be another question.
+            {"column": column.id, "label": column.label, "ready": self._is_ready(column, asked)}
+            for column in missing
+        ]
+        return {"id": f"{self._talk}.{asked.number}", "prompt": sanitize.visible(asked.prompt), "cells": cells}
+
+    def _is_ready(self, column: Column, asked: Round) -> bool:
+        return bool(asked.prompt) and all(column.id in each.panes for each in self._rounds[: asked.number])
+
+    def _describe_fields(self) -> dict[str, Any]:
+        """The fields of the endpoints that are in use."""
+        return {column.editor.endpoint.name: column.editor.describe_fields() for column in self._columns}
+
+    def _describe_form(self) -> dict[str, Any]:
+        faults = [column.fault for column in self._columns if column.fault]
+        return {
+            "prompt": self._prompt,
+            "system": self._system,
+            "fault": next(iter(faults), ""),
+            "replaced": all(column.has_own_prompt for column in self._columns),
+            "remarks": self._remarks(),
+            "estimate": ["", ""] if faults else list(self._estimate()),
+            "variables": {"names": [], "rows": [], "row": 0},
+            "force": False,
+        }
+
+    def _remarks(self) -> list[str]:
+        before = self._columns[0].before
+        if before is None:
+            return []
+        count = len(before.path)
+        return [f"Each pane goes on from the {format_count(count, 'turn')} of the talk that it was opened from."]
+
+    def _estimate(self) -> Estimate:
+        number = len(self._rounds)
+        try:
+            requests = [self._request(column, self._prompt.strip(), number, self._pictures) for column in self._columns]
+        except InvalidRequest:
+            return Estimate("", "")
+        return self._estimator.estimate_all(requests)
+
+    def _describe_pictures(self) -> list[dict[str, str]]:
+        return [
+            {"label": picture.description, "url": picture.url if picture.is_upload else ""}
+            for picture in self._pictures
+        ]
+
+    def _send_form(self, *, fields: bool = False, pictures: bool = False, columns: bool = True) -> None:
+        parts: dict[str, Any] = {"form": self._describe_form()}
+        if fields:
+            parts["fields"] = self._describe_fields()
+        if columns:
+            parts["columns"] = [column.describe() for column in self._columns]
+        if pictures:
+            parts["pictures"] = self._describe_pictures()
+        if self._has_code:
+            parts["panel"] = self._describe_code()
+        self.tell_changes(**parts)
+
+    def _describe_code(self) -> dict[str, Any]:
+        panel = {"name": "Experiment", "kinds": [], "kind": "", "note": "", "html": "", "is_cell": False}
+        try:
+            code = self.code
+        except InvalidRequest as fault:
+            return {**panel, "note": f"There is no code yet: {fault}"}
+        note = "The prompts asked so far, each by itself, and these panes as variants. Running the cell sends nothing."
+        return {**panel, "note": note, "html": str(sanitize.render_code(code, "python")), "is_cell": True}
+
+    # What the page wishes
+
+    def stop_pane(self, pane: str) -> None:
+        """Stop the pane of that id, or all."""
+        for asked in self._rounds:
+            for other in asked.panes.values():
+                if pane in ("", other.id):
+                    other.stream.stop()
+
+    def act(self, message: dict[str, Any]) -> None:
+        """Carry out a message of the page; an unknown one, and most while a round streams, do nothing."""
+        match message:
+            case {"kind": "again", "column": str(id), "round": int(number)}:
+                if not self._is_busy:
+                    self._ask_again(self._column(id), self._rounds[number])
+            case {"column": str(id)}:
+                self._edit(self._column(id), message)
+            case {"kind": "prompt", "text": str(text)}:
+                self._prompt = text
+                self._send_form(columns=False)
+            case {"kind": "system", "text": str(text)}:
+                self._system = text
+                self._send_form(columns=False)
+            case {"kind": "panel", "open": bool(is_open)}:
+                self._has_code = is_open
+                self._send_form(columns=False)
+            case {"kind": "differences"}:
+                self._differences = not self._differences
+                for asked in self._rounds:
+                    asked.saved = {}
+                self._follow_marks()
+            case {"kind": "pin", "pane": str(pane_id)}:
+                asked, pane = self._find(pane_id)
+                self._pin(asked, None if asked.winner == pane.label else pane.label)
+            case {"kind": "image", "url": str(url), "name": str(name)}:
+                self._pictures = (*self._pictures, image_from_url(url, name=name))
+                self._send_form(pictures=True, columns=False)
+            case {"kind": "remove", "image": int(index)}:
+                self._pictures = tuple(each for place, each in enumerate(self._pictures) if place != index)
+                self._send_form(pictures=True, columns=False)
+            case _ if self._is_busy:
+                pass
+            case {"kind": "send", "prompt": str(prompt)}:
+                self._ask(prompt.strip())
+                self._prompt, self._pictures = "", ()
+                self._send_form(pictures=True, columns=False)
+            case {"kind": "add"}:
+                if len(self._columns) < MAX_PANES:
+                    self.add()
+            case {"kind": "new"}:
+                self.new_talk()
+            case _:
+                pass
+
+    def _edit(self, column: Column, message: dict[str, Any]) -> None:
+        """Carry out an edit of one pane's settings."""
+        editor = column.editor
+        fields = False
+        match message:
+            case {"kind": "drop"}:
+                self._remove(column)
+                return
+            case {"kind": "set", "field": str(name), "text": str(text)}:
+                editor.set_text(name, text)
+            case {"kind": "system", "text": str(text)}:
+                editor.system = text
+            case {"kind": "endpoint", "name": str(name)}:
+                editor.choose_endpoint(name)
+                fields = True
+            case _:
+                return
+        column.edited()
+        name_columns(self._columns)
+        self._send_form(fields=fields)
+        self.tell_state()
+
+    def _find(self, pane_id: str) -> tuple[Round, BoardPane]:
+        for asked in self._rounds:
+            for pane in asked.panes.values():
+                if pane.id == pane_id:
+                    return asked, pane
+        raise UnknownName(f"there is no pane {pane_id!r}")
+
+
+def _first_variants() -> list[dict[str, str]]:
+    """Two models of one endpoint, or two endpoints if it has one model."""
+    target = endpoint_able_to(None, tools=False, schema=False)
+    pairs = [(target.name, model) for model in target.models[:2]]
+    pairs += [(other.name, other.models[0]) for other in ENDPOINTS.values() if other is not target]
+    return [{"endpoint": endpoint, "model": model} for endpoint, model in pairs[:2]]
+
+
+def _prompts_of(asked: Round) -> list[str]:
+    return [asked.prompt] if asked.prompt else [pane.own_prompt for pane in asked.panes.values()]
+
+
+def _losses(column: Column) -> tuple[str, ...]:
+    return PaneSettings(column.label, column.settings).losses

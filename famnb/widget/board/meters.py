@@ -77,7 +77,7 @@ def _format_time(seconds: float | None) -> str:
 
 
 class BoardPane(Pane):
-    """A pane of a board: a labelled stream with its meters, without the prompt that all panes share."""
+    """An answer on a board: a labelled stream with its meters, without a prompt that all panes share."""
 
     def __init__(
         self,
@@ -86,17 +86,22 @@ class BoardPane(Pane):
         id: str,
         label: str,
         cost_of: CostOf,
-        differences: Callable[[str], tuple[str, str] | None],
+        differences: Callable[[BoardPane], tuple[str, str] | None],
+        is_winner: Callable[[BoardPane], bool] = lambda _: False,
+        own_prompt: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`differences` returns the answer of a label with its differences marked, as HTML, and a summary of them.
+        """`own_prompt` is what this pane alone is asked.
 
-        It returns None if the answer is to be shown as it is.
+        `differences` returns the answer of a pane with its differences marked, as HTML, and how many there are, or None
+        if the answer is to be shown as it is.
         """
         super().__init__(stream, id=id, clock=clock)
         self.label = label
         self._cost_of = cost_of
         self._differences = differences
+        self._is_winner = is_winner
+        self.own_prompt = own_prompt
         self._next_reading_s = 0.0
         self._sent_figures: list[str] = []
 
@@ -127,7 +132,7 @@ class BoardPane(Pane):
     def snapshot(self) -> dict[str, Any]:
         """All there is to draw; the answer has its differences marked if that is wanted and both have ended."""
         snapshot = super().snapshot()
-        differences = None if snapshot["running"] else self._differences(self.label)
+        differences = None if snapshot["running"] else self._differences(self)
         if differences is not None:
             html, summary = differences
             thinking = [block for block in snapshot["blocks"] if block["kind"] == "thinking"]
@@ -135,9 +140,10 @@ class BoardPane(Pane):
         losses = [sanitize.visible(loss) for loss in self.stream.exchange.request.losses]
         return {
             **snapshot,
-            "asked": [],
+            "asked": [["user", sanitize.visible(self.own_prompt)]] if self.own_prompt else [],
             "figures": "",
             "notes": [*losses, *snapshot["notes"]],
             "label": self.label,
+            "pinned": self._is_winner(self),
             "meters": [[name, figure] for name, figure in zip(METER_NAMES, self.meters, strict=True)],
         }

@@ -29,6 +29,8 @@ class PaneSettings:
 
     label: str
     settings: Fields | Request
+    given_label: str = ""
+    """The label that the user gave; empty if it is made of the settings."""
 
     def request(self, prompt: str, *, system: str = "") -> Request:
         """The request for a prompt, streamed unless the settings say otherwise; raises InvalidRequest, naming the pane.
@@ -68,8 +70,10 @@ def read_variants(variants: object) -> tuple[PaneSettings, ...]:
             raise InvalidRequest(f"variants: expected {_EXPECTED}; got {variants!r:.80}")
     if not pairs:
         raise InvalidRequest(f"variants: there are none; expected {_EXPECTED}")
-    labels = [sanitize.visible(label) for label in _make_labels(pairs)]
-    panes = tuple(PaneSettings(label, settings) for label, (_, settings) in zip(labels, pairs, strict=True))
+    labels = [sanitize.visible(label) for label in make_labels(pairs)]
+    panes = tuple(
+        PaneSettings(label, settings, given_label) for label, (given_label, settings) in zip(labels, pairs, strict=True)
+    )
     duplicates = [label for label, count in Counter(labels).items() if count > 1]
     if duplicates:
         raise InvalidRequest(f"variants: {duplicates[0]!r} is the label of several panes; give each its own")
@@ -94,8 +98,8 @@ def _read_variant(item: Any, name: str, label: str = "") -> tuple[str, Fields | 
             raise InvalidRequest(f"{name}: expected fields of a request, or a request; got {item!r:.80}")
 
 
-def _make_labels(pairs: list[tuple[str, Fields | Request]]) -> list[str]:
-    """The label of each pane: its own, else endpoint, model and the settings that differ between panes."""
+def make_labels(pairs: list[tuple[str, Fields | Request]]) -> list[str]:
+    """Return the label of each pane: its own, else endpoint, model and the settings that differ between panes."""
     descriptions = [_describe(settings) for _, settings in pairs]
     names = {name for description in descriptions for name in description}
     differing = {
@@ -125,7 +129,7 @@ def _describe(settings: Fields | Request) -> dict[str, Any]:
     """Settings by name, endpoint and model first."""
     if isinstance(settings, Request):
         body = settings.body()
-        hidden = {"model", "stream", settings.prompt_field}
+        hidden = {"model", "stream", "stream_options", settings.prompt_field}
         head = {"endpoint": settings.endpoint, "model": body.get("model")}
         return {**head, **{name: value for name, value in body.items() if name not in hidden}}
     model = settings.get("model")

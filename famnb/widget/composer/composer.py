@@ -11,11 +11,8 @@ The page draws what it is told and reports what the user does; nothing is decide
 from __future__ import annotations
 
 import importlib
-import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import traitlets
+from typing import TYPE_CHECKING, Any
 
 from famnb.client.ask import MAX_ROUNDS, Tools
 from famnb.client.client import BlockingClient
@@ -27,21 +24,22 @@ from famnb.record import Ledger, RecordedCall
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.validation import explain_arguments
+from famnb.widget.board.experiment_code import variant_fields
+from famnb.widget.board.pane_settings import PaneSettings
 from famnb.widget.composer.conversation_view import ConversationView
-from famnb.widget.composer.estimate import RequestEstimator
 from famnb.widget.composer.panels import Panels
 from famnb.widget.default_client import default_client
-from famnb.widget.form.draft import Draft, draft_of
+from famnb.widget.form.draft import UNWRITTEN, Draft, draft_of, split_content
 from famnb.widget.form.editor import Editor
+from famnb.widget.form.estimate import RequestEstimator
 from famnb.widget.form.images import image_from_url
 from famnb.widget.form.tool_picker import ToolPicker
 from famnb.widget.form.variables import read_rows
-from famnb.widget.html import notices
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.live.base import join_front
-from famnb.widget.live.live_view import LiveView
 from famnb.widget.live.output import Output
 from famnb.widget.live.pane import Pane
+from famnb.widget.live.tool import Computed, Tool
 
 if TYPE_CHECKING:
     from famnb.widget.board.board import Board
@@ -50,26 +48,10 @@ _RELOADED = (
     "This page was reloaded, and a reloaded page cannot change outputs it already has. To save this talk with the "
     "notebook, show the composer in a new cell."
 )
-_NOTE = "A famnb.Composer: run this cell to use it."
-_NOTE_HTML = SafeHtml('<p style="opacity:0.75">{}</p>')
-Value = TypeVar("Value")
 _BOARD_ELSEWHERE = "The board is in `composer.board`: show it in a cell of its own."
 
 
-class _Computed(traitlets.TraitType[Value, Value]):
-    """A trait whose value is computed whenever it is read; `Composer._notify` tells its observers."""
-
-    def __init__(self, function: Callable[[Any], Value]) -> None:
-        super().__init__(read_only=True, help=function.__doc__)
-        self._function = function
-        self.__doc__ = function.__doc__
-
-    def get(self, obj: Any, cls: Any = None) -> Value:  # noqa: ARG002 - traitlets gives the class as well
-        """Return the value."""
-        return self._function(obj)
-
-
-class Composer(LiveView):
+class Composer(Tool):
     """A talk with a model through any of the four endpoints: it sends, shows replies as they stream, keeps all of them.
 
     Each turn can be edited and asked again, and every version of it is kept. `reply`, `replies`, `turns` and `request`
@@ -81,6 +63,7 @@ class Composer(LiveView):
     """
 
     _esm = join_front("composer.js")
+    note = "A famnb.Composer: run this cell to use it."
 
     @explain_arguments
     def __init__(
@@ -115,13 +98,7 @@ class Composer(LiveView):
         self._client = client
         ledger = getattr(client, "ledger", None)
         self._ledger = ledger if isinstance(ledger, Ledger) else None
-        # Callbacks come on the main thread, on an ipykernel subshell's, on the live view's flusher, or on a turn's own.
-        # Reentrant, since what a callback does may notify observers who take the lock again. Whoever holds it may wait
-        # for the view's own lock, never the other way round.
-        self._guard = threading.RLock()
         self._replies: list[Reply] = []
-        self._trouble = ""
-        """Why the last wish could not be carried out; empty if it could."""
         self._estimator = RequestEstimator(self._ledger)
         self._conversation = ConversationView(
             client,
@@ -129,23 +106,22 @@ class Composer(LiveView):
             self._editor,
             tools=callable_tools,
             on_turn_end=self._on_turn_end,
-            on_busy=self._send_state,
+            on_busy=self.tell_state,
         )
         self._panels = Panels(
             client, self._editor, request=self._request_for_code, fill=self._fill, open_call=self.open
         )
-        self._board_place = Output()
+        self._board_places = (Output(), Output())
         self.board: Board | None = None
-        """The board that "Run all rows" has opened last."""
+        """The board that "Run all rows" or "Compare" has opened last."""
         super().__init__()
-        self.observe(lambda _: self._send_state(), "reloaded")
 
-    @_Computed
+    @Computed
     def request(self) -> Request:
         """The request as the form has it now; raises InvalidRequest, naming the fields, if it is not valid."""
         return self._editor.request(self._editor.prompt)
 
-    @_Computed
+    @Computed
     def reply(self) -> Reply | None:
         """The latest reply, as far as it has come; None before the first.
 
@@ -153,7 +129,7 @@ class Composer(LiveView):
         """
         return self._conversation.reply
 
-    @_Computed
+    @Computed
     def turns(self) -> tuple[Turn, ...]:
         """The turns of the conversation in view that have ended, the first one first."""
         return self._conversation.turns
@@ -200,7 +176,7 @@ class Composer(LiveView):
         """Show another version of a turn, and what followed it; both count from 0."""
         with self._guard:
             self._conversation.switch(turn, version)
-            self._notify("turns", "reply")
+            self.notify("turns", "reply")
 
     def new_talk(self) -> None:
         """Put the conversation in view among the earlier ones; the next turn begins another. Not while one is answered.
@@ -211,7 +187,7 @@ class Composer(LiveView):
             if self._busy_stream() is None:
                 self._conversation.clear()
                 self._send_form()
-                self._notify("turns")
+                self.notify("turns")
 
     def wait(self, timeout: float | None = None) -> Reply | None:
         """Wait until the turn has ended, tools included; returns `reply`, as far as it has come in `timeout` seconds.
@@ -246,38 +222,62 @@ class Composer(LiveView):
         Raises InvalidRequest if there is no row, or for faults of the form.
         """
         with self._guard:
-            requests = self._editor.row_requests()
-            # Imported on first use: it needs pandas, which a form alone does without.
-            board: Board = importlib.import_module("famnb.widget.board.board").Board(self._client, requests)
-            self.board = board
-            board.open_in(self._board_place)
+            board = self._make_board(self._editor.row_requests())
+            self._show_board(board)
             board.send()
             return board
 
+    def compare(self) -> Board:
+        """Open a board whose panes send what the form would send now, each with other settings; returns the board.
+
+        The settings are those of the form and of the versions of the last turn; if these are the same, another model.
+        The board goes on from the talk. Its prompt is that of the form, or else the last one. Raises InvalidRequest for
+        faults of the form.
+        """
+        with self._guard:
+            turns, prompt = self.turns, self._editor.prompt
+            before, pictures = self._conversation.last_good_turn, self._editor.pictures
+            if not prompt.strip() and turns:
+                prompt, pictures = split_content(turns[-1].said)
+                before = turns[-1].before
+            requests = [self._editor.request(UNWRITTEN, ()), *self._conversation.last_requests]
+            fields = [variant_fields(PaneSettings("", request).request(UNWRITTEN)) for request in requests]
+            # What an earlier turn was chained to is part of its talk.
+            fields = [
+                {name: value for name, value in each.items() if name != "previous_response_id"} for each in fields
+            ]
+            board = self._make_board([each for place, each in enumerate(fields) if each not in fields[:place]])
+            board.open_with(prompt, pictures=pictures, before=before)
+            if len(board.labels) == 1:
+                board.add()
+            self._show_board(board)
+            return board
+
+    def _make_board(self, variants: Any) -> Board:
+        # Imported on first use: it needs pandas, which a form alone does without.
+        board: Board = importlib.import_module("famnb.widget.board.board").Board(self._client, variants)
+        return board
+
+    def _show_board(self, board: Board) -> None:
+        self.board = board
+        if self._board_places[0].can_be_replaced:
+            board.open_in(*self._board_places)
+        else:
+            self._trouble = _BOARD_ELSEWHERE
+
     # What is shown
 
-    def _ipython_display_(self) -> None:
-        self.reloaded = False
-        self._trouble = ""
-        controls = Output()
-        bundle, _ = self._bundle(_NOTE_HTML.format(f"{_NOTE} What was said stands below."))
-        controls.show(bundle)
-        # An Output widget that captures the controls captures the talk below them too.
-        self._conversation.output.captured = controls.captured
-        if not controls.captured:
-            self._board_place.show({"text/plain": ""})
+    def show_outputs(self, *, captured: bool) -> None:
+        """Put the talk below the widget, and between them the place for a board."""
+        self._conversation.output.captured = captured
+        if not captured:
+            for place in self._board_places:
+                place.show({"text/plain": ""})
             self._conversation.display_output()
-        with self._lock:
-            self._send_snapshot(whole=True)
 
-    def _repr_mimebundle_(self, **_options: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """Return the widget, and for who has no kernel the talk so far and how to get the widget back."""
-        talk = self._conversation.bundle()["text/html"]
-        return self._bundle(SafeHtml(talk) + _NOTE_HTML.format(_NOTE))
-
-    def _bundle(self, html: SafeHtml) -> tuple[dict[str, Any], dict[str, Any]]:
-        data, metadata = super()._repr_mimebundle_() or ({}, {})
-        return {**data, "text/html": html, "text/plain": _NOTE}, metadata
+    def html(self) -> SafeHtml:
+        """Return the talk as HTML."""
+        return SafeHtml(self._conversation.bundle()["text/html"])
 
     def __repr__(self) -> str:
         return f"<Composer {self._editor.endpoint.name}, {len(self._replies)} replies>"
@@ -288,7 +288,7 @@ class Composer(LiveView):
             "fields": self._editor.describe_fields(),
             "form": self._describe_form(),
             "pictures": self._editor.describe_pictures(),
-            "state": self._describe_state(),
+            "state": self.describe_state(),
         }
 
     def _describe_form(self) -> dict[str, Any]:
@@ -299,7 +299,7 @@ class Composer(LiveView):
             return {**form, "estimate": ["", ""]}
         return {**form, "estimate": list(estimate)}
 
-    def _describe_state(self) -> dict[str, Any]:
+    def describe_state(self) -> dict[str, Any]:
         remark = _RELOADED if self._replies and self.reloaded else ""
         return {"busy": self._conversation.is_busy, "trouble": self._trouble, "remark": remark}
 
@@ -307,14 +307,7 @@ class Composer(LiveView):
         """Draw one pane anew, if it is in view."""
         with self._lock:
             if pane.id in self._panes:
-                self._send_changes_of(anew=[pane.snapshot()])
-
-    def _send_changes_of(self, **parts: Any) -> None:
-        with self._lock:
-            self._send_numbered({"kind": "changes", "panes": {}, **parts})
-
-    def _send_state(self) -> None:
-        self._send_changes_of(state=self._describe_state())
+                self.tell_changes(anew=[pane.snapshot()])
 
     def _send_form(self, *, fields: bool = False, pictures: bool = False, force: bool = False) -> None:
         """Send what the form holds; with `force` also to a control that is being written in."""
@@ -325,54 +318,27 @@ class Composer(LiveView):
             parts["pictures"] = self._editor.describe_pictures()
         if self._panels.open_name == "Code":
             parts["panel"] = self._panels.refresh()
-        self._send_changes_of(**parts)
-        self._notify("request")
-
-    def _notify(self, *names: str) -> None:
-        """Tell observers of computed traits that they have changed; a request that is not valid is None to them."""
-        for name in names:
-            if not self._trait_notifiers.get(name):
-                continue
-            try:
-                value = getattr(self, name)
-            except InvalidRequest:
-                value = None
-            change = {"name": name, "old": None, "new": value, "owner": self, "type": "change"}
-            self.notify_change(traitlets.Bunch(change))
+        self.tell_changes(**parts)
+        self.notify("request")
 
     # What the page wishes
 
-    def _on_message(self, widget: object, message: dict[str, Any], buffers: object) -> None:
-        match message:
-            case {"kind": "ready"}:
-                super()._on_message(widget, message, buffers)
-            case {"kind": "stop"}:
-                # Without the lock: whoever holds it may be about to send, and Stop waits for nobody.
-                super().send({"kind": "stopping"})
-                self.stop()
-            case {"kind": "copy"}:
-                super().send({"kind": "copied", "text": self._panels.code})
-            case _:
-                with self._guard:
-                    is_done = self._carry_out(message)
-                # The page keeps its buttons locked until this arrives, so that two clicks send one request.
-                super().send({"kind": "taken", "ok": is_done})
+    @property
+    def code(self) -> str:
+        """The code that the panel shows, whole."""
+        return self._panels.code
 
-    def _carry_out(self, message: dict[str, Any]) -> bool:
-        """Do what a message asks for; returns whether that succeeded, and shows why not."""
-        had_trouble, self._trouble = bool(self._trouble), ""
-        try:
-            panel = self._panels.answer(message)
-            if panel is not None:
-                self._send_changes_of(panel=panel)
-            elif not self._edit_form(message):
-                self._ask(message)
-        # ipywidgets would only log it, where nobody looks.
-        except Exception as error:
-            self._trouble = notices.error_text(error)
-        if had_trouble or self._trouble:
-            self._send_state()
-        return not self._trouble
+    def stop_pane(self, pane: str) -> None:  # noqa: ARG002 - one turn runs at a time
+        """Stop what is streaming."""
+        self.stop()
+
+    def act(self, message: dict[str, Any]) -> None:
+        """Carry out a message of the page."""
+        panel = self._panels.answer(message)
+        if panel is not None:
+            self.tell_changes(panel=panel)
+        elif not self._edit_form(message):
+            self._ask(message)
 
     def _edit_form(self, message: dict[str, Any]) -> bool:
         """Carry out an edit of the form; returns whether the message was one."""
@@ -435,8 +401,8 @@ class Composer(LiveView):
                 self.new_talk()
             case {"kind": "run rows"}:
                 self.run_rows()
-                if self._conversation.output.captured:
-                    self._trouble = _BOARD_ELSEWHERE
+            case {"kind": "compare"}:
+                self.compare()
             case _:
                 pass
 
@@ -466,7 +432,7 @@ class Composer(LiveView):
             self._estimator.forget()
             self._conversation.redraw()
             self._send_form()
-            self._notify("reply", "turns")
+            self.notify("reply", "turns")
 
     def _fill(self, draft: Draft) -> None:
         with self._guard:

@@ -67,7 +67,6 @@ class TurnPane(Pane):
         self._prompt = prompt
         self._verdicts = call.verdicts
         self._results = call.results
-        self._rendered: list[dict[str, Any]] | None = None
 
     @property
     def reply(self) -> Reply:
@@ -84,13 +83,10 @@ class TurnPane(Pane):
 
     def final_blocks(self, pieces: Sequence[Section]) -> list[dict[str, Any]]:
         """The blocks of its reply, each tool call followed by the question for approval or by its result."""
-        if self._rendered is None:
-            # Only once: the pane is drawn anew for each tool that returns, and rendering 6 KB of Markdown takes 20 ms.
-            self._rendered = super().final_blocks(pieces)
         calls = self.stream.reply.tool_calls
         indices = iter(range(len(calls)))
         blocks = []
-        for block, rendered in zip(self.stream.reply.blocks, self._rendered, strict=True):
+        for block, rendered in zip(self.stream.reply.blocks, super().final_blocks(pieces), strict=True):
             blocks.append(rendered)
             for index in itertools.islice(indices, block.kind == "tool_call"):
                 blocks += self._below_call(block, index, is_last=index == len(calls) - 1)
@@ -246,12 +242,20 @@ class ConversationView:
 
     def next_request(self, prompt: str) -> Request:
         """Return what `add_turn` would send in one piece, all turns repeated; raises InvalidRequest for faults."""
-        return requests_after(self._last_good_turn, self._editor.turn_request(prompt))[-1]
+        return requests_after(self.last_good_turn, self._editor.turn_request(prompt))[-1]
 
     @property
-    def _last_good_turn(self) -> Turn | None:
+    def last_good_turn(self) -> Turn | None:
+        """The turn that a next one follows; None if there is none."""
         # A turn that failed stays in view, and the next one takes its place.
         return next((turn for turn in reversed(self.turns) if turn.can_continue), None)
+
+    @property
+    def last_requests(self) -> list[Request]:
+        """The requests of all versions of the last turn."""
+        versions = self.tree.versions(self.turns[-1]) if self.turns else ()
+        requests = [version.reply.request for version in versions]
+        return [request for request in requests if isinstance(request, Request)]
 
     def add_turn(self, prompt: str) -> Stream:
         """Ask the next turn of the branch in view."""
@@ -263,7 +267,7 @@ class ConversationView:
         unsent = tuple(picture for picture in pictures if picture.url not in sent)
         if unsent != pictures:
             request = self._editor.turn_request(prompt, unsent)
-        return self._ask(request, self._last_good_turn)
+        return self._ask(request, self.last_good_turn)
 
     def edit(self, turn: int, prompt: str) -> Stream:
         """Ask something else in the place of a turn, with that turn's pictures."""

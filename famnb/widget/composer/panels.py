@@ -116,7 +116,7 @@ class Panels:
             "kind": kind,
             "note": " · ".join(part for part in (note, extra) if part),
             # Plain texts, as in `pane`.
-            "html": str(sanitize.render_markdown(_fence(preview, language))),
+            "html": str(sanitize.render_code(preview, language)),
             "is_cell": kind != BODY,
         }
 
@@ -162,17 +162,6 @@ class Panels:
                 return self._show_presets(f"“{name}” is deleted.")
             case _:
                 return self._show_presets()
-
-
-def _fence(text: str, language: str) -> str:
-    """Return a Markdown code block, whatever is in the text."""
-    longest = max(map(len, _backticks(text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}{language}\n{text}\n{fence}"
-
-
-def _backticks(text: str) -> list[str]:
-    return [run for run in "".join(char if char == "`" else " " for char in text).split() if run]
 
 
 # More than anyone scrolls through, and few enough to be drawn without a pause; older ones are found by the filter.

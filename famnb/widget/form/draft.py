@@ -118,6 +118,26 @@ def read_draft(draft: Draft) -> Reading:
     )
 
 
+def read_request(draft: Draft) -> Request:
+    """Return the request that a draft means.
+
+    Raises InvalidRequest, naming the fields, if there are faults or nothing is asked.
+    """
+    reading = read_draft(draft)
+    if not draft.prompt.strip() and not reading.replaced:
+        raise InvalidRequest("prompt: nothing is asked yet; write a prompt")
+    if reading.request is None:
+        raise InvalidRequest("; ".join(map(fault_text, reading.faults.items())))
+    return reading.request
+
+
+def fault_text(fault: tuple[FieldPath, str]) -> str:
+    """Return a fault with the name of its field."""
+    path, text = fault
+    name = ".".join(path)
+    return text if not name or text.startswith(name) else f"{name}: {text}"
+
+
 def draft_of(request: Request) -> Draft:
     """Return the draft that means exactly this request.
 

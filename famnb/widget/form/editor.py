@@ -16,7 +16,16 @@ from famnb.errors import InvalidRequest
 from famnb.request import Request
 from famnb.request.neutral import FieldPath
 from famnb.widget.form import hints
-from famnb.widget.form.draft import Draft, Reading, form_fields, read_draft, replace_prompt, usage_texts
+from famnb.widget.form.draft import (
+    Draft,
+    Reading,
+    fault_text,
+    form_fields,
+    read_draft,
+    read_request,
+    replace_prompt,
+    usage_texts,
+)
 from famnb.widget.form.fields import FIRST, FORM, GROUPS, IMAGES, MODEL, STREAM, TOOLS, FormField
 from famnb.widget.form.images import PromptImage
 from famnb.widget.form.tool_picker import ToolPicker
@@ -108,12 +117,7 @@ class Editor:
     def _request(self, prompt: str, pictures: tuple[PromptImage, ...] | None, row: VariableRow) -> Request:
         draft = self.draft
         pictures = draft.pictures if pictures is None else pictures
-        reading = read_draft(_fill_draft(dataclasses.replace(draft, prompt=prompt, pictures=pictures), row))
-        if not prompt.strip() and not reading.replaced:
-            raise InvalidRequest("prompt: nothing is asked yet; write a prompt")
-        if reading.request is None:
-            raise InvalidRequest("; ".join(map(fault_text, reading.faults.items())))
-        return reading.request
+        return read_request(_fill_draft(dataclasses.replace(draft, prompt=prompt, pictures=pictures), row))
 
     @property
     def _chosen_row(self) -> VariableRow:
@@ -269,13 +273,6 @@ class Editor:
             "high": field.high,
             "bare": field.bare,
         }
-
-
-def fault_text(fault: tuple[FieldPath, str]) -> str:
-    """Return a fault with the name of its field."""
-    path, text = fault
-    name = ".".join(path)
-    return text if not name or text.startswith(name) else f"{name}: {text}"
 
 
 def _fill_draft(draft: Draft, row: VariableRow) -> Draft:

@@ -31,6 +31,19 @@ export function button(name, label, keys, press) {
   return element;
 }
 
+/**
+ * Makes elements the children of a box, in their order. Those that are there already and in order are not moved: an
+ * element that is taken out of the page, be it for a moment, loses the focus and how far it was scrolled.
+ * @param {HTMLElement} box @param {HTMLElement[]} elements
+ */
+export function arrange(box, elements) {
+  const wanted = new Set(elements);
+  for (const child of [...box.children]) if (!wanted.has(child)) child.remove();
+  for (const [index, element] of elements.entries()) {
+    if (box.children[index] !== element) box.insertBefore(element, box.children[index] ?? null);
+  }
+}
+
 /** Returns a listener that ignores the second click of a double click. @param {() => void} act */
 export const once = (act) => (event) => {
   if (event.detail < 2) act();

@@ -42,6 +42,7 @@ export function drawForm(outbox) {
   const address = make("p", "famnb-help");
   endpoint.addEventListener("change", () => outbox.now({ kind: "endpoint", name: endpoint.value }));
   const choice = labelled("Endpoint", endpoint, address);
+  choice.classList.add("famnb-item-endpoint");
   const groups = make("div", "famnb-groups");
   const element = make("div", "famnb-form", choice, groups);
   const tools = drawBoxes((name, on) => outbox.now({ kind: "tool", name, on }));

@@ -15,8 +15,10 @@ function showHtml(element, html) {
   }
 }
 
-function drawCode(outbox, root) {
+/** Draws code with buttons that copy and insert it. @param {object} outbox @param {HTMLElement} root */
+export function drawCode(outbox, root) {
   const kind = makeSelect([]);
+  const choice = labelled("As", kind);
   const note = make("p", "famnb-help");
   const shown = make("div", "famnb-shown jp-RenderedHTMLCommon");
   const status = statusLine("famnb-hint");
@@ -29,12 +31,14 @@ function drawCode(outbox, root) {
   const insert = button("", "Insert cell below", "", ask("insert"));
   kind.addEventListener("change", () => outbox.now({ kind: "code", as: kind.value }));
   return {
-    element: make("div", "", labelled("As", kind), make("div", "famnb-bar", copy, insert, status), note, shown),
+    element: make("div", "", choice, make("div", "famnb-bar", copy, insert, status), note, shown),
     tell: (panel) => {
       if (JSON.stringify([...kind.options].map(({ value }) => value)) !== JSON.stringify(panel.kinds)) {
         kind.replaceChildren(...panel.kinds.map((name) => Object.assign(make("option", "", name), { value: name })));
       }
       kind.value = panel.kind;
+      choice.hidden = !panel.kinds.length;
+      copy.disabled = !panel.html;
       write(note, panel.note);
       insert.hidden = !panel.is_cell || !canInsertCell();
       showHtml(shown, panel.html);

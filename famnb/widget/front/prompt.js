@@ -130,8 +130,9 @@ function drawImageAdder(outbox, box) {
  * Draws the box.
  * @param {{later: Function, now: Function, flush: Function, holds: Function}} outbox
  * @param {() => void} stop
+ * @param {string} whom what is appended to Send and Stop: " all"
  */
-export function drawPromptBox(outbox, stop) {
+export function drawPromptBox(outbox, stop, whom = "") {
   const area = make("textarea", "famnb-prompt");
   area.rows = 1;
   const label = make("label", "famnb-field", make("span", "famnb-hidden", "Prompt"), area);
@@ -157,8 +158,8 @@ export function drawPromptBox(outbox, stop) {
     settle();
     area.focus();
   };
-  const sending = button("famnb-send", "Send", "", once(send));
-  const stopping = button("famnb-stop", "Stop", "Esc", stop);
+  const sending = button("famnb-send", `Send${whom && " to"}${whom}`, "", once(send));
+  const stopping = button("famnb-stop", `Stop${whom}`, "Esc", stop);
   const hint = statusLine("famnb-hint");
   const estimate = make("span", "famnb-estimate");
   const alarm = make("p", "famnb-failure");
@@ -177,7 +178,7 @@ export function drawPromptBox(outbox, stop) {
     const keys = enter.checked ? "Enter" : "Ctrl+Enter";
     sending.lastElementChild?.remove();
     sending.append(make("kbd", "", keys));
-    sending.title = `Send (${keys})`;
+    sending.title = `${sending.ariaLabel} (${keys})`;
     sending.disabled = !canSend();
     sending.hidden = busy;
     stopping.hidden = !busy;

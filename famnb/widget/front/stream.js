@@ -5,7 +5,7 @@
 //                                    └── changes: made to what is known, and to what is drawn
 
 import { openChannel } from "./channel.js";
-import { make } from "./dom.js";
+import { arrange, make } from "./dom.js";
 import { interruptKernel } from "./kernel.js";
 import { changes, drawPane } from "./pane.js";
 
@@ -15,6 +15,7 @@ const ACKNOWLEDGE_MS = 300;
 /**
  * @typedef {object} Dress what a tool adds to the panes of a live view; all of it is optional but `mount`
  * @property {(flow: HTMLElement) => void} mount puts everything into the page
+ * @property {() => void} place puts the panes into the flow, where that is not just one below the other
  * @property {(pane: object, parts: object) => object|undefined} draw adds to a pane
  * @property {() => void} settle brings everything up to date after a change
  * @property {(message: object) => void} told follows a message of the kernel
@@ -24,9 +25,16 @@ const ACKNOWLEDGE_MS = 300;
  * @property {() => void} end the view is taken away
  */
 
+// All of a pane that can be seen once it has ended, as a text that can be compared. Only thinking can be folded.
+function look(pane) {
+  const blocks = pane.blocks.map((block) => ({ ...block, open: block.open && block.kind === "thinking" }));
+  return JSON.stringify({ ...pane, blocks, elapsed: 0, stopping: undefined });
+}
+
 /**
  * Returns the front end of a live view, as anywidget wants it.
- * @param {(view: {model: object, el: HTMLElement, known: object, stop: () => void}) => Dress} [dressUp]
+ * @param {(view: {model: object, el: HTMLElement, known: object, stop: () => void, elementOf: (id: string) =>
+ *   HTMLElement|undefined}) => Dress} [dressUp] `known` is what the kernel has said, `elementOf` finds a drawn pane
  */
 export function liveWidget(dressUp) {
   let panes = []; // what is known, in the shape of a snapshot
@@ -57,11 +65,16 @@ export function liveWidget(dressUp) {
     target?.focus({ preventScroll: true });
   };
 
-  const draw = (view) =>
+  // Panes that look the same as before are left alone: one may write in them, have scrolled or folded them.
+  const draw = (view, kept = new Set()) =>
     focusing(view, () => {
-      view.drawn.forEach(finish);
-      view.drawn = new Map(panes.map((pane) => [pane.id, drawPane(pane, view)]));
-      view.flow.replaceChildren(...[...view.drawn.values()].map((drawn) => drawn.element));
+      for (const [id, drawn] of view.drawn) if (!kept.has(id)) finish(drawn);
+      const drawnBefore = view.drawn;
+      view.drawn = new Map(
+        panes.map((pane) => [pane.id, kept.has(pane.id) ? drawnBefore.get(pane.id) : drawPane(pane, view)]),
+      );
+      if (view.dress?.place) view.dress.place();
+      else arrange(view.flow, [...view.drawn.values()].map((drawn) => drawn.element));
       view.dress?.settle?.();
       view.dress?.arrive?.(view.drawn.get(panes.find(({ running }) => running)?.id));
     });
@@ -98,8 +111,10 @@ export function liveWidget(dressUp) {
     if (kind === "stopping") heard = true;
     if (seq !== undefined) Object.assign(known, rest);
     if (kind === "snapshot") {
+      const before = new Map(panes.map((pane) => [pane.id, look(pane)]));
+      const kept = new Set(said.filter((pane) => !pane.running && before.get(pane.id) === look(pane)).map(({ id }) => id));
       panes = said;
-      views.forEach(draw);
+      for (const view of views) draw(view, kept);
     } else if (kind === "changes") {
       change({ panes: said, anew });
     }
@@ -139,7 +154,8 @@ export function liveWidget(dressUp) {
       const flow = make("div", "famnb-panes");
       const running = () => panes.filter((pane) => pane.running).map((pane) => pane.id);
       const view = { flow, drawn: new Map(), stop: (id) => stop(model, [id]) };
-      view.dress = dressUp?.({ model, el, known, stop: () => stop(model, running()) });
+      const elementOf = (id) => view.drawn.get(id)?.element;
+      view.dress = dressUp?.({ model, el, known, stop: () => stop(model, running()), elementOf });
       el.classList.add("famnb");
       if (view.dress) view.dress.mount(flow);
       else el.append(flow);

@@ -1,4 +1,4 @@
-"""Differences between two answers, word by word, as HTML, Markdown and plain text.
+"""Differences between two answers, word by word: of their rendered HTML, and of their text as Markdown and plain text.
 
 Marks can be told apart without colour: what is new is underlined or bold, what is missing is struck through.
 """
@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import difflib
 import functools
+import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Literal, NamedTuple, TypeAlias
 
 from famnb.widget.html import sanitize
@@ -28,8 +29,6 @@ _TAGS = {
     ),
     "new": SafeHtml(f'<ins style="{_STYLE}text-decoration:underline;background-color:rgba(46,125,50,0.2)">{{}}</ins>'),
 }
-_UNMARKED = SafeHtml("{}")
-_TEXT = SafeHtml('<div dir="auto" style="white-space:pre-wrap">{}</div>')
 
 
 class Piece(NamedTuple):
@@ -82,10 +81,72 @@ def describe_differences(pieces: Sequence[Piece]) -> str:
     return f"{text}; only the first {MAX_WORDS:,} are compared" if is_cut else text
 
 
-def html(pieces: Sequence[Piece]) -> SafeHtml:
-    """Return the words as HTML, the differences in `del` and `ins`."""
-    lines = (_mark_lines(piece, _TAGS.get(piece.kind, _UNMARKED).format, SafeHtml()) for piece in pieces)
-    return _TEXT.format(SafeHtml().join(lines).lstrip())
+# A tag of clean HTML; an attribute may hold ">".
+_TAG = re.compile(r"""(<(?:[^>"']|"[^"]*"|'[^']*')*>)""")
+
+
+@functools.lru_cache(maxsize=16)
+def mark_html(reference: SafeHtml, html: SafeHtml) -> tuple[SafeHtml, str]:
+    """Return rendered HTML with the words marked in which it differs from a reference, and how many do.
+
+    Only words are compared, whatever their markup. Both must be clean; the markup of `html` stays as it is.
+    """
+    reference_words = [word.strip() for text in _texts(reference) for word in _WORD.findall(text)]
+    words = [word.strip() for text in _texts(html) for word in _WORD.findall(text)]
+    marked: list[str] = []
+    new: set[int] = set()
+    gone: dict[int, str] = {}
+    pieces: list[Piece] = []
+    if reference_words[:MAX_WORDS] != words[:MAX_WORDS]:
+        matcher = difflib.SequenceMatcher(None, reference_words[:MAX_WORDS], words[:MAX_WORDS])
+        for tag, left_start, left_end, start, end in matcher.get_opcodes():
+            if tag == "equal":
+                continue
+            new.update(range(start, end))
+            missing = " ".join(reference_words[left_start:left_end])
+            if missing:
+                gone[start] = missing
+            pieces += [Piece("gone", missing), Piece("new", " ".join(words[start:end]))]
+    if words[MAX_WORDS:] or reference_words[MAX_WORDS:]:
+        pieces.append(Piece("rest", ""))
+    numbers = itertools.count()
+    for part in _TAG.split(html):
+        marked += [part] if part.startswith("<") else _mark_text(part, numbers, new, gone)
+    end_of_words = len(words)
+    if end_of_words in gone:
+        # After the last word there may be no text to put it into.
+        marked.append(_TAGS["gone"].format(SafeHtml(gone[end_of_words])))
+    return SafeHtml("".join(marked)), describe_differences(pieces)
+
+
+def _texts(html: SafeHtml) -> list[str]:
+    return [part for part in _TAG.split(html) if not part.startswith("<")]
+
+
+def _mark_text(text: str, numbers: Iterator[int], new: Set[int], gone: Mapping[int, str]) -> Iterator[str]:
+    """Yield the pieces of a text between two tags, its words marked; `numbers` counts the words of all texts."""
+    end = 0
+    run: list[str] = []
+    for match in _WORD.finditer(text):
+        number, end = next(numbers), match.end()
+        word = match[0].lstrip()
+        space = match[0][: len(match[0]) - len(word)]
+        if run and (number not in new or number in gone):
+            yield _TAGS["new"].format(SafeHtml("".join(run)))
+            run = []
+        if number in gone:
+            yield f"{space}{_TAGS['gone'].format(SafeHtml(gone[number]))}"
+            space = " "
+        if number not in new:
+            yield space + word
+        elif run:
+            run.append(space + word)
+        else:
+            yield space
+            run = [word]
+    if run:
+        yield _TAGS["new"].format(SafeHtml("".join(run)))
+    yield text[end:]
 
 
 def markdown(pieces: Sequence[Piece]) -> str:
@@ -110,11 +171,8 @@ def plain(pieces: Sequence[Piece]) -> str:
     return "".join(_mark_lines(piece, marker(piece)) for piece in pieces)
 
 
-def _mark_lines(piece: Piece, mark: Callable[[str], str], empty: str = "") -> str:
-    """Mark a piece line by line, since neither Markdown nor HTML can mark several paragraphs at once.
-
-    The result is of the type of `empty`.
-    """
+def _mark_lines(piece: Piece, mark: Callable[[str], str]) -> str:
+    """Mark a piece line by line, since Markdown cannot mark several paragraphs at once."""
     space = piece.text[: len(piece.text) - len(piece.text.lstrip())]
     lines = piece.text[len(space) :].split("\n")
-    return empty + space + (empty + "\n").join(mark(line) if line.strip() else line for line in lines)
+    return space + "\n".join(mark(line) if line.strip() else line for line in lines)

@@ -208,6 +208,13 @@ def render_draft(markdown: str) -> SafeHtml:
     return render_markdown.__wrapped__(markdown)
 
 
+def render_code(code: str, language: str) -> SafeHtml:
+    """Return code as highlighted HTML, whatever is in it."""
+    longest_run = max(map(len, re.findall(r"`+", code)), default=0)
+    fence = "`" * max(3, longest_run + 1)
+    return render_draft(f"{fence}{language}\n{code}\n{fence}")
+
+
 def code_block(text: str) -> SafeHtml:
     """Return an HTML code block that shows exactly this text."""
     return _CODE_BLOCK.format(text)

@@ -49,6 +49,11 @@ class Output:
         _display(value, raw=isinstance(value, Mapping), display_id=self.id)
         self._is_shown = True
 
+    @property
+    def can_be_replaced(self) -> bool:
+        """Whether `replace` shows something: the output is in the notebook itself."""
+        return self._is_shown and not self.captured
+
     def replace(self, bundle: Mapping[str, Any]) -> None:
         """Put a transcript in its place, if it has one: a widget inside another is drawn without outputs of its own."""
         if self._is_shown:

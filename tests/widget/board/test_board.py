@@ -9,7 +9,6 @@ import pytest
 
 import famnb
 from famnb.widget.board.board import Board
-from tests.support.waiting import wait_until
 
 MIXED = [
     {"model": "fam-mini"},
@@ -28,17 +27,23 @@ def client(server: famnb.service.Server, tmp_path: Path) -> Iterator[famnb.Clien
 
 def end_round(board: Board) -> Board:
     """Wait until a round is over; returns the board."""
-    wait_until(lambda: not board._view.busy)
+    board.wait(60)
     return board
 
 
 def receive(board: Board, **message: object) -> None:
     """Have the board receive a message of its page."""
-    board._view._on_message(board._view, message, [])
+    board._on_message(board, message, [])
+
+
+def pin(board: Board, label: str) -> None:
+    """Have the page pin an answer of the latest round, or take its mark away."""
+    (pane,) = (pane for pane in board._rounds[-1].panes.values() if pane.label == label)
+    receive(board, kind="pin", pane=pane.id)
 
 
 def test_one_prompt_goes_to_every_pane(client: famnb.Client, outputs: list[dict[str, str]]):
-    """Each with its own settings; the table that is saved has a row a variant, in all three forms."""
+    """Each with its own settings; the table that is saved has a column a pane; the other two forms have all of it."""
     board = Board(client, MIXED, prompt="Say hello.", system="Be kind.")
     streams = board.send()
     assert list(streams) == ["chat · fam-mini", "messages · thinking=64", "small"]
@@ -47,7 +52,7 @@ def test_one_prompt_goes_to_every_pane(client: famnb.Client, outputs: list[dict[
     assert board.replies["messages · thinking=64"].request.body()["thinking"]["budget_tokens"] == 64
     for form in ("text/html", "text/markdown", "text/plain"):
         assert all(words in outputs[-1][form] for words in ("Say hello.", "Be kind.", "fam-mini", "small", "no price"))
-    assert outputs[-1]["text/html"].count('<th scope="row"') == 3
+    assert outputs[-1]["text/html"].count('<th scope="col"') == 3
 
 
 def test_the_frame_has_the_latest_round_in_the_order_of_the_panes(client: famnb.Client):
@@ -75,7 +80,7 @@ def test_a_pane_that_fails_leaves_the_others(server: famnb.service.Server, clien
     assert [reply.status for reply in board.replies.values()] == ["completed"] * 3 + ["failed"]
     assert "previous_response_not_found" in outputs[-1]["text/plain"] or "BadRequestError" in outputs[-1]["text/plain"]
     assert list(board.frame()["status"]) == ["completed"] * 3 + ["failed"]
-    assert board._trouble.value == ""
+    assert board._trouble == ""
 
 
 @pytest.mark.parametrize(
@@ -103,8 +108,8 @@ def test_settings_that_no_request_can_have_are_refused_before_any_call(client: f
 
 def test_what_is_no_client_is_refused(client: famnb.Client):
     """At once, not when the first prompt is sent."""
-    with pytest.raises(TypeError, match=r"expected a famnb.Client, such as famnb.connect\(\) gives; got None"):
-        Board(None, MIXED)
+    with pytest.raises(TypeError, match=r"expected a famnb.Client, such as famnb.connect\(\) gives; got 7"):
+        Board(7, MIXED)
 
 
 def test_a_second_send_while_streaming_sends_nothing(scripted):
@@ -139,18 +144,21 @@ def test_the_winner_is_marked_and_its_words_are_the_measure(client: famnb.Client
     receive(board, kind="differences")
     assert "<ins" in outputs[-1]["text/html"]
     assert "[-`fam-2-5-mini`-] [+`fam-2-5-pro`+]" in outputs[-1]["text/plain"]
-    receive(board, kind="pin", label="large")
+    pin(board, "large")
     assert board.winner == "large"
     assert "[-`fam-2-5-pro`-] [+`fam-2-5-mini`+]" in outputs[-1]["text/plain"]
     assert all("★ winner" in text for text in outputs[-1].values())
-    receive(board, kind="pin", label="large")
+    pin(board, "large")
     assert board.winner is None
     assert not any("★ winner" in text for text in outputs[-1].values())
     board.pin("small")
     board.send()
     end_round(board)
     assert board.winner is None
-    assert "winner small" in outputs[-1]["text/html"]
+    assert outputs[-1]["text/plain"].count("★ winner") == 1
+    board.new_talk()
+    assert board.replies == {}
+    assert "Say hello." in outputs[-1]["text/plain"]
 
 
 def test_what_a_callback_raises_is_shown_under_the_board(client: famnb.Client):
@@ -159,7 +167,7 @@ def test_what_a_callback_raises_is_shown_under_the_board(client: famnb.Client):
     with pytest.raises(famnb.InvalidRequest, match="write a prompt"):
         board.send()
     receive(board, kind="send", prompt=" ")
-    assert "write a prompt" in board._trouble.value
+    assert "write a prompt" in board._trouble
     assert board.replies == {}
 
 
@@ -175,7 +183,7 @@ def test_before_the_first_round_the_panes_and_what_they_cannot_carry_are_named(c
     """In the output itself, all its text inert, so that nobody has to send a prompt to see what would be asked."""
     said = Board(
         client, {"<b>plain</b>": {"endpoint": "web"}, "thinker": {"endpoint": "web", "thinking": 64}}
-    )._bundle()
+    )._saved_bundle()
     assert "2 panes: <b>plain</b> | thinker" in said["text/plain"]
     assert "thinker: `thinking=64` is carried as" in said["text/plain"]
     assert "<b>" not in said["text/html"]
@@ -188,8 +196,7 @@ def test_a_file_saved_in_mid_round_says_where_the_answers_are(client: famnb.Clie
     end_round(board)
     with famnb.serve(fault="stall=5", time_scale=0) as slow:
         board._client = famnb.Client(base_url=slow.url, api_key=slow.key, ledger=client.ledger)
-        board._view.prompt = "Second?"
-        board.send()
+        board.say("Second?")
         for form in outputs[-1].values():
             assert "Second?" in form
             assert "has what came of them" in form
@@ -204,4 +211,4 @@ def test_no_model_text_is_held_in_a_trait(client: famnb.Client):
     board = Board(client, MIXED, prompt="Hi")
     board.send()
     end_round(board)
-    assert "simulated" not in str(board._view.get_state())
+    assert "simulated" not in str(board.get_state())

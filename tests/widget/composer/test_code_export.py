@@ -17,7 +17,8 @@ from famnb.errors import InvalidRequest
 from famnb.reply import fold
 from famnb.request import Request
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL
-from famnb.widget.composer.code_export import _python_literal, available_kinds, write_cell
+from famnb.widget.composer.code_export import available_kinds, write_cell
+from famnb.widget.form.python_code import python_literal
 from tests.support.strategies import json_values
 
 PROMPT = "Say “hi” to O'Hara:\n\t\"twice\", it's 5 $HOME `ls` \\n \U0001f600\u2028"
@@ -86,13 +87,13 @@ def test_every_cell_runs_and_gets_the_same_answer(name: str, stream: bool, servi
 @given(json_values.filter(lambda value: "inf" not in repr(value)))
 def test_a_value_is_written_as_python_that_means_the_same(value: object) -> None:
     """Whatever the nesting, the quotes and the escapes."""
-    assert ast.literal_eval(_python_literal(value)) == value
-    assert ast.literal_eval(_python_literal([value] * 12, indent=4)) == [value] * 12
+    assert ast.literal_eval(python_literal(value)) == value
+    assert ast.literal_eval(python_literal([value] * 12, indent=4)) == [value] * 12
 
 
 def test_long_values_are_written_an_item_a_line() -> None:
     """As a formatter would have it."""
-    assert _python_literal({"a": ["x" * 60, "y" * 60]}) == '{\n    "a": [\n        "' + "x" * 60 + '",\n        "' + (
+    assert python_literal({"a": ["x" * 60, "y" * 60]}) == '{\n    "a": [\n        "' + "x" * 60 + '",\n        "' + (
         "y" * 60 + '",\n    ],\n}'
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from famnb.formatting import ESTIMATE_MARK, format_count, format_usd
@@ -51,6 +53,25 @@ class RequestEstimator:
             cost = f"at most {format_usd(most.usd)}"
             basis = f"{basis}; cost: if the answer has all of {format_count(most.output_tokens or 0, 'token')}"
         return Estimate(" · ".join(part for part in (tokens, cost) if part), basis)
+
+    def estimate_all(self, requests: Sequence[Request]) -> Estimate:
+        """Return the input tokens of several requests together, and the most that they can cost."""
+        estimates = [self.estimate(request) for request in requests]
+        if len(estimates) == 1:
+            return estimates[0]
+        counts = [self._input_tokens(request) for request in requests]
+        known = [count for count in counts if count is not None]
+        tokens = f"{ESTIMATE_MARK}{format_count(sum(known), 'token')} in" if len(known) == len(counts) else ""
+        costs = [ceiling(request).usd for request in requests]
+        total = sum((cost for cost in costs if cost is not None), Decimal(0))
+        cost = "cost unknown" if None in costs else f"at most {format_usd(total)}"
+        help = "\n".join(dict.fromkeys(estimate.help for estimate in estimates))
+        return Estimate(" · ".join(part for part in (tokens, cost) if part), help)
+
+    def _input_tokens(self, request: Request) -> int | None:
+        characters = input_chars(request)
+        ratio = self._ratio(str(getattr(request, "model", "")))
+        return None if characters is None else tokens_of_text(characters, ratio, NUMBERS)[0]
 
     def _ratio(self, model: str) -> TokenRatio:
         if model not in self._ratios:

@@ -1,0 +1,140 @@
+"""The panes of a board as the user edits them: what each sends, and the turns that it has had."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from famnb.client.conversation import Turn, requests_after
+from famnb.endpoints import ENDPOINTS
+from famnb.endpoints import endpoint as endpoint_of
+from famnb.errors import InvalidRequest
+from famnb.request import Request
+from famnb.widget.board.pane_settings import Fields, PaneSettings, make_labels
+from famnb.widget.form.draft import draft_of, fault_text, read_request, replace_prompt
+from famnb.widget.form.editor import Editor
+from famnb.widget.form.images import PromptImage
+from famnb.widget.form.tool_picker import ToolPicker
+from famnb.widget.html import sanitize
+
+
+class Column:
+    """One pane of a board: its settings, which can be edited, and its talk.
+
+    Settings as they were given are sent as they were given; once edited, it is the form's request that is sent.
+    """
+
+    def __init__(self, id: str, settings: PaneSettings, *, before: Turn | None = None) -> None:
+        """`before` is the turn that its talk goes on from."""
+        self.id = id
+        self.given_label = settings.given_label
+        """The label that the user gave; empty if it is made of the settings."""
+        self.label = settings.label
+        """Its name, which no other pane has."""
+        self.before = before
+        self.turns: dict[int, Turn] = {}
+        """Its turns by the number of the round."""
+        self.editor = Editor(endpoint="messages", prompt="", system="", tool_picker=ToolPicker({}, None))
+        request = settings.example()
+        self.editor.fill(draft_of(request))
+        if not isinstance(settings.settings, Request):
+            self.editor.prompt = ""
+        self._settings: Fields | Request = settings.settings
+        self._is_edited = False
+
+    @property
+    def settings(self) -> Fields | Request:
+        """Fields or a request, of which labels are made."""
+        return self._settings
+
+    def edited(self) -> None:
+        """Send from now on what the form holds."""
+        self._is_edited = True
+        # What a pane is called follows its form; while that has faults, it keeps its name.
+        draft = self.editor.draft
+        try:
+            self._settings = read_request(dataclasses.replace(draft, prompt=draft.prompt or "…"))
+        except InvalidRequest:
+            return
+
+    def request(self, prompt: str, *, system: str = "", pictures: Sequence[PromptImage] = ()) -> Request:
+        """Return its request for a prompt, which begins a talk; raises InvalidRequest, naming the pane.
+
+        The board's system text is sent where the pane has none of its own.
+        """
+        if not self._is_edited and not pictures:
+            return PaneSettings(self.label, self._settings).request(prompt, system=system)
+        draft = self.editor.draft
+        prompt = prompt or draft.prompt
+        images = tuple(pictures) or draft.pictures
+        draft = dataclasses.replace(draft, prompt=prompt, system=draft.system or system, pictures=images)
+        try:
+            request = read_request(draft)
+            return replace_prompt(request, prompt, images) if prompt else request
+        except InvalidRequest as error:
+            raise InvalidRequest(f"pane {self.label!r}: {error}") from None
+
+    def turn_request(
+        self, prompt: str, number: int, *, system: str = "", pictures: Sequence[PromptImage] = ()
+    ) -> Request:
+        """Return its request for the round of that number, all turns before it repeated."""
+        request = self.request(prompt, system=system, pictures=pictures)
+        return requests_after(self.last_turn(number), request)[-1]
+
+    def last_turn(self, number: int) -> Turn | None:
+        """Return the turn that one of that round follows: a turn that failed is left out of the talk."""
+        earlier = [self.turns[other] for other in sorted(self.turns) if other < number]
+        return next((turn for turn in reversed(earlier) if turn.can_continue), self.before)
+
+    @property
+    def fault(self) -> str:
+        """What is wrong with its settings; empty if nothing is."""
+        faults = self.editor.reading.faults if self._is_edited else {}
+        return next((f"{self.label}: {fault_text(fault)}" for fault in faults.items()), "")
+
+    @property
+    def has_own_prompt(self) -> bool:
+        """Whether it can be sent without a prompt of the board's."""
+        return isinstance(self._settings, Request) and (
+            not self._is_edited or bool(self.editor.prompt.strip()) or self.editor.reading.replaced
+        )
+
+    def copy(self, id: str, *, taken: Sequence[tuple[str, str]]) -> Column:
+        """Return another pane with these settings, but an endpoint and model that are not `taken`, if there are any.
+
+        Another model of the same endpoint comes first.
+        """
+        column = Column(id, PaneSettings("", self._settings), before=self.before)
+        column.editor.fill(self.editor.draft)
+        own = endpoint_of(self.editor.endpoint.name)
+        targets = [(other.name, model) for other in (own, *ENDPOINTS.values()) for model in other.models]
+        name, model = next((target for target in targets if target not in taken), self.target)
+        if name != own.name:
+            # That the model of the pane is not served there is no loss: another one was wanted.
+            column.editor.set_text("model", own.models[0])
+            column.editor.choose_endpoint(name)
+        column.editor.set_text("model", model)
+        column.edited()
+        return column
+
+    @property
+    def target(self) -> tuple[str, str]:
+        """Its endpoint and model."""
+        return self.editor.endpoint.name, self.editor.raw.get(("model",), "")
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the page draws of it."""
+        return {
+            "id": self.id,
+            "label": self.label,
+            "target": " · ".join(name for name in self.target if name and name not in self.label),
+            "form": self.editor.describe_values(),
+        }
+
+
+def name_columns(columns: Sequence[Column]) -> None:
+    """Give every pane that the user has not named the name that tells it from the others."""
+    labels = make_labels([(column.given_label, column.settings) for column in columns])
+    for column, label in zip(columns, labels, strict=True):
+        column.label = sanitize.visible(label)

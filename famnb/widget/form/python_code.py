@@ -1,0 +1,141 @@
+"""Python code of requests: literals, calls, and the address and key of a service without a key in it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from famnb.client.auth import VARIABLE
+from famnb.client.config import ALT_VARIABLE
+from famnb.endpoints import compose, endpoint
+from famnb.errors import InvalidRequest
+from famnb.request import Request
+from famnb.service.process import KEY_VARIABLE, SERVICE_URL
+from famnb.widget.html.request_text import message_texts
+
+# A line of this length fits a notebook's cell in a window of usual width, beside JupyterLab's file list.
+MAX_LINE_LENGTH = 100
+_LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
+
+
+class Target:
+    """The service that a cell sends to: its address and key, by the environment variables that hold them."""
+
+    def __init__(self, base_url: str) -> None:
+        self.base_url = base_url
+        names = (SERVICE_URL, ALT_VARIABLE, "FAM_BASE_URL")
+        self.url_variable = next((name for name in names if os.getenv(name, "").rstrip("/") == base_url), None)
+        """The variable that has the address; None if none has it, and the cell must spell it out."""
+        self.key_variable = KEY_VARIABLE if self.url_variable == SERVICE_URL else VARIABLE
+        self.is_local = urlsplit(base_url).hostname in _LOCAL_HOSTS
+        """Whether it is on this machine, which a proxy of the environment cannot reach."""
+
+    def url_expression(self, path: str = "") -> str:
+        """The address, with a path appended, as a Python expression."""
+        if self.url_variable is None:
+            return json.dumps(self.base_url + path)
+        return _read_variable(self.url_variable) + (f' + "{path}"' if path else "")
+
+    @property
+    def client_expression(self) -> str:
+        """A client of the service as a Python expression."""
+        return "famnb.connect()" if self.url_variable else f"famnb.Client(base_url={self.url_expression()})"
+
+    @property
+    def key_expression(self) -> str:
+        """The key as a Python expression."""
+        return _read_variable(self.key_variable)
+
+
+def _read_variable(name: str) -> str:
+    """The Python expression for an environment variable's value."""
+    # `getenv`, as where a variable is unset a verbose traceback would show the whole environment, keys included.
+    # And not without a default: given None, a vendor's SDK would send the key it finds for that vendor instead.
+    return f'os.getenv("{name}", "")'
+
+
+def ask_arguments(request: Request) -> tuple[str, dict[str, Any]] | None:
+    """The prompt and the other arguments with which `Client.ask` sends exactly this request; None if none do."""
+    messages = message_texts(request)
+    if [message.role for message in messages] not in (["user"], ["system", "user"]) or "tools" in request.body():
+        return None
+    *system, prompt = (message.text for message in messages)
+    request_endpoint = endpoint(request.endpoint)
+    traits = request_endpoint.traits
+    own_fields = (request.prompt_field, traits.system_field, request.cap, "model", "stream")
+    fields = request.body()
+    options: dict[str, Any] = {"endpoint": request.endpoint, "model": fields.get("model")}
+    options |= {"system": system[0]} if system else {}
+    options |= {"max_tokens": fields[request.cap]} if request.cap in fields else {}
+    # `ask` streams unless it is told not to; an unset field and False are not the same request.
+    options |= {} if fields.get("stream") is True else {"stream": fields.get("stream")}
+    rest = {name: value for name, value in fields.items() if name not in own_fields}
+    match rest.get("thinking"):
+        case {"type": "enabled", "budget_tokens": int(budget)}:
+            rest["thinking"] = budget
+        case _:
+            pass
+    options |= rest
+    try:
+        # What `ask` would send, with its own default for `stream`.
+        same = compose(request.endpoint, prompt, **{"stream": True, **_without(options, "endpoint")})
+    except (InvalidRequest, TypeError):
+        return None
+    return (prompt, options) if same.body() == request.body() else None
+
+
+def _without(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {other: value for other, value in values.items() if other != name}
+
+
+def write_call(function: str, arguments: Mapping[str, Any]) -> str:
+    """A call with one keyword argument a line; the argument without a name is positional."""
+    lines = [
+        f"    {f'{name}=' if name else ''}{python_literal(value, indent=4, used=len(name) + 2)},"
+        for name, value in arguments.items()
+    ]
+    return join_lines(f"{function}(", *lines, ")")
+
+
+def python_literal(value: Any, *, indent: int = 0, used: int = 0) -> str:
+    """A JSON value as Python, on one line if it fits there, else one item a line.
+
+    `indent` is that of the line on which it begins, `used` how many characters of that line are taken besides.
+    """
+    one_line = one_line_literal(value)
+    if not isinstance(value, dict | list) or not value or indent + used + len(one_line) <= MAX_LINE_LENGTH:
+        return one_line
+    inner = indent + 4
+    if isinstance(value, dict):
+        items = [
+            # The name stands there with its quotes, ": " and a comma.
+            f"{one_line_literal(name)}: {python_literal(item, indent=inner, used=len(name) + 5)}"
+            for name, item in value.items()
+        ]
+    else:
+        items = [python_literal(item, indent=inner) for item in value]
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    return join_lines(opening, *(f"{' ' * inner}{item}," for item in items), " " * indent + closing)
+
+
+def one_line_literal(value: Any) -> str:
+    """A JSON value as Python on one line."""
+    match value:
+        case str():
+            # What is printable is the same in JSON and in Python, and JSON's quotes are the ones a formatter wants.
+            return json.dumps(value, ensure_ascii=False) if value.isprintable() else repr(value)
+        case Mapping():
+            items = (f"{one_line_literal(name)}: {one_line_literal(item)}" for name, item in value.items())
+            return "{" + ", ".join(items) + "}"
+        case list():
+            return "[" + ", ".join(map(one_line_literal, value)) + "]"
+        case _:
+            return repr(value)
+
+
+def join_lines(*lines: str) -> str:
+    """Lines as one text."""
+    return "\n".join(lines)

@@ -1,0 +1,137 @@
+"""Panes that are edited in place, talks that go on in each of them, and the experiment that is made of a board."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import famnb
+from famnb.widget.board.board import Board
+from famnb.widget.board.experiment_code import variant_fields
+
+PAIR = {"small": {"model": "fam-2-5-mini"}, "large": {"model": "fam-2-5-pro"}}
+pytestmark = pytest.mark.usefixtures("outputs")
+
+
+@pytest.fixture
+def client(server: famnb.service.Server, tmp_path: Path) -> Iterator[famnb.Client]:
+    """A client of the local service with a ledger of its own."""
+    with famnb.Client(base_url=server.url, api_key=server.key, ledger=tmp_path / "ledger.sqlite") as client:
+        yield client
+
+
+def receive(board: Board, **message: object) -> None:
+    """Have the board receive a message of its page, which it can carry out."""
+    board._on_message(board, message, [])
+    assert board._trouble == ""
+
+
+def asked(board: Board) -> list[Any]:
+    """The bodies of the latest round."""
+    return [reply.request.body() for reply in board.wait(60).values()]
+
+
+def test_without_variants_two_models_of_one_endpoint_are_compared(client: famnb.Client):
+    """What a first user wants to see."""
+    assert Board(client).labels == ("messages · fam-2-5-pro", "messages · fam-2-5-mini")
+
+
+def test_a_follow_up_goes_on_with_every_pane_s_own_talk(client: famnb.Client):
+    """Each request repeats what its own pane has said; a turn that failed is left out."""
+    board = Board(client, {**PAIR, "lost": {"endpoint": "responses", "previous_response_id": "resp_of_nobody"}})
+    board.say("First?")
+    first = board.wait(60)
+    board.say("Second?")
+    small, large, lost = asked(board)
+    for body, label in ((small, "small"), (large, "large")):
+        assert [message["role"] for message in body["messages"]] == ["user", "assistant", "user"]
+        assert body["messages"][1]["content"][0]["text"] == first[label].text
+        assert "Second?" in str(body["messages"][2])
+    assert "First?" not in str(lost)
+    board.new_talk()
+    board.say("Third?")
+    assert [len(body["messages"]) for body in asked(board)[:2]] == [1, 1]
+
+
+def test_a_pane_that_is_edited_sends_what_its_form_says_and_is_called_so(client: famnb.Client):
+    """A label of the user's stays; wrong fields are said by the pane's name, and nothing is sent."""
+    board = Board(client, [{"model": "fam-2-5-mini"}, {"model": "fam-2-5-pro", "label": "mine"}], system="Be kind.")
+    first, second = (column.id for column in board._columns)
+    receive(board, kind="endpoint", column=first, name="web")
+    receive(board, kind="set", column=first, field="max_new_tokens", text="77")
+    receive(board, kind="set", column=second, field="model", text="fam-2-5-mini")
+    assert board.labels == ("web · fam-2-5-mini · max_new_tokens=77", "mine")
+    board.say("Hi?")
+    web, mine = asked(board)
+    assert (web["max_new_tokens"], mine["model"]) == (77, "fam-2-5-mini")
+    assert all("Be kind." in str(body) for body in (web, mine))
+    receive(board, kind="set", column=second, field="temperature", text="9")
+    assert board.describe()["form"]["fault"].startswith("mine: temperature")
+    with pytest.raises(famnb.InvalidRequest, match="pane 'mine': temperature"):
+        board.say("Again?")
+    assert len(famnb.calls(client)) == 2
+
+
+def test_panes_are_added_asked_what_the_others_were_and_removed(client: famnb.Client):
+    """A copy with another model; the answers of a pane outlive it; one pane is the least."""
+    board = Board(client, [{"endpoint": "messages", "model": "fam-2-5-pro", "max_tokens": 40}])
+    assert board.add() == "messages · fam-2-5-mini"
+    board.say("First?")
+    board.wait(60)
+    label = board.add({"endpoint": "web", "label": "late"})
+    cells = board.describe_state()["rounds"][0]["cells"]
+    assert [cell.get("ready") for cell in cells] == [None, None, True]
+    receive(board, kind="again", column=board._columns[2].id, round=0)
+    assert "First?" in str(asked(board)[2])
+    board.remove(label)
+    board.remove(board.labels[1])
+    assert len(board.replies) == 3
+    with pytest.raises(famnb.InvalidRequest, match="at least one pane"):
+        board.remove(board.labels[0])
+    with pytest.raises(KeyError, match="there is no pane 'late'"):
+        board.remove("late")
+
+
+def test_an_answer_is_asked_for_again_with_the_settings_as_they_are_now(client: famnb.Client):
+    """It takes the place of the one before, which stays in the ledger."""
+    board = Board(client, PAIR)
+    board.say("First?")
+    board.wait(60)
+    column = board._columns[0].id
+    receive(board, kind="set", column=column, field="max_tokens", text="7")
+    receive(board, kind="again", column=column, round=0)
+    assert asked(board)[0]["max_tokens"] == 7
+    assert len(famnb.calls(client)) == 3
+
+
+def test_the_code_makes_an_experiment_of_the_same_prompts_and_variants(
+    client: famnb.Client, server: famnb.service.Server, monkeypatch: pytest.MonkeyPatch
+):
+    """It runs as it stands and sends nothing; panes that differ in their prompts alone are one variant."""
+    monkeypatch.setenv("FAM_API_KEY", server.key)
+    board = Board(client, {**PAIR, "thinker": {"endpoint": "messages", "thinking": 64, "system": "Be kind."}})
+    for prompt in ("First?", 'Say "no"\nin {city}.'):
+        board.say(prompt)
+        board.wait(60)
+    made: dict[str, Any] = {"famnb": famnb}
+    exec(board.code.replace("experiment.forecast()", ""), made)
+    experiment = made["experiment"]
+    assert [prompt.text for prompt in experiment.prompts] == ["First?", 'Say "no"\nin {city}.']
+    assert [variant.label for variant in experiment.variants] == ["small", "large", "thinker"]
+    assert experiment.variants[2].fields["thinking"] == 64
+    assert experiment.variants[2].fields["system"] == "Be kind."
+    rows = {city: famnb.compose("messages", f"Hello {city}", max_tokens=9) for city in ("Oslo", "Rome")}
+    made = {"famnb": famnb}
+    exec(Board(client, rows).code.replace("experiment.forecast()", ""), made)
+    assert [prompt.text for prompt in made["experiment"].prompts] == ["Hello Oslo", "Hello Rome"]
+    assert len(made["experiment"].variants) == 1
+
+
+def test_fields_that_ask_has_no_argument_for_are_fields_of_the_variant():
+    """Such as tools, as the endpoint takes them."""
+    tool = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}
+    request = famnb.compose("web", "Hi", tools=[tool], max_tokens=5)
+    assert variant_fields(request)["tools"] == [tool]
