@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from famnb.widget import Composer
+from famnb.widget.board.board import Board
 from famnb.widget.html import sanitize
 from famnb.widget.live.base import FRONT, join_front
 
@@ -100,8 +102,7 @@ def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
     context.close()
 
 
-BOARD = ("board.js", {"prompt": "", "busy": False, "fault": "", "replaced": False, "labels": ["a", "b"]})
-BOARD[1].update(pinned="", differences=False, ended=False)
+BOARD = ("board.js", {})
 COMPOSER = ("composer.js", {})
 on_board = pytest.mark.parametrize("page", [BOARD], indirect=True, ids=["board"])
 on_composer = pytest.mark.parametrize("page", [COMPOSER], indirect=True, ids=["composer"])
@@ -206,18 +207,32 @@ def test_what_is_being_written_is_not_written_over(page: Page):
     expect(view.locator("details", has_text="Sampling").locator("summary")).to_contain_text("to mend")
 
 
+@on_composer
+def test_an_edit_box_outlives_a_snapshot_and_what_changed_is_drawn_anew(page: Page):
+    """One may write in a turn that looks the same as before; the others follow what the kernel says."""
+    ended = {"running": False, "stop": False, "waiting": "", "head": "web", "badges": [], "asked": [["user", "Hi"]]}
+    ended |= {"failure": "", "notes": [], "figures": "", "doing": "", "blocks": [block(tail="one")]}
+    turns = [{**ended, "id": f"p{n}", "turn": [n, 0, 1, "Hi"], "ending": [n, 0, 1], "elapsed": 1} for n in range(2)]
+    composed(page, *turns)
+    view = page.locator("#one")
+    view.get_by_role("button", name="Edit").first.click()
+    view.get_by_label("Say instead").fill("Hello")
+    composed(page, {**turns[0], "elapsed": 2}, {**turns[1], "notes": ["changed"]}, seq=2)
+    expect(view.locator(".famnb-note", has_text="changed")).to_be_visible()
+    expect(view.get_by_label("Say instead")).to_have_value("Hello")
+    expect(view.get_by_label("Say instead")).to_be_focused()
+    composed(page, {**turns[0], "notes": ["changed too"]}, turns[1], seq=3)
+    expect(view.get_by_label("Say instead")).to_have_count(0)
+
+
 @on_board
 def test_a_view_that_is_taken_away_stops_listening(page: Page):
     """Its clean-up leaves the other view at work, and the last one leaves nothing that listens to a trait."""
-    pane = {"running": True, "stop": True, "waiting": "", "elapsed": 0, "head": "web", "badges": [], "asked": []}
-    pane |= {"failure": "", "notes": [], "figures": "", "meters": [], "label": "a", "id": "p"}
-    page.evaluate(HEAR, {"kind": "snapshot", "seq": 1, "panes": [{**pane, "blocks": [block(tail="one")]}]})
-    before = page.evaluate("window.listening()")
+    boarded(page, running=True)
     page.evaluate("window.ends[0](); document.getElementById('one').replaceChildren()")
-    page.evaluate(HEAR, {"kind": "changes", "seq": 2, "panes": {"p": [["text", 0, " two"]]}})
-    expect(page.locator("#two .famnb-text")).to_have_text("one two")
+    page.evaluate(HEAR, {"kind": "changes", "seq": 2, "panes": {"t.0.p1.0": [["text", 0, " two"]]}})
+    expect(page.locator("#two .famnb-text").first).to_have_text("<b>p1</b> two")
     page.evaluate("window.ends[1]()")
-    assert before > 0
     assert page.evaluate("window.listening()") == 0
 
 
@@ -304,30 +319,42 @@ GIVE_IMAGE = """gesture => {
 }"""
 
 
+def boarded(page: Page, *, running: bool, **state: Any) -> None:
+    """The kernel's first message to a board: two panes and their answers to one prompt."""
+    everything = Board(SimpleNamespace(start=print), {"a": {}, "b": {}}).describe()  # type: ignore[arg-type]
+    ids = [column["id"] for column in everything["columns"]]
+    cells = [{"pane": f"t.0.{id}.0", "column": id} for id in ids]
+    everything["state"] |= {"busy": running, "rounds": [{"id": "t.0", "prompt": "Hi", "cells": cells}], **state}
+    pane = {"running": running, "stop": True, "waiting": "", "elapsed": 0, "head": "web", "badges": [], "asked": []}
+    pane |= {"failure": "", "notes": [], "figures": "", "meters": [["tokens", "1"], ["cost", ""]], "pinned": False}
+    panes = [
+        {**pane, "id": cell["pane"], "label": label, "blocks": [block(tail=f"<b>{cell['column']}</b>")]}
+        for cell, label in zip(cells, "ab", strict=True)
+    ]
+    page.evaluate(HEAR, {"kind": "snapshot", "seq": 1, "panes": panes, **everything})
+
+
 @on_board
 def test_a_board_needs_no_more_than_the_contract(page: Page):
-    """Meters, Pin, Differences and Stop of one pane or of all: each a message with what it is about."""
-    pane = {"running": True, "stop": True, "waiting": "", "elapsed": 0, "head": "web", "badges": [], "asked": []}
-    pane |= {"failure": "", "notes": [], "figures": "", "meters": [["tokens", "1"], ["cost", ""]]}
-    panes = [{**pane, "id": each, "label": each, "blocks": [block(tail=f"<b>{each}</b>")]} for each in "ab"]
-    page.evaluate("window.change('busy', true)")
-    page.evaluate(HEAR, {"kind": "snapshot", "seq": 1, "panes": panes})
-    page.evaluate(HEAR, {"kind": "changes", "seq": 2, "panes": {"b": [["meters", 0, ["2", "$1"]]]}})
+    """Meters, Pin, Differences, a pane's settings and Stop of one pane or of all: each a message with its subject."""
+    boarded(page, running=True)
+    page.evaluate(HEAR, {"kind": "changes", "seq": 2, "panes": {"t.0.p2.0": [["meters", 0, ["2", "$1"]]]}})
     view = page.locator("#one")
-    expect(view.locator(".famnb-meters > div:visible")).to_have_text(["tokens1", "tokens2", "cost$1"])
-    expect(view.locator(".famnb-text")).to_have_text(["<b>a</b>", "<b>b</b>"])
+    expect(view.locator(".famnb-meters > div")).to_have_text(["tokens1", "cost", "tokens2", "cost$1"])
+    expect(view.locator(".famnb-text")).to_have_text(["<b>p1</b>", "<b>p2</b>"])
 
     def pressed(name: str) -> Any:
         view.get_by_role("button", name=name, exact=True).last.click()
         return page.evaluate("window.said.at(-1)")
 
-    assert pressed("b: pin as winner") == {"kind": "pin", "label": "b"}
-    page.evaluate("window.change('pinned', 'b')")
-    expect(view.get_by_role("button", name="b: pin as winner").last).to_have_attribute("aria-pressed", "true")
+    assert pressed("b: pin as winner") == {"kind": "pin", "pane": "t.0.p2.0"}
     assert pressed("Differences") == {"kind": "differences"}
-    assert pressed("Stop") == {"kind": "stop", "pane": "b"}
+    assert pressed("Stop") == {"kind": "stop", "pane": "t.0.p2.0"}
     pressed("Stop all")
-    assert page.evaluate("window.said.slice(-2)") == [{"kind": "stop", "pane": each} for each in "ab"]
+    assert page.evaluate("window.said.slice(-2)") == [{"kind": "stop", "pane": f"t.0.p{n}.0"} for n in (1, 2)]
+    view.locator(".famnb-column").last.get_by_label("Endpoint").select_option("web")
+    assert page.evaluate("window.said.at(-1)") == {"kind": "endpoint", "name": "web", "column": "p2"}
+    expect(view.get_by_role("button", name="Add a pane")).to_be_disabled()
     page.evaluate("window.ends.forEach(end => end())")
     assert page.evaluate("window.listening()") == 0
 

@@ -52,7 +52,7 @@ export function liveWidget(dressUp) {
     const active = view.flow.querySelector(":focus"); // the document's own cannot look into marimo's shadow roots
     const before = active && [...view.drawn.values()].find(({ element }) => element.contains(active));
     change();
-    if (!before) return;
+    if (!before || active.matches(":focus")) return;
     const same = ({ turn }) => turn !== undefined && turn === before.turn;
     const pane = (view.drawn.get(before.id) ?? [...view.drawn.values()].find(same))?.element;
     const buttons = [...(pane?.querySelectorAll("button:enabled, [tabindex]") ?? [])].filter((element) => element.checkVisibility());
