@@ -110,8 +110,8 @@ class Board(Tool):
         `variants` is a list of fields as `famnb.compose` takes them ({"endpoint": "messages", "thinking": 1024}, with a
         `label` if one is wanted), of famnb requests, or what `famnb.grid()` returns; or a mapping of labels to these.
         Without them there are two panes with two models of one endpoint; without a `client` it is that of
-        `famnb.connect()`. Raises InvalidRequest, naming the pane, for settings that no request can have, InvalidArgument
-        if `client` is not one of famnb.
+        `famnb.connect()`. Raises InvalidRequest, naming the pane, for settings that no request can have, and
+        InvalidArgument if `client` is not one of famnb.
         """
         client = default_client() if client is None else client
         if not callable(getattr(client, "start", None)):

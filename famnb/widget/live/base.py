@@ -21,15 +21,10 @@ A tool is one widget, drawn by plain ES modules:
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import anywidget
-import ipywidgets as widgets
-
-from famnb.widget.html import notices
 
 FRONT = Path(__file__).parents[1] / "front"
 """The folder of the front end: ES modules and style sheets."""
@@ -72,24 +67,3 @@ class BaseWidget(anywidget.AnyWidget):
         # deletes it: no message of the page would arrive any more. Other versions and kernels have no such attribute.
         if self.comm is not None:
             self.comm.__dict__.pop("_reply_subshell_id", None)
-
-
-CallbackGuard: TypeAlias = Callable[[Callable[[], object]], Callable[[], None]]
-"""Takes a callback and returns one whose errors are shown."""
-
-
-def guard_callbacks(lock: threading.RLock, trouble: widgets.HTML) -> CallbackGuard:
-    """Return a decorator that makes a callback hold the lock and show its errors in `trouble`."""
-
-    def guard(callback: Callable[[], object]) -> Callable[[], None]:
-        def call() -> None:
-            with lock:
-                try:
-                    callback()
-                # ipywidgets would only log it, where nobody looks.
-                except Exception as error:
-                    trouble.value = notices.failure(error)
-
-        return call
-
-    return guard

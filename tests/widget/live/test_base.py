@@ -1,15 +1,12 @@
-"""What the widgets share: a page is heard, and errors of callbacks are seen."""
+"""What the widgets share: a page is heard, and the front end's modules are joined."""
 
 from __future__ import annotations
 
 import inspect
-import threading
 
-import ipywidgets as widgets
 from ipykernel.comm import comm
 
-from famnb.errors import InvalidRequest
-from famnb.widget.live.base import FRONT, BaseWidget, guard_callbacks, join_front
+from famnb.widget.live.base import FRONT, BaseWidget, join_front
 
 
 def test_what_the_page_says_is_heard_where_the_page_says():
@@ -41,20 +38,6 @@ def test_what_the_page_says_is_heard_where_the_page_says():
 def test_the_kernel_still_remembers_subshells():
     """Once ipykernel has no such attribute, `BaseWidget._send` can go."""
     assert "_reply_subshell_id" in inspect.getsource(comm.BaseComm)
-
-
-def test_an_error_of_a_callback_is_shown():
-    """An error of famnb as it says it, any other with its name; nothing of it is markup."""
-    trouble = widgets.HTML()
-    guard = guard_callbacks(threading.RLock(), trouble)
-
-    def fail(error: Exception) -> None:
-        raise error
-
-    guard(lambda: fail(InvalidRequest("prompt: <b> is missing")))()
-    assert ">prompt: &lt;b&gt; is missing<" in trouble.value
-    guard(lambda: fail(KeyError("x")))()
-    assert ">KeyError: &#x27;x&#x27;<" in trouble.value
 
 
 def test_the_front_end_copies_in_one_way():
