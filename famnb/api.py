@@ -226,4 +226,5 @@ def notebook_viewer() -> Viewer | None:
     from famnb import widget
 
     widget.install(shell)
+    widget.install_completion(shell)
     return widget.viewer

@@ -14,7 +14,7 @@ import difflib
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -24,7 +24,7 @@ from famnb.request.base import RequestTraits
 from famnb.request.neutral import FormatPaths
 from famnb.request.structured_output import json_format
 from famnb.request.tools import FunctionTool, as_tool
-from famnb.request.types import MINI_MODELS, PRO_MODELS
+from famnb.request.types import MINI_MODELS, PRO_MODELS, ProModel
 from famnb.validation import check_integer
 from famnb.wire import chat as chat_wire
 from famnb.wire import messages as messages_wire
@@ -138,6 +138,9 @@ UPSTREAM = ENDPOINTS["chat"]
 
 
 Endpoints: TypeAlias = Mapping[str, Endpoint]
+# Editors complete the literals; a text that is none of them may be an endpoint or a model of another service.
+EndpointName: TypeAlias = Literal["chat", "responses", "web", "messages"] | str
+ModelName: TypeAlias = ProModel | Literal["fam-mini"] | str
 """The endpoints of one service, by name; the first is the default."""
 
 
@@ -180,10 +183,10 @@ def endpoint_able_to(
 
 
 def compose(
-    endpoint_name: str,
+    endpoint_name: EndpointName,
     prompt: str,
     *,
-    model: str | None = None,
+    model: ModelName | None = None,
     system: str | None = None,
     max_tokens: int | None = None,
     thinking: int | None = None,

@@ -15,6 +15,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from famnb.formatting import format_count, html_table
+
 FinishReason: TypeAlias = Literal[
     "stop", "length", "content_filter", "tool_calls", "stop_sequence", "error", "cancelled"
 ]
@@ -99,6 +101,16 @@ class Usage(msgspec.Struct, frozen=True):
     """Counts that were computed from reported ones."""
     estimated: tuple[Count, ...] = ()
     """Counts that were estimated from text lengths."""
+
+    def __repr__(self) -> str:
+        known = [name for name in COUNTS if getattr(self, name) is not None]
+        facts = [f"{name}{'≈' if name in self.estimated else '='}{getattr(self, name)}" for name in known]
+        return f"<Usage {', '.join(facts) or 'unknown'}>"
+
+    def _repr_html_(self) -> str:
+        counts = {name: getattr(self, name) for name in COUNTS}
+        rows = [(name, "–" if n is None else format_count(n), self.source(name)) for name, n in counts.items()]
+        return html_table(("count", "tokens", "source"), rows)
 
     def source(self, count: Count) -> Source:
         """Where a count comes from."""

@@ -19,6 +19,8 @@ from itertools import pairwise
 
 import msgspec
 
+from famnb.formatting import format_duration, format_number, html_table
+
 # Which gaps are unknown is no accident: what came while a cell kept the interpreter is merged. So a figure is not taken
 # from the others as if nothing were missing; it is given only where it would be the same, whatever they were.
 MAX_DEVIATION = 0.05
@@ -105,6 +107,32 @@ class Timing(msgspec.Struct, frozen=True):
     """The median, over events, of how much later Python got round to them; None where the clock is the user's."""
     late_max_ms: float | None = None
     """The most of the same."""
+
+    def __repr__(self) -> str:
+        observed = {name: getattr(self, name) for name in LATENCY_TITLES if getattr(self, name) is not None}
+        return f"<Timing {', '.join(f'{name}={value:.3g}' for name, value in observed.items()) or 'nothing observed'}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, format_duration(value) if name.endswith("_s") else format_number(value), title)
+            for name, title in LATENCY_TITLES.items()
+            if (value := getattr(self, name)) is not None
+        ]
+        return html_table(("latency", "value", "from sending the request"), rows)
+
+
+LATENCY_TITLES = {
+    "ttfb_s": "to the response headers",
+    "ttft_s": "to the first token, thinking or text",
+    "ttfa_s": "to the first text of the answer",
+    "think_s": "between the two: thinking",
+    "e2e_s": "to the end",
+    "icl_p50_s": "gap between chunks, the median",
+    "icl_p95_s": "gap between chunks, 95th percentile",
+    "tpot_s": "a token after the first",
+    "output_tps": "tokens a second, over all of it",
+}
+"""The latencies that a Timing shows of itself, each with what it is; the others are for who asks for them."""
 
 
 class Stopwatch:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,3 +42,18 @@ def test_a_total_is_derived_where_the_wire_gives_none():
     assert Usage(3, 2).with_total() == Usage(3, 2, total_tokens=5, derived=("total_tokens",))
     assert Usage(3, 2, total_tokens=9).with_total() == Usage(3, 2, total_tokens=9)
     assert Usage(3).with_total() == Usage(3)
+
+
+def test_usage_reads_as_one_line_and_shows_as_a_table_with_sources():
+    """Estimates are marked, and a count that is absent is a dash, never 0."""
+    usage = Usage(input_tokens=12, output_tokens=3456, estimated=("output_tokens",))
+    assert repr(usage) == "<Usage input_tokens=12, output_tokens≈3456>"
+    assert repr(Usage()) == "<Usage unknown>"
+    cells = re.findall(r"<td[^>]*>([^<]*)", usage._repr_html_())
+    assert cells[:9] == [
+        *("input_tokens", "12", "reported"),
+        *("output_tokens", "3,456", "estimated"),
+        "reasoning_tokens",
+        "–",
+        "absent",
+    ]

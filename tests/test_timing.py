@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import statistics
 
 import pytest
@@ -255,3 +256,12 @@ def test_bounds_and_counts_hold_for_any_merging(groups: list[int]):
     assert timing.e2e_low_s <= timing.e2e_s
     assert timing.icl_n <= sum(groups) - 1
     assert timing.exact_share == groups.count(1) / sum(groups)
+
+
+def test_a_timing_reads_as_one_line_and_shows_what_was_observed():
+    """What was not observed is left out."""
+    timing = Timing(ttft_s=0.0512, e2e_s=1.23456, output_tps=60.25)
+    assert repr(timing) == "<Timing ttft_s=0.0512, e2e_s=1.23, output_tps=60.2>"
+    assert repr(Timing()) == "<Timing nothing observed>"
+    cells = re.findall(r"<td[^>]*>([^<]*)", timing._repr_html_())
+    assert cells[:6] == ["ttft_s", "51.2 ms", "to the first token, thinking or text", "e2e_s", "1.23 s", "to the end"]

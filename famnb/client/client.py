@@ -23,7 +23,7 @@ from famnb.client.live_call import Stream
 from famnb.client.replay import Replays
 from famnb.client.retry import Retries
 from famnb.client.transport import MAX_CONNECTIONS, check_transport, origin_of
-from famnb.endpoints import Endpoints
+from famnb.endpoints import EndpointName, Endpoints, ModelName
 from famnb.errors import InvalidRequest
 from famnb.profiles import check_profile
 from famnb.profiles.profile import Profile
@@ -201,8 +201,8 @@ class BaseClient:
         self,
         prompt: str,
         *,
-        model: str | None = None,
-        endpoint: str | None = None,
+        model: ModelName | None = None,
+        endpoint: EndpointName | None = None,
         schema: Any = None,
         tools: ToolsArgument = None,
         auto: bool = False,
@@ -239,7 +239,7 @@ class BaseClient:
         """`send_many` for an event loop."""
         return await self._start_batch(requests, concurrency, labels, progress).areplies()
 
-    def aconversation(self, endpoint: str | None = None, **settings: Any) -> AsyncConversation:
+    def aconversation(self, endpoint: EndpointName | None = None, **settings: Any) -> AsyncConversation:
         """A conversation whose turns are awaited; `settings` are those of `aask`, and hold for every turn."""
         return AsyncConversation(
             lambda steps: arun_steps(steps, self._arun_send), endpoint, endpoints=self.endpoints, **settings
@@ -349,8 +349,8 @@ class BlockingClient(BaseClient):
         self,
         prompt: str,
         *,
-        model: str | None = None,
-        endpoint: str | None = None,
+        model: ModelName | None = None,
+        endpoint: EndpointName | None = None,
         system: str | None = None,
         max_tokens: int | None = None,
         thinking: int | None = None,
@@ -394,7 +394,7 @@ class BlockingClient(BaseClient):
         )
         return run_steps(steps, self._run_send)
 
-    def conversation(self, endpoint: str | None = None, **settings: Any) -> Conversation:
+    def conversation(self, endpoint: EndpointName | None = None, **settings: Any) -> Conversation:
         """A conversation, turn by turn; `settings` are those of `ask`, and hold for every turn.
 
             talk = client.conversation("responses", model="fam-2-5-pro", system="Be brief.")

@@ -18,6 +18,7 @@ import numpy as np
 from famnb.client.client import BaseClient
 from famnb.endpoints import ENDPOINTS, Endpoint, Endpoints, compose, resolve_endpoint
 from famnb.errors import InvalidRequest
+from famnb.formatting import html_table, shorten
 from famnb.request import Request
 from famnb.wire import lenient_json
 
@@ -46,6 +47,15 @@ class Variant:
     def endpoints(self, default: Endpoints) -> Endpoints:
         """The endpoints of its own client's service; `default`, the experiment's, without one."""
         return default if self.client is None else self.client.endpoints
+
+    def __repr__(self) -> str:
+        return f"<Variant {self.label!r}: {', '.join(f'{name}={value!r}' for name, value in self.fields.items())}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, shorten(value if isinstance(value, str) else repr(value))) for name, value in self.fields.items()
+        ]
+        return html_table(("variant", self.label), rows, left=2)
 
 
 Variants: TypeAlias = "Iterable[Variant | Fields] | Mapping[str, Fields]"

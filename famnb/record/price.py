@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple, TypeAlias
 
 from famnb.errors import InvalidRequest
-from famnb.formatting import format_estimate
+from famnb.formatting import format_estimate, format_usd, html_table
 from famnb.validation import check_integer, check_text
 
 MILLION = Decimal(1_000_000)
@@ -35,6 +35,15 @@ class Cost:
 
     def __str__(self) -> str:
         return format_estimate(self.usd, self.low, self.high)
+
+    def __repr__(self) -> str:
+        return f"<Cost {self}>"
+
+    def _repr_html_(self) -> str:
+        rows = [("best figure", format_usd(self.usd))]
+        if not self.exact:
+            rows += [("at least", format_usd(self.low)), ("at most", format_usd(self.high))]
+        return html_table(("cost", "USD"), rows)
 
 
 class TokenRates(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import inspect
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -11,11 +12,14 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import msgspec
 import pydantic
-from pydantic import BaseModel, ConfigDict, PrivateAttr
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, PrivateAttr
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from famnb.errors import InvalidRequest
 from famnb.formatting import shorten
 from famnb.reply import Reply
+from famnb.request.field_help import describe_fields
 from famnb.request.neutral import FieldPath, FormatPaths, GenerationSettings, PromptTurn
 from famnb.request.types import PATTERNS, StrictModel
 
@@ -55,6 +59,9 @@ class RequestTraits:
     """For a field without effect on its own: the field that must be set with it, and its value."""
 
 
+_FIELDS_HEAD = "\n\nThe fields:\n\n"
+
+
 class Request(StrictModel, ABC):
     """One request to one endpoint; an unset field is not sent, so the service's own default applies."""
 
@@ -85,6 +92,19 @@ class Request(StrictModel, ABC):
     # Only construction comes through here: validation that did would lose `extra` and the places of the faults.
     # Pydantic (2.14) calls `__init__` while it validates, unless the function says that it is BaseModel's own.
     __init__.__dict__["__pydantic_base_init__"] = True
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_options: Any) -> None:
+        # Pydantic gives a field's docstring to its schema alone; `help` and `?` show that of the class.
+        summary = inspect.cleandoc(cls.__doc__ or "").partition(_FIELDS_HEAD)[0].rstrip()
+        cls.__doc__ = f"{summary}{_FIELDS_HEAD}{describe_fields(cls)}\n"
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        schema = handler.resolve_ref_schema(handler(core_schema))
+        # In a schema each field has its own description.
+        schema["description"] = schema["description"].partition(_FIELDS_HEAD)[0]
+        return schema
 
     @property
     def losses(self) -> tuple[str, ...]:

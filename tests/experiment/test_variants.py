@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -134,3 +136,10 @@ def test_an_experiments_streams_ask_for_their_usage_unless_told_otherwise():
     assert build_request("Hi", {"endpoint": "web"}).asks_for_usage
     for fields in ({"stream": False}, {"stream_options": None}, {"stream_options": {"include_usage": False}}):
         assert not build_request("Hi", {"endpoint": "web", **fields}).asks_for_usage
+
+
+def test_a_variant_reads_as_one_line_and_shows_as_a_table():
+    """What a grid made is readable in a cell."""
+    first, _ = famnb.grid(model="fam-mini", temperature=[0, 0.7])
+    assert repr(first) == "<Variant 'temperature=0': model='fam-mini', temperature=0>"
+    assert re.findall(r"<td[^>]*>([^<]*)", first._repr_html_()) == ["model", "fam-mini", "temperature", "0"]

@@ -12,6 +12,7 @@ import pytest
 
 import famnb
 from famnb.record import Ledger
+from famnb.record.price import Cost
 from famnb.service import Server
 from tests.support.exchanges import at, chunk, exchange
 
@@ -160,3 +161,11 @@ def test_intervals_contain_what_the_whole_reply_says_it_cost(priced: None, serve
     low, high = (frame.loc[frame["streamed"], f"cost_{end}_usd"].to_numpy() for end in ("low", "high"))
     truth = frame.loc[~frame["streamed"], "cost_usd"].to_numpy()
     assert ((low <= truth) & (truth <= high)).all()
+
+
+def test_a_cost_reads_as_one_line_and_shows_its_ends():
+    """An estimate is marked, and its ends are rows of the table."""
+    exact, estimate = (Cost(Decimal("0.001"), low, Decimal("0.001")) for low in (Decimal("0.001"), Decimal("0.0008")))
+    assert [repr(exact), repr(estimate)] == ["<Cost $0.001>", "<Cost ≈ $0.001 ($0.0008–$0.001)>"]
+    assert "at least" in estimate._repr_html_()
+    assert "at least" not in exact._repr_html_()
