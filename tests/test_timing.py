@@ -264,4 +264,4 @@ def test_a_timing_reads_as_one_line_and_shows_what_was_observed():
     assert repr(timing) == "<Timing ttft_s=0.0512, e2e_s=1.23, output_tps=60.2>"
     assert repr(Timing()) == "<Timing nothing observed>"
     cells = re.findall(r"<td[^>]*>([^<]*)", timing._repr_html_())
-    assert cells[:6] == ["ttft_s", "51.2 ms", "to the first token, thinking or text", "e2e_s", "1.23 s", "to the end"]
+    assert cells[:6] == ["ttft_s", "51 ms", "to the first token, thinking or text", "e2e_s", "1.23 s", "to the end"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
+import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,10 +17,13 @@ from famnb.cli.shipped_files import find_shipped_folder
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL, spawn
 
 START = "01-start.ipynb"
+# JupyterLab ends its kernels one after another, each of which may take seconds.
+_STOP_TIMEOUT_S = 15.0
+"""How many seconds JupyterLab may take to end by itself before it is killed."""
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
-    """JupyterLab on the notebooks, with the embedded service running; Ctrl-C ends both."""
+    """JupyterLab on the notebooks, with the embedded service running; Ctrl-C, SIGTERM or a closed terminal end both."""
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
     parser.add_argument(
         "--port",
@@ -37,23 +42,45 @@ def run(options: argparse.Namespace) -> int:
         return 1
     folder = find_notebooks()
     command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={folder}"]
-    command += [f"--LabApp.default_url=/lab/tree/{START}"]
+    # The question whether news of Jupyter are wanted would cover the first page; both look-ups want a network.
+    command += [f"--LabApp.default_url=/lab/tree/{START}", "--LabApp.news_url=None"]
+    command += ["--LabApp.check_for_updates_class=jupyterlab.handlers.announcements.NeverCheckForUpdate"]
+    # For what a widget inserts as a cell below: it finds the notebook through the application.
+    command += ["--LabApp.expose_app_in_browser=True"]
     command += ["--no-browser"] if options.no_browser else []
     command += [f"--port={options.port}"] if options.port is not None else []
     # JupyterLab refuses to run as root, the user of most containers, unless told to; Windows has no such user.
     if getattr(os, "geteuid", lambda: 1)() == 0:
         command.append("--allow-root")
+    # As Ctrl-C: what ends this process ends the service and JupyterLab with it, in this order from inside out.
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):  # Windows has no SIGHUP
+            signal.signal(getattr(signal, name), signal.default_int_handler)
     with service.serve() as server:
         print(f"famnb: notebooks in {folder}; embedded service at {server.url}", flush=True)
-        child = spawn([*command, *options.lab], {SERVICE_URL: server.url, KEY_VARIABLE: server.key})
+        child = spawn(
+            [*command, *options.lab],
+            {SERVICE_URL: server.url, KEY_VARIABLE: server.key},
+            # A session of its own: at Ctrl-C JupyterLab would ask whether to stop, and a terminal that is closed would
+            # kill it before it has ended its kernels.
+            start_new_session=True,
+        )
         if isinstance(child, OSError):
             raise child
         try:
             return child.wait()
-        except KeyboardInterrupt:
-            # Ctrl-C reached JupyterLab as well, which asks whether to stop: nobody is there to answer any more.
-            child.terminate()
-            return child.wait()
+        finally:
+            _stop(child)
+
+
+def _stop(child: subprocess.Popen[bytes]) -> None:
+    """End JupyterLab, and its kernels with it; if it does not end by itself, kill it."""
+    child.terminate()
+    try:
+        child.wait(_STOP_TIMEOUT_S)
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):  # a second Ctrl-C: whoever waits has no more patience
+        child.kill()
+        child.wait()
 
 
 def find_notebooks() -> Path:

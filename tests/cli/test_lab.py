@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,9 +20,12 @@ import pytest
 from tests.support.waiting import wait_until
 
 
-@pytest.mark.slow
-def test_lab_opens_on_the_notebooks_with_the_service_running(tmp_path: Path):
-    """`famnb lab` serves the notebooks folder, its kernels find the embedded service, and Ctrl-C ends both."""
+@contextlib.contextmanager
+def run_lab(tmp_path: Path, *, terminal: int | None = None) -> Iterator[tuple[subprocess.Popen[bytes], str, str]]:
+    """`famnb lab` as a process in a session of its own, with the addresses of JupyterLab and of the service.
+
+    With `terminal`, the file descriptor of one, that is its controlling terminal.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -28,19 +33,67 @@ def test_lab_opens_on_the_notebooks_with_the_service_running(tmp_path: Path):
     environment |= {"JUPYTER_RUNTIME_DIR": str(tmp_path / "runtime"), "JUPYTER_DATA_DIR": str(tmp_path / "data")}
     command = [sys.executable, "-m", "famnb", "lab", "--no-browser", "--port", str(port)]
     command += ["--", "--IdentityProvider.token=", "--ServerApp.port_retries=0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True) as child:
-        try:
-            url = re.search(r"embedded service at (http://\S+)", child.stdout.readline())[1]
-            contents = wait_until(lambda: fetch(f"http://127.0.0.1:{port}/api/contents"), timeout=60)
-            assert "01-start.ipynb" in [entry["name"] for entry in json.loads(contents)["content"]]
-            assert fetch(f"{url}/health")
-        finally:
-            # JupyterLab asks back after the first. Two at once would count as one: pending signals are not queued.
-            os.killpg(child.pid, signal.SIGINT)
-            time.sleep(0.5)
-            os.killpg(child.pid, signal.SIGINT)
-            child.wait(30)
-    assert fetch(f"{url}/health") is None
+    if terminal is not None:
+        # `setsid --ctty` makes its standard input the controlling terminal of the session that it begins.
+        command = ["setsid", "--ctty", *command]
+    with (tmp_path / "log").open("wb") as log:
+        child = subprocess.Popen(
+            command,
+            stdin=terminal,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env=environment,
+            start_new_session=terminal is None,
+        )
+    assert child.stdout is not None
+    try:
+        match = re.search(rb"embedded service at (http://\S+)", child.stdout.readline())
+        assert match is not None
+        lab, service = f"http://127.0.0.1:{port}", match[1].decode()
+        wait_until(lambda: fetch(f"{lab}/api/contents"), timeout=60)
+        yield child, lab, service
+    finally:
+        # Not killed: JupyterLab would be left behind where a test has failed.
+        child.terminate()
+        child.wait(30)
+        child.stdout.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda ending: ending.name)
+def test_a_signal_ends_jupyterlab_and_the_service_together(tmp_path: Path, ending: signal.Signals):
+    """`famnb lab` serves the notebooks folder; Ctrl-C, a process manager, or a terminal that hangs up end both."""
+    with run_lab(tmp_path) as (child, lab, service):
+        listing = json.loads(fetch(f"{lab}/api/contents") or b"")
+        assert "01-start.ipynb" in [entry["name"] for entry in listing["content"]]
+        assert fetch(f"{service}/health")
+        child.send_signal(ending)
+        child.wait(30)
+        assert (fetch(f"{lab}/api/contents"), fetch(f"{service}/health")) == (None, None)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux" or not shutil.which("setsid"), reason="needs Linux's setsid")
+def test_closing_the_terminal_ends_both(tmp_path: Path):
+    """A real terminal whose window is closed: the system hangs up on what runs in it."""
+    window, terminal = os.openpty()
+    with run_lab(tmp_path, terminal=terminal) as (child, lab, service):
+        os.close(terminal)
+        os.close(window)
+        child.wait(30)
+        wait_until(lambda: (fetch(f"{lab}/api/contents"), fetch(f"{service}/health")) == (None, None), timeout=30)
+
+
+@pytest.mark.slow
+def test_no_question_covers_the_first_page(tmp_path: Path):
+    """JupyterLab neither asks whether news are wanted nor looks for updates, and lets widgets insert cells."""
+    with run_lab(tmp_path) as (_, lab, _):
+        page = (fetch(f"{lab}/lab") or b"").decode()
+        config = json.loads(
+            re.search(r'id="jupyter-config-data" type="application/json">(.*?)</script>', page, re.S)[1]
+        )
+        assert config["news"] == {"disabled": True}
+        assert config["exposeAppInBrowser"] is True
 
 
 def fetch(url: str) -> bytes | None:
