@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 import famnb
-from famnb.cli import bench, calls, check, lab, ledger, scrub, serve
+from famnb.cli import bench, calls, check, lab, ledger, prices, scrub, serve
 from famnb.errors import FamnbError
 
 BROKEN_PIPE = 141
@@ -41,7 +41,7 @@ def _make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"famnb {famnb.__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (lab, serve, check, calls, ledger, scrub, bench):
+    for command in (lab, serve, check, calls, ledger, prices, scrub, bench):
         name = command.__name__.rpartition(".")[2]
         # The docstring of `declare` describes a command; up to its semicolon, it is the line of the overview.
         description = (command.declare.__doc__ or "").strip()

@@ -116,11 +116,22 @@ class PriceBook:
         """Write what was set, and what the user's file had besides, to that file; return its path."""
         target = Path(path).expanduser() if path else price_file.default_path()
         with self._lock:
-            merged = {_identity(price): price for price in (*self._user_file(), *self._set)}
-            price_file.write(target, sorted(merged.values(), key=_sort_key))
-            # Read again rather than kept, so that each price names the file as its source.
-            self._file, self._set = price_file.read(target), ()
+            self._write(target, self._set)
+            self._set = ()
         return target
+
+    def add(self, prices: Iterable[Price]) -> Path:
+        """Write prices into the user's file, in place of those of the same model, date and tier; return its path."""
+        target = price_file.default_path()
+        with self._lock:
+            self._write(target, prices)
+        return target
+
+    def _write(self, target: Path, prices: Iterable[Price]) -> None:
+        merged = {_identity(price): price for price in (*self._user_file(), *prices)}
+        price_file.write(target, sorted(merged.values(), key=_sort_key))
+        # Read again rather than kept, so that each price has a source.
+        self._file = price_file.read(target)
 
     def _user_file(self) -> tuple[Price, ...]:
         """The prices in the user's file, read on first use; warns once if it cannot be read, since no call may fail."""

@@ -8,10 +8,12 @@ cached = 0.31           # optional: input read from the cache
 cache_write = 1.60      # optional: input written to it
 since = 2026-01-01      # optional: from when it holds
 until_context = 200000  # optional: for calls of fewer input tokens
+source = "the vendor"   # optional: where it comes from; else this file
 """
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import json
 import os
@@ -27,9 +29,9 @@ import platformdirs
 
 from famnb.atomic_write import atomic_write
 from famnb.errors import InvalidRequest
-from famnb.record.price import Price, parse_price
+from famnb.record.price import USER, Price, parse_price
 
-_FIELDS = tuple(name for name in inspect.signature(parse_price).parameters if name != "source")
+_FIELDS = tuple(inspect.signature(parse_price).parameters)
 _REQUIRED = ("model", "input", "output")
 _HEAD = re.compile(r"\s*\[\[\s*[\"']?price[\"']?\s*\]\]")
 
@@ -70,6 +72,8 @@ def read(path: Path) -> tuple[Price, ...]:
 def write(path: Path, prices: Iterable[Price]) -> None:
     """Write these prices in place of what the file held, all of it or nothing. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    # The file itself is the source of what names no other.
+    prices = [dataclasses.replace(price, source="") if price.source in (USER, str(path)) else price for price in prices]
     text = "# Prices in USD per million tokens, for famnb.\n" + "".join(map(_format_table, prices))
     atomic_write(path, text.encode())
 
@@ -81,7 +85,9 @@ def _parse_table(table: dict[str, Any], *, source: str) -> Price:
         raise InvalidRequest(f"{', '.join(missing)} missing")
     if not isinstance(table["model"], str):
         raise InvalidRequest(f"model: expected a name in quotes; got {table['model']!r}")
-    return parse_price(**table, source=source)
+    if not isinstance(table.get("source", ""), str):
+        raise InvalidRequest(f"source: expected words in quotes; got {table['source']!r}")
+    return parse_price(**{"source": source, **table})
 
 
 def _find_line(text: str, number: int, key: str) -> str:
@@ -111,4 +117,6 @@ def _format_table(price: Price) -> str:
         values["since"] = f"{price.since:%Y-%m-%d}" if is_midnight else price.since.isoformat()
     if price.until_context is not None:
         values["until_context"] = str(price.until_context)
+    if price.source:
+        values["source"] = json.dumps(price.source, ensure_ascii=False)
     return "\n[[price]]\n" + "".join(f"{name} = {value}\n" for name, value in values.items())
