@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import gc
 import os
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 T = TypeVar("T")
 # A script should not hang at its end because a peer is dead.
@@ -20,6 +21,9 @@ CLOSE_S = 2.0
 # that end, and wait for the whole of the next call: half of all events then lost their own stamp.
 SWITCH_S = 0.0005
 """After how many seconds a cell that computes must give the interpreter to this thread, while calls run."""
+# One looks at all objects of a notebook: everything stands still for a tenth of a second. Young garbage goes as ever.
+FULL_COLLECTION_EVERY = 100
+"""Only after how many younger garbage collections there is a full one, while calls run; Python's own 10 otherwise."""
 
 
 class Closable(Protocol):
@@ -27,6 +31,22 @@ class Closable(Protocol):
 
     async def abandon(self) -> None:
         """Close it because the process ends; may be called more than once."""
+
+
+class _Turns(NamedTuple):
+    """What keeps the interpreter from a thread, and for how long."""
+
+    switch_s: float
+    thresholds: tuple[int, int, int]
+    """Of the garbage collector, by generation."""
+
+    @classmethod
+    def of_process(cls) -> Self:
+        return cls(sys.getswitchinterval(), gc.get_threshold())
+
+    def set(self) -> None:
+        sys.setswitchinterval(self.switch_s)
+        gc.set_threshold(*self.thresholds)
 
 
 class IOThread:
@@ -39,8 +59,10 @@ class IOThread:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._hurried = 0
         """How many calls want the interpreter soon."""
-        self._switch_s = (0.0, 0.0)
-        """The process's interval before `hurry`, and in it."""
+        self._turns = _Turns(0.0, (0, 0, 0))
+        """How the process's threads took turns before `hurry`."""
+        self._hurried_turns = self._turns
+        """How they take them in it."""
         # A daemon: a running stream must not keep a script's process from ending; `close` runs at exit.
         self._thread = threading.Thread(target=self._run, name="famnb-io", daemon=True)
         self._thread.start()
@@ -69,12 +91,14 @@ class IOThread:
 
     @contextlib.contextmanager
     def hurry(self) -> Iterator[None]:
-        """While the body runs, the process's threads take turns after SWITCH_S; on the loop's own thread."""
+        """While the body runs, nothing else keeps the interpreter for long; on the loop's own thread."""
         self._hurried += 1
         if self._hurried == 1:
-            before = sys.getswitchinterval()
-            sys.setswitchinterval(min(before, SWITCH_S))
-            self._switch_s = before, sys.getswitchinterval()
+            self._turns = _Turns.of_process()
+            switch_s, (young, middle, full) = self._turns
+            # A full collection that is never to come, 0, or seldom, stays so.
+            _Turns(min(switch_s, SWITCH_S), (young, middle, full and max(full, FULL_COLLECTION_EVERY))).set()
+            self._hurried_turns = _Turns.of_process()
         try:
             yield
         finally:
@@ -83,10 +107,9 @@ class IOThread:
                 self.restore_turns()
 
     def restore_turns(self) -> None:
-        """Let the process's threads take turns as before `hurry`, unless somebody has chosen otherwise meanwhile."""
-        before, chosen = self._switch_s
-        if sys.getswitchinterval() == chosen:
-            sys.setswitchinterval(before)
+        """Let the process go on as before `hurry`, unless somebody has chosen otherwise meanwhile."""
+        if _Turns.of_process() == self._hurried_turns:
+            self._turns.set()
 
     def close(self) -> None:
         """Close what is open and stop; called when the process ends."""

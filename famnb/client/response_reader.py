@@ -197,6 +197,10 @@ class ResponseReader:
     def _add_stream_events(self, data: tuple[bytes, ...]) -> None:
         if self._chunks:
             self._chunks.clear()
+        if len(data) > 1 and not self.builder.done and (deltas := self._dialect_reader.read_texts(data)):
+            self.events += deltas
+            self.builder.add_texts(deltas)
+            return
         # Local names: this loop runs for every event of every stream.
         builder, append, read = self.builder, self.events.append, self._dialect_reader.read
         add, add_delta = builder.add, builder.add_delta

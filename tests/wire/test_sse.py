@@ -104,6 +104,31 @@ def test_what_is_encoded_is_decoded(data: st.DataObject):
     assert decoded(*data.draw(cut(stream))) == sent
 
 
+LINES = [
+    b"data: a",
+    b"data: b",
+    b"",
+    b"",
+    b"data: ",
+    b"data:",
+    b"data:c",
+    b"data",
+    b": comment",
+    b"event: x",
+    b"data: data: d",
+]
+
+
+@given(st.lists(st.sampled_from(LINES)))
+def test_many_events_at_once_are_those_of_single_bytes(lines: list[bytes]):
+    """Events of one plain line are read together, all others line by line: data and signs of life are the same."""
+    stream = b"".join(line + b"\n" for line in lines)
+    together, singly = sse.Decoder(), sse.Decoder()
+    data = [each for byte in stream for each in singly.feed(bytes([byte]))]
+    assert together.feed(stream) == data
+    assert (together.signs_of_life, together.has_rest) == (singly.signs_of_life, singly.has_rest)
+
+
 @pytest.mark.parametrize("data", [b"{\n}", b"{\r}", b"{\r\n}"])
 def test_line_ends_inside_data_make_several_lines(data: bytes):
     """Whatever the line ends were, they arrive as LF."""

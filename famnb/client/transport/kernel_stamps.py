@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import functools
 import itertools
 import socket
 import struct
@@ -45,6 +46,11 @@ SEARCHED_BYTES = 65_536
 # A body that drips byte by byte while nobody reads waits in as many segments; finding the n-th takes n steps.
 MAX_RUNS = 64
 """How many runs of bytes with one stamp are taken by one read; the rest is ready to be read at once."""
+# For the same reason: a guess must not look far ahead of single bytes.
+GUESSED_BYTES = 2048
+"""How long a run may be whose end is guessed."""
+_TLS_DATA = 0x17
+"""The first byte of an encrypted record."""
 # Stepping the wall clock changes the offset; slewing does not, since it changes both clocks alike.
 REMEASURE_NS = 5_000_000_000
 """After how many nanoseconds the offset between the two clocks is measured again."""
@@ -66,10 +72,16 @@ def measure_offset(wall: Clock = time.time_ns, monotonic: Clock = time.perf_coun
     return offset
 
 
-def find_runs(size: int, last: int | None, stamp_at: Callable[[int], int | None]) -> Iterator[tuple[int, int | None]]:
+def find_runs(
+    size: int,
+    last: int | None,
+    stamp_at: Callable[[int], int | None],
+    guess_end: Callable[[int], int] = lambda start: start,
+) -> Iterator[tuple[int, int | None]]:
     """Yield the end and the stamp of each run of waiting bytes with one stamp.
 
     `size` bytes wait and the stamp of the last of them is `last`; `stamp_at(n)` is the stamp of the n-th byte.
+    `guess_end(start)` is where the run that begins there probably ends; `start` for no guess.
     """
     start = 0
     while start < size:
@@ -81,11 +93,15 @@ def find_runs(size: int, last: int | None, stamp_at: Callable[[int], int | None]
         def is_later(place: int, own: int | None = stamp) -> bool:
             return stamp_at(place + 1) != own
 
+        # Two looks are enough for a right guess, where the search takes a dozen.
+        known, guess = start, guess_end(start) - 1
+        if start < guess < size and not is_later(guess):
+            known = guess
         # The kernel walks to a byte from the first, so that to look far ahead of a short run would take long.
         step = 1
-        while start + step < size and not is_later(start + step):
+        while known + step < size and not is_later(known + step):
             step *= 2
-        end = bisect.bisect_left(range(size), True, start + step // 2 + 1, min(start + step, size), key=is_later)
+        end = bisect.bisect_left(range(size), True, known + step // 2 + 1, min(known + step, size), key=is_later)
         yield end, stamp
         start = end
 
@@ -123,7 +139,8 @@ class ReceiveBuffer:
     """Where all connections of one thread read to, one after the other."""
 
     def __init__(self, size: int = BUFFER_BYTES) -> None:
-        self.view = memoryview(bytearray(size))
+        self._data = bytearray(size)
+        self.view = memoryview(self._data)
         self._control = bytearray(_STAMPED_MESSAGES.size)
         self._receive = locked_calls.Receive(self.view, self._control) if locked_calls.IS_AVAILABLE else None
 
@@ -152,6 +169,18 @@ class ReceiveBuffer:
             return None
         _, _, kind, s, ns = _STAMPED_MESSAGE.unpack_from(self._control)
         return s * 1_000_000_000 + ns if kind == _SO_TIMESTAMPNS else None
+
+    def guess_end(self, start: int) -> int:
+        """Where the sender's write probably ends that begins at a place: with an event, or with an encrypted record."""
+        data = self._data
+        if data[start] == _TLS_DATA:
+            end = start + 5 + int.from_bytes(data[start + 3 : start + 5])
+        else:
+            end = data.find(b"\n\n", start, start + GUESSED_BYTES) + 2
+            # The event may be a chunk of its own, which has an end of its own.
+            if data[end : end + 2] == b"\r\n":
+                end += 2
+        return end if end - start <= GUESSED_BYTES else start
 
     def take(self, sock: socket.socket, size: int) -> None:
         """Take what was looked at; the buffer keeps it."""
@@ -218,7 +247,9 @@ class StampedReader(SocketReader):
         # Nearly always it is one segment that waits.
         runs: Iterable[tuple[int, int | None]] = [(size, last)]
         if first != last and size <= SEARCHED_BYTES:
-            runs = find_runs(size, last, lambda place: self._buffer.stamp_at(sock, place))
+            # What was looked at to find the end of a run is the start of the next one.
+            stamp_at = functools.cache(functools.partial(self._buffer.stamp_at, sock))
+            runs = find_runs(size, last, stamp_at, self._buffer.guess_end)
         segments, start = [], 0
         for end, stamp in itertools.islice(runs, MAX_RUNS):
             arrival = self._clock.arrival(stamp, self._earliest_ns, now_ns)

@@ -22,6 +22,8 @@ IS_AVAILABLE = sys.platform == "linux" and sys.maxsize > 2**32 and sys.byteorder
 """Whether this module can be used."""
 MAX_READY = 256
 """How many ready files are told at once; the others the next time."""
+# As plain integers: an operation on the flags of `socket` takes longer than the system call.
+_PEEK, _TRUNC, _PEEK_AND_TRUNC = map(int, (socket.MSG_PEEK, socket.MSG_TRUNC, socket.MSG_PEEK | socket.MSG_TRUNC))
 
 
 class _Part(ctypes.Structure):
@@ -95,7 +97,7 @@ class Receive:
         self._parts[0].size = 1
         words = self._words
         words[_CONTROL_SIZE] = words[_WORDS + _CONTROL_SIZE] = self._room
-        if self._recvmmsg(fd, self._address, 2, socket.MSG_PEEK, None) < 2:
+        if self._recvmmsg(fd, self._address, 2, _PEEK, None) < 2:
             raise _last_error()
         return words[_WORDS + _SIZE] & 0xFFFFFFFF, words[_CONTROL_SIZE] == words[_WORDS + _CONTROL_SIZE] == self._room
 
@@ -103,14 +105,14 @@ class Receive:
         """Look at the first `place` bytes; return whether there was a control message."""
         self._parts[0].size = place
         self._words[_CONTROL_SIZE] = self._room
-        if self._recvmmsg(fd, self._address, 1, socket.MSG_PEEK | socket.MSG_TRUNC, None) < 1:
+        if self._recvmmsg(fd, self._address, 1, _PEEK_AND_TRUNC, None) < 1:
             raise _last_error()
         return self._words[_CONTROL_SIZE] == self._room
 
     def take(self, fd: int, size: int) -> None:
         """Take the first `size` bytes, which were looked at."""
         # TCP leaves the buffer as it is, so nothing is copied twice.
-        if self._recv(fd, self._base, size, socket.MSG_TRUNC) != size:
+        if self._recv(fd, self._base, size, _TRUNC) != size:
             raise _last_error()
 
 

@@ -31,9 +31,12 @@ from tests.support.waiting import wait_until
 needs_stamps = pytest.mark.skipif(sys.platform != "linux", reason="only Linux stamps what TCP brings")
 
 
-@given(st.lists(st.integers(1, 500), min_size=1, max_size=30))
-def test_each_run_of_bytes_keeps_its_stamp(lengths: list[int]):
-    """Whatever waits, the places are found at which the stamp changes; for one segment a single look is enough."""
+@given(st.lists(st.integers(1, 500), min_size=1, max_size=30), st.sampled_from([None, -600, -1, 0, 1, 700]))
+def test_each_run_of_bytes_keeps_its_stamp(lengths: list[int], error: int | None):
+    """Whatever waits, the places are found at which the stamp changes, however good or bad the guesses are.
+
+    For one segment a single look is enough, with right guesses three for each.
+    """
     ends = list(itertools.accumulate(lengths))
     looks: list[int] = []
 
@@ -41,11 +44,29 @@ def test_each_run_of_bytes_keeps_its_stamp(lengths: list[int]):
         looks.append(place)
         return next(stamp for stamp, end in enumerate(ends) if place <= end)
 
-    assert list(find_runs(ends[-1], len(ends) - 1, stamp_at)) == [(end, stamp) for stamp, end in enumerate(ends)]
+    def guess_end(start: int) -> int:
+        return start if error is None else next(end for end in ends if end > start) + error
+
+    runs = find_runs(ends[-1], len(ends) - 1, stamp_at, guess_end)
+    assert list(runs) == [(end, stamp) for stamp, end in enumerate(ends)]
     assert all(1 <= place <= ends[-1] for place in looks)
-    assert len(looks) <= 20 * len(lengths)
+    assert len(looks) <= (3 if error == 0 else 21) * len(lengths)
     if len(lengths) == 1:
         assert looks == [1]
+
+
+def test_the_end_of_a_write_is_guessed():
+    """That of an event, with the chunk's own end if there is one, or of an encrypted record; none far ahead."""
+    buffer = ReceiveBuffer(20_000)
+    record = b"\x17\x03\x03\x01\x00" + bytes(256)
+    waiting = b"data: 1\n\n" + b"b\r\ndata: 2\n\n\r\n" + record + bytes(10_000) + b"\n\n"
+    buffer.view[: len(waiting)] = waiting
+    assert buffer.guess_end(0) == 9
+    assert buffer.guess_end(9) == 9 + 14
+    assert buffer.guess_end(23) == 23 + len(record)
+    assert buffer.guess_end(23 + len(record)) <= 23 + len(record)
+    buffer.view[26:28] = (16_000).to_bytes(2)
+    assert buffer.guess_end(23) == 23
 
 
 def test_of_a_body_that_drips_only_the_first_bytes_are_looked_at():
