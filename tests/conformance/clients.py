@@ -149,3 +149,6 @@ CLIENTS = (
     ),
     *(Client("llmeter", api, "llmeter_endpoints.py", LLMETER, TEXTS) for api in ("chat", "responses", "messages")),
 )
+
+MEASURING = tuple(Client("guidellm", api, "guidellm_runs.py", ("guidellm",), TEXTS) for api in ("chat", "responses"))
+"""Clients that count for themselves what they were answered."""

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from famnb.service import serve
 from famnb.service.engines.simulated import count_tokens
-from tests.conformance.clients import CLIENTS, Client
+from tests.conformance.clients import CLIENTS, MEASURING, Client
 from tests.conformance.environments import Environment
 from tests.support.tiny_engine import NO_ENGINE, run_engine
 
@@ -60,21 +62,30 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def outcomes(request: pytest.FixtureRequest) -> Outcomes:
+def cache(request: pytest.FixtureRequest) -> Path:
+    """The folder in which the clients are kept."""
+    return Path(CACHE) if CACHE else request.config.cache.mkdir("conformance")
+
+
+@pytest.fixture(scope="module")
+def outcomes(request: pytest.FixtureRequest, cache: Path) -> Outcomes:
     """What came of each case of a client at a service; the client runs once at each."""
-    folder = Path(CACHE) if CACHE else request.config.cache.mkdir("conformance")
 
     @functools.cache
     def find(client: Client, service: str) -> dict[str, dict[str, Any]]:
-        if client.is_javascript and not shutil.which("npm"):
-            pytest.skip("npm is not installed")
-        environment = Environment(client, folder)
-        environment.install()
-        address = request.getfixturevalue(service)
-        fields = {"api": client.api, "model": client.asked_model, "cap": CAPS[service]}
-        return {"": {"version": environment.version()}, **environment.run({**address, **fields})}
+        return run_client(client, cache, request.getfixturevalue(service), cap=CAPS[service])
 
     return find
+
+
+def run_client(client: Client, cache: Path, address: dict[str, Any], *, cap: int) -> dict[str, dict[str, Any]]:
+    """Return what came of each case of a client; under the empty name which version it has."""
+    if client.is_javascript and not shutil.which("npm"):
+        pytest.skip("npm is not installed")
+    environment = Environment(client, cache)
+    environment.install()
+    found = environment.run({**address, "api": client.api, "model": client.asked_model, "cap": cap})
+    return {"": {"version": environment.version()}, **found}
 
 
 @pytest.mark.timeout(900)
@@ -123,3 +134,20 @@ def check_generated(outcome: dict[str, Any], case: str) -> None:
         assert 0 < outcome["output_tokens"] <= CAPS["engine"]
     if "models" in outcome:
         assert len(outcome["models"]) > 3
+
+
+@pytest.mark.conformance
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("client", MEASURING, ids=str)
+def test_a_client_counts_the_tokens_that_were_served(client: Client, cache: Path) -> None:
+    """Whole and streamed; the service is its own, so that what that counts is of these calls alone."""
+    with serve(time_scale=0, compat=True) as server:
+        found = run_client(client, cache, {"url": server.url, "key": server.key}, cap=CAPS["simulation"])
+        text = httpx.get(f"{server.url}/metrics", headers={"authorization": f"Bearer {server.key}"}).text
+    runs = [found[case] for case in client.cases]
+    assert [(run["requests"], run["failed"]) for run in runs] == [(4, 0), (4, 0)], runs
+    served = dict(re.findall(rf'famnb_tokens_total{{endpoint="{client.api}",kind="(\w+)"}} (\d+)', text))
+    assert {kind: int(served[kind]) for kind in ("input", "output")} == {
+        kind: sum(run[f"{kind}_tokens"] for run in runs) for kind in ("input", "output")
+    }
+    assert int(served["output"]) > 500
