@@ -82,6 +82,7 @@ import dataclasses
 import os
 
 from famnb import service
+from famnb.cli.arguments import integer_from
 from famnb.service.process import KEY_VARIABLE
 from famnb.service.settings import LOG_FORMATS, PROFILES, Options
 
@@ -157,12 +158,19 @@ def declare(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="a name by which callers may call a service on loopback, such as a proxy's, repeatable",
     )
+    parser.add_argument(
+        "--workers",
+        type=integer_from(1),
+        default=usual.workers,
+        metavar="N",
+        help="answer in N processes, which share store, limits and metrics (default: 1)",
+    )
     parser.add_argument("--requests-per-minute", type=float, metavar="N", help="per key (default: no limit)")
     parser.add_argument("--burst", type=int, default=usual.burst, metavar="N", help="of these, at once (default: all)")
     parser.add_argument("--concurrency", type=int, metavar="N", help="running calls per key (default: no limit)")
     parser.add_argument(
         "--body-limit",
-        type=int,
+        type=integer_from(1),
         default=usual.body_limit,
         metavar="BYTES",
         help="answer 413 to a larger body (default: %(default)s)",

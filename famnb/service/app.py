@@ -21,14 +21,15 @@ from famnb.endpoints import ENDPOINTS, Endpoint
 from famnb.errors import InvalidRequest
 from famnb.formatting import shorten
 from famnb.service import metrics
-from famnb.service.auth import RateLimiter, authenticate
-from famnb.service.endpoint import EndpointApp, ServiceContext
+from famnb.service.auth import Limiter, RateLimiter, RateLimits, authenticate
+from famnb.service.endpoint import SEND_BODY, EndpointApp, ServiceContext
 from famnb.service.engines.base import Engine
 from famnb.service.engines.simulated import SimulatedEngine
 from famnb.service.engines.upstream import UpstreamEngine
 from famnb.service.errors import ServiceError, encode_error, endpoint_for_path, new_request_id
 from famnb.service.fault_injection import parse_faults
 from famnb.service.loopback import names_this_machine
+from famnb.service.metrics import Metrics
 from famnb.service.openapi import openapi_document
 from famnb.service.request_body import check_head
 from famnb.service.request_log import RECORD, RequestRecord
@@ -54,12 +55,12 @@ def create_engine(options: Options) -> Engine:
     return SimulatedEngine(seed=options.seed, time_scale=options.time_scale)
 
 
-def create_store(options: Options) -> Store:
-    """Return the store that the options ask for: a file if one is named, else memory.
+def create_store(options: Options, *, is_shared: bool = False) -> Store:
+    """Return the store that the options ask for: a file, which other processes may share, if one is named, else memory.
 
     Raises InvalidRequest if the file cannot be used.
     """
-    return SqliteStore(options.store) if options.store else MemoryStore()
+    return SqliteStore(options.store, is_shared=is_shared) if options.store else MemoryStore()
 
 
 def create_app(
@@ -69,6 +70,8 @@ def create_app(
     engine: Engine,
     store: Store,
     shutdown: Shutdown,
+    limiter: Limiter | None = None,
+    counts: Metrics | None = None,
     alt_port: int | None = None,
 ) -> ASGIApp:
     """Return the service as an ASGI application. The caller closes `engine` and `store` after `shutdown.begin()`.
@@ -84,12 +87,11 @@ def create_app(
         engine=engine,
         keys=keys,
         options=options,
-        limiter=RateLimiter(
-            requests_per_minute=options.requests_per_minute, burst=options.burst, concurrency=options.concurrency
-        ),
+        limiter=limiter or RateLimiter(RateLimits.of(options)),
         store=store,
         shutdown=shutdown,
         faults=faults,
+        metrics=counts or Metrics(),
     )
     endpoints = tuple(ENDPOINTS.values())
     if alt_port is None:
@@ -164,7 +166,7 @@ class _Front:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         id_ = new_request_id()
         record = RequestRecord(id_.decode(), scope["method"], _name_path(scope["path"]), time.monotonic())
-        scope.setdefault("state", {})[RECORD] = record
+        scope.setdefault("state", {}).update({RECORD: record, SEND_BODY: send})
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -274,7 +276,8 @@ async def _get_metrics(context: ServiceContext, request: Request) -> Response:
         _authenticate(context, request)
     upstream = (await context.engine.state()).get("upstream")
     return Response(
-        metrics.render([context.metrics.samples, metrics.upstream_samples(upstream)]), media_type=metrics.CONTENT_TYPE
+        metrics.render([*await context.metrics.collect(), metrics.upstream_samples(upstream)]),
+        media_type=metrics.CONTENT_TYPE,
     )
 
 

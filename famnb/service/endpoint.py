@@ -13,7 +13,7 @@ import hashlib
 import logging
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from contextlib import aclosing
 from typing import Any, TypeAlias
 
@@ -30,7 +30,7 @@ from famnb.reply import ReplyBuilder
 from famnb.request import Request
 from famnb.request.base import explain
 from famnb.service import fault_injection
-from famnb.service.auth import RateLimiter, authenticate
+from famnb.service.auth import Limiter, authenticate
 from famnb.service.engines.base import Engine
 from famnb.service.errors import ServiceError
 from famnb.service.fault_injection import ConnectionCut, InjectedFaults
@@ -51,6 +51,9 @@ _FIELD_PATH = re.compile(r"[\w.$\[\]-]{1,80}", re.ASCII)
 _MAX_IGNORED = 20
 """How many fields of a request are named."""
 _MAX_LOGGED = 1_000
+# Around a request's `send` are four layers, which do something with the head of the answer alone.
+SEND_BODY = "send_body"
+"""The name in a request's `state` under which the server's own `send` is, for the pieces of a body."""
 Headers: TypeAlias = list[tuple[bytes, bytes]]
 _STREAM_HEADERS: Headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
 
@@ -62,7 +65,7 @@ class ServiceContext:
     engine: Engine
     keys: tuple[str, ...]
     options: Options
-    limiter: RateLimiter
+    limiter: Limiter
     store: Store
     shutdown: Shutdown
     faults: InjectedFaults | None
@@ -96,9 +99,8 @@ class EndpointApp:
         self._context = context
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        context, options, endpoint = self._context, self._context.options, self._endpoint
+        context, conventions = self._context, self._endpoint.conventions
         http = HTTPRequest(scope, receive)
-        conventions = endpoint.conventions
         # The vendor's SDK is recognised by a header that it always sends; it reads no stream without `event:` lines.
         named = conventions.names_events is not None and conventions.names_events in http.headers
         # The key comes first: whoever has none learns nothing, and has no body read.
@@ -106,31 +108,52 @@ class EndpointApp:
         key = record.key = authenticate(http.headers, context.keys, key_header=conventions.key_header)
         check_head(http)
         # A caller who leaves during the upload is no failure of the service, and nobody is left to answer.
-        with context.limiter.admit(key), contextlib.suppress(ClientDisconnect):
-            body = await context.shutdown.wait_for(
-                lambda: read_body(http, limit=options.body_limit, timeout=options.upload_timeout)
-            )
-            size = len(body)
-            request, ignored = await self._read_request(body)
-            record.model, record.streams = shorten(request.model, 100), request.streams
-            header = http.headers.get(fault_injection.HEADER)
-            if header is not None and not options.takes_faults:
-                header, ignored = None, (*ignored, fault_injection.HEADER)
-            faults = context.faults if header is None else fault_injection.parse_faults(header)
-            headers = context.ignored_fields.headers(endpoint.name, ignored)
-            dialect = self._choose_dialect(request)
-            opening = self._open_events(record, request, faults, dialect, size=size)
-            # From here on the body has been read: all that can still come from the caller is a disconnect.
-            async with _cancel_on_disconnect(receive, record), aclosing(await opening) as opened:
-                events = sign_thinking(opened) if named and request.settings().thinking is not None else opened
-                # None in the ordinary case, in which no event passes through the code of the faults.
-                if faults is not None:
-                    await context.shutdown.wait_for(faults.delay_or_refuse)
-                if request.streams:
-                    writer = dialect.writer(include_usage=request.asks_for_usage, named=named)
-                    await self._send_stream(writer, events, faults, send, headers=headers)
-                else:
-                    await self._send_whole(dialect, events, faults, send, headers=headers)
+        with contextlib.suppress(ClientDisconnect):
+            async with context.limiter.admit(key):
+                await self._serve(http, send, record, named=named)
+
+    async def _serve(self, http: HTTPRequest, send: Send, record: RequestRecord, *, named: bool) -> None:
+        """Read the body of an admitted request, and answer it. Raises ClientDisconnect if its caller leaves before."""
+        context, options, endpoint = self._context, self._context.options, self._endpoint
+        body = await context.shutdown.wait_for(
+            lambda: read_body(http, limit=options.body_limit, timeout=options.upload_timeout)
+        )
+        request, ignored = await self._read_request(body)
+        record.model, record.streams = shorten(request.model, 100), request.streams
+        header = http.headers.get(fault_injection.HEADER)
+        if header is not None and not options.takes_faults:
+            header, ignored = None, (*ignored, fault_injection.HEADER)
+        faults = context.faults if header is None else fault_injection.parse_faults(header)
+        headers = context.ignored_fields.headers(endpoint.name, ignored)
+        # From here on the body has been read: all that can still come from the caller is a disconnect.
+        await _run_until_disconnect(
+            self._answer(http.scope, send, request, faults, headers, named=named, size=len(body)), http.receive, record
+        )
+
+    async def _answer(
+        self,
+        scope: Scope,
+        send: Send,
+        request: Request,
+        faults: InjectedFaults | None,
+        headers: Headers,
+        *,
+        named: bool,
+        size: int,
+    ) -> None:
+        """Generate the reply and send it, as a stream or whole."""
+        dialect = self._choose_dialect(request)
+        opening = self._open_events(scope["state"][RECORD], request, faults, dialect, size=size)
+        async with aclosing(await opening) as opened:
+            events = sign_thinking(opened) if named and request.settings().thinking is not None else opened
+            # None in the ordinary case, in which no event passes through the code of the faults.
+            if faults is not None:
+                await self._context.shutdown.wait_for(faults.delay_or_refuse)
+            if request.streams:
+                writer = dialect.writer(include_usage=request.asks_for_usage, named=named)
+                await self._send_stream(writer, events, faults, send, scope["state"][SEND_BODY], headers=headers)
+            else:
+                await self._send_whole(dialect, events, faults, send, headers=headers)
 
     async def _read_request(self, body: bytes) -> tuple[Request, tuple[str, ...]]:
         """Return the request in a body and its ignored fields; a model that nobody has becomes the endpoint's own."""
@@ -148,7 +171,7 @@ class EndpointApp:
         key = authenticate(http.headers, context.keys, key_header=self._endpoint.conventions.key_header)
         getattr(http.state, RECORD).key = key
         check_head(http)
-        with context.limiter.admit(key):
+        async with context.limiter.admit(key):
             body = await context.shutdown.wait_for(
                 lambda: read_body(http, limit=options.body_limit, timeout=options.upload_timeout)
             )
@@ -198,22 +221,29 @@ class EndpointApp:
     ) -> AsyncGenerator[Event]:
         """Yield the engine's events, with the reply's id; a failure inside a stream becomes the stream's end."""
         has_started = False
+        shutdown = self._context.shutdown
         try:
             async with aclosing(self._context.engine.generate(prompt)) as source:
                 events = source if faults is None else faults.fail_events(source)
-                async for event in self._context.shutdown.interrupt_events(events):
-                    if type(event) is Delta:
-                        if record.first_token is None:
-                            record.first_token = time.monotonic()
-                        yield event
-                    elif type(event) is Started:
-                        has_started = True
-                        new_id = self._endpoint.conventions.new_id()
-                        yield Started(new_id, prompt.model, int(time.time()), event.input_tokens)
-                    else:
-                        if type(event) is Usage:
-                            record.usage = record.usage.merge(event)
-                        yield event
+                with shutdown.interruptible() as waiter:
+                    shutdown.check()
+                    waiter.is_waiting = True
+                    async for event in events:
+                        waiter.is_waiting = False
+                        if type(event) is Delta:
+                            if record.first_token is None:
+                                record.first_token = time.monotonic()
+                            yield event
+                        elif type(event) is Started:
+                            has_started = True
+                            new_id = self._endpoint.conventions.new_id()
+                            yield Started(new_id, prompt.model, int(time.time()), event.input_tokens)
+                        else:
+                            if type(event) is Usage:
+                                record.usage = record.usage.merge(event)
+                            yield event
+                        shutdown.check()
+                        waiter.is_waiting = True
         except Exception as error:
             # Before the first event, and for a whole reply, there is still a status to answer with.
             if not (has_started and record.streams):
@@ -232,6 +262,7 @@ class EndpointApp:
         events: AsyncGenerator[Event],
         faults: InjectedFaults | None,
         send: Send,
+        send_body: Send,
         *,
         headers: Headers,
     ) -> None:
@@ -240,18 +271,18 @@ class EndpointApp:
         first = await anext(events)
         await send({"type": "http.response.start", "status": 200, "headers": [*_STREAM_HEADERS, *headers]})
         for block in writer.write(first):
-            await send({"type": "http.response.body", "body": block, "more_body": True})
+            await send_body({"type": "http.response.body", "body": block, "more_body": True})
         if faults is None:
             async for event in events:
                 for block in writer.write(event):
-                    await send({"type": "http.response.body", "body": block, "more_body": True})
+                    await send_body({"type": "http.response.body", "body": block, "more_body": True})
         else:
             try:
                 async for block in faults.write_blocks(events, writer):
-                    await send({"type": "http.response.body", "body": block, "more_body": True})
+                    await send_body({"type": "http.response.body", "body": block, "more_body": True})
             except ConnectionCut:
                 return  # without an end of the body the server breaks the connection off
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+        await send_body({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _send_whole(
         self,
@@ -296,21 +327,22 @@ async def sign_thinking(events: AsyncIterator[Event]) -> AsyncGenerator[Event]:
         yield event
 
 
-@contextlib.asynccontextmanager
-async def _cancel_on_disconnect(receive: Receive, record: RequestRecord) -> AsyncIterator[None]:
-    """Cancel what runs inside the `with` block when the caller disconnects, so that generation stops."""
-    task = asyncio.current_task()
-    assert task is not None
+async def _run_until_disconnect(answer: Coroutine[Any, Any, None], receive: Receive, record: RequestRecord) -> None:
+    """Run a coroutine to its end, or until the caller disconnects, so that generation stops."""
+    # In a task of its own: each event wakes every coroutine of its task, and here a dozen of Starlette's are below.
+    answering = asyncio.create_task(answer)
 
     async def wait_for_disconnect() -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
-        record.error = "disconnected"
-        task.cancel()
+        # The server says the same once the answer is complete.
+        if not answering.done():
+            record.error = "disconnected"
+            answering.cancel()
 
     watcher = asyncio.create_task(wait_for_disconnect())
     try:
-        yield
+        await answering
     except asyncio.CancelledError:
         pass  # the caller left, or the service is ending: nobody waits for the rest
     finally:

@@ -36,14 +36,21 @@ _UPGRADE_HEADERS = (b"upgrade", b"http2-settings")
 """Headers that offer another protocol."""
 
 
+HEAD_TIMEOUT = "head_timeout"
+"""The name in the application's state of the seconds that a caller has for the head of a request.
+
+They begin with the connection, or the end of the last answer.
+"""
+SHUTDOWN = "shutdown"
+"""The name in the application's state of its `Shutdown`."""
+
+
 class ServiceProtocol(HttpToolsProtocol):
     """Serves the requests of one connection."""
 
-    head_timeout: float = 30.0
-    """Seconds that a caller has for the head of a request, from the connection or the end of the last answer on."""
-
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.head_timeout: float = self.app_state[HEAD_TIMEOUT]
         self.url = b""  # uvicorn sets it with the first request; errors may come before that
         self._head_size = 0
         """The bytes of the current head that are kept."""
@@ -64,6 +71,11 @@ class ServiceProtocol(HttpToolsProtocol):
         self._cancel_head_timer()
         self._abandon_answer()
         super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """End the answer under way in order: uvicorn calls this before it waits for it."""
+        self.app_state[SHUTDOWN].begin()
+        super().shutdown()
 
     def data_received(self, data: bytes) -> None:
         """Replaces uvicorn's method, which answers errors itself and loses what follows an offer to upgrade."""

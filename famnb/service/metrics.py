@@ -50,6 +50,10 @@ class Metrics:
     def __init__(self) -> None:
         self.samples: defaultdict[str, float] = defaultdict(float)
 
+    async def collect(self) -> list[Samples]:
+        """Return the counts of all processes of the service."""
+        return [self.samples]
+
     def begin(self, record: RequestRecord) -> None:
         """Count a request as one that is being answered."""
         self.samples[_sample(_IN_FLIGHT, endpoint=record.endpoint)] += 1

@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import logging
 import os
 import socket
 import sys
+import tempfile
 import threading
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from famnb.errors import ConnectError
 from famnb.service.app import create_app, create_engine, create_store
+from famnb.service.auth import RateLimits
 from famnb.service.engines.base import Engine
-from famnb.service.http_protocol import ServiceProtocol
+from famnb.service.http_protocol import HEAD_TIMEOUT, SHUTDOWN, ServiceProtocol
+from famnb.service.metrics import Metrics
 from famnb.service.request_body import collect_rarely
 from famnb.service.request_log import log_settings
 from famnb.service.settings import Options, new_key
 from famnb.service.shutdown import Shutdown
 from famnb.service.stores.base import Store
+from famnb.service.stores.sqlite import SqliteStore
+from famnb.service.workers import SharedMetrics, SharedRateLimiter, Supervisor, end_with_supervisor
 
 if sys.platform != "win32":
     import resource
@@ -38,51 +46,122 @@ _FILE_LIMITS = (65_536, 10_240)
 """The numbers of open files to ask for, one after the other, where the system refuses its own maximum."""
 
 
-class _WebServer(uvicorn.Server):
-    """A web server that says where it is once it accepts connections."""
+class ServiceApp:
+    """The application of one process, and what it holds from its start to its end.
+
+    Before `prepare` it can be sent to another process, which prepares it itself.
+    """
 
     def __init__(
-        self, config: uvicorn.Config, first_line: bytes, *, engine: Engine, store: Store, shutdown: Shutdown
+        self, settings: Options, *, keys: tuple[str, ...], alt_port: int | None, first_line: bytes = b""
     ) -> None:
-        super().__init__(config)
+        """`first_line` is written to standard output once this process answers, if it is not empty."""
+        self._settings = settings
+        self._keys = keys
+        self._alt_port = alt_port
         self._first_line = first_line
-        self._engine = engine
-        self._store = store
-        self._shutdown = shutdown
-        self._warning_task: asyncio.Task[None] | None = None
+        self._parts: _Parts | None = None
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept connections, then write the first line."""
-        await super().startup(sockets)
-        sys.stdout.buffer.write(self._first_line + b"\n")
-        sys.stdout.buffer.flush()
-        # Not awaited, for an upstream may take seconds to answer; kept, since a task without a reference may vanish.
-        self._warning_task = asyncio.create_task(self._warn_about_engine())
+    def prepare(self, *, is_worker: bool = False) -> None:
+        """Open what requests need. Raises InvalidRequest if the options cannot be followed."""
+        settings = self._settings
+        store = create_store(settings, is_shared=is_worker)
+        limits = RateLimits.of(settings)
+        metrics, limiter = Metrics(), None
+        if is_worker:
+            assert isinstance(store, SqliteStore)
+            metrics = SharedMetrics(store)
+            limiter = SharedRateLimiter(limits, store) if limits.are_set else None
+        engine, shutdown = create_engine(settings), Shutdown()
+        app = create_app(
+            settings,
+            keys=self._keys,
+            engine=engine,
+            store=store,
+            shutdown=shutdown,
+            limiter=limiter,
+            counts=metrics,
+            alt_port=self._alt_port,
+        )
+        self._parts = _Parts(app, engine, store, shutdown, metrics)
 
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End open streams properly, give slow callers time to read, then close the store and the engine."""
-        self._shutdown.begin()
-        await super().shutdown(sockets)
-        if self.server_state.tasks:
-            # uvicorn cancelled these just now, without waiting; they still have to store what came of their responses.
-            await asyncio.wait(self.server_state.tasks, timeout=_GRACE_S)
-        await self._store.aclose()
-        await self._engine.aclose()
+    async def aclose(self) -> None:
+        """Close what `prepare` has opened."""
+        if self._parts is not None:
+            await self._parts.store.aclose()
+            await self._parts.engine.aclose()
+            self._parts = None
 
-    async def _warn_about_engine(self) -> None:
+    async def warn_about_engine(self) -> None:
         """Log why the engine cannot answer yet, if so; the service runs all the same."""
-        match (await self._engine.state()).get("upstream"):
+        assert self._parts is not None
+        match (await self._parts.engine.state()).get("upstream"):
             case "down":
                 _log.warning("the upstream does not answer yet; calls fail until it does")
             case "unauthorized":
                 _log.warning("the upstream refuses the key; say with --upstream-key which variable has the right one")
 
-    def stop_at_end_of_stdin(self) -> None:
-        """Stop once standard input ends: whoever started the service has closed it, or has died."""
-        with contextlib.suppress(OSError):
-            while os.read(0, 4096):
-                pass
-        self.should_exit = True
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(scope, receive, send)
+        else:
+            assert self._parts is not None
+            await self._parts.answer(scope, receive, send)
+
+    async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Start with the server, and end after its last connection, as uvicorn tells."""
+        await receive()
+        if self._parts is None:
+            self.prepare(is_worker=True)
+            end_with_supervisor()
+        parts = self._parts
+        assert parts is not None
+        scope["state"].update({SHUTDOWN: parts.shutdown, HEAD_TIMEOUT: self._settings.upload_timeout})
+        shared = parts.metrics if isinstance(parts.metrics, SharedMetrics) else None
+        with collect_rarely():
+            # Not awaited, for an upstream may take seconds to answer.
+            task = asyncio.create_task(shared.publish_regularly() if shared else self.warn_about_engine())
+            await send({"type": "lifespan.startup.complete"})
+            if self._first_line:
+                _write_line(self._first_line)
+            await receive()
+            parts.shutdown.begin()
+            task.cancel()
+            if parts.tasks:
+                # uvicorn cancelled these just now, without waiting; they still have to store what came of them.
+                await asyncio.wait(parts.tasks, timeout=_GRACE_S)
+            if shared:
+                await shared.publish()
+            await self.aclose()
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+@dataclasses.dataclass(slots=True)
+class _Parts:
+    """What the application of a process is made of while it runs."""
+
+    app: ASGIApp
+    engine: Engine
+    store: Store
+    shutdown: Shutdown
+    metrics: Metrics
+    tasks: set[asyncio.Task[Any]] = dataclasses.field(default_factory=set)
+    """Those of the requests that are being answered."""
+
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        task = asyncio.current_task()
+        assert task is not None
+        self.tasks.add(task)
+        try:
+            await self.app(scope, receive, send)
+        finally:
+            self.tasks.discard(task)
+
+
+def _write_line(line: bytes) -> None:
+    sys.stdout.buffer.write(line + b"\n")
+    sys.stdout.buffer.flush()
 
 
 def run(*, until_eof: bool = False, **options: Any) -> int:
@@ -100,35 +179,56 @@ def run(*, until_eof: bool = False, **options: Any) -> int:
     ports = [listener.getsockname()[1] for listener in sockets]
     url, alt_url = _url(settings.host, ports[0]), _url(settings.host, ports[-1])
     first_line = {"url": url, "key": keys[0], "pid": os.getpid(), "alt_url": alt_url}
-    engine, store, shutdown = create_engine(settings), create_store(settings), Shutdown()
-    alt_port = None if settings.alt_port is None else ports[-1]
-    app = create_app(settings, keys=keys, engine=engine, store=store, shutdown=shutdown, alt_port=alt_port)
-    server = _WebServer(
-        _uvicorn_config(app, settings),
-        msgspec.json.encode(first_line),
-        engine=engine,
-        store=store,
-        shutdown=shutdown,
-    )
     for warning in settings.warnings(keys):
         _log.warning(warning)
-    if until_eof:
-        threading.Thread(target=server.stop_at_end_of_stdin, name="famnb-stdin", daemon=True).start()
-    with contextlib.suppress(KeyboardInterrupt), collect_rarely():
-        server.run(sockets=sockets)
+    alt_port = None if settings.alt_port is None else ports[-1]
+    line = msgspec.json.encode(first_line)
+    with contextlib.ExitStack() as stack, contextlib.suppress(KeyboardInterrupt):
+        if settings.workers > 1 and not settings.store:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="famnb-"))
+            settings = dataclasses.replace(settings, store=Path(folder) / "responses.sqlite")
+        app = ServiceApp(settings, keys=keys, alt_port=alt_port, first_line=line if settings.workers == 1 else b"")
+        config = _uvicorn_config(app, settings)
+        # Also before there are workers: one process alone brings the file up to date, and says what is wrong.
+        app.prepare()
+        if settings.workers == 1:
+            server = uvicorn.Server(config)
+            if until_eof:
+                _call_at_end_of_stdin(lambda: setattr(server, "should_exit", True))
+            server.run(sockets=sockets)
+        else:
+            asyncio.run(_warn_and_close(app))
+            supervisor = Supervisor(config, sockets, lambda: _write_line(line))
+            if until_eof:
+                _call_at_end_of_stdin(supervisor.should_exit.set)
+            supervisor.run()
     return 0
 
 
-def _uvicorn_config(app: ASGIApp, settings: Options) -> uvicorn.Config:
-    class Protocol(ServiceProtocol):
-        """The protocol with the timeout of the options: uvicorn takes a class and makes the objects itself."""
+async def _warn_and_close(app: ServiceApp) -> None:
+    await app.warn_about_engine()
+    await app.aclose()
 
-    Protocol.head_timeout = settings.upload_timeout
+
+def _call_at_end_of_stdin(stop: Callable[[], object]) -> None:
+    """Call `stop` once standard input ends: whoever started the service has closed it, or has died."""
+
+    def wait() -> None:
+        with contextlib.suppress(OSError):
+            while os.read(0, 4096):
+                pass
+        stop()
+
+    threading.Thread(target=wait, name="famnb-stdin", daemon=True).start()
+
+
+def _uvicorn_config(app: ServiceApp, settings: Options) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http=Protocol,
+        http=ServiceProtocol,
         ws="none",
-        lifespan="off",  # the app has no start-up or shutdown of its own; `_WebServer` has
+        lifespan="on",
+        workers=settings.workers,
         log_config=log_settings(settings.log_format),
         log_level="warning",
         access_log=False,

@@ -72,13 +72,15 @@ class Options:
     """Seconds within which the head of a request must have arrived, and then its body."""
     log_format: str = "text"
     """How standard error is written: one of `LOG_FORMATS`."""
+    workers: int = 1
+    """How many processes answer; more than one share the store, the limits and the metrics."""
     metrics_open: bool = False
     """Whether `/metrics` can be read without a key."""
 
     def __post_init__(self) -> None:
         for name in ("time_scale", "upload_timeout"):
             check_number(name, getattr(self, name), minimum=0, expected="a number of 0 or more")
-        for name in ("requests_per_minute", "burst", "concurrency", "body_limit"):
+        for name in ("requests_per_minute", "burst", "concurrency", "body_limit", "workers"):
             value = getattr(self, name)
             if value is not None:
                 check_number(name, value, above=0, expected="a number above 0")

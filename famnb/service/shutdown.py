@@ -5,22 +5,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, TypeVar
 
-from famnb.events import Event
 from famnb.service.errors import ServiceError
 
 T = TypeVar("T")
 
 
 @dataclasses.dataclass(slots=True, eq=False)
-class _Waiter:
+class Waiter:
     """A request that may be waiting for something."""
 
     task: asyncio.Task[Any]
     is_waiting: bool = False
-    """Only a request that waits is interrupted, never one that handles what it waited for."""
+    """Set around each wait: only a request that waits is interrupted, never one that handles what it waited for."""
     is_interrupted: bool = False
 
 
@@ -29,7 +28,7 @@ class Shutdown:
 
     def __init__(self) -> None:
         self.has_begun = False
-        self._waiters: set[_Waiter] = set()
+        self._waiters: set[Waiter] = set()
 
     def begin(self) -> None:
         """Interrupt every request that waits, and every later attempt to wait."""
@@ -39,31 +38,28 @@ class Shutdown:
                 waiter.is_interrupted = True
                 waiter.task.cancel()
 
-    async def interrupt_events(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
-        """Yield the events; once the shutdown begins, raise ServiceError 500 in place of the next one."""
-        with self._register() as waiter, contextlib.suppress(StopAsyncIteration):
-            while not self.has_begun:
-                waiter.is_waiting = True
-                event = await anext(events)
-                waiter.is_waiting = False
-                yield event
-            raise _shutdown_error()
-
     async def wait_for(self, wait: Callable[[], Awaitable[T]]) -> T:
         """Return what `wait()` returns. Raises ServiceError 500 if the shutdown begins first."""
         # `wait` is a function, since a coroutine that is never awaited would be reported as forgotten.
-        if self.has_begun:
-            raise _shutdown_error()
-        with self._register() as waiter:
+        self.check()
+        with self.interruptible() as waiter:
             waiter.is_waiting = True
             return await wait()
 
+    def check(self) -> None:
+        """Raise ServiceError 500 if the shutdown has begun."""
+        if self.has_begun:
+            raise _shutdown_error()
+
     @contextlib.contextmanager
-    def _register(self) -> Iterator[_Waiter]:
-        """Make the current task one that `begin` can interrupt, inside the `with` block."""
+    def interruptible(self) -> Iterator[Waiter]:
+        """Have `begin` interrupt the current task inside the `with` block while it waits, which the waiter says.
+
+        Raises ServiceError 500 where it is interrupted.
+        """
         task = asyncio.current_task()
         assert task is not None
-        waiter = _Waiter(task)
+        waiter = Waiter(task)
         self._waiters.add(waiter)
         try:
             yield waiter

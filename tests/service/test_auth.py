@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import time
@@ -14,7 +15,7 @@ import httpx
 import pytest
 
 from famnb.service import Server, serve
-from famnb.service.auth import RateLimiter
+from famnb.service.auth import RateLimiter, RateLimits
 from famnb.service.errors import ServiceError
 from tests.support.service_requests import PATHS, ServiceClient, error_of, minimal_body
 from tests.support.waiting import wait_until
@@ -110,23 +111,30 @@ class Clock:
 
 def request(limits: RateLimiter, key: str = "key") -> float | None:
     """Make one request; the seconds to wait if it is refused."""
+
+    async def admit() -> None:
+        async with limits.admit(key):
+            pass
+
     try:
-        with limits.admit(key):
-            return None
+        admit().send(None)  # nothing in it waits
+    except StopIteration:
+        return None
     except ServiceError as refusal:
         return float(refusal.headers["retry-after"])
+    raise AssertionError("it waited")
 
 
 def test_a_burst_beyond_the_allowance_is_refused_exactly() -> None:
     """Of 15 requests at once with a burst of 10, exactly 5 are refused."""
-    limits = RateLimiter(requests_per_minute=60, burst=10, clock=Clock())
+    limits = RateLimiter(RateLimits(requests_per_minute=60, burst=10), clock=Clock())
     assert [request(limits) is None for _ in range(15)] == [True] * 10 + [False] * 5
 
 
 @pytest.mark.parametrize(("per_minute", "at_once"), [(0.5, 1), (3, 3), (20, 20)])
 def test_a_whole_minute_s_requests_may_come_at_once(per_minute: float, at_once: int) -> None:
     """Where no burst is given, as many requests as a minute allows are admitted together, then none."""
-    limits = RateLimiter(requests_per_minute=per_minute, clock=Clock())
+    limits = RateLimiter(RateLimits(requests_per_minute=per_minute), clock=Clock())
     assert [request(limits) is None for _ in range(at_once + 5)] == [True] * at_once + [False] * 5
 
 
@@ -134,7 +142,7 @@ def test_a_whole_minute_s_requests_may_come_at_once(per_minute: float, at_once: 
 def test_after_retry_after_a_request_passes(per_minute: float) -> None:
     """Waiting as long as `Retry-After` says is enough, at every rate."""
     clock = Clock()
-    limits = RateLimiter(requests_per_minute=per_minute, burst=1, clock=clock)
+    limits = RateLimiter(RateLimits(requests_per_minute=per_minute, burst=1), clock=clock)
     assert request(limits) is None
     wait = request(limits)
     assert wait is not None
@@ -146,7 +154,7 @@ def test_after_retry_after_a_request_passes(per_minute: float) -> None:
 def test_waiting_in_many_small_steps_is_enough_too(per_minute: float) -> None:
     """Asking again and again meanwhile does not make the wait longer, nor does the rounding of all these steps."""
     clock = Clock()
-    limits = RateLimiter(requests_per_minute=per_minute, burst=1, clock=clock)
+    limits = RateLimiter(RateLimits(requests_per_minute=per_minute, burst=1), clock=clock)
     assert request(limits) is None
     wait = 60 / per_minute
     for _ in range(10_000):
@@ -158,7 +166,7 @@ def test_waiting_in_many_small_steps_is_enough_too(per_minute: float) -> None:
 def test_the_allowance_grows_no_further_than_the_burst() -> None:
     """A key that was silent for an hour still has one burst, no more."""
     clock = Clock()
-    limits = RateLimiter(requests_per_minute=60, burst=3, clock=clock)
+    limits = RateLimiter(RateLimits(requests_per_minute=60, burst=3), clock=clock)
     request(limits)
     clock.now += 3600
     assert [request(limits) is None for _ in range(4)] == [True, True, True, False]
@@ -166,15 +174,20 @@ def test_the_allowance_grows_no_further_than_the_burst() -> None:
 
 def test_each_key_has_its_own_allowance() -> None:
     """One key's burst takes nothing from another's."""
-    limits = RateLimiter(requests_per_minute=60, burst=1, clock=Clock())
+    limits = RateLimiter(RateLimits(requests_per_minute=60, burst=1), clock=Clock())
     assert [request(limits, key) is None for key in ("a", "b", "a", "b")] == [True, True, False, False]
 
 
 def test_concurrency_counts_only_what_runs() -> None:
     """A second request is refused while the first runs, and admitted once it ended."""
-    limits = RateLimiter(concurrency=1)
-    with limits.admit("key"):
-        assert request(limits) is not None
+
+    async def two_at_once(limits: RateLimiter) -> None:
+        async with limits.admit("key"), limits.admit("key"):
+            pass
+
+    limits = RateLimiter(RateLimits(concurrency=1))
+    with pytest.raises(ServiceError, match="1 requests of this key are running"):
+        asyncio.run(two_at_once(limits))
     assert request(limits) is None
 
 

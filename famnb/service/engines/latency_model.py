@@ -109,8 +109,10 @@ class TokenPacer:
         self._sleep = sleep
         self._due = clock() if since is None else since
 
-    async def wait(self, distribution: LogNormal) -> None:
+    def wait(self, distribution: LogNormal) -> Awaitable[None]:
         """Wait for the next token."""
-        self._due += distribution.sample(self._rng) * self._scale
         # Even without a wait the event loop gets a turn, so that each event is written by itself.
-        await self._sleep(max(self._due - self._clock(), 0.0) if self._scale else 0.0)
+        if not self._scale:
+            return self._sleep(0.0)
+        self._due += distribution.sample(self._rng) * self._scale
+        return self._sleep(max(self._due - self._clock(), 0.0))

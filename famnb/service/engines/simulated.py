@@ -110,8 +110,8 @@ class SimulatedEngine:
         for block in blocks:
             opened_at = self._clock()
             yield Opened(block.at, block.kind, block.id, block.name)
-            pieces = StopCutter(block.pieces, prompt.stop if block.kind == "text" else ())
-            for piece in pieces:
+            cutter = StopCutter(block.pieces, prompt.stop) if prompt.stop and block.kind == "text" else None
+            for piece in cutter or block.pieces:
                 if spent == prompt.cap:
                     finish_reason = "length"
                     break
@@ -124,8 +124,8 @@ class SimulatedEngine:
             yield Closed(block.at, latency_ms=round(duration * 1000) if block.kind == "thinking" else None)
             if finish_reason == "length":
                 break
-            if pieces.stop:
-                finish_reason, stop_sequence = "stop_sequence", pieces.stop
+            if cutter is not None and cutter.stop:
+                finish_reason, stop_sequence = "stop_sequence", cutter.stop
         yield Ended(finish_reason, stop_sequence=stop_sequence)
         yield Usage(
             input_tokens=plan.prompt_tokens,
@@ -315,18 +315,15 @@ class StopCutter:
 
     def __init__(self, pieces: Iterable[str], stops: tuple[str, ...]) -> None:
         self._pieces = pieces
-        self._matcher = StopMatcher(stops) if stops else None
+        self._matcher = StopMatcher(stops)
 
     @property
     def stop(self) -> str:
         """The stop text that was met; empty before."""
-        return self._matcher.stop if self._matcher else ""
+        return self._matcher.stop
 
     def __iter__(self) -> Iterator[str]:
         matcher = self._matcher
-        if matcher is None:
-            yield from self._pieces
-            return
         for piece in self._pieces:
             if text := matcher.feed(piece):
                 yield text

@@ -20,7 +20,7 @@ class StopMatcher:
             length, self.stop = min(found)
             self._held = ""
         else:
-            length = len(text) - max(_overlap(text, stop) for stop in self._stops)
+            length = len(text) - max((_overlap(text, stop) for stop in self._stops), default=0)
             self._held = text[length:]
         return text[:length]
 

@@ -7,6 +7,13 @@ Tables:
     shelves    how many responses an owner has; an owner is the hash of an API key
     salt       the key of this file's hashes
 A deleted response keeps its row, without the body, for as long as others continue it.
+
+A service of one process locks the file for itself. Several processes of one service share a file that the first of them
+has prepared, and tell each other in further tables what is true while they run (`worker` is one of them):
+    generating  which worker generates a response
+    buckets     what is left of an owner's allowance of requests (workers.py)
+    running     how many requests of an owner a worker is answering
+    samples     a worker's metrics, as JSON
 """
 
 from __future__ import annotations
@@ -26,6 +33,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+import psutil
 
 from famnb.errors import InvalidRequest
 from famnb.request.neutral import PromptTurn
@@ -37,6 +45,9 @@ from famnb.wire import lenient_json
 # Long enough for a service that is shutting down, which takes up to two seconds for its callers.
 _LOCK_TIMEOUT_S = 2.0
 """How many seconds to wait for another service to release the file."""
+# A number is given to another process after thousands of others at the earliest.
+_SAME_TIME_S = 5.0
+"""How many seconds two times of creation may differ that are the same process's."""
 _APPLICATION_ID = 0x46414D53
 """The `application_id` in SQLite's file header: FAMS."""
 _INTERRUPTED_ERROR = {"code": "server_error", "message": "the service ended before the response did"}
@@ -56,11 +67,17 @@ class _FileJob:
 
 
 class SqliteStore:
-    """A store whose responses outlive the service. Raises InvalidRequest if the file cannot be used."""
+    """A store whose responses outlive the service. Raises InvalidRequest if the file cannot be used.
 
-    def __init__(self, path: Path | str, *, max_responses: int = MAX_RESPONSES) -> None:
+    With `is_shared` other processes of this service use it as well; one without it has prepared the file before.
+    """
+
+    def __init__(self, path: Path | str, *, max_responses: int = MAX_RESPONSES, is_shared: bool = False) -> None:
         self._max_responses = max_responses
-        self._connection = _open_file(Path(path).absolute())
+        self._is_shared = is_shared
+        self.worker = name_worker(os.getpid()) if is_shared else ""
+        """What stands for this process in a file that is shared."""
+        self._connection = _open_file(Path(path).absolute(), is_shared=is_shared)
         self._salt = _read_salt(self._connection)
         self._running: set[tuple[bytes, str]] = set()
         """Owner and id of what runs now; any other row that says `in_progress` failed without its end being written."""
@@ -70,42 +87,51 @@ class SqliteStore:
         self._thread.start()
 
     async def add(self, key: str, response: StoredResponse, /) -> None:
-        owner = self._owner(key)
-        if response.status == "in_progress":
+        owner = self.owner(key)
+        is_running = response.status == "in_progress"
+        if is_running:
             self._running.add((owner, response.id))
-        await self._submit(
-            lambda connection: _insert_response(connection, owner, response, max_responses=self._max_responses),
-            writes=True,
-        )
+
+        def insert(connection: sqlite3.Connection) -> None:
+            _insert_response(connection, owner, response, max_responses=self._max_responses)
+            if is_running and self._is_shared:
+                row = (owner, _encode_id(response.id), self.worker)
+                connection.execute("INSERT INTO generating VALUES (?, ?, ?)", row)
+
+        await self.submit(insert, writes=True)
 
     async def finish(self, key: str, response: StoredResponse, /) -> None:
-        owner = self._owner(key)
+        owner = self.owner(key)
+
+        def update(connection: sqlite3.Connection) -> None:
+            _update_response(connection, owner, response)
+            if self._is_shared:
+                identity = (owner, _encode_id(response.id))
+                connection.execute("DELETE FROM generating WHERE owner = ? AND id = ?", identity)
+
         try:
-            await self._submit(lambda connection: _update_response(connection, owner, response), writes=True)
+            await self.submit(update, writes=True)
         finally:
             self._running.discard((owner, response.id))
 
     async def get(self, key: str, id_: str, /) -> bytes:
-        owner = self._owner(key)
-        row = await self._submit(lambda connection: _select_response(connection, owner, id_), writes=False)
+        row, has_died = await self._select(_select_response, self.owner(key), id_)
         if row is None:
             raise not_found_error(id_)
-        status, body = row
-        return body if self._actual_status(owner, id_, status) == status else _fail_body(body)
+        return _fail_body(row[1]) if has_died else row[1]
 
     async def delete(self, key: str, id_: str, /) -> None:
-        owner = self._owner(key)
-        if not await self._submit(lambda connection: _delete_response(connection, owner, id_), writes=True):
+        owner = self.owner(key)
+        if not await self.submit(lambda connection: _delete_response(connection, owner, id_), writes=True):
             raise not_found_error(id_)
 
     async def get_conversation(self, key: str, id_: str, /) -> PriorConversation:
-        owner = self._owner(key)
-        row = await self._submit(lambda connection: _select_conversation(connection, owner, id_), writes=False)
+        row, has_died = await self._select(_select_conversation, self.owner(key), id_)
         if row is None:
             raise not_continuable_error(id_, None)
         status, conversation = row
         if not StoredResponse(status=status).is_continuable:
-            raise not_continuable_error(id_, self._actual_status(owner, id_, status))
+            raise not_continuable_error(id_, "failed" if has_died else status)
         return conversation
 
     async def aclose(self) -> None:
@@ -114,16 +140,34 @@ class SqliteStore:
             self._queue.put(None)
             await asyncio.to_thread(thread.join)
 
-    def _owner(self, key: str) -> bytes:
+    def owner(self, key: str) -> bytes:
         """Return the hash that stands for an API key in the file."""
         # With the file's own salt, so that neither the keys nor which files share one can be found out by comparing.
         return hashlib.blake2b(key.encode(), key=self._salt, digest_size=16).digest()
 
-    def _actual_status(self, owner: bytes, id_: str, status: str) -> str:
-        """Return the status of a response whose row has this one."""
-        return "failed" if status == "in_progress" and (owner, id_) not in self._running else status
+    async def _select(
+        self, select: Callable[[sqlite3.Connection, bytes, str], tuple[str, T] | None], owner: bytes, id_: str
+    ) -> tuple[tuple[str, T] | None, bool]:
+        """Return the status of a response with what else is selected of it, and whether it died with its process."""
+        row: tuple[str, T] | None = None
+        # Twice, should another worker end it between the two reads.
+        for _ in range(2):
+            row = await self.submit(lambda connection: select(connection, owner, id_), writes=False)
+            if row is None or row[0] != "in_progress" or (owner, id_) in self._running:
+                return row, False
+            if self._is_shared and await self._is_generating(owner, id_):
+                return row, False
+        return row, True
 
-    async def _submit(self, work: Callable[[sqlite3.Connection], T], *, writes: bool) -> T:
+    async def _is_generating(self, owner: bytes, id_: str) -> bool:
+        """Whether another worker generates a response, and has not died over it."""
+        query = "SELECT worker FROM generating WHERE owner = ? AND id = ?"
+        row = await self.submit(
+            lambda connection: connection.execute(query, (owner, _encode_id(id_))).fetchone(), writes=False
+        )
+        return row is not None and is_worker_alive(row[0])
+
+    async def submit(self, work: Callable[[sqlite3.Connection], T], *, writes: bool) -> T:
         """Return what `work` returns, once a write is committed. Raises ServiceError 500 if the file cannot be used."""
         job = _FileJob(work, writes, Future())
         # A running future cannot be cancelled: a caller who disconnects must not prevent the write.
@@ -213,8 +257,8 @@ MIGRATIONS: tuple[Step, ...] = (_create_tables,)
 """Step n takes a file of version n to version n + 1; a step that was ever released is never changed."""
 
 
-def _open_file(path: Path) -> sqlite3.Connection:
-    """Return the only connection to a store file, created if missing. Raises InvalidRequest if it cannot be used."""
+def _open_file(path: Path, *, is_shared: bool) -> sqlite3.Connection:
+    """Return a connection to a store file, created if missing. Raises InvalidRequest if it cannot be used."""
     try:
         # SQLite would create the file readable for everybody; conversations are for its owner alone.
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
@@ -223,7 +267,7 @@ def _open_file(path: Path) -> sqlite3.Connection:
     except (OSError, sqlite3.Error) as error:
         raise _unusable_file_error(path, str(error)) from None
     try:
-        _prepare(connection, path)
+        _join(connection) if is_shared else _prepare(connection, path)
     except sqlite3.Error as error:
         connection.close()
         is_locked = "locked" in str(error)
@@ -254,6 +298,27 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     for owner, id_, body in rows:
         failed = StoredResponse(id=_decode_id(id_), status="failed", body=_fail_body(body))
         _update_response(connection, owner, failed)
+    for table in _SHARED_TABLES:
+        connection.execute(f"DROP TABLE IF EXISTS {table}")
+    connection.execute("COMMIT")
+
+
+_SHARED_TABLES = {
+    "generating": "owner BLOB NOT NULL, id BLOB NOT NULL, worker TEXT NOT NULL, PRIMARY KEY (owner, id)",
+    "buckets": "owner BLOB PRIMARY KEY, level REAL NOT NULL, since REAL NOT NULL",
+    "running": "owner BLOB NOT NULL, worker TEXT NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (owner, worker)",
+    "samples": "worker TEXT PRIMARY KEY, samples BLOB NOT NULL",
+}
+"""The columns of the tables that hold nothing of worth once the workers have ended."""
+
+
+def _join(connection: sqlite3.Connection) -> None:
+    """Use a file together with the other processes of this service, one of which has prepared it."""
+    # In this mode a connection keeps other services from locking the file, but no process that wants to join.
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("BEGIN IMMEDIATE")
+    for table, columns in _SHARED_TABLES.items():
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {table} ({columns}) WITHOUT ROWID")
     connection.execute("COMMIT")
 
 
@@ -406,6 +471,23 @@ def _remove_unused_rows(connection: sqlite3.Connection, seq: int | None) -> None
             (seq,),
         ).fetchall()
         seq = rows[0][0] if rows else None
+
+
+def name_worker(pid: int) -> str:
+    """Return what stands for a running process in the file: its number, and when it was created."""
+    return f"{pid} {psutil.Process(pid).create_time()}"
+
+
+def is_worker_alive(worker: str) -> bool:
+    """Whether a process that the file names is still running, rather than another with the same number."""
+    pid, created = worker.split()
+    try:
+        process = psutil.Process(int(pid))
+        # By the wall clock of the process that asks, which may have been set meanwhile.
+        is_same = abs(process.create_time() - float(created)) < _SAME_TIME_S
+        return is_same and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
 
 
 def _encode_id(id_: str) -> bytes:
