@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import signal
 import subprocess
@@ -31,8 +32,12 @@ pytestmark = pytest.mark.slow
 
 def workers(server: Server) -> list[psutil.Process]:
     """The processes that answer."""
-    living = (child for child in psutil.Process(server.pid).children() if child.status() != psutil.STATUS_ZOMBIE)
-    return [child for child in living if "spawn_main" in " ".join(child.cmdline())]
+    found = []
+    for child in psutil.Process(server.pid).children():
+        with contextlib.suppress(psutil.NoSuchProcess):  # one that has just died
+            if "spawn_main" in " ".join(child.cmdline()):
+                found.append(child)
+    return found
 
 
 @pytest.fixture(scope="module")
