@@ -28,16 +28,16 @@ limits        --requests-per-minute, --burst and --concurrency hold for each key
               allowance's Retry-After is as long as it takes. Heads of requests have 64 KB and, like bodies,
               30 s (--upload-timeout); bodies have 20 MB (--body-limit).
               With --workers N processes answer together: one store, one allowance for each key, one /metrics.
-keys          --key, repeatable, and --keys-file FILE, one a line. Beyond loopback, warnings say what is dangerous there.
-hosts         A service on loopback answers 421 to the names of pages on the internet (DNS rebinding); --allow-host NAME
+keys          --key, repeatable, and --keys-file FILE, one a line. Beyond loopback warnings say what is dangerous there.
+hosts         A service on loopback answers 421 to names of pages on the internet (DNS rebinding); --allow-host NAME
               lets a proxy's name in.
 faults        The header x-famnb-fault of a request, or --fault for all without one, with any of status=429, delay=2
               (seconds), error=3, cut=3, garbage=3, stall=3 (after 3 deltas: a failure, a broken connection, an event
               that is no JSON, silence) and drip (byte by byte), joined by commas. Beyond loopback and in front of an
               engine the header is ignored, and named in x-famnb-ignored, unless --allow-faults is given.
-watching      /metrics has requests, tokens, times to first token, what is in flight and the engine's state, as Prometheus
-              reads them, for whoever has a key, or for all with --metrics-open. --log-format json writes a line for each
-              request: id, the first digits of its key's SHA-256, endpoint, status, tokens, times; never a text.
+watching      /metrics has requests, tokens, times to first token, what is in flight and the engine's state, as
+              Prometheus reads them, for whoever has a key, or for all with --metrics-open. --log-format json writes a
+              line for each request: its id, the first digits of its key's SHA-256, endpoint, status, tokens, times.
 container     famnb/service/container has a Containerfile, and a compose.yaml of famnb, llama.cpp and Prometheus.
 the end       At Ctrl-C or SIGTERM open streams end with their endpoint's failure event and whole calls with a 500,
               within about a second; new calls are refused. A response that was running is stored as failed.
