@@ -66,13 +66,13 @@ def _answers(prompts: list[str]) -> tuple[dict[str, str], list[str]]:
     with _famnb(0) as (url, _, _):
         texts = {}
         for prompt in prompts:
-            body = json.loads(_post(url, prompt, stream=False))
+            body = json.loads(post(url, prompt, stream=False))
             texts[prompt] = body["choices"][0]["message"]["content"]
-        sent = _post(url, prompts[0], stream=True).decode()
+        sent = post(url, prompts[0], stream=True).decode()
     return texts, [f"{block}\n\n" for block in sent.split("\n\n")[:-1]]
 
 
-def _post(url: str, prompt: str, *, stream: bool) -> bytes:
+def post(url: str, prompt: str, *, stream: bool) -> bytes:
     fields = {"model": MODEL, "stream": stream, "messages": [{"role": "user", "content": prompt}]}
     headers = {"authorization": f"Bearer {KEY}", "content-type": "application/json"}
     asked = urllib.request.Request(url + PATH, json.dumps(fields).encode(), headers)
