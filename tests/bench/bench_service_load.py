@@ -49,24 +49,15 @@ def run(quick: bool) -> Result:
     relayed = f"An endless engine at full speed, {seconds} s on each endpoint, then its caller gone"
     loaded = f"{streams} streams; {requests} short requests; the same with {half_open} sockets half open"
     return Result(
-        tables=[
-            Table(
-                title=f"An endless engine at full speed, {seconds} s on each endpoint, then its caller gone",
-                rows=endless,
-            ),
-            Table(
-                title=f"{streams} streams; {requests} short requests; the same with {half_open} sockets half open",
-                rows=rows,
-            ),
-        ],
+        tables=[Table(title=relayed, rows=endless), Table(title=loaded, rows=rows)],
         goals=[
             Goal(claim="MB that an endless stream adds", limit=50, value=max(row["grown MB"] for row in endless)),
             Goal(claim="MB that it leaves", limit=50, value=max(row["left MB"] for row in endless)),
             Goal(claim="answers that were wrong", limit=0, value=rows[0]["wrong"]),
         ],
         notes=[
-            "grown: the most that the resident memory was above what it was after a tenth of the time; left: what it was",
-            f"above that {max(1, seconds // 6)} s after the caller had gone.",
+            "grown: the most that the resident memory was above what it was after a tenth of the time; left: what it "
+            f"was above that {max(1, seconds // 6)} s after the caller had gone.",
             "A responses stream holds its text for its end, and is cut at 30 MB: the next one follows.",
         ],
     )
