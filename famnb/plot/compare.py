@@ -18,7 +18,7 @@ from famnb.experiment.narrative import format_difference
 from famnb.formatting import format_count
 from famnb.plot.canvas import Canvas
 from famnb.plot.facets import Chart, LegendEntry
-from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls
+from famnb.plot.grouping import group_rows, group_slots, numeric_column, require_columns, select_calls
 from famnb.plot.labels import (
     COLUMN_NAMES,
     axis_label,
@@ -84,6 +84,7 @@ def compare(
         x=label,
         notes=[*([note] if missing else []), *left_out, *simulation_note(frame)],
         ax=ax,
+        slots=group_slots(by, groups),
         height_in=1.7 + 0.42 * len(groups),
     )
     if means.empty:

@@ -20,7 +20,7 @@ from famnb.formatting import format_count, format_sum
 from famnb.frame.spend import is_unpriced
 from famnb.plot.canvas import Canvas
 from famnb.plot.facets import Chart, LegendEntry
-from famnb.plot.grouping import group_rows, require_columns, select_calls, time_column
+from famnb.plot.grouping import group_rows, group_slots, require_columns, select_calls, time_column
 from famnb.plot.labels import shorten, simulation_note
 from famnb.plot.time_axis import set_date_ticks, time_positions, to_naive_utc
 from famnb.validation import explain_arguments
@@ -85,6 +85,7 @@ def cost(
         notes=[*missing, *left_out, *simulation_note(frame)],
         facet=(facet, counted[facet].reset_index(drop=True)) if facet else None,
         ax=ax,
+        slots=group_slots(by, groups),
     )
     for canvas, part in chart.panels(rows):
         if per:

@@ -54,12 +54,16 @@ class Chart:
         facet: tuple[str, pd.Series[Any]] | None = None,
         ax: Axes | None = None,
         height_in: float = 3.6,
+        slots: tuple[int, ...] = (),
     ) -> None:
-        """`facet` is the name of a column and its value for each row. Raises ValueError for both `facet` and `ax`."""
+        """`facet` is the name of a column and its value for each row; `slots` decide the colours of groups.
+
+        Raises InvalidRequest for both `facet` and `ax`.
+        """
         if facet is not None and ax is not None:
             raise InvalidRequest("facet: several panels do not fit into one axes; give either `facet` or `ax`")
         self.title, self.x, self.y, self.notes = title, x, y, notes
-        self._facet, self._ax, self._height_in = facet, ax, height_in
+        self._facet, self._ax, self._height_in, self._slots = facet, ax, height_in, slots
         self._canvases: list[Canvas] = []
         self._names: list[str] = []
         """The values of the column that panels are for."""
@@ -69,8 +73,10 @@ class Chart:
     def panels(self, rows: pd.DataFrame) -> Iterator[tuple[Canvas, pd.DataFrame]]:
         """Yield each canvas to draw on with the rows that belong there, perhaps none."""
         if self._facet is None:
-            self._canvases = [Canvas.create(self._ax, height_in=self._height_in)]
-            yield self._canvases[0], rows
+            canvas = Canvas.create(self._ax, height_in=self._height_in)
+            canvas.palette = dataclasses.replace(canvas.palette, slots=self._slots)
+            self._canvases = [canvas]
+            yield canvas, rows
             return
         codes, self._names = group_rows(self._facet[1])
         self._canvases = self._create_panels(len(self._names))
@@ -118,7 +124,7 @@ class Chart:
 
     def _create_panels(self, count: int) -> list[Canvas]:
         """Create a figure with this many canvases, which share their scales."""
-        rows, palette = math.ceil(count / self._columns), palette_of_style()
+        rows, palette = math.ceil(count / self._columns), dataclasses.replace(palette_of_style(), slots=self._slots)
         height_in = max(PANEL_HEIGHT_IN, self._height_in * 0.55)
         figure = Figure(palette=palette, figsize=(FIGURE_WIDTH_IN, height_in * rows + 0.9))
         # Shared axes, since panels are there to be compared.

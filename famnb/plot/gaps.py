@@ -15,7 +15,7 @@ from famnb.frame.deltas import CallSelection, deltas
 from famnb.plot.canvas import Canvas
 from famnb.plot.ecdf import draw_ecdf, set_ecdf_axes
 from famnb.plot.facets import Chart, LegendEntry
-from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls
+from famnb.plot.grouping import group_rows, group_slots, numeric_column, require_columns, select_calls
 from famnb.plot.labels import simulation_note
 from famnb.reply import Reply
 from famnb.validation import explain_arguments
@@ -50,6 +50,7 @@ def gaps(
         notes=[*left_out, *simulation_note(events.drop_duplicates("call_id"))],
         facet=(facet, table[facet]) if facet else None,
         ax=ax,
+        slots=group_slots(by, groups),
     )
     if rows.empty:
         return chart.finish_empty("Nothing to draw: no stream here has two reads that brought content.")

@@ -9,6 +9,7 @@ import pandas as pd
 
 from famnb.errors import InvalidRequest, UnknownName
 from famnb.formatting import format_count
+from famnb.model_colours import COLOURS, model_slot
 
 # Beyond this a legend has more rows than one compares by eye; the palette has styles for more (28 lines, 21 areas).
 MAX_GROUPS = 12
@@ -86,3 +87,18 @@ def group_rows(values: pd.Series[Any]) -> tuple[np.ndarray[Any, Any], list[str]]
     index[shown] = np.arange(len(shown))
     labels = [str(names[code]) for code in shown]
     return index[codes], [*labels, f"{len(others)} others"] if others else labels
+
+
+def group_slots(by: str, groups: list[str]) -> tuple[int, ...]:
+    """Return the numbers that decide the colours of groups: a model has its own in every figure, others their index."""
+    if by != "model":
+        return ()
+    slots: list[int] = []
+    for group in groups:
+        # The two kinds of a model's replies have one colour, and dashes of their own; several models as one are none.
+        model = group.removesuffix(", streamed").removesuffix(", whole")
+        slot = len(slots) if model.endswith(" others") else model_slot(model)
+        while slot in slots:
+            slot += len(COLOURS)
+        slots.append(slot)
+    return tuple(slots)

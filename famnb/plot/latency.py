@@ -14,7 +14,15 @@ from famnb.errors import InvalidRequest
 from famnb.plot.canvas import Canvas
 from famnb.plot.ecdf import draw_ecdf, set_ecdf_axes
 from famnb.plot.facets import Chart, LegendEntry
-from famnb.plot.grouping import NO_VALUE, group_rows, numeric_column, require_columns, select_calls, time_column
+from famnb.plot.grouping import (
+    NO_VALUE,
+    group_rows,
+    group_slots,
+    numeric_column,
+    require_columns,
+    select_calls,
+    time_column,
+)
 from famnb.plot.labels import (
     COLUMN_NAMES,
     axis_label,
@@ -75,7 +83,7 @@ def latency(
     whole_note = _whole_note(name) if has_both and metric in FIRST_TOKEN else []
     notes = [*_missing_note(values, name), *whole_note, *left_out, *clock_notes(frame, metric), *simulation_note(frame)]
     parts = (facet, frame[facet].reset_index(drop=True)) if facet else None
-    chart = Chart(title=title, x=x, y=y, notes=notes, facet=parts, ax=ax)
+    chart = Chart(title=title, x=x, y=y, notes=notes, facet=parts, ax=ax, slots=group_slots(by, groups))
     if not len(known):
         return chart.finish_empty(no_rows_reason(frame, f"a {name}"))
     for canvas, part in chart.panels(rows):

@@ -8,8 +8,8 @@ from typing import Any
 import matplotlib
 from matplotlib.colors import to_hex, to_rgb, to_rgba
 
-# Okabe and Ito's palette without its yellow, which is too pale for a line on white.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+from famnb.model_colours import COLOURS
+
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = COLOURS[:6]
 # Where colours repeat, dashes and hatches tell lines and areas apart, also in print and without colour vision.
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)), (0, (5, 1.5, 1.5, 1.5)))
@@ -27,11 +27,13 @@ class Palette:
     soft: str
     faint: str
     ground: str
+    slots: tuple[int, ...] = ()
+    """The number that decides the colour of each group, by its index; without one it is the index itself."""
 
     def line_style(self, index: int) -> dict[str, Any]:
         """Colour and dash of the line of a group; no two of the first 28 are alike."""
-        colour = COLOURS[index % len(COLOURS)]
-        dash = DASHES[index // len(COLOURS) % len(DASHES)]
+        colour = COLOURS[self._slot(index) % len(COLOURS)]
+        dash = DASHES[self.cycle(index) % len(DASHES)]
         # Black would not be seen on dark ground.
         return {"color": self.strong if colour == "#000000" else colour, "linestyle": dash}
 
@@ -39,10 +41,17 @@ class Palette:
         """Colour and hatch of the area of a group; no two of the first 21 are alike."""
         return {
             "facecolor": self.line_style(index)["color"],
-            "hatch": HATCHES[index // len(COLOURS) % len(HATCHES)],
+            "hatch": HATCHES[self.cycle(index) % len(HATCHES)],
             "edgecolor": self.ground,
             "linewidth": 0.6,
         }
+
+    def cycle(self, index: int) -> int:
+        """Return how often the colours were all used before a group's turn."""
+        return self._slot(index) // len(COLOURS)
+
+    def _slot(self, index: int) -> int:
+        return self.slots[index] if index < len(self.slots) else index
 
     def text_colour(self, colour: str) -> str:
         """Return the colour, darkened (on dark ground: lightened) until it can be read as text."""

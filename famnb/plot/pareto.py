@@ -16,7 +16,7 @@ from famnb.formatting import format_usd
 from famnb.frame.front import cost_front
 from famnb.plot.canvas import Canvas
 from famnb.plot.facets import Chart, LegendEntry
-from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls
+from famnb.plot.grouping import group_rows, group_slots, numeric_column, require_columns, select_calls
 from famnb.plot.labels import (
     axis_label,
     capitalize,
@@ -26,7 +26,6 @@ from famnb.plot.labels import (
     shorten,
     simulation_note,
 )
-from famnb.plot.palette import COLOURS
 from famnb.validation import explain_arguments
 
 MARKERS = "oDs^"
@@ -79,6 +78,7 @@ def pareto(
         y=f"mean {label}" if score else f"median {label}",
         notes=[*([note] if missing else []), *_comparison_notes(front), *left_out, *simulation_note(calls)],
         ax=ax,
+        slots=group_slots(by, groups),
     )
     if not points:
         return chart.finish_empty(no_rows_reason(frame, " and ".join(names)))
@@ -144,7 +144,7 @@ def _draw_point(
     if y.known:
         canvas.axes.plot([x.value] * 2, [y.low * scale, y.high * scale], **thin)
     style: dict[str, Any] = {
-        "marker": MARKERS[index // len(COLOURS) % len(MARKERS)],
+        "marker": MARKERS[canvas.palette.cycle(index) % len(MARKERS)],
         "markersize": 8,
         "linestyle": "none",
         "markeredgecolor": colour,

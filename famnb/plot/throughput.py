@@ -16,7 +16,7 @@ from famnb.errors import InvalidRequest
 from famnb.formatting import ESTIMATE_MARK, format_count, format_number
 from famnb.plot.canvas import Canvas
 from famnb.plot.facets import Chart, LegendEntry
-from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls, time_column
+from famnb.plot.grouping import group_rows, group_slots, numeric_column, require_columns, select_calls, time_column
 from famnb.plot.labels import no_rows_reason, simulation_note
 from famnb.plot.time_axis import UNITS_OF_TIME, to_naive_utc
 from famnb.validation import explain_arguments
@@ -68,6 +68,7 @@ def throughput(
         notes=[*([note] if missing else []), *left_out, *simulation_note(frame)],
         facet=(facet, frame.loc[known.to_numpy(), facet].reset_index(drop=True)) if facet else None,
         ax=ax,
+        slots=group_slots(by, groups),
     )
     if rows.empty:
         return chart.finish_empty(no_rows_reason(frame, needed))

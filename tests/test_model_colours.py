@@ -1,0 +1,54 @@
+"""Colours of models: one each for as long as the process lives, in figures and on the dashboard alike."""
+
+from __future__ import annotations
+
+import matplotlib
+import pandas as pd
+
+from famnb.model_colours import COLOURS, model_slot
+from famnb.plot.grouping import group_slots
+from famnb.plot.palette import LIGHT
+from famnb.widget.dashboard.charts import Groups
+
+
+def test_a_model_keeps_its_colour_whichever_others_are_drawn() -> None:
+    """A figure of fewer models, or a dashboard of more, gives none of them another colour."""
+    both = group_slots("model", ["colour-a", "colour-b"])
+    assert group_slots("model", ["colour-b"]) == both[1:]
+    frame = pd.DataFrame({"model": ["colour-0", "colour-b", "colour-a"]})
+    groups = Groups.of(frame, "model")
+    assert groups.labels == ["colour-0", "colour-a", "colour-b"]
+    palette = matplotlib.colors.to_hex(COLOURS[both[0] % len(COLOURS)]).lower()
+    shown = groups.styles[1]["colour"]
+    assert (shown.lower() if shown != "currentColor" else "#000000") == palette
+    assert group_slots("model", ["colour-a", "colour-b"]) == both
+
+
+def test_other_groups_are_coloured_by_their_order() -> None:
+    """A variant or an endpoint is not a model, and takes no colour from one."""
+    assert group_slots("variant", ["one", "two"]) == ()
+    assert [group["colour"] for group in Groups.of(pd.DataFrame({"endpoint": ["web", "chat"]}), "endpoint").styles] == [
+        COLOURS[0],
+        COLOURS[2],
+    ]
+
+
+def test_both_kinds_of_a_models_replies_have_its_colour() -> None:
+    """Streamed and whole are told apart by their dashes."""
+    streamed, whole = (
+        LIGHT.__class__(LIGHT.strong, LIGHT.soft, LIGHT.faint, LIGHT.ground, slots).line_style(index)
+        for slots in [group_slots("model", ["colour-a, streamed", "colour-a, whole"])]
+        for index in (0, 1)
+    )
+    assert streamed["color"] == whole["color"]
+    assert streamed["linestyle"] != whole["linestyle"]
+
+
+def test_models_beyond_the_colours_are_told_apart_otherwise() -> None:
+    """No two lines of a figure are alike, and the rest as one group takes no model's place."""
+    names = [f"colour-many-{number}" for number in range(12)]
+    slots = group_slots("model", names)
+    assert len(set(slots)) == 12
+    before = model_slot("colour-next-1")
+    group_slots("model", ["4 others"])
+    assert model_slot("colour-next-2") == before + 1

@@ -1,0 +1,71 @@
+"""The feed of calls: the same as the whole ledger, of which each look reads only the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pandas as pd
+import pytest
+
+import famnb
+from famnb.service import Server
+from famnb.widget.dashboard import call_feed
+from famnb.widget.dashboard.call_feed import COLUMNS, CallFeed
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[famnb.Client]:
+    with famnb.Client(base_url=server.url, api_key=server.key) as client:
+        yield client
+
+
+def whole(client: famnb.Client) -> pd.DataFrame:
+    """All calls, as the ledger has them now."""
+    return famnb.calls(client, columns=COLUMNS)
+
+
+def same(feed: CallFeed, frame: pd.DataFrame) -> bool:
+    """Whether a feed has exactly these calls."""
+    plain = frame.astype(dict.fromkeys(frame.select_dtypes("category").columns, object))
+    return feed.frame.equals(plain)
+
+
+def test_the_feed_is_the_ledger_however_it_changes(client: famnb.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """New calls, new prices and deleted calls; nothing new is said to be nothing new."""
+    feed = CallFeed(client.ledger)
+    feed.refresh()
+    client.ask("one", model="fam-mini", endpoint="chat", stream=False)
+    client.ask("two", model="fam-2-5-pro", endpoint="messages", stream=False)
+    assert feed.refresh()
+    assert same(feed, whole(client))
+    assert not feed.refresh()
+    monkeypatch.setattr(call_feed, "OVERLAP", call_feed.OVERLAP * 0)
+    client.ask("three", model="fam-2-5-mini", endpoint="responses", stream=False)
+    assert feed.refresh()
+    assert same(feed, whole(client))
+    famnb.prices.set("fam-2-5-pro", input=1, output=2)
+    try:
+        assert feed.refresh()
+        assert feed.frame["cost_usd"].notna().sum() == 2
+    finally:
+        famnb.prices.unset("fam-2-5-pro")
+    client.ledger.prune(keep=1)
+    feed.refresh()
+    assert len(feed.frame) == 1
+    assert same(feed, whole(client))
+
+
+def test_only_the_end_is_read_again(client: famnb.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the newest call on, a minute back."""
+    client.ask("one", model="fam-mini", endpoint="chat", stream=False)
+    feed = CallFeed(client.ledger)
+    feed.refresh()
+    reads: list[object] = []
+
+    def calls(ledger: object, *, since: object, columns: object) -> pd.DataFrame:
+        reads.append(since)
+        return famnb.calls(ledger, since=since, columns=columns)
+
+    monkeypatch.setattr(call_feed, "calls", calls)
+    feed.refresh()
+    assert reads == [feed.frame["started_at"].iloc[-1] - call_feed.OVERLAP]
