@@ -5,7 +5,7 @@ from __future__ import annotations
 import matplotlib
 import pandas as pd
 
-from famnb.model_colours import COLOURS, model_slot
+from famnb.model_colours import COLOURS, model_slots
 from famnb.plot.grouping import group_slots
 from famnb.plot.palette import LIGHT
 from famnb.widget.dashboard.charts import Groups
@@ -45,10 +45,12 @@ def test_both_kinds_of_a_models_replies_have_its_colour() -> None:
 
 
 def test_models_beyond_the_colours_are_told_apart_otherwise() -> None:
-    """No two lines of a figure are alike, and the rest as one group takes no model's place."""
+    """No two lines of a figure are alike; a model drawn alone has a plain line; the rest as one is no model."""
     names = [f"colour-many-{number}" for number in range(12)]
     slots = group_slots("model", names)
     assert len(set(slots)) == 12
-    before = model_slot("colour-next-1")
-    group_slots("model", ["4 others"])
-    assert model_slot("colour-next-2") == before + 1
+    alone = [model_slots([name])[0] for name in names]
+    assert [slot % len(COLOURS) for slot in slots] == alone
+    first = model_slots(["colour-next-1"])[0]
+    assert len(group_slots("model", ["colour-next-1", "4 others"])) == 1
+    assert model_slots(["colour-next-2"])[0] == (first + 1) % len(COLOURS)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from famnb.errors import InvalidRequest, UnknownName
 from famnb.formatting import format_count
-from famnb.model_colours import COLOURS, model_slot
+from famnb.model_colours import model_slots
 
 # Beyond this a legend has more rows than one compares by eye; the palette has styles for more (28 lines, 21 areas).
 MAX_GROUPS = 12
@@ -93,12 +93,6 @@ def group_slots(by: str, groups: list[str]) -> tuple[int, ...]:
     """Return the numbers that decide the colours of groups: a model has its own in every figure, others their index."""
     if by != "model":
         return ()
-    slots: list[int] = []
-    for group in groups:
-        # The two kinds of a model's replies have one colour, and dashes of their own; several models as one are none.
-        model = group.removesuffix(", streamed").removesuffix(", whole")
-        slot = len(slots) if model.endswith(" others") else model_slot(model)
-        while slot in slots:
-            slot += len(COLOURS)
-        slots.append(slot)
-    return tuple(slots)
+    # The two kinds of a model's replies have one colour. What stands for the rest is no model, and comes last.
+    models = [group.removesuffix(", streamed").removesuffix(", whole") for group in groups]
+    return model_slots([model for model in models if not model.endswith(" others")])

@@ -28,7 +28,7 @@ class Palette:
     faint: str
     ground: str
     slots: tuple[int, ...] = ()
-    """The number that decides the colour of each group, by its index; without one it is the index itself."""
+    """The number that decides the style of each group, by its index; without one it is the index itself."""
 
     def line_style(self, index: int) -> dict[str, Any]:
         """Colour and dash of the line of a group; no two of the first 28 are alike."""

@@ -57,8 +57,8 @@ def test_notebook_7_asks_composes_and_saves(jupyter: Jupyter, browser: Browser):
     third.get_by_role("button", name="Add a pane").click()
     expect(third.locator(".famnb-column")).to_have_count(3)
     expect(fourth.locator(".jp-OutputArea")).to_contain_text("in all")
-    fifth.get_by_label("Latest calls").focus()
-    page.keyboard.press("ArrowDown")
+    fifth.get_by_role("grid", name="Calls").locator("tbody tr").first.focus()
+    page.keyboard.press("Enter")
     expect(fifth.get_by_role("tab", name="Transcript")).to_be_visible()
     first.locator(".jp-InputPrompt").click()
     with page.expect_response(lambda answer: answer.request.method == "PUT"):

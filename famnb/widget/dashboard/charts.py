@@ -20,7 +20,7 @@ from famnb.experiment.metrics import read_bounds
 from famnb.experiment.resume import ANSWERED
 from famnb.formatting import format_count, format_duration, format_sum, format_usd
 from famnb.frame.spend import is_unpriced
-from famnb.model_colours import COLOURS, model_slot
+from famnb.model_colours import COLOURS, model_slots
 from famnb.widget.html import sanitize
 
 # As many bars as a chart of 300 pixels has room for.
@@ -123,7 +123,7 @@ class Groups:
         positions = np.full(len(uniques), len(shown))
         positions[shown] = np.arange(len(shown))
         labels = [str(uniques[code]) for code in shown]
-        slots = [model_slot(label) if by == "model" else list(ENDPOINTS).index(label) for label in labels]
+        slots = model_slots(labels) if by == "model" else [list(ENDPOINTS).index(label) for label in labels]
         styles = [{"colour": _page_colour(slot), "cycle": slot // len(COLOURS)} for slot in slots]
         if len(shown) < len(uniques):
             labels.append(f"{len(uniques) - len(shown)} others")
