@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -95,4 +96,5 @@ def group_slots(by: str, groups: list[str]) -> tuple[int, ...]:
         return ()
     # The two kinds of a model's replies have one colour. What stands for the rest is no model, and comes last.
     models = [group.removesuffix(", streamed").removesuffix(", whole") for group in groups]
-    return model_slots([model for model in models if not model.endswith(" others")])
+    slots = model_slots([model for model in models if not model.endswith(" others")])
+    return (*slots, next(slot for slot in itertools.count() if slot not in slots))
