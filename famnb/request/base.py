@@ -94,7 +94,8 @@ class Request(StrictModel, ABC):
     __init__.__dict__["__pydantic_base_init__"] = True
 
     @classmethod
-    def __pydantic_init_subclass__(cls, **_options: Any) -> None:
+    def __pydantic_init_subclass__(cls, **options: Any) -> None:
+        super().__pydantic_init_subclass__(**options)
         # Pydantic gives a field's docstring to its schema alone; `help` and `?` show that of the class.
         summary = inspect.cleandoc(cls.__doc__ or "").partition(_FIELDS_HEAD)[0].rstrip()
         cls.__doc__ = f"{summary}{_FIELDS_HEAD}{describe_fields(cls)}\n"
