@@ -43,7 +43,7 @@ def run(quick: bool) -> Result:
             "A lag is from the server's clock, read just before its write, to the moment that the client has for the "
             "event: famnb's is the recorded arrival and how late Python was. What it records as arrival, `famnb bench "
             "timing` compares with the server's clock.",
-            f"The load average after measuring was {os.getloadavg()[0]:.1f}. Where it is above the cores, others work, too: "
+            f"The load average after measuring was {os.getloadavg()[0]:.1f}. Where it is above the cores, others work: "
             "CPU times are longer for every client, and comparable in one run alone; a lag is the machine's.",
             "A lag of a client that cannot keep up grows with the length of the run "
             f"({10 if quick else 200} events a stream at {PER_SECOND} a second).",
