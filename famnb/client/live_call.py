@@ -41,7 +41,7 @@ from famnb.reply import Reply
 from famnb.request import structured_output
 from famnb.timing import Read
 
-# Longer than DURABLE_S of engine.py, the longest that a stopped call waits for its own record.
+# Longer than a connection takes to close and DURABLE_S of engine.py, which a stopped call waits for its own record.
 GRACE_S = 15.0
 """How many seconds leaving a `with` block, or an interrupt, waits for a stopped call to be recorded."""
 _log = logging.getLogger("famnb")

@@ -25,7 +25,7 @@ from famnb.record.price import Cost
 from famnb.record.price_book import prices
 from famnb.record.process import OwnerProcess, this_process
 from famnb.record.recorded_call import RecordedCall
-from famnb.record.writer import Prepare, Statement, writer
+from famnb.record.writer import Prepare, within_patience, writer
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.timing import Read
@@ -78,12 +78,9 @@ class Ledger:
         """Write the row of a call that starts, running and owned by this process."""
         self._open[exchange.id] = _WriteProgress(exchange.attempts)
 
-        def prepare() -> list[Statement]:
-            # Here, on the writer's thread, since `on_close` needs a fit and may not wait for a query.
-            self._refit(getattr(exchange.request, "model", ""))
-            return serialize.open_call(exchange, this_process())
-
-        self._submit(prepare)
+        # On the writer's thread, since `on_close` needs a fit and may not wait for a query.
+        refit = functools.partial(self._refit, getattr(exchange.request, "model", ""))
+        writer(self.path).submit(functools.partial(serialize.open_call, exchange, this_process()), then=refit)
 
     def on_reads(self, exchange: Exchange) -> None:
         """Write what came since the last time, so that a killed process leaves it behind."""
@@ -230,12 +227,13 @@ class Ledger:
     def behind(self) -> int:
         """Records that wait in memory since the file cannot be written; if there are any, they are tried again."""
         ledger_writer = writer(self.path)
-        if ledger_writer.behind:
-            ledger_writer.flush()
+        if ledger_writer.behind and not ledger_writer.is_stuck:
+            with contextlib.suppress(LedgerError):  # then they still wait
+                ledger_writer.flush()
         return ledger_writer.behind
 
     def flush(self) -> None:
-        """Wait until all calls so far are written, or could not be."""
+        """Wait until all calls so far are written, or could not be. LedgerError if the disk does not answer."""
         writer(self.path).flush()
 
     def close(self) -> None:
@@ -279,7 +277,8 @@ class Ledger:
         connection = self._connect()
         if connection and schema.version(connection) < len(schema.MIGRATIONS):
             connection.close()
-            self._submit(lambda: [("SELECT 1", ())]).result()  # writing anything migrates the file first
+            self._submit(lambda: [("SELECT 1", ())])  # writing anything migrates the file first
+            self.flush()
             connection = self._connect()
         if connection is None:
             yield None
@@ -297,6 +296,9 @@ class Ledger:
                 raise schema.unreadable(self.path, error) from error
 
     def _connect(self) -> sqlite3.Connection | None:
+        return within_patience(self.path, self._open_to_read)
+
+    def _open_to_read(self) -> sqlite3.Connection | None:
         if not self.path.exists():
             return None
         connection = schema.open_to_read(self.path)
@@ -343,7 +345,7 @@ class Ledger:
             return
         # Without a fit the estimate is wider; that the file cannot be read is said elsewhere.
         with contextlib.suppress(LedgerError, sqlite3.Error):
-            connection = self._connect()
+            connection = self._open_to_read()
             if connection:
                 with contextlib.closing(connection):
                     fits = token_estimates.fit_by_service(

@@ -146,7 +146,7 @@ def _add_calls(connection: sqlite3.Connection, calls: list[dict[str, Any]]) -> i
 def _insert_call(connection: sqlite3.Connection, call: dict[str, Any]) -> int:
     """Add a call with all that belongs to it; return 0, and add nothing, if it is there already."""
     body, pieces, scores = call.pop(BODY), call.pop(PIECES), call.pop(SCORES, ())
-    if not connection.execute(sql.insert("calls", call, otherwise="IGNORE"), tuple(call.values())).rowcount:
+    if not connection.execute(sql.insert("calls", tuple(call), otherwise="IGNORE"), tuple(call.values())).rowcount:
         return 0
     if body is not None:
         connection.execute("INSERT OR IGNORE INTO requests VALUES (?, ?)", (call["request_key"], body))
@@ -171,7 +171,7 @@ def _insert_rating(connection: sqlite3.Connection, table: str, values: dict[str,
     """
     columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
     names = [name for name in columns if name in values]
-    connection.execute(sql.insert(table, names, otherwise="IGNORE"), [values[name] for name in names])
+    connection.execute(sql.insert(table, tuple(names), otherwise="IGNORE"), [values[name] for name in names])
 
 
 VECTORS = 10

@@ -12,8 +12,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypeAlias
 
 from famnb.record import serialize, sql
+from famnb.record.backlog import Statement
 from famnb.record.ledger import Ledger
-from famnb.record.writer import Statement, writer
+from famnb.record.writer import writer
 
 VoteWinner: TypeAlias = Literal["left", "right", "tie", "skip"]
 
@@ -55,14 +56,16 @@ class RecordedVote:
 def save(ledger: Ledger, ratings: Iterable[RecordedScore | RecordedVote]) -> None:
     """Write scores and votes and wait until they are in the file, or could not be written, which is a warning."""
     statements = list(map(_insert, ratings))
-    writer(ledger.path).submit(lambda: statements).result()
+    writer(ledger.path).submit(lambda: statements)
+    ledger.flush()
 
 
 def delete_vote(ledger: Ledger, vote: RecordedVote) -> None:
     """Delete a vote, and wait until it is gone from the file."""
     statement = "DELETE FROM votes WHERE experiment = ? AND voter = ? AND left_cell = ? AND right_cell = ?"
     key = (vote.experiment, vote.voter, vote.left_cell, vote.right_cell)
-    writer(ledger.path).submit(lambda: [(statement, key)]).result()
+    writer(ledger.path).submit(lambda: [(statement, key)])
+    ledger.flush()
 
 
 def read_scores(ledger: Ledger, call_ids: Iterable[str]) -> Iterator[RecordedScore]:
@@ -84,7 +87,7 @@ def _insert(rating: RecordedScore | RecordedVote) -> Statement:
     table = "scores" if isinstance(rating, RecordedScore) else "votes"
     values = {field.name: getattr(rating, field.name) for field in dataclasses.fields(rating)}
     values["at_us"] = serialize.microseconds(values.pop("at"))
-    return sql.insert(table, values, otherwise="REPLACE"), tuple(map(serialize.storable, values.values()))
+    return sql.insert(table, tuple(values), otherwise="REPLACE"), tuple(map(serialize.storable, values.values()))
 
 
 def _fetch(ledger: Ledger, query: str, values: Sequence[Any]) -> list[dict[str, Any]]:

@@ -219,7 +219,10 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     for mode in ("mode=ro", "mode=ro&immutable=1"):
         connection = None
         try:
-            connection = sqlite3.connect(f"{address}?{mode}", uri=True, timeout=LOCK_S, isolation_level=None)
+            # Opened on one thread and used on another (`writer.within_patience`), one at a time.
+            connection = sqlite3.connect(
+                f"{address}?{mode}", uri=True, timeout=LOCK_S, isolation_level=None, check_same_thread=False
+            )
             check(connection)
         except (sqlite3.Error, LedgerError) as error:
             if connection is not None:

@@ -19,9 +19,9 @@ from famnb.client.exchange import Exchange
 from famnb.errors import FamnbError
 from famnb.events import COUNTS
 from famnb.record import sql, token_estimates
+from famnb.record.backlog import Statement
 from famnb.record.price import Cost
 from famnb.record.process import OwnerProcess
-from famnb.record.writer import Statement
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.request.neutral import PromptTurn
@@ -230,7 +230,7 @@ def _insert_request(exchange: Exchange) -> Statement:
 
 
 def _insert_piece(call_id: str, seq: int, reads: Sequence[Read]) -> Statement:
-    return "INSERT INTO pieces VALUES (?, ?, ?)", (call_id, seq, pack_reads(reads))
+    return "INSERT OR REPLACE INTO pieces VALUES (?, ?, ?)", (call_id, seq, pack_reads(reads))
 
 
 def _delete_pieces(call_id: str) -> Statement:
@@ -238,12 +238,14 @@ def _delete_pieces(call_id: str) -> Statement:
 
 
 def _upsert(values: Mapping[str, Any]) -> Statement:
-    return sql.insert("calls", values, otherwise="REPLACE"), tuple(map(storable, values.values()))
+    return sql.insert("calls", tuple(values), otherwise="REPLACE"), tuple(map(storable, values.values()))
 
 
 def _update(call_id: str, values: Mapping[str, Any], *, only_if: str = "1") -> Statement:
-    statement = f"UPDATE calls SET {', '.join(f'{name} = ?' for name in values)} WHERE id = ? AND {only_if}"  # noqa: S608 - own names
-    return statement, (*map(storable, values.values()), call_id)
+    return sql.update("calls", tuple(values), only_if=f"id = ? AND {only_if}"), (
+        *map(storable, values.values()),
+        call_id,
+    )
 
 
 def storable(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
@@ -16,13 +17,20 @@ def placeholders(values: Collection[Any]) -> str:
     return f"({','.join('?' * len(values)) or 'NULL'})"
 
 
-def insert(table: str, columns: Iterable[str], *, otherwise: str) -> str:
+# Cached, since the texts are of a few kinds, and each of thousands of records that wait for a full disk has one.
+@functools.lru_cache(maxsize=100)
+def insert(table: str, columns: tuple[str, ...], *, otherwise: str) -> str:
     """Return an INSERT of a row into these columns; `otherwise`, IGNORE or REPLACE, says what to do if it is there.
 
     The names become SQL, so they have to be our own or checked.
     """
-    names = list(columns)
-    return f"INSERT OR {otherwise} INTO {table} ({', '.join(names)}) VALUES {placeholders(names)}"  # noqa: S608 - names
+    return f"INSERT OR {otherwise} INTO {table} ({', '.join(columns)}) VALUES {placeholders(columns)}"  # noqa: S608 - names
+
+
+@functools.lru_cache(maxsize=100)
+def update(table: str, columns: tuple[str, ...], *, only_if: str) -> str:
+    """Return an UPDATE of these columns, whose names have to be our own, of the rows for which a condition holds."""
+    return f"UPDATE {table} SET {', '.join(f'{name} = ?' for name in columns)} WHERE {only_if}"  # noqa: S608 - own names
 
 
 def iter_chunks(values: Iterable[str], size: int = CHUNK) -> Iterator[list[str]]:

@@ -1,43 +1,53 @@
 """The one thread that writes a ledger file: jobs in, batched transactions out; its errors never reach a call.
 
-submit ──> queue ──> prepare (encode, compress) ──> one short transaction for all that waited ──> future done
-                                                    └ the file cannot be written: warn once, keep the jobs,
-                                                      try again with the next
+submit ── queue ── prepare (encode, compress) ── backlog ── one short transaction for all that waited ── future done
+                   └ by a second thread while    └ the file cannot be written: warn once, keep the records,
+                     the first waits for the disk  try again every RETRY_S, and when the ledger is read
 """
 
 from __future__ import annotations
 
 import atexit
+import collections
 import contextlib
 import dataclasses
+import math
 import os
-import queue
 import sqlite3
 import threading
+import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias, TypeVar
 
 from famnb.errors import LedgerError
 from famnb.record import schema
+from famnb.record.backlog import MEMORY_BYTES, Backlog, Record
 
-Statement: TypeAlias = tuple[str, Mapping[str, Any] | Sequence[Any]]
-Prepare: TypeAlias = Callable[[], Sequence[Statement]]
+T = TypeVar("T")
+Prepare: TypeAlias = Callable[[], Record]
 
 # An idle kernel should hold neither a thread nor a file; not at once, since the next call often follows soon.
 IDLE_S = 5.0
 """Seconds without work after which the thread ends and the file is closed; the next job starts it again."""
 # A commit costs as much as many rows, and other processes that write wait for the whole of it.
 BATCH = 256
-"""Jobs in one transaction."""
-# Memory must not fill as the disk did.
-BACKLOG = 1000
-"""Jobs kept until the file can be written again; older ones are lost."""
+"""Records in one transaction."""
 # Every `flush`, and so every read of the ledger, would wait the usual time again.
 RETRY_LOCK_S = 0.1
 """Seconds to wait for a lock after a failure."""
+# A failure costs a transaction that is rolled back; with every call it would slow the calls.
+RETRY_S = 2.0
+"""Seconds from a failure to the next attempt, unless somebody asks for one."""
+STUCK_S = 0.25
+"""Seconds after which a transaction is taken for stuck: a second thread takes the jobs then, and nobody waits."""
+# Longer than a lock is waited for, which is trouble of another kind.
+HANG_S = 8.0
+"""Seconds after which a transaction that does not end is said to be one."""
+PATIENCE_S = 10.0
+"""Seconds that whoever reads a ledger, or the end of the process, waits for a disk that does not answer."""
 
 _VALUE_ERRORS = (
     sqlite3.IntegrityError,
@@ -55,8 +65,10 @@ class _WriteJob:
     """Statements to execute together, and the future that is done when they are."""
 
     prepare: Prepare
-    future: Future[None]
-    statements: Sequence[Statement] = ()
+    urgent: bool
+    """Whether its caller wants an attempt now, and to wait for it."""
+    then: Callable[[], object] | None
+    future: Future[None] = dataclasses.field(default_factory=Future)
 
 
 class LedgerWriter:
@@ -64,143 +76,249 @@ class LedgerWriter:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._queue: queue.SimpleQueue[_WriteJob | None] = queue.SimpleQueue()
+        self._said: set[str] = set()
+        self._backlog = Backlog(path, warn=self._warn_once)
+        """Records that are not written yet."""
+        self._changed = threading.Condition()
+        """Guards and announces the queue, the threads and `_closing`."""
+        self._queue: collections.deque[_WriteJob] = collections.deque()
+        self._prepared: list[_WriteJob] = []
+        """Jobs whose records are in the backlog, and whose futures are not done."""
+        self._preparing = threading.Lock()
+        """Held from taking jobs to keeping their records, so that two threads keep the order."""
         self._thread: threading.Thread | None = None
-        self._starting = threading.Lock()
-        self._working = threading.Lock()
+        self._second_thread: threading.Thread | None = None
+        self._closing = False
         self._connection: sqlite3.Connection | None = None
         self._file_id: tuple[int, int] | None = None
-        self._backlog: list[_WriteJob] = []
-        self._lock_timeout_s = schema.LOCK_S
-        self._warned = False
+        self._busy_since: float | None = None
+        """When the transaction began that runs; None if none does."""
+        self._failed_at: float | None = None
+        """When the file could not be written last; None if it could."""
+        self._batches = 0
+        """Transactions so far, by which one that hangs is told from many."""
 
-    def submit(self, prepare: Prepare) -> Future[None]:
+    def submit(
+        self, prepare: Prepare, *, urgent: bool = False, then: Callable[[], object] | None = None
+    ) -> Future[None]:
         """Execute the statements that `prepare` returns, all or none of them; the future is done then, also if none.
 
-        `prepare` runs on the writer's thread, so that encoding and compressing do not delay the caller.
+        `prepare` runs on the writer's thread, so that encoding and compressing do not delay the caller; it must not
+        touch the file, which `then` may: it is called once the statements are written, and not at all in trouble. While
+        the file cannot be written the future is done as soon as the statements are kept, unless the job is `urgent`.
         """
-        job = _WriteJob(prepare, Future())
+        job = _WriteJob(prepare, urgent, then)
         job.future.set_running_or_notify_cancel()  # so that a cancelled waiter cannot cancel the writing
-        with self._starting:
-            self._queue.put(job)
+        with self._changed:
+            self._queue.append(job)
+            self._changed.notify_all()
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="famnb-ledger", daemon=True)
-                try:
-                    self._thread.start()
-                except RuntimeError:  # the interpreter is shutting down and starts no more threads
-                    self._thread = None
-        if self._thread is None:
-            self._process(self._take_queued())
+                self._thread = _start_thread(self._run)
+            if self.is_stuck and self._second_thread is None:
+                self._second_thread = _start_thread(self._stand_in)
+        if self._thread is None:  # the interpreter is shutting down
+            self._work()
         return job.future
 
     @property
+    def is_stuck(self) -> bool:
+        """Whether the file system has not answered for a while."""
+        busy_since = self._busy_since
+        return busy_since is not None and time.monotonic() - busy_since > STUCK_S
+
+    @property
     def behind(self) -> int:
-        """Jobs that wait in memory since the file cannot be written; 0 while it can."""
-        return len(self._backlog) if self._lock_timeout_s == RETRY_LOCK_S else 0
+        """Records that wait since the file cannot be written; 0 while it can."""
+        return len(self._backlog) + len(self._queue) if self._failed_at is not None or self.is_stuck else 0
 
     def flush(self) -> None:
-        """Wait until all that was submitted is written, or could not be."""
+        """Wait until all that was submitted is written, or could not be.
+
+        Raises LedgerError if the file system has not answered for PATIENCE_S.
+        """
         is_writer_thread = threading.current_thread() is self._thread  # which cannot wait for itself
-        if not is_writer_thread and (self._thread is not None or self._backlog):
-            self.submit(lambda: ()).result()
+        if is_writer_thread or (self._thread is None and not self._backlog):
+            return
+        future = self.submit(lambda: (), urgent=True)
+        while True:
+            batches = self._batches
+            try:
+                future.result(PATIENCE_S)
+                return
+            except TimeoutError:
+                if batches == self._batches:
+                    break
+        raise no_answer_error(self.path, f"{self.behind:,} records wait in memory, calls go on")
 
     def close(self) -> None:
-        """Write what is left and close the file; a later job opens it again."""
+        """Write what is left and close the file; a later job opens it again. Raises LedgerError as `flush` does."""
         self.flush()
-        with self._starting:
+        with self._changed:
             thread = self._thread
-            if thread is not None:
-                self._queue.put(None)
+            self._closing = thread is not None
+            self._changed.notify_all()
         if thread is not None:
-            thread.join()
+            thread.join(PATIENCE_S)
 
-    def _run(self) -> None:
-        """Process jobs until there were none for IDLE_S, or `close` asks to end."""
-        while True:
-            try:
-                job = self._queue.get(timeout=IDLE_S)
-            except queue.Empty:
-                job = None
-                if self._backlog:
-                    self._process([])
-                    continue
-            if job is not None:
-                self._process([job, *self._take_queued()])
-                continue
-            self._disconnect()
-            # Under the lock of `submit`, so that no job comes between the look at the queue and the thread's end.
-            with self._starting:
-                if self._queue.empty():
-                    self._thread = None
-                    return
-
-    def _take_queued(self) -> list[_WriteJob]:
-        """Take what waits in the queue, up to a batch."""
-        jobs: list[_WriteJob] = []
-        while len(jobs) < BATCH:
-            try:
-                job = self._queue.get_nowait()
-            except queue.Empty:
-                break
-            if job is None:  # the request to close; it is for `_run`, after these jobs
-                self._queue.put(None)
-                break
-            jobs.append(job)
-        return jobs
-
-    def _process(self, jobs: list[_WriteJob]) -> None:
-        """Prepare and write jobs together with those left from before; their futures are done, whatever happens."""
-        with self._working:
-            for job in jobs:
-                try:
-                    job.statements = job.prepare()
-                except Exception as error:  # whatever a strange reply does here, it must not end the thread
-                    self._warn_once(f"a call could not be recorded in {self.path}: {error}")
-            self._backlog = [*self._backlog, *(job for job in jobs if job.statements)][-BACKLOG:]
-            if self._backlog:
-                self._write()
-            for job in jobs:
-                job.future.set_result(None)
-
-    def _write(self) -> None:
-        """Write the backlog in one transaction; if the file cannot be written, it stays."""
+    def save_backlog(self) -> None:
+        """Put what could not be written into a file elsewhere, since the process ends, and say where it is."""
+        # Not for ever: the second thread may wait for a disk that does not answer, too.
+        if self._preparing.acquire(timeout=1):
+            self._preparing.release()
+            self._prepare()
+        if not self._backlog:
+            return
+        count = len(self._backlog)
         try:
-            connection = self._connect()
-            # Immediate: a transaction that begins by reading could fail at its first write, without any waiting.
-            connection.execute("BEGIN IMMEDIATE")
-            for job in self._backlog:
-                self._execute(connection, job)
-            connection.execute("COMMIT")
-        except (sqlite3.Error, OSError, LedgerError) as error:
-            # A new connection next time: closing rolls the transaction back, and the file may be another one by then.
-            self._disconnect()
-            self._lock_timeout_s = RETRY_LOCK_S
+            files = ", ".join(map(str, self._backlog.save()))
+        except OSError as error:
             self._warn_once(
-                f"calls are not being recorded in {self.path}: {error}. Calls go on; what is not yet written is kept "
-                "in memory and tried again. Free or unlock the file, or choose another with FAMNB_LEDGER or ledger="
+                "end", f"{count:,} records of calls are LOST: {self.path} cannot be written, nor is {error}"
             )
         else:
-            self._backlog = []
-            self._lock_timeout_s = schema.LOCK_S
+            self._warn_once(
+                "end",
+                f"{count:,} records of calls could not be written to {self.path}; they are kept in {files} and taken "
+                "from there when that ledger is used again",
+            )
 
-    def _execute(self, connection: sqlite3.Connection, job: _WriteJob) -> None:
-        """Execute one job's statements; none of them if one of its values is at fault. Other jobs are not affected."""
-        # A savepoint, since a rollback would lose the other jobs of the transaction.
+    def _run(self) -> None:
+        """Work off jobs until there were none for IDLE_S, or `close` asks to end."""
+        while self._await_work():
+            self._work()
+
+    def _await_work(self) -> bool:
+        """Wait for jobs, or for the time to try again; return False, the file closed, when there was nothing to do."""
+        with self._changed:
+            while not self._has_jobs and not self._is_attempt_due():
+                if self._closing:
+                    break
+                if not self._changed.wait(IDLE_S if self._failed_at is None else RETRY_S) and self._failed_at is None:
+                    break
+            else:
+                return True
+        with self._watched():
+            self._disconnect()
+        # Again under the lock of `submit`, so that no job comes between the look at the queue and the thread's end.
+        with self._changed:
+            if self._has_jobs:
+                return True
+            self._thread, self._closing = None, False
+            return False
+
+    @property
+    def _has_jobs(self) -> bool:
+        """Whether there are jobs whose futures are not done, those that the second thread has prepared included."""
+        return bool(self._queue or self._prepared)
+
+    def _is_attempt_due(self) -> bool:
+        return bool(self._backlog) and (self._failed_at is None or time.monotonic() - self._failed_at >= RETRY_S)
+
+    def _work(self) -> None:
+        """Prepare what is in the queue, and write all that waits; the futures are done, whatever happens."""
+        self._prepare()
+        with self._changed:
+            jobs, self._prepared = self._prepared, []
+        is_asked_for = any(job.urgent for job in jobs)
+        if self._backlog and (is_asked_for or self._is_attempt_due()):
+            self._write()
+        for job in jobs:
+            if job.then is not None and self._failed_at is None:
+                with self._watched():
+                    job.then()
+            job.future.set_result(None)
+
+    def _stand_in(self) -> None:
+        """Prepare jobs in the place of the thread that is stuck, so that nobody waits and memory is counted."""
+        while self.is_stuck:
+            self._prepare()
+            with self._changed:
+                jobs = [job for job in self._prepared if not job.urgent]
+                self._prepared = [job for job in self._prepared if job.urgent]
+            for job in jobs:
+                job.future.set_result(None)
+            if time.monotonic() - (self._busy_since or math.inf) > HANG_S:
+                self._warn_of_trouble(f"the file system has not answered for {HANG_S:g} s")
+            with self._changed:
+                if not self._queue:
+                    self._changed.wait(STUCK_S)
+        with self._changed:
+            self._second_thread = None
+
+    def _prepare(self) -> None:
+        """Make the records of what is in the queue."""
+        with self._preparing:
+            with self._changed:
+                jobs = list(self._queue)
+                self._queue.clear()
+            for job in jobs:
+                try:
+                    record = job.prepare()
+                except Exception as error:  # whatever a strange reply does here, it must not end the thread
+                    self._warn_once("value", f"a call could not be recorded in {self.path}: {error}")
+                else:
+                    if record:
+                        self._backlog.append(record)
+            with self._changed:
+                self._prepared += jobs
+
+    def _write(self) -> None:
+        """Write the backlog, a transaction for each batch; if the file cannot be written, the rest stays."""
+        lock_timeout_s = schema.LOCK_S if self._failed_at is None else RETRY_LOCK_S
+        try:
+            while self._backlog:
+                with self._watched():
+                    self._write_batch(lock_timeout_s)
+                self._batches += 1
+        except (sqlite3.Error, OSError, LedgerError) as error:
+            self._failed_at = time.monotonic()
+            # A new connection next time: closing rolls the transaction back, and the file may be another one by then.
+            with self._watched():
+                self._disconnect()
+            self._warn_of_trouble(str(error))
+        else:
+            self._failed_at = None
+            # Trouble that comes again is said again; a value that SQLite cannot take is not that.
+            self._said &= {"value"}
+
+    def _write_batch(self, lock_timeout_s: float) -> None:
+        """Write the oldest records in one transaction."""
+        connection = self._connect(lock_timeout_s)
+        records = self._backlog.peek(BATCH)
+        # Immediate: a transaction that begins by reading could fail at its first write, without any waiting.
+        connection.execute("BEGIN IMMEDIATE")
+        for record in records:
+            self._execute(connection, record)
+        connection.execute("COMMIT")
+        self._backlog.discard()
+
+    @contextlib.contextmanager
+    def _watched(self) -> Iterator[None]:
+        """While the body runs, which uses the file, it is known since when."""
+        self._busy_since = time.monotonic()
+        try:
+            yield
+        finally:
+            self._busy_since = None
+
+    def _execute(self, connection: sqlite3.Connection, record: Record) -> None:
+        """Execute one record's statements; none of them if one of its values is at fault. Others are not affected."""
+        # A savepoint, since a rollback would lose the other records of the transaction.
         connection.execute("SAVEPOINT job")
         try:
-            for sql, values in job.statements:
+            for sql, values in record:
                 connection.execute(sql, values)
         except _VALUE_ERRORS as error:
             # Undoes the statements but keeps the savepoint, which is released below either way.
             connection.execute("ROLLBACK TO job")
-            self._warn_once(f"a call could not be recorded in {self.path}: {error}")
+            self._warn_once("value", f"a call could not be recorded in {self.path}: {error}")
         connection.execute("RELEASE job")
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self, lock_timeout_s: float) -> sqlite3.Connection:
         """A connection to the file that is at the path now: if the old one was deleted or moved away, to a new one."""
         if self._connection is None or _file_identity(self.path) != self._file_id:
             self._disconnect()
-            self._connection = schema.open_to_write(self.path, lock_timeout_s=self._lock_timeout_s)
+            self._connection = schema.open_to_write(self.path, lock_timeout_s=lock_timeout_s)
             self._file_id = _file_identity(self.path)
         return self._connection
 
@@ -209,14 +327,62 @@ class LedgerWriter:
         if connection is not None:
             connection.close()
 
-    def _warn_once(self, message: str) -> None:
-        """Warn, once for this file: a full disk would else warn with every call."""
-        if self._warned:
+    def _warn_of_trouble(self, reason: str) -> None:
+        self._warn_once(
+            "trouble",
+            f"calls are not being recorded in {self.path}: {reason}. Calls go on; what is not yet written is kept, in "
+            f"memory up to {MEMORY_BYTES // 1_000_000} MB and then in a file elsewhere, and tried again. Free or "
+            "unlock the file, or choose another with FAMNB_LEDGER or ledger=",
+        )
+
+    def _warn_once(self, topic: str, message: str) -> None:
+        """Warn, once for each topic: a full disk would else warn with every call."""
+        if topic in self._said:
             return
-        self._warned = True
+        self._said.add(topic)
         # Where warnings are errors there is no caller on this thread to raise to.
         with contextlib.suppress(RuntimeWarning):
             warnings.warn(message, RuntimeWarning, stacklevel=2)
+
+
+def within_patience(path: Path, read: Callable[[], T]) -> T:
+    """Return what `read` returns, which opens a ledger; LedgerError if the file system does not answer in time."""
+    outcome: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(read())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    # On another thread, since nothing else can be left that waits for a disk.
+    if _start_thread(run) is None:
+        return read()
+    try:
+        return outcome.result(PATIENCE_S)
+    except TimeoutError:
+        if outcome.done():
+            raise
+    raise no_answer_error(path, "nothing of it can be read")
+
+
+def no_answer_error(path: Path, consequence: str) -> LedgerError:
+    """Return the error for a ledger whose file system hangs."""
+    return LedgerError(
+        f"the file system of the ledger {path} has not answered for {PATIENCE_S:g} s: {consequence}. Bring it back, or "
+        "choose another file with FAMNB_LEDGER or ledger="
+    )
+
+
+def _start_thread(run: Callable[[], object]) -> threading.Thread | None:
+    """Start a thread; return None if the interpreter is shutting down and starts no more."""
+    # A daemon: a disk that does not answer must not keep the process from ending.
+    thread = threading.Thread(target=run, name="famnb-ledger", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:
+        return None
+    return thread
 
 
 def _file_identity(path: Path) -> tuple[int, int] | None:
@@ -246,7 +412,9 @@ def writer(path: Path) -> LedgerWriter:
 
 def _close_all() -> None:
     for ledger_writer in list(_writers.values()):
-        ledger_writer.close()
+        with contextlib.suppress(LedgerError):  # what that means is said next
+            ledger_writer.close()
+        ledger_writer.save_backlog()
 
 
 def _forget_writers() -> None:
