@@ -1,7 +1,7 @@
 """The typed events of a stream, the same for every dialect: `wire` reads and writes them, `reply.fold` adds them up.
 
     Started ── Opened ── Delta … ── Closed ── (next block) ── Ended ── Usage ── Done
-               └ any of these may be missing; a Delta alone opens its block
+               └ any of these may be missing; a Delta alone opens its block; Noted may come anywhere
 
 `Usage` and `Fault` are also the token counts and the error of a whole reply.
 """
@@ -43,6 +43,10 @@ COUNTS: tuple[Count, ...] = (
 Source: TypeAlias = Literal["reported", "derived", "estimated", "absent"]
 """Where a token count comes from."""
 
+ATTACHED_KINDS = frozenset({"citations", "annotations", "logprobs"})
+"""Kinds of block that say something about a text and are no content: each delta is a JSON value, the block's text is
+the JSON list of them."""
+
 
 class Started(msgspec.Struct, frozen=True):
     """The reply's identity; a field is empty if the server does not send it."""
@@ -60,7 +64,8 @@ class Opened(msgspec.Struct, frozen=True):
 
     at: Address
     kind: str
-    """`thinking`, `text`, `tool_call` or `refusal`; any other kind is passed through as the server wrote it."""
+    """`thinking`, `text`, `tool_call`, `refusal`, `citations`, `annotations` or `logprobs`; any other kind, such as a
+    server's call of its own tools, is passed through as the server wrote it."""
     id: str = ""
     """A tool call's id."""
     name: str = ""
@@ -70,7 +75,7 @@ class Opened(msgspec.Struct, frozen=True):
 # By far the most frequent event. `gc=False`: it holds only text and integers, so it cannot be part of a cycle, and the
 # garbage collector need not visit the deltas that a long stream keeps alive.
 class Delta(msgspec.Struct, frozen=True, gc=False):
-    """A piece of a block; the text of a `tool_call` is its JSON arguments."""
+    """A piece of a block; the text of a `tool_call` is its JSON arguments, that of the ATTACHED_KINDS a JSON value."""
 
     at: Address
     kind: str
@@ -101,6 +106,12 @@ class Usage(msgspec.Struct, frozen=True):
     """Counts that were computed from reported ones."""
     estimated: tuple[Count, ...] = ()
     """Counts that were estimated from text lengths."""
+    cache_write_5m_tokens: int | None = None
+    """Of `cache_write_tokens`, those that are kept for five minutes."""
+    cache_write_1h_tokens: int | None = None
+    """Of `cache_write_tokens`, those that are kept for an hour."""
+    cost_usd: float | None = None
+    """What the service says that the call costs, in USD."""
 
     def __repr__(self) -> str:
         known = [name for name in COUNTS if getattr(self, name) is not None]
@@ -125,17 +136,49 @@ class Usage(msgspec.Struct, frozen=True):
         # Servers send running totals, or the same report twice, so a sum would count tokens more than once.
         newer = {count for count in COUNTS if getattr(later, count) is not None}
         values = {count: getattr(later if count in newer else self, count) for count in COUNTS}
+        further = {name: getattr(self if getattr(later, name) is None else later, name) for name in _FURTHER_FIGURES}
         return Usage(
             **values,
+            **further,
             derived=_merge_sources(self.derived, later.derived, newer),
             estimated=_merge_sources(self.estimated, later.estimated, newer),
         )
+
+    @property
+    def is_contradictory(self) -> bool:
+        """Whether the service reported a total that is not input and output together."""
+        counts = self.input_tokens, self.output_tokens, self.total_tokens
+        if None in counts or self.estimated or self.source("total_tokens") != "reported":
+            return False
+        return self.input_tokens + self.output_tokens != self.total_tokens  # type: ignore[operator]
+
+    def without_placeholders(self) -> Usage:
+        """Return this usage of a reply with content, without the zeros that servers write for counts unknown to them.
+
+        No input is empty, and content is at least one token. A cached count may truly be zero, but is believed only
+        beside an input that is known.
+        """
+        dropped: list[Count] = [count for count in ("input_tokens", "output_tokens") if getattr(self, count) == 0]
+        if not dropped:
+            return self
+        if "input_tokens" in dropped:
+            dropped += [count for count in ("cached_tokens", "cache_write_tokens") if getattr(self, count) == 0]
+        if "output_tokens" in dropped and self.reasoning_tokens == 0:
+            dropped.append("reasoning_tokens")
+        # A total that a zero was added to is none.
+        if self.total_tokens == (self.input_tokens or 0) + (self.output_tokens or 0):
+            dropped.append("total_tokens")
+        marks = {name: tuple(c for c in getattr(self, name) if c not in dropped) for name in ("derived", "estimated")}
+        return msgspec.structs.replace(self, **dict.fromkeys(dropped, None), **marks)
 
     def with_total(self) -> Usage:
         """Return this usage with `total_tokens` derived from input and output if the server sent no total."""
         if self.total_tokens is not None or self.input_tokens is None or self.output_tokens is None:
             return self
         return self.merge(Usage(total_tokens=self.input_tokens + self.output_tokens, derived=("total_tokens",)))
+
+
+_FURTHER_FIGURES = ("cache_write_5m_tokens", "cache_write_1h_tokens", "cost_usd")
 
 
 def _merge_sources(old: tuple[Count, ...], new: tuple[Count, ...], newer: set[Count]) -> tuple[Count, ...]:
@@ -171,10 +214,16 @@ class Done(msgspec.Struct, frozen=True):
     """The terminator line `[DONE]`: the transport ended in order, which alone does not prove a complete reply."""
 
 
+class Noted(msgspec.Struct, frozen=True):
+    """Something that whoever reads the reply should know: one of its `warnings`."""
+
+    text: str
+
+
 class Other(msgspec.Struct, frozen=True):
     """An event without meaning for the reply, such as a ping; its bytes stay in the record of the call."""
 
     type: str = ""
 
 
-Event: TypeAlias = Started | Opened | Delta | Closed | Usage | Ended | Done | Other
+Event: TypeAlias = Started | Opened | Delta | Closed | Usage | Ended | Done | Noted | Other

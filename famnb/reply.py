@@ -9,7 +9,22 @@ from typing import Any, assert_never
 import msgspec
 
 from famnb.errors import FamnbError
-from famnb.events import Address, Closed, Delta, Done, Ended, Event, Fault, Opened, Other, Started, Status, Usage
+from famnb.events import (
+    ATTACHED_KINDS,
+    Address,
+    Closed,
+    Delta,
+    Done,
+    Ended,
+    Event,
+    Fault,
+    Noted,
+    Opened,
+    Other,
+    Started,
+    Status,
+    Usage,
+)
 from famnb.timing import Read, Timing
 
 _DECODE_ERRORS = (msgspec.DecodeError, UnicodeError, RecursionError)
@@ -17,12 +32,12 @@ _DECODE_ERRORS = (msgspec.DecodeError, UnicodeError, RecursionError)
 
 
 class Block(msgspec.Struct, frozen=True):
-    """One piece of a reply: thinking, text, a tool call, a refusal, or a kind passed through."""
+    """One piece of a reply: thinking, text, a tool call, a refusal, what is attached to a text, or any other kind."""
 
     at: Address
     kind: str
     text: str = ""
-    """The text; for a tool call its JSON arguments, unparsed."""
+    """The text; a tool call's JSON arguments; a JSON list for citations, annotations and log-probabilities."""
     id: str = ""
     name: str = ""
     signature: str = ""
@@ -37,6 +52,11 @@ class Block(msgspec.Struct, frozen=True):
             return msgspec.json.decode(self.text or "{}")
         except _DECODE_ERRORS:
             return None
+
+    @property
+    def entries(self) -> list[Any]:
+        """The decoded citations, annotations or log-probabilities, each as the server sent it; none of other blocks."""
+        return list(self.arguments) if self.kind in ATTACHED_KINDS else []
 
     @property
     def valid(self) -> bool:
@@ -108,8 +128,13 @@ class Reply:
         return "".join(block.text for block in self.blocks if block.kind == "thinking")
 
     @property
+    def output_chars(self) -> int:
+        """The length of all that was generated, thinking and tool calls included."""
+        return sum(len(block.text) for block in self.blocks if block.kind not in ATTACHED_KINDS)
+
+    @property
     def tool_calls(self) -> tuple[Block, ...]:
-        """The tool calls, in order."""
+        """The calls of the caller's tools, in order; the server's calls of its own are blocks of another kind."""
         return tuple(block for block in self.blocks if block.kind == "tool_call")
 
     @property
@@ -174,6 +199,8 @@ class ReplyBuilder:
         self.usage = Usage()
         self._started = Started()
         self._blocks: dict[Address, _BlockBuilder] = {}
+        self.notes: list[str] = []
+        """What the dialect has noted."""
 
     def add(self, event: Event) -> None:
         """Add one event to the reply."""
@@ -203,6 +230,8 @@ class ReplyBuilder:
                 self.done = True
             case Delta():
                 self.add_delta(event)
+            case Noted():
+                self.notes.append(event.text)
             case Other():
                 pass
             case _:
@@ -216,7 +245,7 @@ class ReplyBuilder:
             block.signature.append(event.text)
             return
         block.pieces.append(event.text)
-        if event.text:
+        if event.text and block.kind not in ATTACHED_KINDS:
             self.content_deltas += 1
             if block.kind == "text":
                 self.answer_deltas += 1
@@ -244,12 +273,18 @@ class ReplyBuilder:
 
     def reply(self) -> Reply:
         """Return the reply so far; its status is `running` until there is evidence of an end."""
-        warnings: list[str] = []
+        warnings = list(self.notes)
         blocks = tuple(_build_block(at, block, warnings) for at, block in sorted(self._blocks.items()))
         ended = self.ended
         if ended is None and self.done:
             # `[DONE]` proves that the transport ended in order, not that generation did.
             warnings.append("the stream said [DONE] without a finish reason: nothing proves that the reply is complete")
+        usage = self.usage.without_placeholders() if any(block.text for block in blocks) else self.usage
+        if usage.is_contradictory:
+            warnings.append(
+                f"the usage contradicts itself: {usage.input_tokens} tokens of input and {usage.output_tokens} of "
+                f"output are not the {usage.total_tokens} in all; the cost is an interval"
+            )
         return Reply(
             id=self._started.id,
             model=self._started.model,
@@ -260,7 +295,7 @@ class ReplyBuilder:
             stop_sequence=ended.stop_sequence if ended else None,
             status=_status(ended, self.done),
             complete=_is_complete(ended, self.done),
-            usage=self.usage.with_total(),
+            usage=usage.with_total(),
             fault=ended.fault if ended else None,
             warnings=tuple(warnings),
         )
@@ -288,6 +323,10 @@ def _merge_ends(first: Ended, second: Ended) -> Ended:
     )
 
 
+_INCOMPLETE_REASONS = frozenset({"length", "content_filter", "insufficient_system_resource", "pause_turn"})
+"""Finish reasons of replies that were cut short: by a limit, a filter, want of capacity, or to be continued."""
+
+
 def _status(ended: Ended | None, done: bool) -> Status:
     if ended is None:
         return "completed" if done else "running"
@@ -297,7 +336,7 @@ def _status(ended: Ended | None, done: bool) -> Status:
         return ended.status
     # Only the responses dialect sends a status; in the others it follows from the reason.
     match ended.finish_reason:
-        case "length" | "content_filter":
+        case str(reason) if reason in _INCOMPLETE_REASONS:
             return "incomplete"
         case "error":
             return "failed"
@@ -314,7 +353,7 @@ def _is_complete(ended: Ended | None, done: bool) -> bool | None:
 
 
 def _build_block(at: Address, block: _BlockBuilder, warnings: list[str]) -> Block:
-    text = _join_pieces(block.pieces)
+    text = f"[{','.join(block.pieces)}]" if block.kind in ATTACHED_KINDS else _join_pieces(block.pieces)
     final = None if block.final is None else _join_pieces([block.final])
     # The final text comes in one event, the deltas in thousands: where they disagree, the final text is trusted.
     if final is not None and final != text:

@@ -474,7 +474,7 @@ class CallEngine:
             self._credential.mask_header(name, value) for name, value in response.header_list()
         )
         headers = dict(exchange.response_headers)
-        exchange.request_id = headers.get("x-request-id")
+        exchange.request_id = headers.get("x-request-id") or headers.get("request-id")
         exchange.service = headers.get("x-famnb-engine")
         call.should_retry = headers.get("x-should-retry")
 

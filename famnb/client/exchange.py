@@ -56,7 +56,7 @@ class Exchange:
     """Requests sent, retries included."""
     http_status: int | None = None
     request_id: str | None = None
-    """The service's `x-request-id`."""
+    """The service's `x-request-id`, or `request-id`."""
     service: str | None = None
     """The engine a famnb service says it is (`sim`, `upstream`); None for any other service."""
     response_headers: tuple[tuple[str, str], ...] = ()

@@ -157,6 +157,10 @@ class ResponseReader:
             return StreamError(ended.fault.message, type=ended.fault.type, code=ended.fault.code)
         if ended is None and not self.builder.done:
             seen = len(self.events) - self._first_event
+            if self.builder.notes and not self.builder.content_deltas:
+                return StreamInterrupted(self.builder.notes[-1])
+            if not self.streamed:
+                return StreamInterrupted("the reply does not say how it ended; `.reply` has what came")
             return StreamInterrupted(
                 f"the stream ended after {seen} {'event' if seen == 1 else 'events'} without a finish reason, "
                 "a stop reason or a terminal event; `.reply` has what came"

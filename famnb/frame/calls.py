@@ -120,6 +120,7 @@ calls.__doc__ = f"{calls.__doc__}\n{format_columns(CALLS)}\n"
 
 _BY_NAME = {column.name: column for column in CALLS}
 _PROMPT_TAGS = SelectedColumn("prompt_tags", "word")
+_REPORTED_COST = "reported_cost_usd"
 _COSTS = ("cost_usd", "cost_low_usd", "cost_high_usd")
 _WITHOUT_CACHE_WRITES = {name for name, value in ENDPOINTS.items() if not value.traits.has_cache_writes}
 """Endpoints whose calls have written nothing to a cache, though no reply says so."""
@@ -131,7 +132,7 @@ _NEEDED_FOR_COSTS = (
     *NEEDED_COLUMNS,
     SelectedColumn("started_us", "integer"),
     SelectedColumn("endpoint", "word"),
-    *(SelectedColumn(name, "real") for name in _COSTS),
+    *(SelectedColumn(name, "real") for name in (*_COSTS, _REPORTED_COST)),
 )
 
 
@@ -168,7 +169,7 @@ def _tag_columns(encoded: CodedWords) -> dict[str, Any]:
 
 
 def _costs(arrays: ColumnArrays, bounds: CountBounds) -> ColumnArrays:
-    """The cost columns: by the price book of each call's day, else as stored when the call ended."""
+    """The cost columns: as the service reported, by the price book of each call's day, or as stored when it ended."""
     counts = {
         name: as_floats(arrays[name])
         for name in ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
@@ -189,7 +190,8 @@ def _costs(arrays: ColumnArrays, bounds: CountBounds) -> ColumnArrays:
         has_price = ~np.isnan(model_costs[0])
         for name, column in zip(_COSTS, model_costs, strict=True):
             arrays[name][rows[has_price]] = column[has_price]
-    return {name: arrays[name] for name in _COSTS}
+    reported = arrays[_REPORTED_COST]
+    return {name: np.where(np.isnan(reported), arrays[name], reported) for name in _COSTS}
 
 
 def _with_latencies(frame: pd.DataFrame, table: Mapping[str, Sequence[Any]], wanted: list[str] | None) -> pd.DataFrame:

@@ -227,7 +227,10 @@ CALLS: tuple[Column, ...] = (
         for column in (
             *(
                 Column(
-                    f"{count}_{end}", "Int64", "tokens", f"{word} end of `{count}`; equals it unless that is estimated."
+                    f"{count}_{end}",
+                    "Int64",
+                    "tokens",
+                    f"{word} end of `{count}`; equals it unless estimated, or at odds with the total.",
                 )
                 for end, word in (("low", "Low"), ("high", "High"))
             ),
@@ -244,8 +247,8 @@ CALLS: tuple[Column, ...] = (
         "cost_low_usd",
         "Float64",
         "USD",
-        "Low end of the cost; equals `cost_usd` unless a count is estimated, or absent and priced: any of the input "
-        "may then have been read from the cache.",
+        "Low end of the cost; equals `cost_usd` unless a count is estimated or the total contradicts it, or absent and "
+        "priced: any of the input may then have been read from the cache.",
     ),
     Column(
         "cost_high_usd",
@@ -254,6 +257,12 @@ CALLS: tuple[Column, ...] = (
         "High end of the cost; equals `cost_usd` where `cost_low_usd` does.",
     ),
     Column("profile", "category", "", "The profile of the client: fam, or the name of a vendor's."),
+    Column(
+        "reported_cost_usd",
+        "Float64",
+        "USD",
+        "What the service said that the call costs, which `cost_usd` then is; missing where it did not.",
+    ),
     Column("url", "string", "", "Where the request was sent."),
     Column(
         "prompt_hash",
@@ -263,7 +272,7 @@ CALLS: tuple[Column, ...] = (
         "Missing for long prompts of older versions.",
     ),
     Column("cell", "string", "", "The key of the planned cell that it fills; missing outside of an experiment."),
-    Column("request_id", "string", "", "The service's `x-request-id`."),
+    Column("request_id", "string", "", "The service's `x-request-id`, or `request-id`."),
     Column("call_id", "string", "", "The call's id in the ledger; `Ledger.call` takes it.", sql="id"),
 )
 """The columns of `calls`."""

@@ -50,7 +50,24 @@ def fill_counts(columns: ColumnArrays, source: Ledger | Parquet) -> CountBounds:
         if count in estimated:
             low[rows], high[rows] = estimated[count]
         bounds[count] = low, high
+    _widen_contradictory(columns, bounds)
     return bounds
+
+
+def _widen_contradictory(columns: ColumnArrays, bounds: CountBounds) -> None:
+    """Widen the bounds of calls whose reported total is not input and output together, in place."""
+    inputs, outputs, total = (columns[count] for count in (*BOUNDED_COUNTS, "total_tokens"))
+    total_source = columns["total_tokens_source"]
+    sources = [columns[f"{count}_source"] for count in BOUNDED_COUNTS]
+    is_known = (inputs != ABSENT) & (outputs != ABSENT) & (total != ABSENT)
+    for source in sources:
+        is_known &= source.codes != source.code_of("estimated")
+    is_known &= total_source.codes == total_source.code_of("reported")
+    rows = np.flatnonzero(is_known & (inputs + outputs != total))
+    if len(rows):
+        parts = token_estimates.parts_by_total(inputs[rows], outputs[rows], total[rows], ARRAYS)
+        for count, (low, high) in zip(BOUNDED_COUNTS, parts, strict=True):
+            bounds[count][0][rows], bounds[count][1][rows] = low, high
 
 
 def as_floats(counts: npt.NDArray[np.int64]) -> FloatColumn:

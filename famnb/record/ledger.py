@@ -326,7 +326,7 @@ class Ledger:
         estimate = token_estimates.estimate_usage(
             reply.usage,
             input_chars=serialize.input_chars(request) if needs_input else None,
-            output_chars=sum(len(block.text) for block in reply.blocks) if has_answer else None,
+            output_chars=reply.output_chars if has_answer else None,
             fit=fits.get(exchange.service, token_estimates.TokenFit()),
             hidden_cap=None if reply.thinking else serialize.hidden_cap(request),
         )

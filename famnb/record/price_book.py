@@ -21,7 +21,7 @@ from famnb.events import Count, Usage
 from famnb.formatting import format_table
 from famnb.record import price_file
 from famnb.record.price import MILLION, Amount, Cost, Price, TokenCounts, cost_bounds, parse_price
-from famnb.record.token_estimates import SPREAD
+from famnb.record.token_estimates import SPREAD, contradiction_bounds
 from famnb.request.types import MINI_CONTEXT_TOKENS
 
 TITLE = "Prices in USD per million tokens"
@@ -178,14 +178,20 @@ class PriceBook:
     ) -> Cost | None:
         """Return the cost of a call made at `at` (now, if None); None if no price, input or output count is known.
 
+        What the service itself says that the call costs (`usage.cost_usd`) counts, whatever the book says.
         `between` holds the lowest and highest counts where `usage` has estimated ones; without it an estimated count
         is taken to be right within a factor of two. A cache count that is absent leaves the cost an interval: any of
         the input may have been read from the cache or, if the endpoint `has_cache_writes`, written to it.
         """
+        if usage.cost_usd is not None:
+            reported = Decimal(str(usage.cost_usd))
+            return Cost(reported, reported, reported)
         if usage.input_tokens is None or usage.output_tokens is None:
             return None
         usages = [usage]
-        if "input_tokens" in usage.estimated or "output_tokens" in usage.estimated:
+        if usage.is_contradictory:
+            usages += contradiction_bounds(usage)
+        elif "input_tokens" in usage.estimated or "output_tokens" in usage.estimated:
             usages += between or (_scale_estimated(usage, 1 / SPREAD), _scale_estimated(usage, SPREAD))
         bounds = []
         for bound in usages:

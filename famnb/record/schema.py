@@ -118,6 +118,11 @@ def _add_profile(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE calls ADD COLUMN profile TEXT NOT NULL DEFAULT 'fam'")
 
 
+def _add_reported_cost(connection: sqlite3.Connection) -> None:
+    """What the service itself said that a call costs."""
+    connection.execute("ALTER TABLE calls ADD COLUMN reported_cost_usd TEXT")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _create_calls,
     _add_hidden_cap,
@@ -126,6 +131,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _add_prompt_and_wait,
     _add_exactness,
     _add_profile,
+    _add_reported_cost,
 )
 """The n-th takes a file of version n to version n + 1; one that was ever released is never changed."""
 

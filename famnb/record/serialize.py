@@ -91,13 +91,14 @@ def outcome_columns(reply: Reply) -> dict[str, Any]:
         "complete": reply.complete,
         "text_chars": len(reply.text),
         "thinking_chars": len(reply.thinking),
-        "output_chars": sum(len(block.text) for block in reply.blocks),
+        "output_chars": reply.output_chars,
         "warnings": _json(reply.warnings),
         **_error_columns(reply.error),
         **{name: getattr(reply.timing, name) for name in TIMINGS},
         **counts,
         **sources,
         **_cost_columns(reply.cost),
+        "reported_cost_usd": None if usage.cost_usd is None else str(usage.cost_usd),
     }
 
 

@@ -110,7 +110,7 @@ def estimate_usage(
     text shows all.
     """
     if usage.input_tokens is not None and usage.output_tokens is not None:
-        return UsageEstimate(usage, usage, usage)
+        return UsageEstimate(usage, *contradiction_bounds(usage)) if usage.is_contradictory else _certain(usage)
     usage = _derive_from_total(usage)
     estimates: dict[str, Sequence[Any]] = {}
     if usage.input_tokens is None and input_chars:
@@ -122,7 +122,7 @@ def estimate_usage(
             else tokens_with_hidden_reasoning(output_chars, fit, hidden_cap, NUMBERS)
         )
     if not estimates:
-        return UsageEstimate(usage, usage, usage)
+        return _certain(usage)
     inputs = estimates.get("input_tokens", [usage.input_tokens] * 3)
     outputs = estimates.get("output_tokens", [usage.output_tokens] * 3)
     if usage.total_tokens is None and inputs[0] is not None and outputs[0] is not None:
@@ -133,6 +133,35 @@ def estimate_usage(
         for values in zip(*estimates.values(), strict=True)
     )
     return UsageEstimate(mid, low, high)
+
+
+def _certain(usage: Usage) -> UsageEstimate:
+    return UsageEstimate(usage, usage, usage)
+
+
+def contradiction_bounds(usage: Usage) -> tuple[Usage, Usage]:
+    """Return the usage at the low and at the high end if its total is not input and output together.
+
+    Any of the three may be wrong; either part is then between what it is reported as and what the other leaves of the
+    total.
+    """
+    total = usage.total_tokens or 0
+    inputs, outputs = parts_by_total(usage.input_tokens, usage.output_tokens, total, NUMBERS)
+    low, high = (
+        msgspec.structs.replace(usage, input_tokens=end_input, output_tokens=end_output)
+        for end_input, end_output in zip(inputs, outputs, strict=True)
+    )
+    return low, high
+
+
+def parts_by_total(input_tokens: Any, output_tokens: Any, total: Any, functions: MathFunctions) -> tuple[Any, Any]:
+    """Return (low, high) of the input and of the output where the total contradicts them."""
+    lowest, largest = functions.minimum, functions.maximum
+    input_by_total, output_by_total = largest(total - output_tokens, 0), largest(total - input_tokens, 0)
+    return (
+        (lowest(input_tokens, input_by_total), largest(input_tokens, input_by_total)),
+        (lowest(output_tokens, output_by_total), largest(output_tokens, output_by_total)),
+    )
 
 
 def _derive_from_total(usage: Usage) -> Usage:

@@ -83,7 +83,9 @@ class LedgerWriter:
         """Guards and announces the queue, the threads and `_closing`."""
         self._queue: collections.deque[_WriteJob] = collections.deque()
         self._prepared: list[_WriteJob] = []
-        """Jobs whose records are in the backlog, and whose futures are not done."""
+        """Jobs whose records are in the backlog, and that the thread has still to see."""
+        self._current: list[_WriteJob] = []
+        """Jobs that the thread works on."""
         self._preparing = threading.Lock()
         """Held from taking jobs to keeping their records, so that two threads keep the order."""
         self._thread: threading.Thread | None = None
@@ -190,10 +192,9 @@ class LedgerWriter:
     def _await_work(self) -> bool:
         """Wait for jobs, or for the time to try again; return False, the file closed, when there was nothing to do."""
         with self._changed:
-            while not self._has_jobs and not self._is_attempt_due():
-                if self._closing:
-                    break
-                if not self._changed.wait(IDLE_S if self._failed_at is None else RETRY_S) and self._failed_at is None:
+            while not self._has_jobs() and not self._is_attempt_due():
+                is_idle = not self._closing and not self._changed.wait(RETRY_S if self._has_failed() else IDLE_S)
+                if self._closing or (is_idle and not self._has_failed()):
                     break
             else:
                 return True
@@ -201,12 +202,15 @@ class LedgerWriter:
             self._disconnect()
         # Again under the lock of `submit`, so that no job comes between the look at the queue and the thread's end.
         with self._changed:
-            if self._has_jobs:
+            if self._has_jobs():
                 return True
             self._thread, self._closing = None, False
             return False
 
-    @property
+    def _has_failed(self) -> bool:
+        """Whether the file could not be written when that was tried last."""
+        return self._failed_at is not None
+
     def _has_jobs(self) -> bool:
         """Whether there are jobs whose futures are not done, those that the second thread has prepared included."""
         return bool(self._queue or self._prepared)
@@ -219,6 +223,7 @@ class LedgerWriter:
         self._prepare()
         with self._changed:
             jobs, self._prepared = self._prepared, []
+            self._current = jobs
         is_asked_for = any(job.urgent for job in jobs)
         if self._backlog and (is_asked_for or self._is_attempt_due()):
             self._write()
@@ -226,17 +231,17 @@ class LedgerWriter:
             if job.then is not None and self._failed_at is None:
                 with self._watched():
                     job.then()
-            job.future.set_result(None)
+            self._finish(job)
 
     def _stand_in(self) -> None:
         """Prepare jobs in the place of the thread that is stuck, so that nobody waits and memory is counted."""
         while self.is_stuck:
             self._prepare()
             with self._changed:
-                jobs = [job for job in self._prepared if not job.urgent]
+                jobs = [job for job in (*self._current, *self._prepared) if not job.urgent]
                 self._prepared = [job for job in self._prepared if job.urgent]
             for job in jobs:
-                job.future.set_result(None)
+                self._finish(job)
             if time.monotonic() - (self._busy_since or math.inf) > HANG_S:
                 self._warn_of_trouble(f"the file system has not answered for {HANG_S:g} s")
             with self._changed:
@@ -244,6 +249,12 @@ class LedgerWriter:
                     self._changed.wait(STUCK_S)
         with self._changed:
             self._second_thread = None
+
+    def _finish(self, job: _WriteJob) -> None:
+        """Set a job's future, which another thread may have done."""
+        with self._changed:
+            if not job.future.done():
+                job.future.set_result(None)
 
     def _prepare(self) -> None:
         """Make the records of what is in the queue."""

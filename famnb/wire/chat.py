@@ -2,8 +2,8 @@
 
 {choices: [{message}], usage}, or chunks {choices: [{delta}]} … {choices: [], usage} and [DONE]
 Thinking, text and refusals have the addresses (0, n) in the order of their appearance, tool calls (1, index): calls
-come last in a reply, whenever they appear. Thinking is read from the fields in which servers send it, and never
-written: the API's document shows none in this dialect.
+come last in a reply, whenever they appear, but for annotations (2, 0) and log-probabilities (3, 0). Thinking is read
+from the fields in which servers send it, and never written: the API's document shows none in this dialect.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
-from famnb.events import Address, Closed, Delta, Done, Ended, Event, Fault, Opened, Other, Started, Usage
+from famnb.events import Address, Closed, Delta, Done, Ended, Event, Fault, Noted, Opened, Other, Started, Usage
 from famnb.reply import Reply
-from famnb.wire import errors, lenient_json, sse
+from famnb.wire import errors, lenient_json, sse, usage
 from famnb.wire.dialect import Conventions, Sdk, StreamReader
 from famnb.wire.think_tags import ThinkTags
 
@@ -89,6 +89,8 @@ class _TextChunk(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=Tr
     usage: None = None
 
 
+_ONE_CHOICE = Noted("the service sent more than one choice; only the first is read, `reply.raw` has all")
+
 _TEXT_CHUNKS = msgspec.json.Decoder(_TextChunk)
 _decode_text_chunk, _decode_text_lines = _TEXT_CHUNKS.decode, _TEXT_CHUNKS.decode_lines
 
@@ -106,7 +108,9 @@ def read(body: Any) -> list[Event]:
     content = _MessageReader()
     return [
         *_read_identity(fields),
+        *([_ONE_CHOICE] if len(choices) > 1 else []),
         *content.add(message, whole=True),
+        *content.add_logprobs(choice.get("logprobs")),
         *content.close(),
         _read_end(choice.get("finish_reason")),
         *_read_usage(fields.get("usage")),
@@ -121,7 +125,7 @@ def reader() -> ChatReader:
 class ChatReader(StreamReader):
     """Reads the chunks of one completion; of several choices only the one that comes first."""
 
-    __slots__ = ("_choice", "_chunks_are_plain", "_content", "_has_identity", "_started")
+    __slots__ = ("_choice", "_chunks_are_plain", "_content", "_has_identity", "_has_noted_choice", "_started")
 
     def __init__(self) -> None:
         super().__init__()
@@ -134,6 +138,7 @@ class ChatReader(StreamReader):
         self._started = Started()
         self._has_identity = False
         """Whether the reply's id and model are known, which later chunks only repeat."""
+        self._has_noted_choice = False
         self._choice: int | None = -1
         """The index of the choice that is read; -1 before the first, None if the server numbers none."""
 
@@ -190,8 +195,9 @@ class ChatReader(StreamReader):
         for choice in lenient_json.as_list(chunk.get("choices")):
             if type(choice) is dict:
                 self._read_choice(choice, events)
-        if usage := chunk.get("usage"):
-            events += _read_usage(usage)
+        # Groq has it in a place of its own.
+        if counts := chunk.get("usage") or lenient_json.as_object(chunk.get("x_groq")).get("usage"):
+            events += _read_usage(counts)
         return events or [Other(lenient_json.scalar_text(chunk.get("object")))]
 
     def end(self) -> list[Event]:
@@ -204,6 +210,9 @@ class ChatReader(StreamReader):
         if self._choice == -1:
             self._choice = index
         elif index != self._choice:
+            if not self._has_noted_choice:
+                self._has_noted_choice = True
+                events.append(_ONE_CHOICE)
             return
         delta = choice.get("delta")
         if type(delta) is dict:
@@ -211,6 +220,8 @@ class ChatReader(StreamReader):
         # Some servers send a whole message instead of deltas; others repeat the message after them.
         elif self._content.is_empty:
             events += self._content.add(lenient_json.as_object(choice.get("message")), whole=True)
+        if logprobs := choice.get("logprobs"):
+            events += self._content.add_logprobs(logprobs)
         if reason := choice.get("finish_reason"):
             events += self._content.close()
             events.append(_read_end(reason))
@@ -258,7 +269,15 @@ class _MessageReader:
         for position, call in enumerate(calls if isinstance(calls, list) else [calls]):
             if isinstance(call, dict):
                 self._add_call(events, call, position if whole else lenient_json.integer(call.get("index")))
+        if annotations := message.get("annotations"):
+            events += _attach((2, 0), "annotations", annotations)
         return events
+
+    def add_logprobs(self, logprobs: Any) -> list[Event]:
+        """Return the log-probabilities of the tokens of a message, or of one delta of it."""
+        fields = lenient_json.as_object(logprobs)
+        tokens = [*lenient_json.as_list(fields.get("content")), *lenient_json.as_list(fields.get("refusal"))]
+        return _attach((3, 0), "logprobs", tokens)
 
     def flush(self) -> list[Event]:
         """Return the text that was held back because a tag might have followed; looks for no more tags."""
@@ -325,6 +344,11 @@ class _MessageReader:
         return (1, max(number for _, number in self._calls) + 1) if address in self._calls else address
 
 
+def _attach(at: Address, kind: str, values: Any) -> list[Event]:
+    """Return values that say something about the text, each as a delta of their block."""
+    return [Delta(at, kind, lenient_json.encode(value).decode()) for value in lenient_json.as_list(values)]
+
+
 def _read_identity(body: dict[str, Any]) -> list[Started]:
     started = Started(
         lenient_json.scalar_text(body.get("id")),
@@ -344,23 +368,27 @@ def _read_usage(value: Any) -> list[Event]:
     fields = lenient_json.as_object(value)
     prompt = lenient_json.integer(fields.get("prompt_tokens"))
     completion = lenient_json.integer(fields.get("completion_tokens"))
-    reasoning = lenient_json.integer(
-        lenient_json.as_object(fields.get("completion_tokens_details")).get("reasoning_tokens")
-    )
+    reasoning = usage.read_reasoning(fields, fields.get("completion_tokens_details"))
     total = lenient_json.integer(fields.get("total_tokens"))
-    usage = Usage(
+    input_details = lenient_json.as_object(fields.get("prompt_tokens_details"))
+    counts = Usage(
         input_tokens=prompt,
         output_tokens=completion,
         reasoning_tokens=reasoning,
-        cached_tokens=lenient_json.integer(
-            lenient_json.as_object(fields.get("prompt_tokens_details")).get("cached_tokens")
+        # The second is DeepSeek's.
+        cached_tokens=lenient_json.first_integer(
+            input_details.get("cached_tokens"), fields.get("prompt_cache_hit_tokens")
         ),
+        cache_write_tokens=usage.read_cache_writes(fields, input_details),
         total_tokens=total,
+        cost_usd=usage.read_cost(fields),
+        cache_write_5m_tokens=usage.read_cache_lifetime(fields, "5m"),
+        cache_write_1h_tokens=usage.read_cache_lifetime(fields, "1h"),
     )
     # Some servers count reasoning beside the completion instead of within it; their total gives it away.
     if prompt is not None and completion is not None and reasoning and total == prompt + completion + reasoning:
-        usage = usage.merge(Usage(output_tokens=completion + reasoning, derived=("output_tokens",)))
-    return [] if usage == Usage() else [usage]
+        counts = counts.merge(Usage(output_tokens=completion + reasoning, derived=("output_tokens",)))
+    return [] if counts == Usage() else [counts]
 
 
 # Writing

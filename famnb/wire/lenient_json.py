@@ -111,6 +111,20 @@ def integer(value: Any) -> int | None:
             return None
 
 
+def first_integer(*values: Any) -> int | None:
+    """Return the first of some fields that is a count, since servers have several names for one."""
+    return next((number for value in values if (number := integer(value)) is not None), None)
+
+
+def amount(value: Any) -> float | None:
+    """Return an amount of money of 0 or more, also if it is sent as text; None for anything else."""
+    try:
+        number = float(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else -1.0
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) and number >= 0 else None
+
+
 def find_text(value: Any) -> str:
     """Return the text in a value of any shape: a text, a part, or a list of parts."""
     match value:

@@ -11,7 +11,7 @@ from typing import Any
 
 from famnb.events import Address, Closed, Delta, Done, Ended, Event, Fault, Opened, Other, Started, Usage
 from famnb.reply import Block, Reply
-from famnb.wire import errors, lenient_json, sse
+from famnb.wire import errors, lenient_json, sse, usage
 from famnb.wire.dialect import Conventions, Sdk, StreamReader
 
 CONVENTIONS = Conventions(
@@ -47,10 +47,14 @@ _FINISH_REASONS = {
     "max_tokens": "length",
     "tool_use": "tool_calls",
     "refusal": "content_filter",
+    "model_context_window_exceeded": "length",
 }
 
-_TOOL_BLOCKS = {"tool_use": "tool_call", "server_tool_use": "tool_call"}
-"""Block types that have another name as a kind; all others keep theirs."""
+# The caller has nothing to do for the others: the server calls its own tools, and goes on.
+_CALLER_TOOL = "tool_use"
+"""The type of a block that calls a tool of the caller's; its kind is `tool_call`, all other kinds keep their type."""
+_TOOL_BLOCKS = (_CALLER_TOOL, "server_tool_use", "mcp_tool_use")
+"""Types of blocks that have an input."""
 
 _DELTA_TYPES = {
     "text_delta": ("text", "text"),
@@ -77,7 +81,7 @@ def read(body: Any) -> list[Event]:
         block = {"type": "text", "text": item} if isinstance(item, str) else lenient_json.as_object(item)
         events += _read_block(at, block)
         if arguments := _read_input(block):
-            events.append(Delta(at, "tool_call", arguments))
+            events.append(Delta(at, _kind(block), arguments))
         events.append(Closed(at, latency_ms=lenient_json.integer(block.get("thinking_latency_ms"))))
     return [*events, _read_end(fields), *_read_usage(lenient_json.as_object(fields.get("usage")))]
 
@@ -90,15 +94,18 @@ def reader() -> MessagesReader:
 class MessagesReader(StreamReader):
     """Reads the events of one message."""
 
-    __slots__ = ("_at", "_counts", "_inputs", "_latencies")
+    __slots__ = ("_at", "_counts", "_figures", "_inputs", "_kinds", "_latencies")
 
     def __init__(self) -> None:
         super().__init__()
         self._at: Address = (0, 0)
         """The block of the last event, to which an event without an index belongs."""
         self._counts: dict[str, int] = {}
+        self._figures: dict[str, Any] = {}
+        """The other figures of the usage so far."""
         self._inputs: dict[Address, str] = {}
         """Inputs of tool calls that came whole with the start of their block; deltas replace them."""
+        self._kinds: dict[Address, str] = {}
         self._latencies: dict[Address, int | None] = {}
 
     def _read(self, event: dict[str, Any]) -> list[Event]:
@@ -139,6 +146,7 @@ class MessagesReader(StreamReader):
     def _read_start(self, at: Address, block: dict[str, Any]) -> list[Event]:
         if arguments := _read_input(block):
             self._inputs[at] = arguments
+        self._kinds[at] = _kind(block)
         self._latencies[at] = lenient_json.integer(block.get("thinking_latency_ms"))
         return _read_block(at, block)
 
@@ -149,20 +157,24 @@ class MessagesReader(StreamReader):
         kind, field = _DELTA_TYPES.get(type_, ("", "")) if type(type_) is str else ("", "")
         piece = delta.get(field)
         if type(piece) is not str:
+            if type_ == "citations_delta":
+                return _attach_citations(at, [delta.get("citation")])
             return [Other(lenient_json.scalar_text(type_))]
         if kind == "tool_call":
             self._inputs.pop(at, None)
+            kind = self._kinds.get(at, kind)
         return [Delta(at, kind, piece)]
 
     def _read_stop(self, at: Address, event: dict[str, Any]) -> list[Event]:
         latency = lenient_json.integer(event.get("thinking_latency_ms"))
         closed = Closed(at, latency_ms=self._latencies.get(at) if latency is None else latency)
         arguments = self._inputs.pop(at, "")
-        return [Delta(at, "tool_call", arguments), closed] if arguments else [closed]
+        return [Delta(at, self._kinds.get(at, "tool_call"), arguments), closed] if arguments else [closed]
 
     def _read_counts(self, usage: Any, *, opening: bool) -> list[Event]:
         """Return the usage so far, without the counts that the stream does not know yet."""
         fields = lenient_json.as_object(usage)
+        self._figures |= {name: value for name, value in fields.items() if name not in COUNTS and value is not None}
         counts = {name: count for name in COUNTS if (count := lenient_json.integer(fields.get(name))) is not None}
         # Before any output, a count of it is a placeholder.
         if opening:
@@ -173,7 +185,7 @@ class MessagesReader(StreamReader):
         self._counts |= {
             name: count for name, count in counts.items() if count or (has_input and name.startswith("cache_"))
         }
-        return _read_usage(self._counts)
+        return _read_usage({**self._figures, **self._counts})
 
 
 def _read_identity(message: dict[str, Any]) -> list[Started]:
@@ -184,17 +196,27 @@ def _read_identity(message: dict[str, Any]) -> list[Started]:
 def _read_block(at: Address, block: dict[str, Any]) -> list[Event]:
     """Return the events of a content block, whole or as it starts."""
     type_ = lenient_json.scalar_text(block.get("type")) or "text"
-    kind = _TOOL_BLOCKS.get(type_, type_)
+    kind = _kind(block)
     events: list[Event] = [
         Opened(at, kind, lenient_json.scalar_text(block.get("id")), lenient_json.scalar_text(block.get("name")))
     ]
-    text = "" if kind == "tool_call" else lenient_json.find_text(block.get(kind, block))
+    text = "" if type_ in _TOOL_BLOCKS else lenient_json.find_text(block.get(kind, block))
     if text:
         events.append(Delta(at, kind, text))
     # `data` is the content of redacted thinking: unreadable, and wanted back like a signature.
     if signature := lenient_json.scalar_text(block.get("signature")) or lenient_json.scalar_text(block.get("data")):
         events.append(Delta(at, "signature", signature))
-    return events
+    return events + _attach_citations(at, lenient_json.as_list(block.get("citations")))
+
+
+def _kind(block: dict[str, Any]) -> str:
+    type_ = lenient_json.scalar_text(block.get("type")) or "text"
+    return "tool_call" if type_ == _CALLER_TOOL else type_
+
+
+def _attach_citations(at: Address, citations: list[Any]) -> list[Event]:
+    """Return the citations of the text at an address, as deltas of a block that comes after all content."""
+    return [Delta((1, at[1]), "citations", lenient_json.encode(citation).decode()) for citation in citations]
 
 
 def _read_input(block: dict[str, Any]) -> str:
@@ -214,13 +236,23 @@ def _read_end(fields: dict[str, Any]) -> Ended:
 
 def _read_usage(fields: dict[str, Any]) -> list[Event]:
     """Return the usage with cached input counted as input."""
-    uncached, output, written, cached = (lenient_json.integer(fields.get(name)) for name in COUNTS)
-    usage = Usage(input_tokens=uncached, output_tokens=output, cached_tokens=cached, cache_write_tokens=written)
+    uncached, output, _, cached = (lenient_json.integer(fields.get(name)) for name in COUNTS)
+    written = usage.read_cache_writes(fields)
+    counts = Usage(
+        input_tokens=uncached,
+        output_tokens=output,
+        reasoning_tokens=usage.read_reasoning(fields, fields.get("output_tokens_details")),
+        cached_tokens=cached,
+        cache_write_tokens=written,
+        cost_usd=usage.read_cost(fields),
+        cache_write_5m_tokens=usage.read_cache_lifetime(fields, "5m"),
+        cache_write_1h_tokens=usage.read_cache_lifetime(fields, "1h"),
+    )
     # This dialect counts cached input beside `input_tokens`, the others count it within.
     if uncached is not None and (cached or written):
         input_tokens = uncached + (cached or 0) + (written or 0)
-        usage = usage.merge(Usage(input_tokens=input_tokens, derived=("input_tokens",)))
-    return [] if usage == Usage() else [usage]
+        counts = counts.merge(Usage(input_tokens=input_tokens, derived=("input_tokens",)))
+    return [] if counts == Usage() else [counts]
 
 
 # Writing

@@ -2,7 +2,8 @@
 
 {status, output: [item {content: [part …]} …], usage} or
 created ── in_progress ── (item.added ── (part.added ── delta … ── done) … ── item.done) … ── completed
-A block's address is (output index, content index); the parts of a reasoning summary follow the item's own content.
+A block's address is (output index, content index); the parts of a reasoning summary follow the item's own content, and
+the annotations and log-probabilities of its texts follow both.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ import uuid
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
-from famnb.events import Address, Closed, Delta, Done, Ended, Event, Fault, Opened, Other, Started, Status, Usage
+from famnb.events import Address, Closed, Delta, Done, Ended, Event, Fault, Noted, Opened, Other, Started, Status, Usage
 from famnb.reply import Reply
-from famnb.wire import errors, lenient_json, sse
+from famnb.wire import errors, lenient_json, sse, usage
 from famnb.wire.dialect import Conventions, Sdk, StreamReader
 
 CONVENTIONS = Conventions(
@@ -41,6 +42,9 @@ CONVENTIONS = Conventions(
 # An item numbers its content and its summary from 0 each; no item has as many parts as this.
 _SUMMARY_INDEX = 1000
 """The content index of the first part of a reasoning summary."""
+
+_ATTACHED_INDEX = {"annotations": 2000, "logprobs": 3000}
+"""What is attached to a part: its field and kind, and what its content index is above that of the part."""
 
 _PART_TYPES = {
     "output_text": ("text", "text"),
@@ -110,9 +114,13 @@ def read(body: Any) -> list[Event]:
             if part.text:
                 events.append(Delta(part.at, part.kind, part.text))
             events.append(Closed(part.at))
+        for at, kind, values in _read_attached(index, lenient_json.as_object(item)):
+            events += _attach(at, kind, values)
     status = lenient_json.scalar_text(fields.get("status")) or ("failed" if failed else "")
     # A background response that is still generated has no end yet.
-    if status not in _RUNNING_STATUSES:
+    if status in _RUNNING_STATUSES:
+        events.append(_not_ended(fields, status))
+    else:
         events.append(_read_end(fields, status, has_calls=has_calls))
     return [*events, *_read_usage(fields.get("usage"))]
 
@@ -125,7 +133,17 @@ def reader() -> ResponsesReader:
 class ResponsesReader(StreamReader):
     """Reads the events of one response; bookkeeping events may be missing or repeated."""
 
-    __slots__ = ("_final_texts", "_indices", "_item", "_kinds", "_moved_addresses", "_names", "_started")
+    __slots__ = (
+        "_attached_counts",
+        "_final_texts",
+        "_indices",
+        "_item",
+        "_kinds",
+        "_moved_addresses",
+        "_names",
+        "_queued",
+        "_started",
+    )
 
     def __init__(self) -> None:
         super().__init__()
@@ -140,6 +158,13 @@ class ResponsesReader(StreamReader):
         self._names: dict[Address, tuple[str, str]] = {}
         """The id and name of each tool call; both empty for other blocks."""
         self._final_texts: dict[Address, str] = {}
+        self._attached_counts: dict[Address, int] = {}
+        """How many annotations or log-probabilities each block of them has so far."""
+        self._queued: dict[str, Any] | None = None
+        """The response while it is queued and nothing else is known of it."""
+
+    def end(self) -> list[Event]:
+        return [] if self._queued is None or self._done else [_not_ended(self._queued, "queued")]
 
     def _read(self, event: dict[str, Any]) -> list[Event]:
         type_ = event.get("type")
@@ -150,15 +175,27 @@ class ResponsesReader(StreamReader):
 
     def _read_other(self, type_: str, event: dict[str, Any]) -> list[Event]:
         events: list[Event] = []
+        response = lenient_json.as_object(event.get("response"))
+        self._queued = response if type_ == "response.queued" or response.get("status") == "queued" else None
         match type_:
             case "response.output_item.added" | "response.output_item.done":
                 item = lenient_json.as_object(event.get("item"))
                 index = self._output_index(event, lenient_json.scalar_text(item.get("id")))
                 for part in _read_item(index, item):
                     self._add_part(events, part, whole=type_.endswith("done"))
+                for at, kind_, values in _read_attached(index, item):
+                    self._attach(events, at, kind_, values)
             case "response.content_part.added" | "response.content_part.done":
-                if block := _read_part(self._block_address(event), lenient_json.as_object(event.get("part"))):
+                at, part_fields = self._block_address(event), lenient_json.as_object(event.get("part"))
+                if block := _read_part(at, part_fields):
                     self._add_part(events, block, whole=type_.endswith("done"))
+                for kind in _ATTACHED_INDEX:
+                    self._attach(events, _attached_address(at, kind), kind, part_fields.get(kind))
+            case "response.output_text.annotation.added":
+                at = _attached_address(self._block_address(event), "annotations")
+                number = lenient_json.integer(event.get("annotation_index"))
+                if number is None or number >= self._attached_counts.get(at, 0):
+                    self._attach_next(events, at, "annotations", event.get("annotation"))
             case _ if type_ in _DONE_EVENTS:
                 kind, field = _DONE_EVENTS[type_]
                 if isinstance(whole := event.get(field), str):
@@ -205,10 +242,28 @@ class ResponsesReader(StreamReader):
         at = self._block_address(event)
         piece = event.get("delta")
         text = piece if type(piece) is str else lenient_json.find_text(piece)
+        if logprobs := event.get("logprobs"):
+            return [*self._read_delta({**event, "logprobs": None}, kind), *self._read_logprobs(at, logprobs)]
         if self._kinds.get(at) == kind:
             return [Delta(at, kind, text)]
         at, is_new = self._claim_address(at, kind)
         return [*([Opened(at, kind)] if is_new else []), Delta(at, kind, text)]
+
+    def _read_logprobs(self, at: Address, logprobs: Any) -> list[Event]:
+        """Return the log-probabilities that come with a delta."""
+        events: list[Event] = []
+        for value in lenient_json.as_list(logprobs):
+            self._attach_next(events, _attached_address(at, "logprobs"), "logprobs", value)
+        return events
+
+    def _attach(self, events: list[Event], at: Address, kind: str, values: Any) -> None:
+        """Add those of an attached list that did not come before, one by one."""
+        for value in lenient_json.as_list(values)[self._attached_counts.get(at, 0) :]:
+            self._attach_next(events, at, kind, value)
+
+    def _attach_next(self, events: list[Event], at: Address, kind: str, value: Any) -> None:
+        self._attached_counts[at] = self._attached_counts.get(at, 0) + 1
+        events += _attach(at, kind, [value])
 
     def _claim_address(self, at: Address, kind: str) -> tuple[Address, bool]:
         """Return the address of the block of this kind that claims `at`, and whether the block is new."""
@@ -242,6 +297,8 @@ class ResponsesReader(StreamReader):
             index = self._indices.get(lenient_json.scalar_text(fields.get("id")), position)
             for part in _read_item(index, fields):
                 self._add_part(events, part, whole=True)
+            for at, kind, values in _read_attached(index, fields):
+                self._attach(events, at, kind, values)
         status = lenient_json.scalar_text(response.get("status"))
         # Some servers end with the response object as it was at the start; then the name of the event counts.
         status = event_status if status in ("", *_RUNNING_STATUSES) else status
@@ -278,6 +335,32 @@ def _read_part(at: Address, part: dict[str, Any]) -> _OutputBlock | None:
     return _OutputBlock(at, kind, lenient_json.find_text(part.get(field))) if part else None
 
 
+def _read_attached(index: int, item: dict[str, Any]) -> Iterator[tuple[Address, str, list[Any]]]:
+    """Yield what is attached to the parts of an output item: address, kind and values."""
+    for number, part in enumerate(lenient_json.as_list(item.get("content"))):
+        for kind in _ATTACHED_INDEX:
+            if values := lenient_json.as_list(lenient_json.as_object(part).get(kind)):
+                yield _attached_address((index, number), kind), kind, values
+
+
+def _attached_address(part: Address, kind: str) -> Address:
+    return part[0], part[1] + _ATTACHED_INDEX[kind]
+
+
+def _attach(at: Address, kind: str, values: list[Any]) -> list[Event]:
+    return [Delta(at, kind, lenient_json.encode(value).decode()) for value in values]
+
+
+def _not_ended(response: dict[str, Any], status: str) -> Noted:
+    """Return what to know of a response that the service has accepted and not finished."""
+    progress = "has not begun it" if status == "queued" else "still works on it"
+    id_ = lenient_json.scalar_text(response.get("id"))
+    return Noted(
+        f"the response{f' {id_}' if id_ else ''} is {status!r}: the service has accepted it for the background and "
+        f"{progress}; ask the service for it later by its id"
+    )
+
+
 def _read_identity(response: dict[str, Any]) -> list[Started]:
     started = Started(
         lenient_json.scalar_text(response.get("id")),
@@ -304,18 +387,19 @@ def _read_end(response: dict[str, Any], status: str, *, has_calls: bool) -> Ende
 
 def _read_usage(value: Any) -> list[Event]:
     fields = lenient_json.as_object(value)
-    usage = Usage(
+    input_details = lenient_json.as_object(fields.get("input_tokens_details"))
+    counts = Usage(
         input_tokens=lenient_json.integer(fields.get("input_tokens")),
         output_tokens=lenient_json.integer(fields.get("output_tokens")),
-        reasoning_tokens=lenient_json.integer(
-            lenient_json.as_object(fields.get("output_tokens_details")).get("reasoning_tokens")
-        ),
-        cached_tokens=lenient_json.integer(
-            lenient_json.as_object(fields.get("input_tokens_details")).get("cached_tokens")
-        ),
+        reasoning_tokens=usage.read_reasoning(fields, fields.get("output_tokens_details")),
+        cached_tokens=lenient_json.integer(input_details.get("cached_tokens")),
+        cache_write_tokens=usage.read_cache_writes(fields, input_details),
         total_tokens=lenient_json.integer(fields.get("total_tokens")),
+        cost_usd=usage.read_cost(fields),
+        cache_write_5m_tokens=usage.read_cache_lifetime(fields, "5m"),
+        cache_write_1h_tokens=usage.read_cache_lifetime(fields, "1h"),
     )
-    return [] if usage == Usage() else [usage]
+    return [] if counts == Usage() else [counts]
 
 
 # Writing

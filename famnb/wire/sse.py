@@ -4,6 +4,7 @@ chunk ── lines ── (blank line) ── data
           ├ data: …   one line of the event's data
           ├ : …       a comment, which servers send to keep the connection open
           ├ error: …  no field of the standard, but how llama.cpp's server once said why it breaks off
+          ├ {"error"  an error body without a field's name, from whatever stands before the server: an event of its own
           └ others    `event:`, `id:`, `retry:` and unknown fields are ignored
 
 The JSON in `data` is decoded by the dialects. `event:` is ignored because servers leave it out, or write a name that
@@ -123,7 +124,19 @@ class Decoder:
                 data.append(b'{"error":%b}' % _as_json(line[6:].strip()))
             else:
                 self.signs_of_life += 1
+                if line.startswith(b"{") and _is_failure(line):
+                    events.append(line)
         return events
+
+
+def _is_failure(line: bytes) -> bool:
+    """Whether a line is an error body that stands in a stream without the name of a field."""
+    # To the standard it is a field without a meaning; to ignore it would keep the reason of a failure from the user.
+    try:
+        body = lenient_json.decode(line)
+    except ValueError:
+        return False
+    return isinstance(body, dict) and bool(body.get("error"))
 
 
 def _is_complete_event(data: bytes) -> bool:

@@ -130,8 +130,9 @@ def test_replies_of_an_old_ledger_are_read_and_replayed_the_same(old_ledger: Led
     """Text, thinking, tools, usage, timing, error, cost and labels of every call."""
     for call_id, expected in EXPECTED["replies"].items():
         found = json.loads(json.dumps(call_as_json(old_ledger, call_id)))
-        # The latencies of those days; more have come since.
-        found["timing"] = {name: found["timing"][name] for name in expected["timing"]}
+        # The latencies and figures of usage of those days; more have come since.
+        for part in ("timing", "usage"):
+            found[part] = {name: found[part][name] for name in expected[part]}
         assert found == expected
     assert set(EXPECTED["replies"]) == set(famnb.calls(old_ledger)["call_id"])
 

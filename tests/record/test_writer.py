@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -156,6 +157,126 @@ def test_a_full_disk_is_one_warning(ledger: Ledger) -> None:
     done = subprocess.run(command, env={**os.environ, **HERE}, capture_output=True, text=True, timeout=60)
     assert done.stdout == "1 Cost\n", done.stderr
     assert len(ledger) >= 1
+
+
+FULL_FOR_LONG = """
+import resource, sys, warnings
+from tests.support.exchanges import exchange
+from famnb.record import Ledger
+ledger = Ledger(sys.argv[1])
+ledger.on_close(exchange()).result()
+limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (8192, limits[1]))
+warnings.simplefilter("ignore")
+made = [exchange(prompt=str(count)) for count in range(2000)]
+for call in made:
+    ledger.on_open(call)
+    ledger.on_close(call).result(timeout=60)
+behind = ledger.behind
+resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+rows = {row["id"]: row["status"] for row in ledger.select()}
+print(behind, len(rows), {rows[call.id] for call in made}, ledger.behind, flush=True)
+"""
+
+
+def test_calls_of_a_full_disk_are_all_there_once_there_is_room(ledger: Ledger) -> None:
+    """2,000 calls, two records each, wait in memory; none is lost."""
+    command = [sys.executable, "-c", FULL_FOR_LONG, str(ledger.path)]
+    done = subprocess.run(command, env={**os.environ, **HERE}, capture_output=True, text=True, timeout=300)
+    assert done.stdout == "4000 2001 {'completed'} 0\n", done.stderr
+
+
+SHIM = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Waits while the file that HANG_FLAG names is there, if `fd` is a ledger: a file system that does not answer. */
+static void wait_for_disk(int fd) {
+    char link[64], path[4096];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    if (length < 0) return;
+    path[length] = 0;
+    while (strstr(path, "calls.sqlite") && access(getenv("HANG_FLAG"), F_OK) == 0) usleep(10000);
+}
+ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t offset) {
+    ssize_t (*next)(int, const void *, size_t, off64_t) = dlsym(RTLD_NEXT, "pwrite64");
+    wait_for_disk(fd);
+    return next(fd, bytes, count, offset);
+}
+ssize_t pwrite(int fd, const void *bytes, size_t count, off_t offset) { return pwrite64(fd, bytes, count, offset); }
+"""
+
+HUNG = """
+import sys, threading, time, warnings
+from pathlib import Path
+import pytest
+from famnb import LedgerError
+from famnb.record import Ledger, writer
+from tests.support.exchanges import exchange
+from tests.support.waiting import wait_until
+flag, then = Path(sys.argv[2]), sys.argv[3]
+writer.PATIENCE_S, writer.HANG_S = 1.0, 0.5
+ledger = Ledger(sys.argv[1])
+ledger.on_close(exchange()).result()
+flag.touch()
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    futures = []
+    for count in range(100):
+        made = exchange()
+        ledger.on_open(made)
+        futures.append(ledger.on_close(made))
+        wait_until(lambda: writer.writer(ledger.path).is_stuck)
+    # None waits for the disk, which does not answer before the flag is gone.
+    for future in futures:
+        future.result(timeout=60)
+    with pytest.raises(LedgerError, match="calls.sqlite has not answered for 1 s: 200 records wait in memory"):
+        ledger.select()
+    assert ["the file system has not answered" in str(warning.message) for warning in caught] == [True]
+if then == "answers":
+    flag.unlink()
+    print(len(ledger.select()), ledger.behind)
+"""
+
+
+@pytest.fixture(scope="module")
+def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library that makes writing a ledger hang."""
+    if not sys.platform.startswith("linux") or not (compiler := shutil.which("cc")):
+        pytest.skip("needs a C compiler for Linux")
+    folder = tmp_path_factory.mktemp("shim")
+    (folder / "hang.c").write_text(SHIM)
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", folder / "hang.so", folder / "hang.c", "-ldl"], check=True)
+    return folder / "hang.so"
+
+
+def run_hung(shim: Path, ledger: Path, then: str) -> subprocess.CompletedProcess[str]:
+    flag = ledger.with_name("hang")
+    env = {**os.environ, **HERE, "LD_PRELOAD": str(shim), "HANG_FLAG": str(flag), "TMPDIR": str(ledger.parent)}
+    command = [sys.executable, "-c", HUNG, str(ledger), str(flag), then]
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
+
+
+def test_a_disk_that_hangs_keeps_no_call_waiting(shim: Path, ledger: Ledger) -> None:
+    """100 calls end while nothing can be written, reading says why it cannot, and then all are there."""
+    done = run_hung(shim, ledger.path, "answers")
+    assert done.stdout == "101 0\n", done.stderr
+
+
+def test_what_a_disk_that_hangs_never_took_is_kept_elsewhere(
+    shim: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process ends all the same and says where its records are; the next one to use the ledger takes them."""
+    done = run_hung(shim, ledger.path, "hangs on")
+    assert "200 records of calls could not be written" in done.stderr
+    monkeypatch.setattr(tempfile, "tempdir", str(ledger.path.parent))
+    assert [row["status"] for row in ledger.select()] == ["completed"] * 101
+    assert not list(ledger.path.parent.rglob("*.records"))
 
 
 READ_ONLY = """

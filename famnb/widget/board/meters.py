@@ -52,7 +52,7 @@ def read_meters(reply: Reply, *, cost: Cost | None, elapsed_s: float) -> Meters:
     reported = None if is_running else reply.usage.output_tokens
     is_exact = reported is not None and reply.usage.source("output_tokens") != "estimated"
     mark = "" if is_exact else ESTIMATE_MARK
-    characters = sum(len(block.text) for block in reply.blocks)
+    characters = reply.output_chars
     tokens = round(characters * PRIOR.mid) if reported is None else reported
     seconds = elapsed_s if is_running else timing.e2e_s
     return Meters(

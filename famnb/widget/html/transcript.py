@@ -209,8 +209,10 @@ def block_section(block: Block, reply: Reply) -> Section:
             )
         case "refusal":
             return Section("text", block.text, "refused")
+        case "logprobs":
+            return Section("note", f"The log-probabilities of {len(block.entries)} tokens are in `reply.blocks`.")
         case _:
-            return Section("code", block.text, block.kind)
+            return Section("code", indent_json(block.text) if block.entries else block.text, block.kind)
 
 
 def _arguments(block: Block) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from famnb.client.exchange import Exchange
-from famnb.events import Address, Closed, Delta, Event, Opened
+from famnb.events import ATTACHED_KINDS, Address, Closed, Delta, Event, Opened
 from famnb.reply import Reply
 from famnb.widget.html import facts, sanitize
 from famnb.widget.html.json_layout import JsonLayout, indent_json
@@ -36,6 +36,8 @@ DRAFT_SHARE = 0.1
 """The share of the time that all panes of a view may spend on drafts."""
 _MARKUP = re.compile(r"[*_`~#|<>\[\]\\$&]|^\s*(?:[-+=]|\d+[.)])", re.MULTILINE)
 """What may make Markdown look unlike its text."""
+_UNSHOWN_KINDS = {"signature", *ATTACHED_KINDS}
+"""Kinds of deltas that nobody reads while they come."""
 _MARKDOWN_KINDS = ("text", "thinking")
 
 
@@ -188,7 +190,7 @@ class Pane:
             match event:
                 case Opened(at=address, kind=kind, name=name):
                     self._block(address, kind, changes, name)
-                case Delta(at=address, kind=kind, text=text) if kind != "signature" and text:
+                case Delta(at=address, kind=kind, text=text) if kind not in _UNSHOWN_KINDS and text:
                     block = self._block(address, kind, changes)
                     block.text.append(text)
                     block.unsent.append(text)
