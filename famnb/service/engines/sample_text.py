@@ -1,7 +1,7 @@
 """The texts of the simulated engine, in chunks: answers in Markdown about the request itself, and thoughts.
 
-An answer is one of: a count ("count to 500"), a text of a given length ("write 200 words"), one sentence, or a page
-that describes how the request was understood.
+An answer is one of: a count ("count to 500"), a text of a given length ("write 200 words"), one sentence, some eight
+lines that describe how the request was understood, or a page of that ("in detail").
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from famnb.formatting import format_count
 from famnb.request.neutral import PromptTurn
@@ -28,6 +28,7 @@ _LENGTH_DEMAND = re.compile(
     re.IGNORECASE,
 )
 _BRIEF_DEMAND = re.compile(r"\b(?:one|a single|1)[\s-](?:sentence|line)\b|\bbriefly\b|\bin short\b", re.IGNORECASE)
+_DETAIL_DEMAND = re.compile(r"\b(?:in detail|detailed|at length|step by step)\b", re.IGNORECASE)
 
 _TITLES = (
     "A simulated answer",
@@ -64,6 +65,7 @@ _SNIPPETS = (
     ("python", "frame = famnb.calls()\nframe.groupby('model')['ttft_s'].median()"),
     ("python", "reply = client.send(request)\nprint(reply.text, reply.usage, sep='\\n')"),
 )
+_LINES_OF_CODE = ("client.send(request).usage", "famnb.calls().tail(1)", "famnb.plot.timeline(client.last)")
 _CLOSINGS = (
     "Point `FAM_BASE_URL` at a real service to have the question itself answered.",
     "The timings are lifelike; the words are not worth quoting.",
@@ -79,6 +81,8 @@ _SENTENCES = (
     "A number without its sample size is a rumour with a decimal point.",
     "The median says what is usual, and the tail says what will be remembered.",
 )
+_UNSET = ("default", "none", "off")
+"""The values of facts that the request says nothing of."""
 _DISCLOSURE = "None of this was written by a model; it is simulated text."
 _THOUGHTS = (
     "Let me see what is being asked here.",
@@ -105,7 +109,9 @@ def answer(prompt: GenerationPrompt, *, prompt_tokens: int, rng: random.Random) 
         return _text_of_length(_parse_amount(match[1]), match[2].lower(), rng)
     if prompt.verbosity == "low" or _BRIEF_DEMAND.search(question):
         return iter((rng.choice(_BRIEF_ANSWERS),))
-    return _page(prompt, prompt_tokens, rng)
+    if prompt.verbosity == "high" or _DETAIL_DEMAND.search(question):
+        return _page(prompt, prompt_tokens, rng)
+    return _few_lines(prompt, prompt_tokens, rng)
 
 
 def thoughts(prompt: GenerationPrompt, *, rng: random.Random) -> Iterator[str]:
@@ -158,17 +164,32 @@ def _text_of_length(amount: int, unit: str, rng: random.Random) -> Iterator[str]
             return (f"{' '.join(itertools.islice(sentences, 4))}\n\n" for _ in range(amount))
 
 
+def _few_lines(prompt: GenerationPrompt, prompt_tokens: int, rng: random.Random) -> Iterator[str]:
+    """Yield what fits on a screen beside whatever else is shown, each kind of Markdown once."""
+    yield f"## {rng.choice(_TITLES)}\n\n{rng.choice(_OPENINGS)}\n\n"
+    yield from _earlier_turns(prompt.turns)
+    yield "| Fact | Value |\n|:--|:--|\n"
+    yield from _rows(fact for fact in _facts(prompt, prompt_tokens) if fact[1] not in _UNSET or fact[0] == "Token cap")
+    yield "\n"
+    for point in rng.sample(_POINTS, 2):
+        yield f"- {point}\n"
+    yield f"\n```python\n{rng.choice(_LINES_OF_CODE)}\n```"
+
+
+def _rows(facts: Iterable[tuple[str, str]]) -> Iterator[str]:
+    for name, value in facts:
+        yield f"| {name} | {value.replace('|', chr(92) + '|')} |\n"  # chr(92): Python 3.11 has no \ inside an f-string
+
+
 def _page(prompt: GenerationPrompt, prompt_tokens: int, rng: random.Random) -> Iterator[str]:
     yield f"## {rng.choice(_TITLES)}\n\n{rng.choice(_OPENINGS)}\n\n"
     if question := _last_text(prompt, "user"):
         yield f"> {shorten(question, 160)}\n\n"
     yield from _earlier_turns(prompt.turns)
     yield "| Fact | Value |\n|:--|:--|\n"
-    for name, value in _facts(prompt, prompt_tokens):
-        yield f"| {name} | {value.replace('|', chr(92) + '|')} |\n"  # chr(92): Python 3.11 has no \ inside an f-string
-    point_count = 5 if prompt.verbosity == "high" else 3
+    yield from _rows(_facts(prompt, prompt_tokens))
     yield "\n### About this stream\n\n"
-    for point in rng.sample(_POINTS, point_count):
+    for point in rng.sample(_POINTS, 5):
         yield f"- {point}\n"
     language, code = rng.choice(_SNIPPETS)
     yield f"\n```{language}\n{code}\n```\n\n{rng.choice(_CLOSINGS)}"

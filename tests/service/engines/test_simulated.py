@@ -106,13 +106,24 @@ def test_an_answer_repeats_itself_and_another_seed_gives_another() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_an_answer_is_a_page_of_markdown_that_owns_up(seed: int) -> None:
-    """Heading, list, table and code, 120 to 350 tokens, and the word “simulated”."""
+def test_an_answer_is_a_few_lines_of_markdown_that_own_up(seed: int) -> None:
+    """Heading, list, table and code, and the word “simulated”: about ten lines, so that what is asked about is seen."""
     reply = answer_of("web", "Why is the sky blue?", seed=seed)
     for mark in ("## ", "\n- ", "\n|:--|", "\n```python\n"):
         assert mark in reply.text
     assert "simulated" in reply.text
-    assert 120 <= (reply.usage.output_tokens or 0) <= 350
+    drawn = [line for line in reply.text.splitlines() if line.strip("`|:- ") not in ("", "python")]
+    assert len(drawn) <= 10
+    assert 100 <= (reply.usage.output_tokens or 0) <= 160
+
+
+@pytest.mark.parametrize("endpoint", ["web", "messages"])
+def test_who_asks_for_detail_gets_a_page(endpoint: str) -> None:
+    """More is asked for in words, or as verbosity."""
+    brief = answer_of(endpoint, "Why is the sky blue?").text
+    page = answer_of(endpoint, "Explain in detail why the sky is blue.").text
+    assert len(page.splitlines()) > 1.5 * len(brief.splitlines())
+    assert "> Explain in detail" in page
 
 
 @pytest.mark.parametrize(
