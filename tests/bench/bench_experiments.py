@@ -34,7 +34,7 @@ NOTES = (
 
 def run(quick: bool) -> Result:
     """Measure each way in a process of its own, against one `famnb serve` that does not wait."""
-    calls, concurrency = (200, 16) if quick else (10_000, 256)
+    calls, concurrency = (80, 8) if quick else (10_000, 256)
     rows = []
     command = [sys.executable, "-m", "famnb", "serve", "--time-scale", "0"]
     with harness.run_server(command) as (served, _):

@@ -34,8 +34,10 @@ SETTINGS = {
     "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
     "@jupyterlab/docmanager-extension/plugin": {"autosave": False},
 }
-START_S = 60
-expect.set_options(timeout=40_000)
+START_S = 180
+# Long enough for a machine with much else to do: a test that passes never waits this long.
+GUARD_MS = 120_000
+expect.set_options(timeout=GUARD_MS)
 
 
 @pytest.fixture(scope="session")
@@ -114,7 +116,7 @@ def jupyter(
             yield Jupyter(url, home, service)
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(60)
 
 
 def wait_until_up(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
@@ -133,6 +135,7 @@ def wait_until_up(url: str, process: subprocess.Popen[bytes], log: Path) -> None
 def lab_context(browser: Browser) -> Iterator[BrowserContext]:
     """What the one page of all tests with a JupyterLab is opened in."""
     context = browser.new_context()
+    context.set_default_timeout(GUARD_MS)
     yield context
     context.close()
 

@@ -62,12 +62,12 @@ def address(service: famnb.service.Server, tmp_path: Path) -> Iterator[str]:
     with log.open("wb") as file:
         process = subprocess.Popen(command, env=environment, stdout=file, stderr=subprocess.STDOUT)
     try:
-        wait_until(lambda: process.poll() is not None or answers(port), timeout=60)
+        wait_until(lambda: process.poll() is not None or answers(port))
         assert process.poll() is None, log.read_text()
         yield f"http://127.0.0.1:{port}"
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(60)
 
 
 def answers(port: int) -> bool:

@@ -27,12 +27,16 @@ class Trip(pydantic.BaseModel):
     title: str
     days: list[str]
     nights: int'''
+# Four times as slow as the other streams: a busy machine draws a few states of a second's stream, or one.
+SLOWLY = """
+slow = famnb.serve(time_scale=1.2)
+client = famnb.Client(base_url=slow.url, api_key=slow.key, ledger=client.ledger)"""
 FORMATS = ("text/html", "text/markdown")
 
 
-def opened(lab: Lab, composer: str, *sources: str) -> Locator:
+def opened(lab: Lab, composer: str, *sources: str, setup: str = SETUP) -> Locator:
     """A composer of these arguments, in the cell between the setup and further cells."""
-    lab.notebook(SETUP, f"composer = famnb.Composer(client, {composer})\ncomposer", *sources).run(0)
+    lab.notebook(setup, f"composer = famnb.Composer(client, {composer})\ncomposer", *sources).run(0)
     lab.run(1)
     return lab.output(1).locator(".famnb.famnb-composer")
 
@@ -154,7 +158,7 @@ def test_a_tool_that_is_approved_runs_and_is_in_the_file(lab: Lab):
 
 def test_json_grows_laid_out_and_ends_as_an_instance(lab: Lab):
     """Readable while it is incomplete, by lines that only grow; then the instance is there for the next cell."""
-    composer = opened(lab, "schema=Trip, prompt='Plan a trip.'", "composer.reply.parsed")
+    composer = opened(lab, "schema=Trip, prompt='Plan a trip.'", "composer.reply.parsed", setup=SETUP + SLOWLY)
     seen = "() => { window.seen ??= []; const tail = document.querySelector('.famnb-code .famnb-tail');"
     seen += " if (tail?.textContent && tail.textContent !== window.seen.at(-1)) window.seen.push(tail.textContent); }"
     lab.page.evaluate(f"() => {{ window.watch = setInterval({seen}, 5); }}")
@@ -163,7 +167,7 @@ def test_json_grows_laid_out_and_ends_as_an_instance(lab: Lab):
     grown = lab.page.evaluate("() => (clearInterval(window.watch), window.seen)")
     assert len(grown) > 3
     assert all(later.startswith(earlier) for earlier, later in itertools.pairwise(grown))
-    assert re.match(r'\{\n  "title": "', grown[1])
+    assert any(re.match(r'\{\n  "title": "', incomplete) for incomplete in grown[:-1])
     lab.run(2)
     expect(lab.output(2)).to_contain_text("Trip(title=")
 

@@ -55,7 +55,7 @@ def run_lab(tmp_path: Path, *, terminal: int | None = None) -> Iterator[tuple[su
     finally:
         # Not killed: JupyterLab would be left behind where a test has failed.
         child.terminate()
-        child.wait(30)
+        child.wait(60)
         child.stdout.close()
 
 
@@ -68,7 +68,7 @@ def test_a_signal_ends_jupyterlab_and_the_service_together(tmp_path: Path, endin
         assert "01-start.ipynb" in [entry["name"] for entry in listing["content"]]
         assert fetch(f"{service}/health")
         child.send_signal(ending)
-        child.wait(30)
+        child.wait(60)
         assert (fetch(f"{lab}/api/contents"), fetch(f"{service}/health")) == (None, None)
 
 
@@ -80,8 +80,8 @@ def test_closing_the_terminal_ends_both(tmp_path: Path):
     with run_lab(tmp_path, terminal=terminal) as (child, lab, service):
         os.close(terminal)
         os.close(window)
-        child.wait(30)
-        wait_until(lambda: (fetch(f"{lab}/api/contents"), fetch(f"{service}/health")) == (None, None), timeout=30)
+        child.wait(60)
+        wait_until(lambda: (fetch(f"{lab}/api/contents"), fetch(f"{service}/health")) == (None, None), timeout=60)
 
 
 @pytest.mark.slow
@@ -100,7 +100,7 @@ def fetch(url: str) -> bytes | None:
     """The body of a GET, without any proxy; None where no server answers."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(url, timeout=5) as response:
+        with opener.open(url, timeout=60) as response:
             return response.read()
     except OSError:
         return None

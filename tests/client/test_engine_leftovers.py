@@ -66,10 +66,10 @@ def test_five_hundred_calls_leave_as_many_rows_and_nothing_else(serve, tmp_path,
         if len(streams) % 50 == 0:
             for each in streams[-50:-20]:
                 each.stop()
-                assert each.wait(20)
+                assert each.wait(60)
     for stream in streams:
         stream.stop()
-        assert stream.wait(20)
+        assert stream.wait(60)
     assert client.in_use == 0
     client.close()
     frame = famnb.calls(ledger)

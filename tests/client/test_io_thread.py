@@ -43,7 +43,7 @@ FORKED = """
 import multiprocessing
 child = multiprocessing.get_context("fork").Process(target=client.send, args=[request("web", stream=False)])
 child.start()
-child.join(20)
+child.join(60)
 """
 
 

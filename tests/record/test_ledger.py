@@ -217,7 +217,7 @@ def test_a_forked_child_writes_for_itself(ledger: Ledger) -> None:
     ledger.on_close(exchange()).result()
     child = multiprocessing.get_context("fork").Process(target=_record, args=(ledger.path,), daemon=True)
     child.start()
-    child.join(30)
+    child.join(60)
     ledger.on_close(exchange()).result()
     assert (child.exitcode, len(ledger)) == (0, 3)
 

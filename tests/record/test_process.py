@@ -45,7 +45,7 @@ def test_four_killed_writers_lose_nothing_they_acknowledged(ledger: Ledger, tmp_
         children = [CHILDREN.Process(target=write_calls, args=(str(ledger.path), str(file))) for file in files]
         for child in children:
             child.start()
-        wait_until(lambda files=files: all(file.exists() and file.stat().st_size for file in files), timeout=30)
+        wait_until(lambda files=files: all(file.exists() and file.stat().st_size for file in files), timeout=60)
         for child in children:
             time.sleep(chance.uniform(0, 0.05))
             child.kill()

@@ -182,7 +182,7 @@ def test_an_error_status_is_played_as_its_error(ledger):
     with FaultServer(whole({"error": {"message": "no"}}, 400)) as server, client(ledger, server.url) as one:
         live = one.send_many([request("web")])[0]
     stream = ledger.replay(live.call_id)
-    assert stream.wait(5)
+    assert stream.wait(60)
     assert (str(stream.reply.error), stream.events) == ("400: no", [])
 
 
@@ -192,7 +192,7 @@ def test_a_replay_is_shown_like_a_live_stream(ledger):
     ledger.on_close(made).result()
     stream = ledger.replay(made.id, speed=0)
     pane = Pane(stream, id="pane")
-    assert stream.wait(5)
+    assert stream.wait(60)
     assert "replayed" in [words for words, _ in pane.snapshot()["badges"]]
     assert "replayed" in transcript.reply_bundle(stream.reply)["text/plain"]
 

@@ -30,7 +30,7 @@ HERE = {"PYTHONPATH": str(Path(__file__).parents[2])}
 def pieces(path: Path) -> int:
     if not path.exists():
         return 0
-    with sqlite3.connect(path, timeout=10) as connection:
+    with sqlite3.connect(path, timeout=60) as connection:
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'pieces'").fetchone():
             return 0
         return int(connection.execute("SELECT COUNT(*) FROM pieces").fetchone()[0])
@@ -99,7 +99,7 @@ def test_a_file_in_trouble_is_one_warning(tmp_path: Path, trouble: Callable[[Pat
             made = exchange()
             ledger.on_open(made)
             ledger.on_reads(made)
-            ledger.on_close(made).result(timeout=10)
+            ledger.on_close(made).result(timeout=60)
             assert made.reply.call_id == made.id
         ledger.close()
     (warning,) = caught
@@ -127,7 +127,7 @@ def test_a_locked_file_gets_its_calls_later(ledger: Ledger, monkeypatch: pytest.
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for _ in range(2):
-            ledger.on_close(exchange()).result(timeout=10)
+            ledger.on_close(exchange()).result(timeout=60)
     somebody.execute("ROLLBACK")
     somebody.close()
     assert len(ledger) == 3

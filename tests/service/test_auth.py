@@ -26,7 +26,7 @@ FIXTURES = Path(__file__).parents[1] / "wire" / "fixtures"
 def raw(server: Server, request: bytes) -> bytes:
     """Everything the service answers to these bytes, up to the end of the connection."""
     address = urlsplit(server.url)
-    with socket.create_connection((address.hostname, address.port), timeout=20) as connection:
+    with socket.create_connection((address.hostname, address.port), timeout=60) as connection:
         connection.sendall(request)
         received = b""
         while chunk := connection.recv(65536):

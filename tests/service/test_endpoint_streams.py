@@ -150,7 +150,7 @@ def test_streamed_equals_whole_with_thinking_and_tools(api: ServiceClient) -> No
 def open_connection(server: Server, body: dict[str, Any], path: str) -> socket.socket:
     """A connection that has sent a request and read nothing yet."""
     address = urlsplit(server.url)
-    connection = socket.create_connection((address.hostname, address.port), timeout=20)
+    connection = socket.create_connection((address.hostname, address.port), timeout=60)
     data = json.dumps(body).encode()
     head = (
         f"POST {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {server.key}\r\ncontent-length: {len(data)}\r\n\r\n"

@@ -31,7 +31,7 @@ def impatient() -> Iterator[Server]:
 def connect(server: Server) -> socket.socket:
     """A connection of one's own."""
     address = urlsplit(server.url)
-    return socket.create_connection((address.hostname, address.port), timeout=20)
+    return socket.create_connection((address.hostname, address.port), timeout=60)
 
 
 def post(server: Server, endpoint: str, *lines: str, body: bytes | None = None, key: str | None = None) -> bytes:

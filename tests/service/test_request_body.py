@@ -26,7 +26,7 @@ from tests.support.service_requests import PATHS, ServiceClient, error_of, minim
 def raw(server: Server, request: bytes) -> bytes:
     """Everything the service answers to these bytes, up to the end of the connection."""
     address = urlsplit(server.url)
-    with socket.create_connection((address.hostname, address.port), timeout=20) as connection:
+    with socket.create_connection((address.hostname, address.port), timeout=60) as connection:
         connection.sendall(request)
         received = b""
         while chunk := connection.recv(65536):
@@ -68,12 +68,12 @@ def test_a_large_upload_does_not_stop_others(server: Server, make_client: Callab
     def endless() -> Iterator[bytes]:
         yield b'{"a": "'
         uploading.set()
-        served.wait(20)
+        served.wait(60)
         yield b'"}'
 
     slow = threading.Thread(target=lambda: make_client(server).post(PATHS["web"], content=endless()))
     slow.start()
-    assert uploading.wait(20)
+    assert uploading.wait(60)
     assert make_client(server).ask("web").status_code == 200
     served.set()
     slow.join()
@@ -485,7 +485,7 @@ def test_a_field_without_effect_is_logged_once(make_client: Callable[[Server], S
                 body = minimal_body(endpoint, seed=1, max_completion_tokens=1)
                 assert caller.post(PATHS[endpoint], json=body).status_code == 200
         process.terminate()
-        _, log = process.communicate(timeout=20)
+        _, log = process.communicate(timeout=60)
     lines = [line for line in log.decode().splitlines() if "is ignored" in line]
     assert [line.partition(" is ignored")[0] for line in lines] == [
         f"{endpoint}: the field {field}"

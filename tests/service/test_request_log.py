@@ -28,7 +28,7 @@ class Logged(NamedTuple):
         """End the service; everything that it logged."""
         self.caller.close()
         self.process.terminate()
-        return [json.loads(line) for line in self.process.communicate(timeout=20)[1].splitlines()]
+        return [json.loads(line) for line in self.process.communicate(timeout=60)[1].splitlines()]
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_warnings_are_lines_too() -> None:
         assert process.stdout is not None
         process.stdout.readline()
         process.terminate()
-        lines = [json.loads(line) for line in process.communicate(timeout=20)[1].splitlines()]
+        lines = [json.loads(line) for line in process.communicate(timeout=60)[1].splitlines()]
     assert {line["level"] for line in lines} == {"warning"}
     assert [word for word in ("plain HTTP", "shorter than 16") if any(word in line["message"] for line in lines)] == [
         "plain HTTP",

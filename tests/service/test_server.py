@@ -70,9 +70,9 @@ def test_run_prints_one_line_and_ends_on_a_signal(sent: signal.Signals) -> None:
 
     listener = threading.Thread(target=listen)
     listener.start()
-    assert opened.wait(20)
+    assert opened.wait(60)
     process.send_signal(sent)
-    out, error = process.communicate(timeout=20)
+    out, error = process.communicate(timeout=60)
     listener.join()
     assert (out, "Traceback" in error) == ("", False)
     assert process.returncode in (0, -sent)
@@ -88,7 +88,7 @@ def test_run_goes_on_when_its_input_ends() -> None:
     line = json.loads(process.stdout.readline())
     assert answers(line)
     process.terminate()
-    process.communicate(timeout=20)
+    process.communicate(timeout=60)
 
 
 def test_it_listens_where_it_is_told_and_says_how_to_reach_it() -> None:

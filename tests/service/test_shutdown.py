@@ -99,10 +99,10 @@ def test_open_streams_end_with_their_endpoints_own_failure(end: Callable[[Server
     """All four at once, in whichever way the end comes: nobody takes what came for complete, nobody is cut off."""
     with serve(time_scale=1) as server:
         calls = {endpoint: Call(server, endpoint, stream=True) for endpoint in PATHS}
-        assert all(call.begun.wait(20) for call in calls.values())
+        assert all(call.begun.wait(60) for call in calls.values())
         end(server)
         for endpoint, call in calls.items():
-            call.join(20)
+            call.join(60)
             assert "the service is ending" in failure(endpoint, call.content)
         assert has_ended(server)
 
@@ -114,7 +114,7 @@ def test_a_stream_of_an_engine_behind_ends_as_well() -> None:
             call = Call(server, "messages", stream=True)
             wait_until(lambda: b"world" in call.content)
             server.close()
-            call.join(20)
+            call.join(60)
         assert "the service is ending" in failure("messages", call.content)
 
 
@@ -126,7 +126,7 @@ def test_whole_calls_are_answered_with_an_error() -> None:
             wait_until(lambda: sum(request.method == "POST" for request in upstream.requests) == len(calls))
             server.close()
         for endpoint, call in calls.items():
-            call.join(20)
+            call.join(60)
             assert call.answer is not None
             assert (call.answer.status_code, call.answer.headers["connection"]) == (500, "close")
             assert "the service is ending" in error_of(endpoint, json.loads(call.content))["message"]
@@ -153,9 +153,9 @@ def test_a_stored_response_that_was_cut_short_has_failed(tmp_path: Path) -> None
     """After the restart it has what was sent, and cannot be continued."""
     with serve(time_scale=1, store=tmp_path / "store", key=KEY) as server:
         call = Call(server, "responses", stream=True)
-        assert call.begun.wait(20)
+        assert call.begun.wait(60)
         server.close()
-        call.join(20)
+        call.join(60)
     last = decode_stream(call.content)[-1]["response"]
     with serve(time_scale=1, store=tmp_path / "store", key=KEY) as server, ServiceClient(server) as caller:
         stored = caller.get(f"{PATHS['responses']}/{last['id']}").json()
@@ -168,7 +168,7 @@ def test_a_stored_response_that_was_cut_short_has_failed(tmp_path: Path) -> None
 def connect(server: Server) -> socket.socket:
     """A connection of one's own."""
     host, port = server.url.removeprefix("http://").split(":")
-    return socket.create_connection((host, int(port)), timeout=20)
+    return socket.create_connection((host, int(port)), timeout=60)
 
 
 def unread(server: Server, endpoint: str) -> socket.socket:
@@ -221,7 +221,7 @@ def test_a_call_that_is_only_to_begin_is_refused() -> None:
         with ServiceClient(server) as other:
             wait_until(lambda: runs(other, "web"))
         server.close()
-        call.join(20)
+        call.join(60)
     assert call.answer is not None
     assert call.answer.status_code == 500
     assert b"the service is ending" in call.content

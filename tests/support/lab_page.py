@@ -12,6 +12,9 @@ from playwright.sync_api import Locator, Page
 
 import famnb
 
+# Unless told otherwise Playwright looks at every frame, and so has the page draw one sixty times a second.
+POLLING_MS = 50
+
 
 @dataclasses.dataclass
 class Jupyter:
@@ -82,7 +85,7 @@ class Lab:
 
     def ready(self, *, idle: bool = True) -> Lab:
         """Wait until the notebook is drawn and its kernel is connected, and idle."""
-        self.page.wait_for_function(_KERNEL, arg=["idle"] if idle else ["idle", "busy"], timeout=60_000)
+        self.page.wait_for_function(_KERNEL, arg=["idle"] if idle else ["idle", "busy"], polling=POLLING_MS)
         return self
 
     def command(self, name: str, **arguments: Any) -> None:
@@ -104,7 +107,7 @@ class Lab:
 
     def settled(self, number: int) -> None:
         """Wait until a cell has a number, so that it has ended."""
-        self.page.wait_for_function(_ENDED, arg=number, timeout=60_000)
+        self.page.wait_for_function(_ENDED, arg=number, polling=POLLING_MS)
 
     def tab_to(self, name: str, *, back: bool = False) -> None:
         """Press Tab, or Shift+Tab to go back, until the control of that name has the focus."""

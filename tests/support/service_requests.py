@@ -18,7 +18,7 @@ class ServiceClient(httpx.Client):
     """Sends what it is told to the endpoints of one service, with its key."""
 
     def __init__(self, server: Server) -> None:
-        super().__init__(base_url=server.url, headers={"authorization": f"Bearer {server.key}"}, timeout=30)
+        super().__init__(base_url=server.url, headers={"authorization": f"Bearer {server.key}"}, timeout=60)
 
     def ask(self, endpoint: str, prompt: str = "Why is the sky blue?", **fields: Any) -> httpx.Response:
         """Post a request that is valid but for what `fields` make of it; a field given as `...` is left out."""

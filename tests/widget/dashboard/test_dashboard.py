@@ -193,7 +193,7 @@ def test_a_call_that_was_opened_while_it_ran_is_whole_when_it_has_ended(
         assert [row["status"] for row in rows(dashboard)] == ["running"]
         says(dashboard, kind="open", id=rows(dashboard)[0]["id"])
         stream.stop()
-        stream.wait(10)
+        stream.wait(60)
     dashboard.refresh()
     assert [row["status"] for row in rows(dashboard)] == ["cancelled"]
     assert "stopped" in dashboard.describe()["call"]["transcript"]
@@ -248,7 +248,7 @@ def test_closing_ends_the_looking(client: famnb.Client) -> None:
     made = Dashboard(client)
     (watching,) = [thread for thread in threading.enumerate() if thread.name == "famnb-dashboard"]
     made.close()
-    watching.join(10)
+    watching.join(60)
     assert not watching.is_alive()
 
 

@@ -181,7 +181,7 @@ def test_the_flusher_carries_a_view_to_its_end(scripted):
         Recording(flusher=flusher).watch(stream, on_end=end.set)
     for stream, end in zip(streams, ends, strict=True):
         stream.says(Delta(TEXT, "text", "x")).ends(status="completed")
-        assert end.wait(10)
+        assert end.wait(60)
 
 
 def test_a_view_that_cannot_be_drawn_stops_nothing(scripted, caplog: pytest.LogCaptureFixture):
@@ -196,7 +196,7 @@ def test_a_view_that_cannot_be_drawn_stops_nothing(scripted, caplog: pytest.LogC
     for stream, end in zip(streams, ends, strict=True):
         stream.says(Delta(TEXT, "text", "x"))
         stream.ends(status="completed")
-        assert end.wait(10)
+        assert end.wait(60)
     assert caplog.text.count("cannot be drawn") == 1
 
 
@@ -212,4 +212,4 @@ def test_a_view_can_be_given_the_next_stream_as_soon_as_one_has_ended(scripted):
             over.set()
 
     follow(20)
-    assert over.wait(10)
+    assert over.wait(60)
