@@ -1,4 +1,4 @@
-"""The composer in marimo, by `mo.ui.anywidget`: another host, the same front end and the same messages."""
+"""Composer and board in marimo, by `mo.ui.anywidget`: another host, the same front end and the same messages."""
 
 from __future__ import annotations
 
@@ -32,6 +32,13 @@ def _():
 
     composer = mo.ui.anywidget(famnb.Composer(endpoint="messages"))
     composer
+    return famnb, mo
+
+
+@app.cell
+def _(famnb, mo):
+    board = mo.ui.anywidget(famnb.Board())
+    board
     return
 
 
@@ -81,6 +88,7 @@ def test_marimo_shows_it_and_talks(address: str, browser: Browser):
     context = browser.new_context(viewport={"width": 1400, "height": 1000})
     page = context.new_page()
     page.goto(address)
+    page, board = page.locator(".famnb-composer"), page.locator(".famnb-board")
     prompt = page.get_by_label("Prompt", exact=True)
     page.get_by_label("max_tokens", exact=True).fill("90000")
     prompt.fill("My name is Ada.")
@@ -99,4 +107,16 @@ def test_marimo_shows_it_and_talks(address: str, browser: Browser):
     expect(page.locator(".famnb-pane").nth(2)).to_contain_text("1, 2, 3")
     page.get_by_role("button", name="Stop").click()
     expect(page.locator(".famnb-pane").nth(2)).to_contain_text("stopped after")
+    box = board.get_by_label("Prompt", exact=True)
+    box.fill("My name is Ada.")
+    box.press("Enter")
+    expect(board.get_by_role("button", name="Ask again").nth(1)).to_be_enabled()
+    board.get_by_role("button", name="Differences").click()
+    expect(board.locator("ins").first).to_be_visible()
+    box.fill("What is my name?")
+    box.press("Enter")
+    expect(board.locator(".famnb-round").nth(1).locator(".famnb-pane").nth(1)).to_contain_text("Earlier you said")
+    board.get_by_role("button", name="Make an experiment").click()
+    expect(board.locator(".famnb-shown")).to_contain_text("famnb.Experiment(")
+    expect(board.get_by_role("button", name="Insert cell below")).to_be_hidden()
     context.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -65,3 +66,29 @@ def test_a_saved_notebook_reads_without_a_kernel(lab: Lab):
         shown.locator("blockquote").first.evaluate("each => getComputedStyle(each).backgroundColor")
         != "rgba(0, 0, 0, 0)"
     )
+
+
+def test_a_saved_board_and_talk_read_without_a_kernel(lab: Lab):
+    """Reopened by a stranger: the note says what to do, the talk is there, and the answers stand side by side."""
+    board = "board = famnb.Board(client)\nboard"
+    lab.notebook("import famnb\nclient = famnb.connect()", "composer = famnb.Composer(client)\ncomposer", board)
+    for number in range(3):
+        lab.run(number)
+    for number, prompt in ((1, "What is a tide?"), (2, "What is a wave?")):
+        shown = lab.output(number).locator(".famnb-tool")
+        shown.get_by_label("Prompt", exact=True).fill(prompt)
+        shown.get_by_label("Prompt", exact=True).press("Enter")
+        expect(shown.get_by_role("button", name=re.compile("Regenerate|Ask again")).first).to_be_enabled()
+    lab.save()
+    copy = lab.jupyter.root / "tools-from-elsewhere.ipynb"
+    copy.write_text(lab.path.read_text().replace("famnb.Board(client)", "famnb.Board( client )"))
+    lab.page.evaluate("() => window.jupyterapp.serviceManager.sessions.shutdownAll()")
+    lab.load(copy.name)
+    expect(lab.output(1)).to_contain_text("A famnb.Composer: run this cell to use it.")
+    expect(lab.output(1)).to_contain_text("What is a tide?")
+    expect(lab.output(2)).to_contain_text("A famnb.Board: run this cell to use it.")
+    heads = lab.output(2).locator("th[scope=col]")
+    expect(heads).to_have_text([re.compile("fam-2-5-pro"), re.compile("fam-2-5-mini")])
+    first, second = (head.bounding_box() for head in heads.all())
+    assert first["y"] == second["y"]
+    assert first["x"] + first["width"] <= second["x"] + 1

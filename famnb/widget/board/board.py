@@ -288,7 +288,7 @@ class Board(Tool):
     def open_in(self, place: Output, saved: Output) -> None:
         """Show the board in the place of another output, and its table in that of a second one."""
         self._output = saved
-        place.replace(self._bundle(self.html())[0])
+        place.replace(self.controls_bundle())
         self._update_output()
 
     def __repr__(self) -> str:
@@ -537,7 +537,7 @@ class Board(Tool):
         if before is None:
             return []
         count = len(before.path)
-        return [f"Each pane goes on from the {format_count(count, 'turn')} of the talk that it was opened from."]
+        return [f"Each pane goes on from {format_count(count, 'turn')} of the talk that it was opened from."]
 
     def _estimate(self) -> Estimate:
         number = len(self._rounds)

@@ -28,8 +28,8 @@ def available_kinds(request: Request) -> tuple[str, ...]:
 def write_cell(request: Request, *, kind: str, base_url: str) -> str:
     """A notebook cell that sends this request to the service at `base_url` and shows the answer.
 
-    `kind` is one of `available_kinds(request)`. The key is read from the environment where the cell runs, and so is
-    the address if a variable of the environment has it. Raises InvalidRequest for another kind.
+    `kind` is one of `available_kinds(request)`. The key is read from the environment where the cell runs. Raises
+    InvalidRequest for another kind.
     """
     writers: dict[str, Callable[[Request, Target], str]] = {
         "famnb": _write_famnb,
@@ -79,7 +79,7 @@ def _write_famnb(request: Request, target: Target) -> str:
 
 
 def _write_httpx(request: Request, target: Target) -> str:
-    arguments = f"{target.url_expression(endpoint(request.endpoint).path)}, headers=headers, json=body"
+    arguments = f"{target.url_literal(endpoint(request.endpoint).path)}, headers=headers, json=body"
     # By default httpx waits 5 s for data, which a long answer takes many times over: famnb's own limit instead.
     client = f"httpx.Client(timeout={Deadlines().total:.0f}" + (", trust_env=False)" if target.is_local else ")")
     if request.streams:
@@ -103,8 +103,7 @@ def _write_httpx(request: Request, target: Target) -> str:
 
 def _write_curl(request: Request, target: Target) -> str:
     path = endpoint(request.endpoint).path
-    # The shell fills in a variable between double quotes, and leaves single quotes alone.
-    url = f'"${target.url_variable}{path}"' if target.url_variable else f"'{target.base_url}{path}'"
+    url = f"'{target.base_url}{path}'"
     options = "--no-buffer " if request.streams else ""
     options += "--noproxy '*' " if target.is_local else ""
     return join_lines(
@@ -125,7 +124,7 @@ def _write_sdk(request: Request, target: Target) -> str:
     # Where the SDK insists on a cap, the endpoint's own default is written out.
     fields = {**request.body(), **({request.cap: getattr(request, request.cap)} if sdk.wants_cap else {})}
     extra = {name: fields.pop(name) for name in sdk.extra_fields if name in fields}
-    base_url = target.url_expression(request_endpoint.path.removesuffix(sdk.path))
+    base_url = target.url_literal(request_endpoint.path.removesuffix(sdk.path))
     name = "stream" if request.streams else "reply"
     show = (f"for event in {name}:", sdk.print_event) if request.streams else (sdk.answer,)
     return join_lines(

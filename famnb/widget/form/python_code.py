@@ -28,21 +28,19 @@ class Target:
         self.base_url = base_url
         names = (SERVICE_URL, ALT_VARIABLE, "FAM_BASE_URL")
         self.url_variable = next((name for name in names if os.getenv(name, "").rstrip("/") == base_url), None)
-        """The variable that has the address; None if none has it, and the cell must spell it out."""
+        """The variable from which `famnb.connect()` takes this address; None if it takes another one."""
         self.key_variable = KEY_VARIABLE if self.url_variable == SERVICE_URL else VARIABLE
         self.is_local = urlsplit(base_url).hostname in _LOCAL_HOSTS
         """Whether it is on this machine, which a proxy of the environment cannot reach."""
 
-    def url_expression(self, path: str = "") -> str:
-        """The address, with a path appended, as a Python expression."""
-        if self.url_variable is None:
-            return json.dumps(self.base_url + path)
-        return _read_variable(self.url_variable) + (f' + "{path}"' if path else "")
+    def url_literal(self, path: str = "") -> str:
+        """The address, with a path appended, as a Python literal: what is called is seen where it is called."""
+        return json.dumps(self.base_url + path)
 
     @property
     def client_expression(self) -> str:
         """A client of the service as a Python expression."""
-        return "famnb.connect()" if self.url_variable else f"famnb.Client(base_url={self.url_expression()})"
+        return "famnb.connect()" if self.url_variable else f"famnb.Client(base_url={self.url_literal()})"
 
     @property
     def key_expression(self) -> str:

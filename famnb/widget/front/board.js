@@ -242,7 +242,7 @@ function drawBoard({ model, el, known, stop, elementOf }) {
     // Rows that are as high in every pane: what answers, its figures, the answer, and what can be done with it.
     arrange: (pane, { head, asked, flow: text, copy, notes, meters, tools }) => {
       copy.querySelector("button").classList.add("famnb-small");
-      const said = make("div", "famnb-said", ...asked, text, ...notes);
+      const said = make("div", "famnb-reply", ...asked, text, ...notes);
       return [head, meters, said, make("div", "famnb-foot", copy, tools)];
     },
     settle,

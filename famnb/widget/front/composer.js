@@ -10,7 +10,7 @@ import { liveWidget } from "./stream.js";
 import { drawSystem } from "./system.js";
 import { dressTurns } from "./talk.js";
 
-const WIDE_PX = 660; // of the widget itself, which has about 430 px less than a JupyterLab page with its file list
+const WIDE_PX = 540; // of the widget itself, which has about 430 px less than a JupyterLab page with its file list
 const EXAMPLES = [
   "Explain tides in two sentences.",
   "Write a haiku about a {thing}.",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Literal, NamedTuple, TypeAlias, assert_never
 
+from famnb.client.auth import VARIABLE
+from famnb.errors import AuthenticationError
 from famnb.events import Count, Usage
 from famnb.formatting import format_duration
 from famnb.reply import Reply
@@ -60,10 +62,17 @@ def failure(reply: Reply) -> str | None:
     """Return what went wrong, as the error or the service says it; None if nothing did."""
     # The error of a cancelled reply says that it was stopped, which its badge says already.
     if reply.error is not None and reply.status in ("failed", "interrupted"):
-        return f"{type(reply.error).__name__}: {reply.error}"
+        return f"{type(reply.error).__name__}: {reply.error}{_what_to_do(reply.error)}"
     if reply.fault is not None:
         return ": ".join(text for text in (reply.fault.code or reply.fault.type, reply.fault.message) if text)
     return None
+
+
+def _what_to_do(error: Exception) -> str:
+    """Return what mends an error of which the service says only what is wrong."""
+    if not isinstance(error, AuthenticationError):
+        return ""
+    return f". The client reads the key from {VARIABLE} (with a profile: from its vendor's variable), or takes api_key="
 
 
 def describe_thinking(timing: Timing, usage: Usage, *, closed: bool) -> str:

@@ -135,12 +135,16 @@ class Tool(LiveView):
         self.reloaded = False
         self._trouble = ""
         controls = Output()
-        bundle, _ = self._bundle(_NOTE_HTML.format(f"{self.note} What was said stands below."))
-        controls.show(bundle)
+        controls.show(self.controls_bundle())
         # An Output widget that captures the controls captures the output below them too.
         self.show_outputs(captured=controls.captured)
         with self._lock:
             self._send_snapshot(whole=True)
+
+    def controls_bundle(self) -> dict[str, Any]:
+        """Return the widget as an output that stands above an ordinary one with what was said."""
+        bundle, _ = self._bundle(_NOTE_HTML.format(f"{self.note} What was said stands below."))
+        return bundle
 
     def _repr_mimebundle_(self, **_options: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Return the widget, and for who has no kernel what was said so far and how to get the widget back."""
