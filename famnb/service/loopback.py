@@ -6,6 +6,7 @@ a service that only this machine can reach. Its requests still carry the page's 
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 
 
@@ -18,6 +19,8 @@ def is_loopback(host: str) -> bool:
         return name == "localhost" or name.endswith(".localhost")
 
 
+# Callers say the same with every request; few, since a header may have tens of thousands of letters.
+@functools.lru_cache(64)
 def names_this_machine(host_header: str) -> bool:
     """Whether the value of a `Host` header can only mean this machine, or one on its own network."""
     name = host_header.strip()

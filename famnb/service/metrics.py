@@ -1,11 +1,13 @@
 """What the service counts, in the text format that Prometheus reads.
 
-The samples are plain sums, so that those of several processes can be added. The format is a few lines of text; the
-client library of Prometheus would be a dependency of every notebook for them.
+The samples are plain sums, so that those of several processes can be added; a bucket of a histogram is that of its own
+values until it is written. The format is a few lines of text; the client library of Prometheus would be a dependency of
+every notebook for them.
 """
 
 from __future__ import annotations
 
+import bisect
 import functools
 import itertools
 import math
@@ -73,10 +75,9 @@ class Metrics:
             self._observe(_TTFT, endpoint, record.ttft_s)
 
     def _observe(self, family: str, endpoint: str, seconds: float) -> None:
-        samples = self.samples
-        for end in _BUCKETS:
-            text = "+Inf" if end == math.inf else f"{end:g}"
-            samples[_sample(f"{family}_bucket", endpoint=endpoint, le=text)] += seconds <= end
+        samples, end = self.samples, _BUCKETS[bisect.bisect_left(_BUCKETS, seconds)]
+        # In its own bucket alone; `render` adds those below, once a scrape instead of with every request.
+        samples[_bucket(family, endpoint, end)] += 1
         samples[_sample(f"{family}_count", endpoint=endpoint)] += 1
         samples[_sample(f"{family}_sum", endpoint=endpoint)] += seconds
 
@@ -97,6 +98,7 @@ def render(processes: Iterable[Samples]) -> bytes:
     for samples in processes:
         for name, value in samples.items():
             total[name] += value
+    _fill_buckets(total)
     by_family = itertools.groupby(sorted(total, key=_position), key=_family)
     lines: list[str] = []
     for family, names in by_family:
@@ -104,6 +106,20 @@ def render(processes: Iterable[Samples]) -> bytes:
         lines += [f"# HELP {family} {description}", f"# TYPE {family} {kind}"]
         lines += [f"{name} {float(total[name]):.17g}" for name in names]
     return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _fill_buckets(samples: dict[str, float]) -> None:
+    """Have each bucket of a histogram hold what is below its end, as Prometheus wants it, and none missing."""
+    for name in [name for name in samples if name.partition("{")[0].endswith("_count")]:
+        family, endpoint = name.partition("_count{")[0], name.split('"')[1]
+        below = 0.0
+        for end in _BUCKETS:
+            below += samples.get(_bucket(family, endpoint, end), 0.0)
+            samples[_bucket(family, endpoint, end)] = below
+
+
+def _bucket(family: str, endpoint: str, end: float) -> str:
+    return _sample(f"{family}_bucket", endpoint=endpoint, le="+Inf" if end == math.inf else f"{end:g}")
 
 
 @functools.cache
