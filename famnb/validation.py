@@ -28,11 +28,15 @@ def explain_arguments(function: Callable[P, R]) -> Callable[P, R]:
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return function(*args, **kwargs)
-        except TypeError as error:
+        except BaseException as error:
             # Without a further frame it was the call itself that failed, and nothing inside the function.
-            if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+            is_call = isinstance(error, TypeError) and (error.__traceback__ is None or not error.__traceback__.tb_next)
+            message = _describe_call(function, args, kwargs, str(error)) if is_call else ""
+            # A verbose traceback shows the variables of this frame, and an API key may be one of them.
+            kwargs.clear()
+            del args
+            if not is_call:
                 raise
-            message = _describe_call(function, args, kwargs, str(error))
         raise InvalidArgument(message)
 
     return call
