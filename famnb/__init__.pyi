@@ -18,6 +18,7 @@ from .experiment.baseline import compare_experiments as compare_experiments
 from .experiment.variants import grid as grid
 from .experiment_api import Experiment as Experiment
 from .frame.calls import calls as calls
+from .frame.csv_file import read_csv as read_csv
 from .frame.deltas import deltas as deltas
 from .frame.runs import runs as runs
 from .frame.spend import spend as spend

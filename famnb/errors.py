@@ -46,6 +46,8 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from famnb.formatting import escape_controls
+
 if TYPE_CHECKING:
     from famnb.reply import Reply
 
@@ -59,10 +61,14 @@ _LIBRARIES = tuple(
 
 
 class FamnbError(Exception):
-    """The base class of all errors of famnb."""
+    """The base class of all errors of famnb; its text shows control characters, which a server may send, as escapes."""
 
     reply: Reply | None = None
     """What had arrived, already recorded; None when nothing was sent."""
+
+    def __str__(self) -> str:
+        # Not where a message is made: `args` and the ledger keep a server's words as they came.
+        return escape_controls(super().__str__())
 
     def _render_traceback_(self) -> list[str]:
         """Return the lines that IPython (8 and 9) shows instead of a traceback: the caller's own and the message."""

@@ -25,6 +25,7 @@ from famnb.events import (
     Status,
     Usage,
 )
+from famnb.formatting import escape_controls
 from famnb.timing import Read, Timing
 
 _DECODE_ERRORS = (msgspec.DecodeError, UnicodeError, RecursionError)
@@ -155,7 +156,7 @@ class Reply:
         if self.timing.e2e_s is not None:
             facts.append(f"e2e_s={self.timing.e2e_s:.3f}")
         text = self.text if len(self.text) <= 60 else self.text[:59] + "…"
-        return f"<Reply {' '.join(fact for fact in facts if fact)} {text!r}>"
+        return escape_controls(f"<Reply {' '.join(fact for fact in facts if fact)} {text!r}>")
 
 
 def _decode_body(data: bytes) -> Any:

@@ -7,6 +7,7 @@ import copy
 import io
 import pickle
 import re
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from traitlets.config import Config
 import famnb
 from famnb import errors
 from famnb.errors import FamnbError, Interrupted, ParseError, RateLimitError, StreamError
+from famnb.reply import Block, Reply
 from tests.support.exchanges import exchange, spoken
 from tests.support.fault_server import Do, FaultServer
 
@@ -151,3 +153,24 @@ def test_a_long_message_is_cut_where_it_is_shown() -> None:
     error = errors.ServerError("\n".join(map(str, range(40))), status=500)
     assert error._render_traceback_() == ["ServerError: 500: 0", "1", "2", "3", "… and 36 more lines in str(error)"]
     assert str(error).endswith("39")
+
+
+HOSTILE = "red \x1b[31m \x1b]0;title\x07 over\rwritten \x9b1m \u202etxt\nnext"
+SHOWN = r"red \x1b[31m \x1b]0;title\x07 over\rwritten \x9b1m \u202etxt" + "\nnext"
+
+
+@pytest.mark.parametrize(
+    "error", [errors.StreamError(HOSTILE), errors.ServerError(HOSTILE), errors.FamnbError(HOSTILE)]
+)
+def test_what_acts_on_a_terminal_is_shown_as_an_escape(error: errors.FamnbError):
+    """In the text of an error, its repr and its traceback; its `args` keep the server's words."""
+    shown = [str(error), *traceback.format_exception(error)]
+    assert all(SHOWN in text and "\x1b" not in text and "\r" not in text for text in shown)
+    assert "\x1b" not in repr(error)
+    assert error.args == (HOSTILE,)
+
+
+def test_a_reply_shows_no_control_characters():
+    """Neither of its text nor of the model that the server names."""
+    shown = repr(Reply(model=HOSTILE, finish_reason=HOSTILE, blocks=(Block((0, 0), "text", HOSTILE),), endpoint="chat"))
+    assert not set(shown) & {"\x1b", "\x07", "\r", "\x9b", "\u202e"}

@@ -16,6 +16,7 @@ import pandas as pd
 from famnb.cli.arguments import integer_from
 from famnb.frame.calls import calls
 from famnb.frame.calls_frame import LEGEND, format_calls
+from famnb.frame.csv_file import write_csv
 
 _COLUMNS = ("started_at", "endpoint", "model", "status", "ttft_s", "e2e_s", "output_tokens", "cost_usd")
 _DROP_ORDER = ("e2e_s", "output_tokens", "cost_usd", "model", "ttft_s", "endpoint", "started_at")
@@ -25,7 +26,9 @@ _DROP_ORDER = ("e2e_s", "output_tokens", "cost_usd", "model", "ttft_s", "endpoin
 def declare(parser: argparse.ArgumentParser) -> None:
     """The recorded calls; the latest as a table, or all of them into a file."""
     target = parser.add_mutually_exclusive_group()
-    target.add_argument("--csv", metavar="FILE", help="write all calls as CSV; - is standard output")
+    target.add_argument(
+        "--csv", metavar="FILE", help="write all calls as CSV, for famnb.read_csv; - is standard output"
+    )
     target.add_argument("--parquet", metavar="FILE", type=Path, help="write all calls as Parquet")
     parser.add_argument("--ledger", metavar="FILE", type=Path, help="the ledger (default: FAMNB_LEDGER, else your own)")
     parser.add_argument(
@@ -38,9 +41,9 @@ def run(options: argparse.Namespace) -> int:
     """Print the latest calls, or export all."""
     frame = calls(options.ledger)
     if options.csv == "-":
-        frame.to_csv(sys.stdout, index=False)
+        write_csv(frame, sys.stdout)
     elif options.csv:
-        frame.to_csv(options.csv, index=False)
+        write_csv(frame, options.csv)
         print(f"{len(frame)} calls written to {options.csv}")
     elif options.parquet:
         if find_spec("pyarrow") is None:

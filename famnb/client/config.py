@@ -111,7 +111,7 @@ def _is_short_loopback(name: str) -> bool:
 class Deadlines:
     """Limits in seconds on the monotonic clock; `math.inf` waits for ever.
 
-        famnb.Client(deadlines=famnb.Deadlines(connect=5, pool=10, first_event=120, idle=60, total=600))
+        famnb.Client(deadlines=famnb.Deadlines(connect=5, first_event=120, idle=60, total=600))
 
     `connect` is to open a connection, `pool` to get one of the client's while all are in use, `first_event` from
     sending to the first event of a stream, `idle` between two events, `total` the whole call with every attempt and
@@ -120,8 +120,9 @@ class Deadlines:
 
     connect: float = 5.0
     """To open a connection, name look-up and TLS included; then it is tried again, see Retries."""
-    pool: float = 10.0
-    """To get one of the client's connections while all are in use."""
+    # No limit of its own: of 130 long calls at once, 30 wait for others to end, as they should.
+    pool: float = math.inf
+    """To get one of the client's connections while all are in use; the wait counts against `total` in any case."""
     first_event: float = 120.0
     """From sending to the first event of a stream; a whole reply has no events and is under `total` alone."""
     idle: float = 60.0

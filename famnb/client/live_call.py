@@ -15,6 +15,7 @@ import logging
 import math
 import threading
 import time
+import warnings
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from types import TracebackType
 from typing import Any
@@ -45,6 +46,10 @@ from famnb.timing import Read
 GRACE_S = 15.0
 """How many seconds leaving a `with` block, or an interrupt, waits for a stopped call to be recorded."""
 _log = logging.getLogger("famnb")
+_DROPPED = (
+    "a stream was dropped while its call ran, so the call was stopped: keep the stream, read it to its end, or use "
+    "`with client.stream(…) as stream:`"
+)
 
 
 class EventBuffer:
@@ -251,6 +256,9 @@ class DeadlineTimer:
             return self._early_end
         total = self._deadlines.total
         if self._phase_start + self._limit > self._start + total:
+            # Of another class than a call that was sent: nobody can bill this one.
+            if self._error_type is PoolTimeout:
+                return PoolTimeout(f"{self._message} within {total:g} s (deadlines: total)", seconds=total)
             return TotalTimeout(f"the call took longer than {total:g} s (deadlines: total)", seconds=total)
         name = {PoolTimeout: "pool", FirstEventTimeout: "first_event", IdleTimeout: "idle"}[self._error_type]
         message = f"{self._message} within {self._limit:g} s (deadlines: {name})"
@@ -399,6 +407,16 @@ class Stream:
         self._call = call
         self._io = io
         self._buffer = call.buffer
+        self._is_stopped = False
+
+    def __del__(self) -> None:
+        # Nobody can read the answer any more, and it would be paid for to its end.
+        if self.running and not self._is_stopped:
+            # The loop of an interpreter that shuts down is closed; where warnings are errors, nobody would catch this.
+            with contextlib.suppress(RuntimeError):
+                self.stop()
+                if not self._call.exchange.replayed:
+                    warnings.warn(_DROPPED, RuntimeWarning, stacklevel=2)
 
     @property
     def exchange(self) -> Exchange:
@@ -427,6 +445,7 @@ class Stream:
 
     def stop(self) -> None:
         """End the call; it keeps what had come. Safe from any thread, more than once, and when it is over."""
+        self._is_stopped = True
         self._io.call(self._call.stop)
 
     def wait(self, timeout: float | None = None) -> bool:

@@ -18,6 +18,7 @@ from famnb.client.response_reader import reply_from_reads
 from famnb.endpoints import Endpoint, Endpoints
 from famnb.errors import FamnbError, InvalidRequest
 from famnb.events import Status
+from famnb.formatting import escape_controls
 from famnb.profiles import NAMES, find_profile
 from famnb.record import serialize
 from famnb.record.price import Cost
@@ -180,4 +181,6 @@ class RecordedCall:
 
     def __repr__(self) -> str:
         when = f"{self.started_at:%Y-%m-%d %H:%M:%S}"
-        return f"<RecordedCall {self.call_id} {when} {self.status} {self.row['endpoint']} {self.row['model']}>"
+        return escape_controls(
+            f"<RecordedCall {self.call_id} {when} {self.status} {self.row['endpoint']} {self.row['model']}>"
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import random
 import signal
@@ -34,6 +35,33 @@ def test_stop_from_another_thread_keeps_what_came(serve, connect, notebook):
     assert (reply.status, reply.error, set(reply.text) <= {"x"}) == ("cancelled", None, True)
     assert (notebook.kept[0].reply.status, client.in_use, stream.running) == ("cancelled", 0, False)
     wait_until(lambda: server.open == 0)
+
+
+def test_a_stream_that_nobody_holds_is_stopped(serve, connect, notebook):
+    """Its answer could not be read, and would be paid for: the call ends as if stopped, with a warning that says so."""
+    server = serve(ENDLESS)
+    client = connect(server, recorder=notebook)
+    stream = client.start(STREAM)
+    next(iter(stream))
+    streams = [stream]
+    del stream
+    with pytest.warns(RuntimeWarning, match="a stream was dropped while its call ran, so the call was stopped"):
+        streams.clear()
+    wait_until(lambda: notebook.kept)
+    assert (notebook.kept[0].reply.status, notebook.kept[0].reply.error) == ("cancelled", None)
+    wait_until(lambda: server.open == 0)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_stream_is_held_by_whoever_waits_for_it(serve, connect):
+    """An iteration, `result`, an await, and a callback at its end."""
+    client = connect(serve(chunked(*opening("web"), 0.05, delta("web", "Hello"), *closing("web"))))
+    assert "".join(event.text for event in client.start(STREAM) if isinstance(event, Delta)) == "Hello"
+    assert client.start(STREAM).result().text == "Hello"
+    texts: list[str] = []
+    client.start(STREAM).add_done_callback(lambda ended: texts.append(ended.reply.text))
+    gc.collect()
+    wait_until(lambda: texts == ["Hello"])
 
 
 def test_stop_after_the_end_is_nothing(serve, connect):

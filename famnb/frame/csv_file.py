@@ -1,0 +1,81 @@
+"""Calls as CSV that pandas and spreadsheets read, every text in it exact, and the same calls read back from it."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TextIO
+
+import pandas as pd
+
+from famnb.errors import FamnbError
+from famnb.frame.columns import CALLS
+
+_FORMULA = re.compile(r"'*(?:[=+\-@\t\r]|$)")
+"""How a text begins that a spreadsheet takes for a formula; and an empty text, which would read as a missing one."""
+_BY_NAME = {column.name: column for column in CALLS}
+
+
+def write_csv(frame: pd.DataFrame, target: str | os.PathLike[str] | TextIO) -> None:
+    """Write calls as CSV: texts in quotes, line ends in them as they are, missing values empty.
+
+    A text that begins with = + - @ a tab or CR, after any number of apostrophes, or that is empty, gets an apostrophe
+    in front, so that no spreadsheet takes it for a formula; `read_csv` takes it away again.
+    """
+    texts = {str(name): _guard(frame[name]) for name in frame if not _is_plain(frame[name])}
+    # All texts: Python's own choice leaves a lone CR without quotes (before 3.13), and readers end a line there.
+    frame.assign(**texts).to_csv(target, index=False, quoting=csv.QUOTE_NONNUMERIC)
+
+
+def read_csv(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """Return the calls in a file that `famnb calls --csv` wrote: every text as it was, every column of its type.
+
+    The tags of prompts are texts, since the file does not say what they were. FamnbError for any other file.
+    """
+    with Path(path).open(newline="", encoding="utf-8") as file:
+        rows = csv.reader(file, strict=True)
+        try:
+            names = next(rows, [])
+            values = list(zip(*rows, strict=True)) or [()] * len(names)
+        except (csv.Error, ValueError) as error:
+            raise FamnbError(f"{path} is no CSV file of calls ({error}): famnb calls --csv writes one") from None
+    if "call_id" not in names:
+        raise FamnbError(f"{path} has no column call_id: expected a file that famnb calls --csv wrote")
+    return pd.DataFrame({name: _read_column(name, cells) for name, cells in zip(names, values, strict=True)})
+
+
+def _is_plain(column: pd.Series[Any]) -> bool:
+    """Whether no value of a column is a text."""
+    return any(
+        test(column.dtype)
+        for test in (
+            pd.api.types.is_numeric_dtype,
+            pd.api.types.is_bool_dtype,
+            pd.api.types.is_datetime64_any_dtype,
+        )
+    )
+
+
+def _guard(column: pd.Series[Any]) -> pd.Series[Any]:
+    guarded = {text: f"'{text}" for text in column.dropna().unique() if isinstance(text, str) and _FORMULA.match(text)}
+    return column.astype(object).map(lambda value: guarded.get(value, value) if isinstance(value, str) else value)
+
+
+_PARSERS: dict[str, Callable[[str], Any]] = {"Float64": float, "Int64": int, "boolean": "True".__eq__}
+
+
+def _read_column(name: str, cells: tuple[str, ...]) -> pd.Series[Any]:
+    column = _BY_NAME.get(name)
+    if column is not None and column.dtype.startswith("datetime64"):
+        moments = pd.to_datetime(pd.Series(cells, dtype=object), utc=True, format="ISO8601")
+        return moments.astype(column.dtype)  # type: ignore[call-overload, no-any-return]
+    parse = _PARSERS.get(column.dtype if column else "", _unguard)
+    values = [None if cell == "" else parse(cell) for cell in cells]
+    return column.to_series(values) if column else pd.Series(values, dtype="string", name=name)
+
+
+def _unguard(text: str) -> str:
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
