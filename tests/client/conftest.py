@@ -57,3 +57,9 @@ def way(request: pytest.FixtureRequest) -> Way:
 @pytest.fixture
 def notebook() -> Notebook:
     return Notebook()
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls wait longer for their records than users' do: a loaded machine may take more than that for one."""
+    monkeypatch.setattr("famnb.client.engine.DURABLE_S", 10.0)

@@ -173,6 +173,7 @@ def test_a_warning_that_is_an_error_breaks_nothing(serve, connect):
 
 def test_a_recorder_that_never_finishes_is_not_waited_for_for_ever(serve, connect, monkeypatch):
     """The reply comes, and a warning later."""
+    monkeypatch.setattr("famnb.client.engine.DURABLE_S", 0.05)
     monkeypatch.setattr("famnb.client.engine.UNFINISHED_S", 0.1)
 
     class Stuck(Notebook):
