@@ -50,29 +50,6 @@ _RULE = "1px solid rgba(128,128,128,0.35)"
 _FORMULA_DELIMITER = re.compile(r"\$|\\(?=[(\[]|begin\b)")
 
 
-_CONTROL_CHARACTERS = {
-    code: chr(code).encode("unicode_escape").decode()
-    for code in (
-        *range(0x20),
-        *range(0x7F, 0xA0),
-        0x061C,
-        0x200E,
-        0x200F,
-        *range(0x202A, 0x202F),
-        *range(0x2066, 0x206A),
-    )
-    if chr(code) not in "\t\n"
-}
-
-
-def escape_controls(text: str) -> str:
-    r"""Return a text with escapes such as `\x1b` for what would act on a terminal or reorder what it shows.
-
-    Line feeds and tabs stay.
-    """
-    return text.translate(_CONTROL_CHARACTERS)
-
-
 def format_number(value: float, *, more_digits: int = 0) -> str:
     """A number with three significant digits, and with all of those before the point: `0.123`, `12.3`, `1,234`."""
     # 99.95 and more have three digits before the point once they are rounded.
