@@ -1,4 +1,4 @@
-"""Composer and board in marimo, by `mo.ui.anywidget`: another host, the same front end and the same messages."""
+"""Composer, board and dashboard in marimo, by `mo.ui.anywidget`: the same front end and the same messages."""
 
 from __future__ import annotations
 
@@ -39,6 +39,13 @@ def _():
 def _(famnb, mo):
     board = mo.ui.anywidget(famnb.Board())
     board
+    return
+
+
+@app.cell
+def _(famnb, mo):
+    dashboard = mo.ui.anywidget(famnb.Dashboard())
+    dashboard
     return
 
 
@@ -84,7 +91,7 @@ def answers(port: int) -> bool:
 
 
 def test_marimo_shows_it_and_talks(address: str, browser: Browser):
-    """Settings, a turn and its follow-up with rendered Markdown, Regenerate and Stop."""
+    """Settings, a turn and its follow-up with rendered Markdown, Regenerate and Stop; the dashboard opens a call."""
     context = browser.new_context(viewport={"width": 1400, "height": 1000})
     page = context.new_page()
     page.goto(address)
@@ -119,4 +126,9 @@ def test_marimo_shows_it_and_talks(address: str, browser: Browser):
     board.get_by_role("button", name="Make an experiment").click()
     expect(board.locator(".famnb-shown")).to_contain_text("famnb.Experiment(")
     expect(board.get_by_role("button", name="Insert cell below")).to_be_hidden()
+    dashboard = page.get_by_role("group", name="Dashboard")
+    rows = dashboard.get_by_role("grid", name="Calls").locator("tbody tr")
+    expect(rows.filter(has_text="cancelled")).to_have_count(1)
+    rows.last.click()
+    expect(dashboard.locator(".famnb-sheet")).to_contain_text("My name is Ada.")
     context.close()

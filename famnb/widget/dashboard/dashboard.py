@@ -172,7 +172,9 @@ class Dashboard(DescribedWidget):
             "figures": figures.headline(chosen) if len(chosen) else [],
             "note": _SIMULATED if chosen["simulated"].fillna(False).any() else "",
             **self._draw(chosen),
-            "calls": self._list_calls() if len(chosen) else {"rows": [], "title": "Latest calls", "span": None},
+            "calls": self._list_calls()
+            if len(chosen)
+            else {"rows": [], "title": "Latest calls", "narrowed": False, "span": None},
         }
         changed = {name: part for name, part in parts.items() if part != self._parts.get(name)}
         self._parts = parts
@@ -246,7 +248,7 @@ class Dashboard(DescribedWidget):
         is_cut = len(rows) == LIST_LENGTH
         what = f"Latest {LIST_LENGTH} calls" if is_cut else "Calls" if self._span else "Latest calls"
         title = f"{what} of {describe_span(*self._span)}" if self._span else what
-        return {"rows": rows, "title": title, "span": self._span_index()}
+        return {"rows": rows, "title": title, "narrowed": self._span is not None, "span": self._span_index()}
 
     def _span_index(self) -> int | None:
         """Which of the spans of the charts is listed."""

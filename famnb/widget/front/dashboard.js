@@ -122,7 +122,7 @@ function drawCalls(outbox) {
     tell: (calls) => {
       const focused = body.querySelector(":focus");
       write(title, calls.title);
-      all.hidden = calls.span === null && !calls.title.includes(" of ");
+      all.hidden = !calls.narrowed;
       const known = new Set(calls.rows.map(({ id }) => id));
       for (const id of rows.keys()) if (!known.has(id)) rows.delete(id);
       for (const told of calls.rows) fillRow(rows.get(told.id) ?? makeRow(told.id), told);

@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from famnb.widget.html import notices, sanitize
+from famnb.widget.html import notices, sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.html.transcript import MUTED_STYLE, Bundle
 from famnb.widget.live.base import FRONT, BaseWidget
@@ -125,7 +125,7 @@ class DescribedWidget(BaseWidget):
         with self._lock:
             widget, self._output = Output(), Output()
             self._is_reloaded, self._page = False, ""
-            bundle, _ = self._bundle(_NOTE.format(self._note()))
+            bundle, _ = self._bundle({"text/html": _NOTE.format(self._note()), "text/plain": self._note()})
             widget.show(bundle)
             # An Output widget that captures the widget captures what is kept below it too.
             self._output.captured = widget.captured
@@ -135,11 +135,13 @@ class DescribedWidget(BaseWidget):
 
     def _repr_mimebundle_(self, **_options: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Return the widget, and for who has no kernel the snapshot and how to get the widget back."""
-        return self._bundle(SafeHtml(self.snapshot()["text/html"]) + _NOTE.format(self._note()))
+        note = {"text/html": _NOTE.format(self._note()), "text/plain": self._note(), "text/markdown": ""}
+        return self._bundle(transcript.join_bundles([self.snapshot(), note]))
 
-    def _bundle(self, html: SafeHtml) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _bundle(self, fallback: Bundle) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the widget with what shows where there is no kernel."""
         data, metadata = super()._repr_mimebundle_() or ({}, {})
-        return {**data, "text/html": html, "text/plain": self._note()}, metadata
+        return {**data, **{kind: fallback[kind] for kind in ("text/html", "text/plain")}}, metadata
 
     def _note(self) -> str:
         return f"A famnb.{type(self).__name__}: run this cell to use it."
