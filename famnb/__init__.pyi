@@ -2,6 +2,7 @@
 
 from . import errors as errors
 from . import plot as plot
+from . import profiles as profiles
 from . import stats as stats
 from .api import AsyncClient as AsyncClient
 from .api import Client as Client

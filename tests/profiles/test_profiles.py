@@ -34,6 +34,8 @@ PATHS = {
     "vllm": {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages"},
     "open": {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages"},
 }
+KEYLESS = ("none needed", "`api_key=`, if any")
+"""What README says of a key that is not needed."""
 KEY_HEADERS = {"anthropic": "x-api-key", "azure": "api-key"}
 
 
@@ -310,3 +312,18 @@ def test_one_experiment_asks_several_vendors(service: Server, tmp_path: Path):
     }
     assert sorted(again.frame()["seed"]) == [1, 2]
     assert set(again.frame()["model"]) == {"my-model"}
+
+
+def test_readme_has_every_profile():
+    """Key, address and endpoints of its table are those of the profiles."""
+    readme = (Path(famnb.__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    table = readme.partition("## Use it with a vendor")[2].partition("\n## ")[0]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if '"' in line]
+    assert {name for name in NAMES if any(f'"{name}"' in row[1] for row in rows)} == {*NAMES} - {"fam"}
+    for _, client, key, address, endpoints in rows:
+        profile = find_profile(client.split('"')[1])
+        assert list(profile.endpoints) == endpoints.split(", ")
+        assert (
+            (f"`{profile.key_variables[:1][0]}`" == key) if profile.needs_key else "`" not in key or "api_key=" in key
+        )
+        assert address == "`base_url=`" or address == "".join(f"`{name}`" for name in profile.url_variables)
