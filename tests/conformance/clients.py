@@ -63,6 +63,7 @@ NO_FORMAT = (
     "it parses a streamed answer only where the response repeats `text.format` of its request, "
     "which the document's response does not have; with `--profile openresponses` it has"
 )
+NO_USAGE = "it reads the usage of every streamed response, and this engine counts none"
 
 CLIENTS = (
     Client("openai", "chat", "openai_sdk.py", cases=(*TEXTS, *TOOLS, *OBJECTS, "models")),
@@ -124,9 +125,9 @@ CLIENTS = (
             ("dspy", "mcp"),
             ("whole", "tools", *OBJECTS),
             "gpt-4o",
-            {("engine", "tools"): CHOOSES_ITSELF},
+            {("engine", "tools"): CHOOSES_ITSELF, **unread},
         )
-        for api in ("chat", "responses")
+        for api, unread in {"chat": {}, "responses": {("engine", "streamed_object"): NO_USAGE}}.items()
     ),
     Client("llama-index-llms-openai-like", "chat", "llama_index_models.py", ("llama-index-llms-openai-like",)),
     Client(

@@ -26,17 +26,18 @@ from tests.conformance.environments import Environment
 from tests.support.tiny_engine import NO_ENGINE, run_engine
 
 CACHE = os.environ.get("CONFORMANCE_CACHE", "")
-CAPS = {"simulation": 500, "engine": 64}
-"""Enough tokens for all that the simulation says, and for every object that the engine makes."""
+SERVICES = ("simulation", "profile", "engine")
+CAP = 500
+"""Enough tokens for all that the simulation says, and nearly always for what the engine does."""
 Outcomes = Callable[[Client, str], dict[str, dict[str, Any]]]
 
 
 def cases() -> list[Any]:
-    """Every client with every case that it offers, at either service."""
+    """Every client with every case that it offers, at each service; the profile is one of the responses endpoint."""
     rows = []
-    for service in ("simulation", "engine"):
+    for service in SERVICES:
         for client in CLIENTS:
-            for case in client.cases:
+            for case in client.cases if service != "profile" or client.api == "responses" else ():
                 reason = client.not_offered.get((service, case))
                 marks = [
                     *([pytest.mark.conformance] if client.packages else []),
@@ -51,6 +52,13 @@ def cases() -> list[Any]:
 def simulation() -> Iterator[dict[str, Any]]:
     """The simulation with `--compat`."""
     with serve(time_scale=0, compat=True) as server:
+        yield {"url": server.url, "key": server.key}
+
+
+@pytest.fixture(scope="module")
+def profile() -> Iterator[dict[str, Any]]:
+    """The simulation with `--compat --profile openresponses`."""
+    with serve(time_scale=0, compat=True, profile="openresponses") as server:
         yield {"url": server.url, "key": server.key}
 
 
@@ -73,18 +81,18 @@ def outcomes(request: pytest.FixtureRequest, cache: Path) -> Outcomes:
 
     @functools.cache
     def find(client: Client, service: str) -> dict[str, dict[str, Any]]:
-        return run_client(client, cache, request.getfixturevalue(service), cap=CAPS[service])
+        return run_client(client, cache, request.getfixturevalue(service))
 
     return find
 
 
-def run_client(client: Client, cache: Path, address: dict[str, Any], *, cap: int) -> dict[str, dict[str, Any]]:
+def run_client(client: Client, cache: Path, address: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Return what came of each case of a client; under the empty name which version it has."""
     if client.is_javascript and not shutil.which("npm"):
         pytest.skip("npm is not installed")
     environment = Environment(client, cache)
     environment.install()
-    found = environment.run({**address, "api": client.api, "model": client.asked_model, "cap": cap})
+    found = environment.run({**address, "api": client.api, "model": client.asked_model, "cap": CAP})
     return {"": {"version": environment.version()}, **found}
 
 
@@ -99,7 +107,7 @@ def test_a_client_is_at_home(
         record_property(name, str(value))
     outcome = found[case]
     assert "error" not in outcome, outcome["traceback"]
-    check = check_simulated if service == "simulation" else check_generated
+    check = check_generated if service == "engine" else check_simulated
     check(outcome, case)
     if "answer" in outcome:
         assert outcome["answer"].keys() == {"sunny", "wind"}
@@ -131,7 +139,7 @@ def check_generated(outcome: dict[str, Any], case: str) -> None:
         assert outcome["text"]
     # This engine counts only the tokens of whole answers.
     if outcome.get("output_tokens") is not None and case != "stream":
-        assert 0 < outcome["output_tokens"] <= CAPS["engine"]
+        assert 0 < outcome["output_tokens"] <= CAP
     if "models" in outcome:
         assert len(outcome["models"]) > 3
 
@@ -142,7 +150,7 @@ def check_generated(outcome: dict[str, Any], case: str) -> None:
 def test_a_client_counts_the_tokens_that_were_served(client: Client, cache: Path) -> None:
     """Whole and streamed; the service is its own, so that what that counts is of these calls alone."""
     with serve(time_scale=0, compat=True) as server:
-        found = run_client(client, cache, {"url": server.url, "key": server.key}, cap=CAPS["simulation"])
+        found = run_client(client, cache, {"url": server.url, "key": server.key})
         text = httpx.get(f"{server.url}/metrics", headers={"authorization": f"Bearer {server.key}"}).text
     runs = [found[case] for case in client.cases]
     assert [(run["requests"], run["failed"]) for run in runs] == [(4, 0), (4, 0)], runs
