@@ -2,7 +2,7 @@
 import { z } from "zod";
 
 export const { url, key, api, model, cap } = JSON.parse(process.argv[2]);
-export const PROMPT = "Why is the sky blue?";
+export const PROMPT = "Say in detail why the sky is blue.";
 export const WEATHER_PROMPT = "How is the weather in Oslo?";
 export const RESULT = "11 degrees";
 export const City = z.object({ city: z.enum(["Oslo", "Rome"]) });

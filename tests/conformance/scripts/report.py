@@ -14,7 +14,7 @@ import pydantic
 
 SERVICE = json.loads(sys.argv[1])
 URL, KEY, API, MODEL, CAP = (SERVICE[name] for name in ("url", "key", "api", "model", "cap"))
-PROMPT = "Why is the sky blue?"
+PROMPT = "Say in detail why the sky is blue."
 WEATHER_PROMPT = "How is the weather in Oslo?"
 RESULT = "11 degrees"
 
