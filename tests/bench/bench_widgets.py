@@ -69,7 +69,10 @@ WAYS: Mapping[str, tuple[str, str]] = {
 
 PROBE = """([from]) => {
   const cells = [...document.querySelectorAll(".jp-CodeCell .jp-OutputArea")];
-  const read = () => cells.map((cell) => cell.textContent).join(" ");
+  // Without what is there to be saved alone, which would count every word a second time.
+  const outputs = () => cells.flatMap((cell) => [...cell.children]);
+  const shown = () => outputs().filter((output) => !output.querySelector(".famnb-kept"));
+  const read = () => shown().map((output) => output.textContent).join(" ");
   const probe = (window.probe = { lags: {}, shown: {}, longest: 0, tasks: 0, busy: 0, last: performance.now(), read });
   new PerformanceObserver((list) => {
     for (const task of list.getEntries()) {
