@@ -98,7 +98,7 @@ class JSONFormatter(logging.Formatter):
 def log_settings(log_format: str) -> dict[str, Any]:
     """Return the settings of the log, for `logging.config.dictConfig`: all of it goes to standard error."""
     formatters = {
-        "text": {"format": "famnb: %(message)s"},
+        "text": {"format": "%(message)s"},
         "json": {"()": "famnb.service.request_log.JSONFormatter"},
     }
     return {

@@ -97,9 +97,11 @@ class ServiceApp:
         assert self._parts is not None
         match (await self._parts.engine.state()).get("upstream"):
             case "down":
-                _log.warning("the upstream does not answer yet; calls fail until it does")
+                _log.warning("famnb: the upstream does not answer yet; calls fail until it does")
             case "unauthorized":
-                _log.warning("the upstream refuses the key; say with --upstream-key which variable has the right one")
+                _log.warning(
+                    "famnb: the upstream refuses the key; say with --upstream-key which variable has the right one"
+                )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -179,8 +181,6 @@ def run(*, until_eof: bool = False, **options: Any) -> int:
     ports = [listener.getsockname()[1] for listener in sockets]
     url, alt_url = _url(settings.host, ports[0]), _url(settings.host, ports[-1])
     first_line = {"url": url, "key": keys[0], "pid": os.getpid(), "alt_url": alt_url}
-    for warning in settings.warnings(keys):
-        _log.warning(warning)
     alt_port = None if settings.alt_port is None else ports[-1]
     line = msgspec.json.encode(first_line)
     with contextlib.ExitStack() as stack, contextlib.suppress(KeyboardInterrupt):
@@ -188,7 +188,9 @@ def run(*, until_eof: bool = False, **options: Any) -> int:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="famnb-"))
             settings = dataclasses.replace(settings, store=Path(folder) / "responses.sqlite")
         app = ServiceApp(settings, keys=keys, alt_port=alt_port, first_line=line if settings.workers == 1 else b"")
-        config = _uvicorn_config(app, settings)
+        config = _uvicorn_config(app, settings)  # which sets the log up
+        for warning in settings.warnings(keys):
+            _log.warning("famnb: %s", warning)
         # Also before there are workers: one process alone brings the file up to date, and says what is wrong.
         app.prepare()
         if settings.workers == 1:
