@@ -76,7 +76,7 @@ def test_exported_html_tells_all_without_scripts_and_network(browser: Browser, n
     assert not reply.get_by_text("Scattering, surely.").is_visible()
     reply.locator("summary").click()
     assert [words for words in SAID if words not in reply.inner_text()] == []
-    assert board.locator("th[scope=row]").count() == 2
+    assert board.locator("th[scope=col]").count() == 2
     assert [words for words in OF_BOARD if words not in board.inner_text()] == []
     context.close()
 
