@@ -1,7 +1,7 @@
 """`famnb bench`: runs the benchmarks of tests/bench in a process of their own.
 
 Each part runs beside its peers on this machine, in one run: the client beside the openai and anthropic SDKs, httpx-sse
-and plain aiohttp; the service beside a bare Starlette response; a board of eight panes in JupyterLab beside
+and plain HTTP clients; the service beside a bare Starlette response; a board of eight panes in JupyterLab beside
 HTML.value +=, Output.append_stdout and display().update(); an experiment of 10,000 calls beside send_many, a bare httpx
 loop and the same on two Dask workers, one of which is killed.
 
