@@ -101,7 +101,12 @@ def calls(
         arrays |= _costs(arrays, bounds)
         for count, (low, high) in bounds.items():
             arrays[f"{count}_low"], arrays[f"{count}_high"] = as_integers(low), as_integers(high)
-    table = {column.name: to_pandas(column, arrays[column.sql or column.name]) for column in chosen}
+    # Taken out one by one, so that no column is in memory both as it was read and as it is shown.
+    needed = {_PROMPT_TAGS.sql, *(field.sql for field in _NEEDED_FOR_PEERS)}
+    table = {}
+    for column in chosen:
+        name = column.sql or column.name
+        table[column.name] = to_pandas(column, arrays[name] if name in needed else arrays.pop(name))
     if needs_tags:
         table = _with_tags(table, _tag_columns(arrays[_PROMPT_TAGS.sql]), names)
     frame = pd.DataFrame(table, copy=False)
@@ -125,6 +130,8 @@ _COSTS = ("cost_usd", "cost_low_usd", "cost_high_usd")
 _WITHOUT_CACHE_WRITES = {name for name, value in ENDPOINTS.items() if not value.traits.has_cache_writes}
 """Endpoints whose calls have written nothing to a cache, though no reply says so."""
 _BOUNDS = tuple(f"{count}_{end}" for count in BOUNDED_COUNTS for end in ("low", "high"))
+_PRICED_AT_ONCE = 100_000
+"""Calls whose costs are computed together."""
 _COMPUTED = {*_COSTS, *_BOUNDS, *COUNTS, *(f"{count}_source" for count in COUNTS)}
 """Columns that are not simply what the ledger has stored."""
 _NEEDED_FOR_PEERS = (SelectedColumn("id", "text"), SelectedColumn("started_us", "integer"))
@@ -178,18 +185,20 @@ def _costs(arrays: ColumnArrays, bounds: CountBounds) -> ColumnArrays:
     written[np.isnan(written) & arrays["endpoint"].isin(_WITHOUT_CACHE_WRITES)] = 0
     models = arrays["model"]
     for model in {price.model for price in prices}.intersection(models.words):
-        rows = np.flatnonzero(models.codes == models.code_of(model))
-        model_costs = cost_columns(
-            prices,
-            model,
-            arrays["started_us"][rows],
-            {name: column[rows] for name, column in counts.items()},
-            low={name: low[rows] for name, (low, _) in bounds.items()},
-            high={name: high[rows] for name, (_, high) in bounds.items()},
-        )
-        has_price = ~np.isnan(model_costs[0])
-        for name, column in zip(_COSTS, model_costs, strict=True):
-            arrays[name][rows[has_price]] = column[has_price]
+        calls_of_model = np.flatnonzero(models.codes == models.code_of(model))
+        # In parts: the formula makes some twenty columns on its way.
+        for rows in np.array_split(calls_of_model, len(calls_of_model) // _PRICED_AT_ONCE + 1):
+            model_costs = cost_columns(
+                prices,
+                model,
+                arrays["started_us"][rows],
+                {name: column[rows] for name, column in counts.items()},
+                low={name: low[rows] for name, (low, _) in bounds.items()},
+                high={name: high[rows] for name, (_, high) in bounds.items()},
+            )
+            has_price = ~np.isnan(model_costs[0])
+            for name, column in zip(_COSTS, model_costs, strict=True):
+                arrays[name][rows[has_price]] = column[has_price]
     reported = arrays[_REPORTED_COST]
     return {name: np.where(np.isnan(reported), arrays[name], reported) for name in _COSTS}
 

@@ -22,6 +22,9 @@ from famnb.record.parquet import Parquet
 # Larger chunks are not faster, and smaller ones make more pieces to join.
 CHUNK = 20_000
 """Rows that are Python objects at once."""
+# A limit of calls may be any number.
+MAX_EXPECTED = 10_000_000
+"""Rows that room is made for beforehand, at most."""
 # NumPy's integers have no missing value; no count or time is the least of them.
 ABSENT = -(2**63)
 """Stands for a missing integer while columns are read."""
@@ -106,14 +109,15 @@ def read_columns(
 ) -> ColumnArrays:
     """Read columns of the calls that an SQL condition selects, oldest first, at most the `limit` newest."""
     distinct = list({field.sql: field for field in fields}.values())
-    pieces: dict[str, list[Any]] = {field.sql: [] for field in distinct}
-    words: dict[str, dict[str, int]] = {field.sql: {} for field in distinct if field.kind == "word"}
     query = distinct, condition, values, limit
+    expected = source.count(condition, values) if limit is None and isinstance(source, Ledger) else limit or 0
+    columns = [_GrowingColumn(field.kind, min(expected, MAX_EXPECTED)) for field in distinct]
     for chunk in _read_ledger(source, *query) if isinstance(source, Ledger) else _read_parquet(source, *query):
-        for field, cells in zip(distinct, chunk, strict=True):
-            pieces[field.sql].append(_convert(cells, field.kind, words.get(field.sql)))
+        for column, cells in zip(columns, chunk, strict=True):
+            column.append(cells)
     # Popped one by one, so that a column's pieces and their whole are in memory for one column only.
-    return {field.sql: _join(pieces.pop(field.sql), field.kind, words.get(field.sql)) for field in distinct}
+    columns.reverse()
+    return {field.sql: columns.pop().take() for field in distinct}
 
 
 def _query(
@@ -164,27 +168,46 @@ def _read_parquet(
         yield [chunk[f"c{number}"].to_numpy(_STORAGE[column.kind]) for number, column in enumerate(columns)]
 
 
-def _convert(cells: Cells, kind: CellKind, words: dict[str, int] | None) -> Any:
-    """Some cells of a column in their final form; `words` has the codes given so far, and takes new ones."""
-    match kind:
-        case "real" | "integer":
-            return cells.copy()  # else the chunk, which holds all columns, would stay in memory
-        case "word":
-            assert words is not None
-            codes, uniques = pd.factorize(cells)
-            new_codes = [words.setdefault(word, len(words)) for word in uniques]
-            return np.array([*new_codes, -1], dtype=np.int32)[codes]
-        case "text":
-            return pd.array(cells, dtype="string")
+class _GrowingColumn:
+    """A column that is filled chunk by chunk.
 
+    Numbers and codes go straight to their final place: kept in pieces and joined, a million calls took twice the
+    memory, most of which the allocator did not give back.
+    """
 
-def _join(pieces: list[Any], kind: CellKind, words: dict[str, int] | None) -> Any:
-    """A whole column of its pieces."""
-    if kind == "text":
-        # Part of the interface that pandas documents for extension arrays (2.x and 3.x), its underscore apart.
-        return type(pieces[0])._concat_same_type(pieces)
-    joined = np.concatenate(pieces)
-    return CodedWords(joined, list(words)) if words is not None else joined
+    def __init__(self, kind: CellKind, rows: int) -> None:
+        """Make room for as many `rows` as are expected."""
+        self._kind = kind
+        self._words: dict[str, int] = {}
+        self._texts: list[Any] = []
+        self._values: npt.NDArray[Any] = np.empty(rows, dtype=np.int32 if kind == "word" else _STORAGE[kind])
+        self._count = 0
+
+    def append(self, cells: Cells) -> None:
+        """Add some cells, as the database has them."""
+        if self._kind == "text":
+            self._texts.append(pd.array(cells, dtype="string"))
+            return
+        end = self._count + len(cells)
+        if end > len(self._values):
+            # Calls may have been recorded since they were counted; without a count, a few large steps.
+            self._values = np.concatenate([self._values, np.empty_like(self._values, shape=max(len(cells), end // 2))])
+        self._values[self._count : end] = self._encode(cells) if self._kind == "word" else cells
+        self._count = end
+
+    def take(self) -> Any:
+        """Return the whole column."""
+        if self._kind == "text":
+            # Part of the interface that pandas documents for extension arrays (2.x and 3.x), its underscore apart.
+            return type(self._texts[0])._concat_same_type(self._texts)
+        values = self._values if self._count == len(self._values) else self._values[: self._count].copy()
+        return CodedWords(values, list(self._words)) if self._kind == "word" else values
+
+    def _encode(self, cells: Cells) -> npt.NDArray[np.int32]:
+        """The codes of words; a new word takes the next code."""
+        codes, uniques = pd.factorize(cells)
+        new_codes = [self._words.setdefault(word, len(self._words)) for word in uniques]
+        return np.array([*new_codes, -1], dtype=np.int32)[codes]
 
 
 def to_pandas(column: Column, values: Any) -> Any:
