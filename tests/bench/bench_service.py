@@ -55,10 +55,19 @@ def run(quick: bool) -> Result:
     return Result(
         tables=[_table("Flat out", flat), _table("Paced", paced)],
         goals=[
+            *(
+                Goal(claim=f"CPU of an event beside the bare response's, {load}", limit=1.3, value=_cpu_ratio(figures))
+                for load, figures in (("flat out", flat), ("paced", paced))
+            ),
             Goal(claim=f"streams of {streams} with a lost or reordered event, both loads", limit=0, value=wrong),
         ],
         notes=notes,
     )
+
+
+def _cpu_ratio(figures: Figures) -> float | None:
+    """How many times the bare response's CPU an event of famnb's takes."""
+    return ratio(figures["famnb serve"]["cpu_us"], figures["bare Starlette"]["cpu_us"])
 
 
 def _answers(prompts: list[str]) -> tuple[dict[str, str], list[str]]:

@@ -212,7 +212,7 @@ def plan_reply(prompt: GenerationPrompt, *, seed: int) -> ReplyPlan:
     digest = hashlib.sha256(content.encode()).hexdigest()
     blocks = list(_plan_answer(prompt, prompt_tokens, create_rng(f"{digest} answer")))
     # At least one token is left for the answer.
-    reasoning_tokens = min(_count_reasoning(prompt, create_rng(f"{digest} reasoning")), prompt.cap - 1)
+    reasoning_tokens = min(_count_reasoning(prompt, f"{digest} reasoning"), prompt.cap - 1)
     if reasoning_tokens and prompt.thinking is not None:
         thoughts = split_tokens(sample_text.thoughts(prompt, rng=create_rng(f"{digest} thoughts")))
         blocks.insert(0, PlannedBlock((0, 0), "thinking", itertools.islice(thoughts, reasoning_tokens)))
@@ -221,13 +221,16 @@ def plan_reply(prompt: GenerationPrompt, *, seed: int) -> ReplyPlan:
     return ReplyPlan(prompt_tokens, cached_tokens, reasoning_tokens, blocks, identity)
 
 
-def _count_reasoning(prompt: GenerationPrompt, rng: random.Random) -> int:
+def _count_reasoning(prompt: GenerationPrompt, seed: str) -> int:
     """Return how many tokens are thought before the answer, whether part of the reply or not."""
-    variation = rng.uniform(0.8, 1.2)
+    hidden = EFFORT_TOKENS.get(prompt.effort or "none", 0)
+    if prompt.thinking is None and not hidden:
+        return 0  # before random numbers are made, which takes longer than all else here
+    variation = create_rng(seed).uniform(0.8, 1.2)
     if prompt.thinking is not None:
         # A small budget is used up, of a large one about a twelfth.
         return min(prompt.thinking, int(variation * min(40 + prompt.thinking // 12, _MAX_THINKING)))
-    return int(variation * EFFORT_TOKENS.get(prompt.effort or "none", 0))
+    return int(variation * hidden)
 
 
 def _plan_answer(prompt: GenerationPrompt, prompt_tokens: int, rng: random.Random) -> Iterator[PlannedBlock]:
