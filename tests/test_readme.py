@@ -55,5 +55,5 @@ def test_where_each_thing_is_explained_is_there():
     assert len(names) > 15
     # A value such as `famnb.prices` has the docstring of its class, which is what `help` shows.
     documented = {name: inspect.getdoc(attrgetter(name)(famnb)) or "" for name in names}
-    assert [name for name, text in documented.items() if len(text) < 200] == []
+    assert [name for name, text in documented.items() if len(text) < 150] == []
     assert all((ROOT / picture).exists() for picture in re.findall(r'(?:src|srcset)="([^"]+)"', README))
