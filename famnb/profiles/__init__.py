@@ -1,5 +1,14 @@
 """Profiles: the APIs of vendors as values, each in a file of its own.
 
+    famnb.connect("openai")                                # with the key of OPENAI_API_KEY
+    famnb.Client(profile="open", base_url="http://gpu:8080")     # any server that speaks one of the dialects
+    famnb.profiles.find_profile("vllm").endpoints["chat"].request.model_fields
+
+A profile has the vendor's endpoints, each with its path, request model and suggested models, the variables that may
+hold key and address, the header of the key, and headers that every request has. `client.compose(endpoint, prompt, …)`
+makes a request of it, `famnb.calls()` has its name in the column `profile`, and a variant of an experiment may have a
+`client` of its own. A field that a profile does not have goes into `extra_body={…}`.
+
 To add one, write its file, whose `PROFILE` is the value, and its name here. Nothing else matches on a profile's name.
 """
 

@@ -6,7 +6,6 @@ import importlib
 from typing import Any
 
 from famnb.client.client import BlockingClient
-from famnb.frame.filters import ledger_of
 from famnb.record import Ledger
 
 
@@ -21,7 +20,10 @@ def connected_ledger() -> Ledger:
 
     Who only looks at calls needs no service, so none is started.
     """
-    return ledger_of(_api().connected_client())
+    # Not by `frame.filters.ledger_of`, which would load pandas for a form.
+    client = _api().connected_client()
+    ledger: Ledger = Ledger() if client is None else client.ledger
+    return ledger
 
 
 def _api() -> Any:
