@@ -23,7 +23,7 @@ def main() -> int:
         parser.error(f"there is no benchmark {', '.join(unknown)}; there are {', '.join(known)}")
     if options.list:
         for name, benchmark in known.items():
-            print(f"{name:<12}{benchmark.TITLE}")
+            print(f"{name:<14}{benchmark.TITLE}")
         return 0
     report = {"facts": harness.facts(), "quick": options.quick, "results": []}
     for name, value in report["facts"].items():

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.support.lab_page import Lab
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -127,6 +128,19 @@ def boxes(shown: Locator) -> list[dict[str, float]]:
     return [each.bounding_box() for each in shown.all()]
 
 
+def full_height(place: Locator) -> float:
+    """The height of a pane once its text, which still comes, scrolls in it."""
+    heights: list[float] = []
+
+    def is_full() -> bool:
+        heights.append(place.bounding_box()["height"])
+        place.page.wait_for_timeout(100)  # several lines come in ten of these
+        return len(heights) > 10 and len(set(heights[-10:])) == 1
+
+    wait_until(is_full)
+    return heights[-1]
+
+
 def test_one_pane_fails_one_is_stopped_and_then_all(lab: Lab):
     """The error stands in its place; a stopped pane keeps what it had while others go on; all of it is saved."""
     shown = board(lab, MIXED, "list(board.frame()['status']), board.frame()['variant'].tolist()")
@@ -141,7 +155,7 @@ def test_one_pane_fails_one_is_stopped_and_then_all(lab: Lab):
     pane(shown, "web").get_by_role("button", name="Stop").click()
     expect(pane(shown, "web").locator(".famnb-head")).to_contain_text("stopped")
     expect(pane(shown, "mini").locator(".famnb-state")).to_contain_text("answering")
-    height = pane(shown, "mini").bounding_box()["height"]
+    height = full_height(pane(shown, "mini"))
     shown.get_by_role("button", name="Stop all").click()
     ended(shown)
     assert abs(pane(shown, "mini").bounding_box()["height"] - height) < 40
