@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import collections
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +20,13 @@ def test_imports_point_down():
     command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
     outcome = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert outcome.returncode == 0, outcome.stdout
+
+
+def test_no_two_classes_have_one_name():
+    """One name means one thing in the whole package."""
+    modules = [ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / "famnb").rglob("*.py")]
+    names = [node.name for module in modules for node in ast.walk(module) if isinstance(node, ast.ClassDef)]
+    assert [name for name, count in collections.Counter(names).items() if count > 1] == []
 
 
 def test_top_level_holds_only_what_belongs_there():

@@ -9,14 +9,14 @@ from typing import Any
 
 from famnb.errors import Interrupted
 from famnb.experiment import votes
-from famnb.experiment.agreement import (
+from famnb.experiment.fingerprint import ScoreKeys
+from famnb.experiment.judge import Judge, Letter
+from famnb.experiment.judge_agreement import (
     JudgeAgreement,
     agree_with_people,
     verdicts_of_duels,
     verdicts_of_grades,
 )
-from famnb.experiment.fingerprint import ScoreKeys
-from famnb.experiment.judge import Judge, Letter
 from famnb.experiment.judge_runner import TAG, JudgeRunner
 from famnb.experiment.plan import Cell
 from famnb.experiment.prompts import EXPECTED_SLOT

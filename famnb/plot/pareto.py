@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter
 
 from famnb import stats
 from famnb.formatting import format_usd
-from famnb.frame.front import cost_front
+from famnb.frame.cost_front import cost_front
 from famnb.plot.canvas import Canvas
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, group_slots, numeric_column, require_columns, select_calls

@@ -1,7 +1,7 @@
 """The board: one prompt to several variants at once, side by side while they stream, when they have ended, when saved.
 
-    page ── front/board.js ── messages ──► Board ──┬── Column      a pane's settings as edited, and its talk
-                                                   ├── Round       a prompt and the answer of each pane
+    page ── front/board.js ── messages ──► Board ──┬── PaneColumn  a pane's settings as edited, and its talk
+                                                   ├── LiveRound   a prompt and the answer of each pane
       ◄── snapshot, changes ── LiveView ◄──────────┴── BoardRound  a round that has ended, saved as a table
 
 A round goes on from the turns that each pane has had: every pane talks on its own.
@@ -32,9 +32,9 @@ from famnb.reply import Reply
 from famnb.request import Request
 from famnb.validation import explain_arguments
 from famnb.widget.board import table
-from famnb.widget.board.columns import Column, name_columns
 from famnb.widget.board.experiment_code import write_experiment
 from famnb.widget.board.meters import BoardPane
+from famnb.widget.board.pane_columns import PaneColumn, name_columns
 from famnb.widget.board.pane_settings import PaneSettings, read_variants
 from famnb.widget.board.table import BoardRound, PaneResult
 from famnb.widget.default_client import default_client
@@ -44,9 +44,9 @@ from famnb.widget.form.images import PromptImage, image_from_url
 from famnb.widget.html import notices, sanitize, transcript
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.live.base import join_front
+from famnb.widget.live.form_widget import Computed, FormWidget
 from famnb.widget.live.output import Output
 from famnb.widget.live.pane import reply_so_far
-from famnb.widget.live.tool import Computed, Tool
 
 MAX_PANES = 8
 """The panes up to which others can be added: more cannot be compared by eye."""
@@ -59,7 +59,7 @@ _SAVED = SafeHtml('<div class="famnb-kept">{}</div>')
 
 
 @dataclasses.dataclass(slots=True, eq=False)
-class Round:
+class LiveRound:
     """A prompt, and the answers to it."""
 
     number: int
@@ -82,7 +82,7 @@ class Round:
         return {pane.label: pane.stream.reply for pane in self.panes.values()}
 
 
-class Board(Tool):
+class Board(FormWidget):
     """One prompt, several panes: any mix of endpoints, models and settings, streamed at once and compared.
 
         board = famnb.Board(client, [{"model": "fam-mini"}, {"endpoint": "messages", "thinking": 1024}])
@@ -121,10 +121,10 @@ class Board(Tool):
         self._ledger = ledger if isinstance(ledger, Ledger) else None
         self._ids = (f"p{number}" for number in itertools.count(1))
         settings = read_variants(_first_variants() if variants is None else variants)
-        self._columns = [Column(next(self._ids), each) for each in settings]
+        self._columns = [PaneColumn(next(self._ids), each) for each in settings]
         self._prompt, self._system = prompt, system
         self._pictures: tuple[PromptImage, ...] = ()
-        self._rounds: list[Round] = []
+        self._rounds: list[LiveRound] = []
         """The rounds of the talk in view, the first one first."""
         self._talk = secrets.token_hex(4)
         """Different for every talk: part of the ids of its panes."""
@@ -250,7 +250,7 @@ class Board(Tool):
                 column = self._columns[-1].copy(next(self._ids), taken=taken)
             else:
                 (settings,) = read_variants([variant])
-                column = Column(next(self._ids), settings)
+                column = PaneColumn(next(self._ids), settings)
                 if column.given_label in self.labels:
                     raise InvalidRequest(f"variants: there is a pane {column.given_label!r} already")
             self._columns.append(column)
@@ -306,20 +306,20 @@ class Board(Tool):
         # All of them before any is sent: either every pane answers the prompt, or none is charged for it.
         requests = {column.id: self._request(column, prompt, number, self._pictures) for column in self._columns}
         self._trouble = ""
-        latest = Round(number, prompt, self._system, tag, pictures=self._pictures)
+        latest = LiveRound(number, prompt, self._system, tag, pictures=self._pictures)
         self._rounds.append(latest)
         panes = [self._start(column, latest, requests[column.id]) for column in self._columns]
         self._run(latest, panes)
 
-    def _ask_again(self, column: Column, asked: Round) -> None:
+    def _ask_again(self, column: PaneColumn, asked: LiveRound) -> None:
         """Ask one pane what a round asked: one that was added since, or whose answer is to be another one."""
         request = self._request(column, asked.prompt, asked.number, asked.pictures)
         self._run(asked, [self._start(column, asked, request)])
 
-    def _request(self, column: Column, prompt: str, number: int, pictures: Sequence[PromptImage]) -> Request:
+    def _request(self, column: PaneColumn, prompt: str, number: int, pictures: Sequence[PromptImage]) -> Request:
         return column.turn_request(prompt, number, system=self._system, pictures=pictures)
 
-    def _start(self, column: Column, asked: Round, request: Request) -> BoardPane:
+    def _start(self, column: PaneColumn, asked: LiveRound, request: Request) -> BoardPane:
         """Send a pane's request of a round."""
         taken = [pane.label for id, pane in asked.panes.items() if id != column.id]
         label = column.label if column.label not in taken else f"{column.label} ({column.id})"
@@ -340,20 +340,20 @@ class Board(Tool):
         column.turns[asked.number] = Turn(said, reply_so_far(stream), column.last_turn(asked.number))
         return pane
 
-    def _run(self, asked: Round, panes: Sequence[BoardPane]) -> None:
+    def _run(self, asked: LiveRound, panes: Sequence[BoardPane]) -> None:
         self._idle.clear()
         asked.saved = {}
         self._update_output()
         self._follow(panes, asked=asked)
         self.notify("replies")
 
-    def _follow(self, panes: Sequence[BoardPane], *, asked: Round | None = None) -> None:
+    def _follow(self, panes: Sequence[BoardPane], *, asked: LiveRound | None = None) -> None:
         """Draw all answers, of which these are streaming."""
         self.tell_state()
         earlier = [pane for each in self._rounds for pane in each.panes.values() if pane not in panes]
         self.follow(panes, earlier=earlier, on_end=None if asked is None else lambda: self._end(asked))
 
-    def _end(self, asked: Round) -> None:
+    def _end(self, asked: LiveRound) -> None:
         """Draw and save a round whose answers have ended."""
         with self._guard:
             try:
@@ -371,7 +371,7 @@ class Board(Tool):
                 self._send_form()
                 self.notify("replies")
 
-    def _pin(self, asked: Round, label: str | None) -> None:
+    def _pin(self, asked: LiveRound, label: str | None) -> None:
         asked.winner, asked.saved = label, {}
         self._follow_marks()
 
@@ -382,11 +382,11 @@ class Board(Tool):
         with self._lock:
             self._send_snapshot()
 
-    def _reference(self, asked: Round) -> str | None:
+    def _reference(self, asked: LiveRound) -> str | None:
         """The label of the answer that others are compared with; None while no differences are marked."""
         return (asked.winner or next(iter(asked.replies), None)) if self._differences else None
 
-    def _marked(self, asked: Round, pane: BoardPane) -> tuple[str, str] | None:
+    def _marked(self, asked: LiveRound, pane: BoardPane) -> tuple[str, str] | None:
         pair = table.comparable(self._reference(asked), pane.label, asked.replies)
         if pair is None:
             return None
@@ -398,7 +398,7 @@ class Board(Tool):
 
     # Panes
 
-    def _remove(self, column: Column) -> None:
+    def _remove(self, column: PaneColumn) -> None:
         if len(self._columns) == 1:
             raise InvalidRequest("a board has at least one pane; add another one first")
         self._columns.remove(column)
@@ -411,7 +411,7 @@ class Board(Tool):
         if not self._rounds:
             self._update_output()
 
-    def _column(self, id: str) -> Column:
+    def _column(self, id: str) -> PaneColumn:
         column = next((each for each in self._columns if each.id == id), None)
         if column is None:
             raise UnknownName(f"there is no pane {id!r}")
@@ -453,14 +453,14 @@ class Board(Tool):
         title = table.round_title(last) + (f" · {len(self._rounds)} rounds" if len(self._rounds) > 1 else "")
         return title, transcript.join_bundles([self._round_bundle(each) for each in self._rounds])
 
-    def _round_bundle(self, asked: Round) -> transcript.Bundle:
+    def _round_bundle(self, asked: LiveRound) -> transcript.Bundle:
         if any(pane.stream.running for pane in asked.panes.values()):
             return table.pending_bundle(asked.prompt, system=asked.system)
         if not asked.saved:
             asked.saved = table.round_bundle(self._saved_round(asked))
         return asked.saved
 
-    def _saved_round(self, asked: Round) -> BoardRound:
+    def _saved_round(self, asked: LiveRound) -> BoardRound:
         results = tuple(
             PaneResult(
                 label=pane.label,
@@ -502,7 +502,7 @@ class Board(Tool):
             "rounds": [self._describe_round(each) for each in self._rounds],
         }
 
-    def _describe_round(self, asked: Round) -> dict[str, Any]:
+    def _describe_round(self, asked: LiveRound) -> dict[str, Any]:
         cells: list[dict[str, Any]] = [{"pane": pane.id, "column": id} for id, pane in asked.panes.items()]
         missing = [column for column in self._columns if column.id not in asked.panes]
         cells += [
@@ -512,7 +512,7 @@ class Board(Tool):
         ]
         return {"id": f"{self._talk}.{asked.number}", "prompt": sanitize.visible(asked.prompt), "cells": cells}
 
-    def _is_ready(self, column: Column, asked: Round) -> bool:
+    def _is_ready(self, column: PaneColumn, asked: LiveRound) -> bool:
         return bool(asked.prompt) and all(column.id in each.panes for each in self._rounds[: asked.number])
 
     def _describe_fields(self) -> dict[str, Any]:
@@ -628,7 +628,7 @@ class Board(Tool):
             case _:
                 pass
 
-    def _edit(self, column: Column, message: dict[str, Any]) -> None:
+    def _edit(self, column: PaneColumn, message: dict[str, Any]) -> None:
         """Carry out an edit of one pane's settings."""
         editor = column.editor
         fields = False
@@ -650,7 +650,7 @@ class Board(Tool):
         self._send_form(fields=fields)
         self.tell_state()
 
-    def _find(self, pane_id: str) -> tuple[Round, BoardPane]:
+    def _find(self, pane_id: str) -> tuple[LiveRound, BoardPane]:
         for asked in self._rounds:
             for pane in asked.panes.values():
                 if pane.id == pane_id:
@@ -666,9 +666,9 @@ def _first_variants() -> list[dict[str, str]]:
     return [{"endpoint": endpoint, "model": model} for endpoint, model in pairs[:2]]
 
 
-def _prompts_of(asked: Round) -> list[str]:
+def _prompts_of(asked: LiveRound) -> list[str]:
     return [asked.prompt] if asked.prompt else [pane.own_prompt for pane in asked.panes.values()]
 
 
-def _losses(column: Column) -> tuple[str, ...]:
+def _losses(column: PaneColumn) -> tuple[str, ...]:
     return PaneSettings(column.label, column.settings).losses

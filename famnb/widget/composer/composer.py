@@ -37,9 +37,9 @@ from famnb.widget.form.tool_picker import ToolPicker
 from famnb.widget.form.variables import read_rows
 from famnb.widget.html.sanitize import SafeHtml
 from famnb.widget.live.base import join_front
+from famnb.widget.live.form_widget import Computed, FormWidget
 from famnb.widget.live.output import Output
 from famnb.widget.live.pane import Pane
-from famnb.widget.live.tool import Computed, Tool
 
 if TYPE_CHECKING:
     from famnb.widget.board.board import Board
@@ -51,7 +51,7 @@ _RELOADED = (
 _BOARD_ELSEWHERE = "The board is in `composer.board`: show it in a cell of its own."
 
 
-class Composer(Tool):
+class Composer(FormWidget):
     """A talk with a model through any of the four endpoints: it sends, shows replies as they stream, keeps all of them.
 
     Each turn can be edited and asked again, and every version of it is kept. `reply`, `replies`, `turns` and `request`

@@ -18,7 +18,7 @@ TABLE_HEAD = ("calls", "failed", "spend", "first token", "whole reply")
 NOTHING = "–"
 
 
-class Figure(NamedTuple):
+class Headline(NamedTuple):
     """One headline figure."""
 
     name: str
@@ -27,10 +27,10 @@ class Figure(NamedTuple):
     """What the value is of, and what it leaves out."""
 
 
-def headline(frame: pd.DataFrame) -> list[Figure]:
+def headline(frame: pd.DataFrame) -> list[Headline]:
     """Spend, calls, latencies, errors and tokens of calls, of which there is at least one."""
     return [
-        Figure("spend", *spend(frame)),
+        Headline("spend", *spend(frame)),
         _calls(frame),
         _latency(frame, "ttft_s", "time to first token"),
         _latency(frame, "e2e_s", "time to whole reply"),
@@ -62,36 +62,36 @@ def answer_times(frame: pd.DataFrame, column: str) -> pd.Series[float]:
     return frame.loc[frame["status"].isin(ANSWERED), column].dropna()
 
 
-def _calls(frame: pd.DataFrame) -> Figure:
+def _calls(frame: pd.DataFrame) -> Headline:
     counts = frame["status"].value_counts()
     others = [f"{count:,} {status}" for status, count in counts.items() if count and status != "completed"]
-    return Figure("calls", f"{len(frame):,}", ", ".join(others) or "all completed")
+    return Headline("calls", f"{len(frame):,}", ", ".join(others) or "all completed")
 
 
-def _latency(frame: pd.DataFrame, column: str, name: str) -> Figure:
+def _latency(frame: pd.DataFrame, column: str, name: str) -> Headline:
     seconds = answer_times(frame, column)
     median, p95 = stats.median(seconds), stats.percentile(seconds, 0.95)
     if not median.n:
-        return Figure(name, NOTHING, "no call is answered yet")
+        return Headline(name, NOTHING, "no call is answered yet")
     tail = "" if math.isnan(p95.value) else f", 95% within {format_duration(p95.value)}"
     left_out = len(frame) - median.n
     rest = f"; {left_out:,} without an answer left out" if left_out else ""
-    return Figure(name, format_duration(median.value), f"median of {median.n:,}{tail}{rest}")
+    return Headline(name, format_duration(median.value), f"median of {median.n:,}{tail}{rest}")
 
 
-def _errors(frame: pd.DataFrame) -> Figure:
+def _errors(frame: pd.DataFrame) -> Headline:
     failed = frame[frame["status"] == "failed"]
     ended = int((frame["status"] != "running").sum())
     if not len(failed):
-        return Figure("errors", "0", f"of {format_count(ended, 'ended call')}")
+        return Headline("errors", "0", f"of {format_count(ended, 'ended call')}")
     share = format_percent(len(failed) / ended, decimals=1)
     kinds = failed["error"].fillna("unknown").value_counts()
     most = ", ".join(f"{count:,} × {name}" for name, count in kinds.head(2).items())
     rest = f", {len(kinds) - 2} other kinds" if len(kinds) > 2 else ""
-    return Figure("errors", f"{len(failed):,}", f"{share} of {ended:,} ended: {most}{rest}")
+    return Headline("errors", f"{len(failed):,}", f"{share} of {ended:,} ended: {most}{rest}")
 
 
-def _tokens(frame: pd.DataFrame) -> Figure:
+def _tokens(frame: pd.DataFrame) -> Headline:
     sums, unknown = {}, 0
     for side in ("output", "input"):
         counts = read_bounds(frame, f"{side}_tokens")
@@ -99,4 +99,4 @@ def _tokens(frame: pd.DataFrame) -> Figure:
         sums[side] = format_estimate(value, low, high, format_count).partition(" (")[0]
         unknown = max(unknown, int(counts.value.isna().sum()))
     rest = f"; {format_count(unknown, 'call')} without counts left out" if unknown else ""
-    return Figure("tokens", f"{sums['output']} out", f"{sums['input']} in{rest}")
+    return Headline("tokens", f"{sums['output']} out", f"{sums['input']} in{rest}")

@@ -19,7 +19,7 @@ from famnb.widget.form.tool_picker import ToolPicker
 from famnb.widget.html import sanitize
 
 
-class Column:
+class PaneColumn:
     """One pane of a board: its settings, which can be edited, and its talk.
 
     Settings as they were given are sent as they were given; once edited, it is the form's request that is sent.
@@ -100,12 +100,12 @@ class Column:
             not self._is_edited or bool(self.editor.prompt.strip()) or self.editor.reading.replaced
         )
 
-    def copy(self, id: str, *, taken: Sequence[tuple[str, str]]) -> Column:
+    def copy(self, id: str, *, taken: Sequence[tuple[str, str]]) -> PaneColumn:
         """Return another pane with these settings, but an endpoint and model that are not `taken`, if there are any.
 
         Another model of the same endpoint comes first.
         """
-        column = Column(id, PaneSettings("", self._settings), before=self.before)
+        column = PaneColumn(id, PaneSettings("", self._settings), before=self.before)
         column.editor.fill(self.editor.draft)
         own = endpoint_of(self.editor.endpoint.name)
         targets = [(other.name, model) for other in (own, *ENDPOINTS.values()) for model in other.models]
@@ -133,7 +133,7 @@ class Column:
         }
 
 
-def name_columns(columns: Sequence[Column]) -> None:
+def name_columns(columns: Sequence[PaneColumn]) -> None:
     """Give every pane that the user has not named the name that tells it from the others."""
     labels = make_labels([(column.given_label, column.settings) for column in columns])
     for column, label in zip(columns, labels, strict=True):

@@ -19,7 +19,7 @@ Value = TypeVar("Value")
 
 
 class Computed(traitlets.TraitType[Value, Value]):
-    """A trait whose value is computed whenever it is read; `Tool.notify` tells its observers."""
+    """A trait whose value is computed whenever it is read; `FormWidget.notify` tells its observers."""
 
     def __init__(self, function: Callable[[Any], Value]) -> None:
         super().__init__(read_only=True, help=function.__doc__)
@@ -31,7 +31,7 @@ class Computed(traitlets.TraitType[Value, Value]):
         return self._function(obj)
 
 
-class Tool(LiveView):
+class FormWidget(LiveView):
     """A widget with controls around its live panes.
 
     A tool says what is to be drawn (`describe`, `describe_state`), what is saved (`html`, `show_outputs`), and carries
