@@ -100,7 +100,8 @@ def run_engine(folder: Path, *, context: int = 4096) -> Iterator[str]:
             return False
 
     try:
-        wait_until(answers, timeout=60)
+        # Its libraries take a minute to load where many others do, too.
+        wait_until(answers, timeout=300)
         yield url
     finally:
         process.kill()

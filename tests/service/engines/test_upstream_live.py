@@ -91,8 +91,10 @@ def test_a_prompt_that_is_too_long_is_an_error(api: ServiceClient, endpoint: str
 
 def test_a_stream_that_the_engine_drops_for_the_next_request_has_failed(api: ServiceClient) -> None:
     """This engine serves one at a time: it ends the first stream with [DONE] and no finish reason."""
-    free = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
-    tool = {"type": "function", "function": {"name": "t", "parameters": free}}
+    # Its answers are short unless they must not be.
+    many = {"type": "array", "items": {"type": "boolean"}, "minItems": 300}
+    long = {"type": "object", "properties": {"a": many}, "required": ["a"]}
+    tool = {"type": "function", "function": {"name": "t", "parameters": long}}
     body = minimal_body("web", stream=True, max_new_tokens=900, tools=[tool], tool_choice="required")
     # Now and then this engine (llama-cpp-python 0.3.36) goes on with the first reply for long before it drops it.
     api.timeout = 60
