@@ -78,6 +78,8 @@ class CallOutcome:
     """What its error said."""
     retry_after_s: float | None = None
     """Seconds that the service asked to wait before the next call; None if it did not say."""
+    is_estimate: bool = False
+    """Whether its cost rests on estimated token counts."""
 
     @classmethod
     def from_reply(cls, reply: Reply, *, http_status: int | None, attempts: int) -> CallOutcome:
@@ -94,6 +96,7 @@ class CallOutcome:
             ttft_s=reply.timing.ttft_s if reply.streamed else None,
             message="" if reply.error is None else str(reply.error),
             retry_after_s=getattr(reply.error, "retry_after", None),
+            is_estimate=not getattr(reply.cost, "exact", True),
         )
 
     @property

@@ -239,7 +239,7 @@ def _clause(row: Row, level: float, *, is_first: bool, against: bool = True) -> 
     named = f"{format_level(level)} interval " if is_first else ""
     if not row["clear"]:
         subject = f"no clear difference between {second} and {first}" if against else f"{second} not clearly different"
-        return f"{subject} ({statistic}{_unclear_facts(row, named)}{sureness})"
+        return f"{subject} ({statistic}{_unclear_facts(row, named, level)}{sureness})"
     than = f" {_conjunction(row)} {first}" if against else ""
     return f"{second} {_claim(row)}{than} ({_format_levels(row)}{statistic}{_format_ends(row, named)}{sureness})"
 
@@ -258,7 +258,7 @@ def _compare_two(first: str, second: str, rows: Sequence[Row], level: float) -> 
         scorer = f" by {metric.name.removeprefix(SCORE_PREFIX)}" if metric.is_score else ""
         than = "" if index else f" {_conjunction(row)} {first}"
         parts.append(f"{claim}{than}{scorer} ({interval}{count})")
-    unclear = "; ".join(_describe_unclear(row, same_n=same_n) for row in rows if not row["clear"])
+    unclear = "; ".join(_describe_unclear(row, level, same_n=same_n) for row in rows if not row["clear"])
     if not clear:
         count = f"; n = {n:,} pairs" if same_n else ""
         return f"{second} and {first}: no clear difference in {unclear}{count}"
@@ -329,13 +329,13 @@ def _format_other_ratio(row: Row) -> str:
     return "" if is_inside else f"of their sums, {format_times(of_sums)}"
 
 
-def _describe_unclear(row: Row, *, same_n: bool) -> str:
+def _describe_unclear(row: Row, level: float, *, same_n: bool) -> str:
     """A metric in which no difference is clear, with its interval and how many pairs would show one."""
     count = "" if same_n else f", n = {row['n']:,} pairs"
-    return f"{find_metric(row['metric']).title} ({_unclear_facts(row, '')}{count})"
+    return f"{find_metric(row['metric']).title} ({_unclear_facts(row, '', level)}{count})"
 
 
-def _unclear_facts(row: Row, named: str) -> str:
+def _unclear_facts(row: Row, named: str, level: float) -> str:
     """The interval of a difference that is not clear, after its name, why it is not, and how many pairs would do."""
     effect = Effect.of(row)
     if math.isnan(effect.low):
@@ -350,6 +350,9 @@ def _unclear_facts(row: Row, named: str) -> str:
         facts += ", since token counts are estimates or not reported"
     elif row["statistic"] == RATIO and (other := _format_other_ratio(row)):
         facts += f"; {other}"
+    elif effect.excludes_none and row["p_value"] >= 1 - level:
+        # The interval of few yes and no is an approximation, the p-value is exact.
+        facts += f", but {format_p(row['p_value'])} by itself"
     elif effect.excludes_none and row["comparisons"] > 1:
         facts += f", not enough for one of {row['comparisons']} comparisons"
     if row["needed"] > row["n"]:

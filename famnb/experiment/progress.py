@@ -6,7 +6,7 @@ import dataclasses
 from decimal import Decimal
 from typing import Literal, TypeAlias
 
-from famnb.formatting import escape_html, format_count, format_duration, format_usd
+from famnb.formatting import ESTIMATE_MARK, escape_html, format_count, format_duration, format_usd
 
 StopReason: TypeAlias = Literal["budget", "stop", "interrupt", "trouble"]
 SIMULATED = "The answers are simulated: nothing is billed."
@@ -47,6 +47,8 @@ class Progress:
     """Seconds until a service is called again that takes no calls just now; 0 while none is waited for."""
     pause_reason: str = ""
     """Why it is waited for."""
+    spent_is_estimate: bool = False
+    """Whether `spent_usd` rests on estimated token counts, as of a stopped call."""
 
     @property
     def done(self) -> int:
@@ -56,10 +58,15 @@ class Progress:
     def __str__(self) -> str:
         parts = [f"{self.done:,} of {self.total:,}"]
         parts += [f"{self.failed:,} failed"] if self.failed else []
-        parts += [format_usd(self.spent_usd)] if self.spent_usd is not None else []
+        parts += [self.spent] if self.spent_usd is not None else []
         parts += [f"{format_duration(self.eta_s, brief=True)} left"] if self.eta_s else []
         parts += [self.pause] if self.pause else []
         return " · ".join(parts)
+
+    @property
+    def spent(self) -> str:
+        """What was spent as text, `≈ $0.0105` where that rests on estimates; empty while no cost is known."""
+        return _format_spent(self.spent_usd, is_estimate=self.spent_is_estimate)
 
     @property
     def pause(self) -> str:
@@ -70,6 +77,10 @@ class Progress:
     def simulation_note(self) -> str:
         """What to say of simulated answers; empty without any."""
         return _simulation_note(simulated=self.simulated, billed=self.billed)
+
+
+def _format_spent(usd: Decimal | None, *, is_estimate: bool) -> str:
+    return "" if usd is None else f"{ESTIMATE_MARK if is_estimate else ''}{format_usd(usd)}"
 
 
 def _simulation_note(*, simulated: bool, billed: bool) -> str:
@@ -121,6 +132,8 @@ class RunReport:
     """Cells that this run was to run although another service had answered them, which does not count."""
     reason: str = ""
     """The trouble that stopped it, if any did."""
+    spent_is_estimate: bool = False
+    """Whether `spent_usd` rests on estimated token counts, as of a stopped call."""
 
     @property
     def left(self) -> int:
@@ -147,7 +160,7 @@ class RunReport:
         head = f"{self.name}: {', '.join(parts)} of {self.planned:,} planned in {took}"
         if self.spent_usd is not None:
             unpriced = f" plus the unknown cost of {format_count(self.unpriced, 'other')}" if self.unpriced else ""
-            return f"{head}; spent {format_usd(self.spent_usd)}{unpriced}"
+            return f"{head}; spent {_format_spent(self.spent_usd, is_estimate=self.spent_is_estimate)}{unpriced}"
         return f"{head}; cost not known" if self.completed else head
 
     @property

@@ -29,7 +29,7 @@ from famnb.experiment.executor import Executor, Stop
 from famnb.experiment.plan import Cell
 from famnb.experiment.progress import Progress, RunReport, StopReason
 from famnb.experiment.schedule import Limit, ServiceQueue, why_denied
-from famnb.formatting import format_duration, format_usd
+from famnb.formatting import format_duration
 
 RECENT = 1000
 """Latest answers of a variant over which its median is taken, so that a run of any length needs bounded memory."""
@@ -129,6 +129,8 @@ class _Spending:
     """Answers whose cost is not known."""
     usd: Decimal | None = None
     """The high end of the cost of ended calls; None while no cost is known."""
+    is_estimate: bool = False
+    """Whether a cost in it is an estimate."""
 
     def with_call(self, outcome: CallOutcome) -> _Spending:
         """The same and one more call that is over."""
@@ -138,6 +140,7 @@ class _Spending:
             self.answers + is_answered,
             self.unpriced + (is_answered and outcome.high is None and not outcome.replayed),
             self.usd if high is None else (self.usd or Decimal()) + high,
+            self.is_estimate or (high is not None and outcome.is_estimate),
         )
 
 
@@ -268,6 +271,7 @@ class Run:
                 cancelled=tally.cancelled,
                 running=len(self._running),
                 spent_usd=spending.usd,
+                spent_is_estimate=spending.is_estimate,
                 unpriced=spending.unpriced,
                 simulated=tally.simulated.answers > 0,
                 elapsed_s=elapsed,
@@ -315,6 +319,7 @@ class Run:
             elsewhere=self._job.elsewhere,
             reason=self._reason,
             spent_usd=progress.spent_usd,
+            spent_is_estimate=progress.spent_is_estimate,
             unpriced=progress.unpriced,
             counted_usd=None if budget is None else budget.counted,
             budget_usd=None if budget is None else budget.limit,
@@ -528,7 +533,7 @@ def follow(run: Run, *, shown: bool) -> None:
 
 
 def _postfix(progress: Progress) -> str:
-    parts = [format_usd(progress.spent_usd)] if progress.spent_usd is not None else []
+    parts = [progress.spent] if progress.spent_usd is not None else []
     parts += [f"{progress.failed:,} failed"] if progress.failed else []
     parts += [f"paused for {format_duration(progress.pause_s, brief=True)}"] if progress.pause_s else []
     return ", ".join(parts)

@@ -45,6 +45,14 @@ def test_no_clear_difference_is_said_as_such():
     assert "pairs would show 0.20 s, p = " in line
 
 
+def test_an_interval_without_0_that_the_exact_test_does_not_bear_out_is_said_so():
+    """Of twelve prompts B fails four that A passes: chance does that once in eight times."""
+    passed, failed_four = np.ones(12), np.repeat([0.0, 1.0], [4, 8])
+    found = summary(frame(12, score_x=(passed, failed_four)), primary="score_x")
+    assert found.pairs.loc[0, "high"] < 0
+    assert "but p = 0.12 by itself" in found.verdict[0]
+
+
 def test_what_the_others_make_unclear_is_said_so():
     """B looks sooner by itself; as one of five comparisons it is not clear."""
     columns = {

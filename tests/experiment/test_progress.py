@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import famnb
 from famnb.errors import InvalidRequest
 from tests.support.experiments import small_experiment
 from tests.support.waiting import wait_until
@@ -40,3 +41,12 @@ def test_a_report_reads_as_sentences(client, priced):
     assert str(report).startswith("<a>: 12 completed of 12 planned in ")
     assert "of the budget of $1.00 are counted." in str(report)
     assert "&lt;a&gt;: 12 completed" in report._repr_html_()
+
+
+def test_what_was_spent_is_marked_where_token_counts_are_estimates(client):
+    """A streamed chat reply reports no tokens; a whole one does."""
+    prompt = ["Write 20 words about tides."]
+    for streams, spent in ((False, "; spent $"), (True, "; spent ≈ $")):
+        variants = famnb.grid(endpoint="chat", model="fam-mini", stream=streams)
+        report = famnb.Experiment(prompt, variants, name=f"{streams}", client=client, max_tokens=90).run()
+        assert spent in str(report)

@@ -126,12 +126,13 @@ def report_html(experiment: BaseExperiment, **options: Any) -> SafeHtml:
 def _head(experiment: BaseExperiment, summary: Summary, frame: pd.DataFrame, written_at: str) -> SafeHtml:
     """The title, whether answers are simulated, who wins, and the figures that readers ask for first."""
     days = sorted({f"{started_at:%Y-%m-%d}" for started_at in frame["started_at"].dropna()})
+    warm_ups = ", warm-ups included" if experiment.warmup else ""
     facts = [
-        ("calls answered", f"{int(frame['status'].isin(ANSWERED).sum()):,} of {len(frame):,}"),
+        (f"calls answered{warm_ups}", f"{int(frame['status'].isin(ANSWERED).sum()):,} of {len(frame):,}"),
         ("failed", format_count(int(failures(frame).sum()))),
         ("prompts", format_count(len(experiment.prompts))),
         ("variants", format_count(len(experiment.variants))),
-        ("cost, warm-ups included" if experiment.warmup else "cost", format_costs(sum_costs(frame))),
+        (f"cost{warm_ups}", format_costs(sum_costs(frame))),
         ("made on", " – ".join(dict.fromkeys((days[0], days[-1]))) if days else "not yet"),
     ]
     is_simulated = bool(frame["simulated"].fillna(False).any())

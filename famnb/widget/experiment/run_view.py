@@ -99,7 +99,7 @@ def _summary(progress: Progress) -> str:
 def _spend(progress: Progress, report: RunReport) -> tuple[str, str, str]:
     notes = []
     if progress.spent_usd is not None:
-        value = format_usd(progress.spent_usd)
+        value = progress.spent
         notes += [f"plus the unknown cost of {format_count(progress.unpriced, 'other')}"] if progress.unpriced else []
     elif progress.completed:
         value, notes = "unknown", ["no call has a known price"]
