@@ -10,7 +10,7 @@ import html
 import math
 import re
 from collections.abc import Iterable, Sequence
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import Protocol
 
 
@@ -136,14 +136,16 @@ def _format_milliseconds(value: float, *, brief: bool, more_digits: int) -> str:
 
 def format_usd(amount: Decimal | float, *, more_digits: int = 0) -> str:
     """An amount of USD: two decimals from a dollar up, three significant digits below."""
-    # The repr of a float is the shortest decimal that reads as it: 0.1 is 0.1, not 0.1000000000000000055.
-    exact = amount if isinstance(amount, Decimal) else Decimal(repr(float(amount)))
+    # Floats added in another order differ in the 16th digit, which is not to decide how half a digit is rounded.
+    exact = amount if isinstance(amount, Decimal) else Decimal(f"{float(amount):.12g}")
     sign, exact = _minus(exact), abs(exact)
-    if exact == 0 or exact >= 1:
-        return f"{sign}${exact:,.{2 + more_digits}f}"
-    digits = f"{exact:.{2 + more_digits - exact.adjusted()}f}".rstrip("0")
-    # "$0.5" is not how an amount is written.
-    return f"{sign}${digits}" if len(digits) >= 4 else f"{sign}${exact:.2f}"
+    # Half is rounded up, as on a bill.
+    with localcontext(rounding=ROUND_HALF_UP):
+        if exact == 0 or exact >= 1:
+            return f"{sign}${exact:,.{2 + more_digits}f}"
+        digits = f"{exact:.{2 + more_digits - exact.adjusted()}f}".rstrip("0")
+        # "$0.5" is not how an amount is written.
+        return f"{sign}${digits}" if len(digits) >= 4 else f"{sign}${exact:.2f}"
 
 
 def shorten(text: str, limit: int = 60) -> str:

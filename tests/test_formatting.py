@@ -80,6 +80,13 @@ def test_a_number_has_three_significant_digits(value: float, text: str) -> None:
     assert format_number(value) == text
 
 
+def test_an_amount_reads_alike_however_its_parts_were_added():
+    """Half a digit is rounded up, not by what floats left in the 16th."""
+    parts = [0.00002325, 0.00010675, 0.00003025, 0.00010625]
+    assert {format_usd(sum(parts)), format_usd(sum(parts[::-1])), format_usd(0.00026649999999999997)} == {"$0.000267"}
+    assert format_usd(0.0005185000000000001) == format_usd(Decimal("0.0005185")) == "$0.000519"
+
+
 def test_counts_shares_and_levels() -> None:
     """One call, two calls; a level has the decimals that it has."""
     assert [format_count(1, "call"), format_count(2, "call"), format_count(1234)] == ["1 call", "2 calls", "1,234"]

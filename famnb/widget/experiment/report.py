@@ -161,7 +161,8 @@ def _verdict(summary: Summary) -> SafeHtml:
         own = ["baseline", ""] if is_baseline else differences[summary.primary, variant]
         cost = "baseline" if is_baseline else differences.get(("cost_usd", variant), [UNKNOWN])[0]
         lines.append([variant, *own, *(columns[head][index] for head in kept), cost])
-    head = ["variant", f"{find_metric(summary.primary).title}, difference", "how sure", *kept, "cost, difference"]
+    difference = f"difference ({format_level(summary.level)} interval)"
+    head = ["variant", f"{find_metric(summary.primary).title}, {difference}", "how sure", *kept, f"cost, {difference}"]
     return _VERDICT.format(_items(_lead(summary))) + table_html(head, lines)
 
 
