@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from famnb import model_colours
 from famnb.service import Server, serve
 
 settings.register_profile("famnb", deadline=None, derandomize=True)
@@ -60,11 +61,13 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No key, address or proxy of this machine reaches a test, and no test reaches this machine's ledger or prices."""
+    """No key, address or proxy of this machine reaches a test, and no test this machine's ledger, prices or colours."""
     for name in list(os.environ):
         ours = name.startswith(("FAM_", "FAMNB_")) and name not in _KEPT
         if ours or name.lower().endswith("_proxy") or name.startswith(("OPENAI_", "ANTHROPIC_")):
             monkeypatch.delenv(name)
+    # As in a kernel that has just started: no model has a colour yet.
+    monkeypatch.setattr(model_colours, "_numbers", {})
     monkeypatch.setenv("FAMNB_LEDGER", str(tmp_path / "ledger.sqlite"))
     monkeypatch.setenv("FAMNB_PRICES", str(tmp_path / "prices.toml"))
 
