@@ -150,6 +150,7 @@ class Usage(msgspec.Struct, frozen=True):
         counts = self.input_tokens, self.output_tokens, self.total_tokens
         if None in counts or self.estimated or self.source("total_tokens") != "reported":
             return False
+        # None of the three is None, which mypy does not see in a tuple.
         return self.input_tokens + self.output_tokens != self.total_tokens  # type: ignore[operator]
 
     def without_placeholders(self) -> Usage:

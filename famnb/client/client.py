@@ -306,7 +306,7 @@ async def _await_or_stop(stream: Stream) -> Reply:
 
 
 def _tls_context(verify: object) -> ssl.SSLContext | None:
-    """The context of `verify`; None for the default one. Raises InvalidRequest for what is none."""
+    """The context of a client's `verify`; None for the default. Raises InvalidRequest for a value of another type."""
     match verify:
         case True:
             return None

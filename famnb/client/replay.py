@@ -29,10 +29,10 @@ ReplayMode: TypeAlias = Literal["prefer", "only"]
 class ReplaySource(Protocol):
     """Finds recorded calls, as the ledger does; called on a thread of its own, so it may block."""
 
-    def recall(self, request: Request, *, nth: int, simulated: bool) -> Exchange | None:
+    def recall(self, request: Request, *, profile: str, nth: int, simulated: bool) -> Exchange | None:
         """The `nth` newest complete call of an identical request, counted round after the oldest; None without any.
 
-        Without `simulated`, calls that a simulated engine answered do not count.
+        Calls of another `profile` do not count; without `simulated`, neither do those that a simulated engine answered.
         """
 
 
@@ -61,7 +61,9 @@ class Replays:
         is_local = is_loopback(urlsplit(call.exchange.url).hostname or "")
         try:
             # On another thread: the ledger reads a file, and the I/O thread carries every other call.
-            recorded = await asyncio.to_thread(self._source.recall, request, nth=nth, simulated=is_local)
+            recorded = await asyncio.to_thread(
+                self._source.recall, request, profile=call.exchange.profile, nth=nth, simulated=is_local
+            )
         except LedgerError as fault:
             if self._mode == "prefer":
                 return False

@@ -61,7 +61,7 @@ from famnb.experiment.scoring import (
     scores_by_cell,
 )
 from famnb.experiment.summary import COST_COLUMNS, Summary, summary
-from famnb.experiment.variants import Variant, Variants, check_field_name, check_variant, parse_variants
+from famnb.experiment.variants import Variant, Variants, check_variant, parse_variants
 from famnb.formatting import format_count, format_sum
 from famnb.frame.calls import calls
 from famnb.frame.calls_frame import CallsFrame
@@ -98,12 +98,14 @@ class BaseExperiment:
         self.name = check_text("name", name, expected="a name for the experiment, which finds it when it resumes")
         self.prompts: tuple[Prompt, ...] = parse_prompts(prompts, template=template, keep=keep)
         self._endpoints = ENDPOINTS if client is None else client.endpoints
-        arguments = "repeats", "scorers", "seed", "warmup", "template", "keep", "client"
-        for field in fields:
-            check_field_name(field, self._endpoints, arguments=arguments)
         self.fields = dict(fields)
         """Fields of every request; a variant's own fields win over them."""
-        self.variants: tuple[Variant, ...] = parse_variants(variants, shared=self.fields, endpoints=self._endpoints)
+        self.variants: tuple[Variant, ...] = parse_variants(
+            variants,
+            shared=self.fields,
+            endpoints=self._endpoints,
+            arguments=("repeats", "scorers", "seed", "warmup", "template", "keep", "client"),
+        )
         self.repeats = check_integer("repeats", repeats, minimum=1)
         self.warmup = check_integer("warmup", warmup, minimum=0)
         self.seed = check_integer("seed", seed)

@@ -58,7 +58,8 @@ class JudgeRunner:
         with tqdm(total=len(requests), unit="verdict", desc=judge.name, disable=not shown) as bar:
             for index, request in enumerate(requests):
                 simulated = is_simulated(service_of(client, request.endpoint))
-                earlier = None if self.again else self.ledger.recall(request, simulated=simulated)
+                profile = client.profile.name
+                earlier = None if self.again else self.ledger.recall(request, profile=profile, simulated=simulated)
                 if earlier is not None:
                     bar.update()
                     yield index, dataclasses.replace(earlier.reply, call_id=earlier.id)

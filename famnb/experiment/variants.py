@@ -98,11 +98,14 @@ def grid(
     return _label_variants(combinations, clients)
 
 
-def parse_variants(given: object, *, shared: Fields, endpoints: Endpoints = ENDPOINTS) -> tuple[Variant, ...]:
+def parse_variants(
+    given: object, *, shared: Fields, endpoints: Endpoints = ENDPOINTS, arguments: Iterable[str] = ()
+) -> tuple[Variant, ...]:
     """Return the variants of a grid, of a list of fields, each with an optional `label`, or of fields by label.
 
     They are checked together with the fields that all requests share; `endpoints` are those of variants without a
-    client of their own. Raises InvalidRequest, naming the variant, for what cannot be sent.
+    client of their own, `arguments` what a misspelled field may have been meant to be. Raises InvalidRequest, naming
+    the variant, for what cannot be sent.
     """
     match given:
         case None:
@@ -121,7 +124,7 @@ def parse_variants(given: object, *, shared: Fields, endpoints: Endpoints = ENDP
     if duplicates := {label for label in labels if labels.count(label) > 1}:
         raise InvalidRequest(f"variants: the label {min(duplicates)!r} occurs twice; give each variant its own")
     for variant in variants:
-        check_variant(variant, shared, endpoints)
+        check_variant(variant, shared, endpoints, arguments)
     return variants
 
 
@@ -177,11 +180,13 @@ def _check_fields(place: str, given: object) -> dict[str, Any]:
     return {str(name): value for name, value in given.items()}
 
 
-def check_variant(variant: Variant, shared: Fields, endpoints: Endpoints = ENDPOINTS) -> Request:
+def check_variant(
+    variant: Variant, shared: Fields, endpoints: Endpoints = ENDPOINTS, arguments: Iterable[str] = ()
+) -> Request:
     """Return the variant's request for a short prompt. Raises InvalidRequest, naming the variant, if it has none."""
     fields, endpoints = {**shared, **variant.fields}, variant.endpoints(endpoints)
     for name in fields:
-        check_field_name(name, endpoints)
+        check_field_name(name, endpoints, arguments=arguments)
     if fault := find_misfit(fields, is_complete=True, endpoints=endpoints):
         raise InvalidRequest(f"variant {variant.label!r}: {fault}")
     try:

@@ -71,6 +71,7 @@ def _read_column(name: str, cells: tuple[str, ...]) -> pd.Series[Any]:
     column = _BY_NAME.get(name)
     if column is not None and column.dtype.startswith("datetime64"):
         moments = pd.to_datetime(pd.Series(cells, dtype=object), utc=True, format="ISO8601")
+        # The stubs of pandas know no text such as "datetime64[us, UTC]" for a type.
         return moments.astype(column.dtype)  # type: ignore[call-overload, no-any-return]
     parse = _PARSERS.get(column.dtype if column else "", _unguard)
     values = [None if cell == "" else parse(cell) for cell in cells]

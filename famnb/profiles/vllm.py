@@ -4,19 +4,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from famnb.profiles.profile import (
-    CHAT_FIELDS,
-    CHAT_TRAITS,
-    MESSAGES_FIELDS,
-    MESSAGES_TRAITS,
-    RESPONSES_FIELDS,
-    Profile,
-    vendor_endpoint,
-)
+from famnb.profiles.own_server import server_endpoints
+from famnb.profiles.profile import Profile
 from famnb.request.types import Tokens
-from famnb.request.vendor import VendorChatRequest, VendorMessagesRequest, VendorResponsesRequest
-
-MODELS = ("Qwen/Qwen3-8B",)
+from famnb.request.vendor import VendorChatRequest
 
 
 class VLLMChatRequest(VendorChatRequest):
@@ -44,30 +35,18 @@ PROFILE = Profile(
     name="vllm",
     title="vLLM",
     documentation="https://docs.vllm.ai/en/stable/serving/openai_compatible_server/",
-    endpoints={
-        "chat": vendor_endpoint(
-            "chat",
-            VLLMChatRequest,
-            "/v1/chat/completions",
-            MODELS,
-            fields={
-                **CHAT_FIELDS,
-                "top_k": "Sampling",
-                "min_p": "Sampling",
-                "repetition_penalty": "Sampling",
-                "thinking_token_budget": "Reasoning",
-                "chat_template_kwargs": "Reasoning",
-                "structured_outputs": "Output form",
-            },
-            traits=CHAT_TRAITS,
-        ),
-        "responses": vendor_endpoint(
-            "responses", VendorResponsesRequest, "/v1/responses", MODELS, fields=RESPONSES_FIELDS
-        ),
-        "messages": vendor_endpoint(
-            "messages", VendorMessagesRequest, "/v1/messages", MODELS, fields=MESSAGES_FIELDS, traits=MESSAGES_TRAITS
-        ),
-    },
+    endpoints=server_endpoints(
+        ("Qwen/Qwen3-8B",),
+        chat=VLLMChatRequest,
+        chat_fields={
+            "top_k": "Sampling",
+            "min_p": "Sampling",
+            "repetition_penalty": "Sampling",
+            "thinking_token_budget": "Reasoning",
+            "chat_template_kwargs": "Reasoning",
+            "structured_outputs": "Output form",
+        },
+    ),
     base_url="http://127.0.0.1:8000",
     key_variables=("VLLM_API_KEY",),
     needs_key=False,

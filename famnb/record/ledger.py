@@ -20,6 +20,7 @@ from famnb.client.exchange import Exchange
 from famnb.client.live_call import Stream
 from famnb.client.replay import play
 from famnb.errors import LedgerError, UnknownName
+from famnb.profiles import DEFAULT
 from famnb.record import maintenance, parquet, schema, serialize, sql, token_estimates
 from famnb.record.price import Cost
 from famnb.record.price_book import prices
@@ -149,15 +150,18 @@ class Ledger:
                 (call_id, serialize.read_pieces(call_id, pieces[call_id])) for call_id in ids if call_id in pieces
             )
 
-    def recall(self, request: Request, *, nth: int = 0, simulated: bool = True) -> Exchange | None:
+    def recall(
+        self, request: Request, *, profile: str = DEFAULT, nth: int = 0, simulated: bool = True
+    ) -> Exchange | None:
         """Return the `nth` newest complete call of an identical request, after the oldest the newest again.
 
-        None if there is no such call. Implements `client.replay.Memory`; without `simulated`, calls that a simulated
-        engine answered do not count.
+        None if there is no such call. Implements `client.replay.ReplaySource`. Only calls by a client of the same
+        `profile` count: another vendor's answer to the same body is another answer. Without `simulated`, calls that a
+        simulated engine answered do not count either.
         """
-        query = "SELECT id FROM calls WHERE request_key = ? AND complete = 1 AND error IS NULL"
+        query = "SELECT id FROM calls WHERE request_key = ? AND profile = ? AND complete = 1 AND error IS NULL"
         query += ("" if simulated else " AND service IS NOT 'sim'") + " ORDER BY started_us DESC, id DESC"
-        rows = self._fetch(query, (request.key(),))
+        rows = self._fetch(query, (request.key(), profile))
         if not rows:
             return None
         # With this request, since equal keys do not mean equal objects and the reply's request is to be the caller's.

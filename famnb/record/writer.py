@@ -198,7 +198,7 @@ class LedgerWriter:
                     break
             else:
                 return True
-        with self._watched():
+        with self._note_use():
             self._disconnect()
         # Again under the lock of `submit`, so that no job comes between the look at the queue and the thread's end.
         with self._changed:
@@ -229,7 +229,7 @@ class LedgerWriter:
             self._write()
         for job in jobs:
             if job.then is not None and self._failed_at is None:
-                with self._watched():
+                with self._note_use():
                     job.then()
             self._finish(job)
 
@@ -278,13 +278,13 @@ class LedgerWriter:
         lock_timeout_s = schema.LOCK_S if self._failed_at is None else RETRY_LOCK_S
         try:
             while self._backlog:
-                with self._watched():
+                with self._note_use():
                     self._write_batch(lock_timeout_s)
                 self._batches += 1
         except (sqlite3.Error, OSError, LedgerError) as error:
             self._failed_at = time.monotonic()
             # A new connection next time: closing rolls the transaction back, and the file may be another one by then.
-            with self._watched():
+            with self._note_use():
                 self._disconnect()
             self._warn_of_trouble(str(error))
         else:
@@ -304,8 +304,8 @@ class LedgerWriter:
         self._backlog.discard()
 
     @contextlib.contextmanager
-    def _watched(self) -> Iterator[None]:
-        """While the body runs, which uses the file, it is known since when."""
+    def _note_use(self) -> Iterator[None]:
+        """Note since when the file is in use, while the body runs."""
         self._busy_since = time.monotonic()
         try:
             yield

@@ -273,6 +273,15 @@ def _encode(body: dict[str, Any]) -> bytes:
         return json.dumps(body, separators=(",", ":")).encode()
 
 
+def write_rounds(reply: Reply, write: Callable[[Reply, Sequence[str]], list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Return the rounds of tool calls that led to a reply, each as `write` makes it of its reply and results."""
+    return [
+        message
+        for round_ in reply.rounds
+        for message in write(round_.reply, [result.content for result in round_.results])
+    ]
+
+
 def any_shape(*alternatives: dict[str, dict[str, Any]]) -> ConfigDict:
     """Configuration of a model whose JSON Schema has alternatives, each with the fields it requires and their schemas.
 

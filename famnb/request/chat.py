@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Self, get_args
 
 from famnb.reply import Reply
-from famnb.request.base import SHARED_GROUPS, Request, RequestTraits
+from famnb.request.base import SHARED_GROUPS, Request, RequestTraits, write_rounds
 from famnb.request.message_parts import (
     RESPONSE_FORMAT,
     ChatMessage,
@@ -50,12 +50,7 @@ def chat_turn(message: ChatMessage) -> PromptTurn:
 
 def reply_messages(reply: Reply) -> list[dict[str, Any]]:
     """Return a reply and the rounds of tool calls that led to it as chat messages."""
-    rounds = [
-        message
-        for round_ in reply.rounds
-        for message in round_messages(round_.reply, [result.content for result in round_.results])
-    ]
-    return [*rounds, *round_messages(reply)]
+    return [*write_rounds(reply, round_messages), *round_messages(reply)]
 
 
 def round_messages(reply: Reply, results: Sequence[str] = ()) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 from pydantic import Discriminator, Field, Tag
 
 from famnb.reply import Block, Reply
-from famnb.request.base import Request
+from famnb.request.base import Request, write_rounds
 from famnb.request.chat import prompt_messages, round_messages
 from famnb.request.compat import (
     CompatBlock,
@@ -115,6 +115,10 @@ class VendorChatRequest(VendorRequest, CompatChatRequest):
         return (*(self.tools or ()), *super().input_parts)
 
 
+# Below, what the document gives a default has none at a vendor, or allows more: pydantic takes such a change of a
+# field's type, mypy does not, hence each `type: ignore[assignment]`.
+
+
 class VendorResponsesRequest(VendorRequest, CompatResponsesRequest):
     """Responses, as the vendor who invented them takes them, and who follows that."""
 
@@ -142,12 +146,7 @@ class VendorResponsesRequest(VendorRequest, CompatResponsesRequest):
 
     @classmethod
     def answer_messages(cls, reply: Reply) -> list[dict[str, Any]]:
-        rounds = [
-            item
-            for round_ in reply.rounds
-            for item in cls._round_items(round_.reply, [result.content for result in round_.results])
-        ]
-        return [*rounds, *super().answer_messages(reply)]
+        return [*write_rounds(reply, cls._round_items), *super().answer_messages(reply)]
 
     def with_tool_results(self, reply: Reply, results: Sequence[str]) -> Self:
         prompt = self.body()["input"]
@@ -263,12 +262,7 @@ class VendorMessagesRequest(VendorRequest, CompatMessagesRequest):
 
     @classmethod
     def answer_messages(cls, reply: Reply) -> list[dict[str, Any]]:
-        rounds = [
-            message
-            for round_ in reply.rounds
-            for message in cls._round_messages(round_.reply, [result.content for result in round_.results])
-        ]
-        return [*rounds, *super().answer_messages(reply)]
+        return [*write_rounds(reply, cls._round_messages), *super().answer_messages(reply)]
 
     def with_tool_results(self, reply: Reply, results: Sequence[str]) -> Self:
         choice = self.tool_choice

@@ -116,9 +116,11 @@ def test_a_wait_for_a_connection_counts_against_the_total_alone(serve, connect):
     """By default nothing else ends it; the error says that nothing was sent, which nobody can bill."""
     assert Deadlines().pool == math.inf
     server = serve(chunked(delta("web", "Hel"), Do.HOLD))
-    client = connect(server, connections=1, deadlines=Deadlines(total=1))
+    client = connect(server, connections=1)
     with client.stream(STREAM) as holding:
         next(iter(holding))
+        # For the second call alone: the first would else end just before it, and leave it the connection.
+        client._engine.deadlines = Deadlines(total=1)
         with pytest.raises(PoolTimeout, match=r"within 1 s \(deadlines: total\)") as caught:
             client.send(STREAM)
     assert (len(server.requests), caught.value.reply.timing.e2e_s) == (1, None)

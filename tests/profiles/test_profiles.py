@@ -327,3 +327,27 @@ def test_readme_has_every_profile():
             (f"`{profile.key_variables[:1][0]}`" == key) if profile.needs_key else "`" not in key or "api_key=" in key
         )
         assert address == "`base_url=`" or address == "".join(f"`{name}`" for name in profile.url_variables)
+
+
+def test_one_vendor_s_answer_is_no_replay_for_another(service: Server, tmp_path: Path):
+    """Though the body is the same, byte for byte."""
+    ledger = famnb.Ledger(tmp_path / "ledger.sqlite")
+    options: dict[str, Any] = {"base_url": service.url, "api_key": service.key, "ledger": ledger}
+    with famnb.Client(profile="openai", **options) as client:
+        request = client.compose("responses", "Hello", max_output_tokens=20)
+        client.send(request)
+    with famnb.Client(profile="azure", replay="only", **options) as other, pytest.raises(famnb.errors.NotRecorded):
+        other.send(request)
+    with famnb.Client(profile="openai", replay="only", **options) as same:
+        assert same.send(request).replayed
+
+
+def test_what_all_variants_share_is_checked_by_each_one_s_own_profile(service: Server, tmp_path: Path):
+    """Without a client of the experiment's own; a misspelled argument is still told."""
+    ledger = tmp_path / "ledger.sqlite"
+    with famnb.Client(profile="open", base_url=service.url, api_key=service.key, ledger=ledger) as client:
+        variants = famnb.grid(client=client, endpoint="chat", model=["a", "b"])
+        exp = famnb.Experiment(["Hello"], variants, name="shared", presence_penalty=0.5)
+        assert [cell.request.body()["presence_penalty"] for cell in exp.cells] == [0.5, 0.5]
+        with pytest.raises(InvalidRequest, match="did you mean 'repeats'"):
+            famnb.Experiment(["Hello"], variants, name="shared", repeat=3)

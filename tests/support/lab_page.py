@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from playwright.sync_api import Locator, Page
+from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 import famnb
 
 # Unless told otherwise Playwright looks at every frame, and so has the page draw one sixty times a second.
 POLLING_MS = 50
+RELOAD_MS = 60_000
+"""How long a kernel may take to start before the page is loaded anew."""
+_numbers = itertools.count(1)
 
 
 @dataclasses.dataclass
@@ -56,8 +61,10 @@ class Lab:
         for event, listener in self._listeners:
             self.page.remove_listener(event, listener)
 
-    def notebook(self, *sources: str, name: str = "test.ipynb") -> Lab:
+    def notebook(self, *sources: str, name: str = "") -> Lab:
         """Open a new notebook of these cells, its kernel idle."""
+        # A name of its own: under that of a closed notebook JupyterLab may take the kernel that is just being ended.
+        name = name or f"test-{next(_numbers)}.ipynb"
         cells = [nbformat.v4.new_code_cell(source) for source in sources]
         kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
         self.path = self.jupyter.root / name
@@ -70,7 +77,11 @@ class Lab:
             return self.load(name)
         self.path = self.jupyter.root / name
         self.command("docmanager:open", path=name)
-        return self.ready()
+        try:
+            return self.ready(timeout_ms=RELOAD_MS)
+        except PlaywrightTimeoutError:
+            # As a person would: a connection that was lost while a kernel started is not made again.
+            return self.load(name)
 
     def load(self, name: str) -> Lab:
         """Load JupyterLab anew with a notebook file, its kernel idle."""
@@ -83,9 +94,10 @@ class Lab:
         self.page.reload()
         return self.ready(idle=False)
 
-    def ready(self, *, idle: bool = True) -> Lab:
+    def ready(self, *, idle: bool = True, timeout_ms: float | None = None) -> Lab:
         """Wait until the notebook is drawn and its kernel is connected, and idle."""
-        self.page.wait_for_function(_KERNEL, arg=["idle"] if idle else ["idle", "busy"], polling=POLLING_MS)
+        wanted = [self.path.name, ["idle"] if idle else ["idle", "busy"]]
+        self.page.wait_for_function(_KERNEL, arg=wanted, polling=POLLING_MS, timeout=timeout_ms)
         return self
 
     def command(self, name: str, **arguments: Any) -> None:
@@ -147,9 +159,10 @@ _CLEAR = """async () => {
 }"""
 # What a command returns is often half of JupyterLab, which Playwright would take seconds to bring over.
 _COMMAND = "async ([name, given]) => { await window.jupyterapp.commands.execute(name, given); }"
-_KERNEL = """wanted => {
+_KERNEL = """([name, wanted]) => {
   const panel = window.jupyterapp?.shell?.currentWidget;
-  return wanted.includes(panel?.sessionContext?.session?.kernel?.status) && panel.content.widgets.length > 0;
+  return panel?.context?.path.endsWith(name) && panel.content.widgets.length > 0
+    && wanted.includes(panel.sessionContext?.session?.kernel?.status);
 }"""
 _RUN = """number => {
   const panel = window.jupyterapp.shell.currentWidget;

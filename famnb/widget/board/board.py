@@ -333,7 +333,7 @@ class Board(FormWidget):
             id=f"{self._talk}.{asked.number}.{column.id}.{attempt}",
             label=label,
             cost_of=self._cost_of,
-            differences=lambda pane: self._marked(asked, pane),
+            differences=lambda pane: self._mark_differences(asked, pane),
             is_winner=lambda pane: asked.winner == pane.label,
             own_prompt=own_prompt,
         )
@@ -386,7 +386,8 @@ class Board(FormWidget):
         """The label of the answer that others are compared with; None while no differences are marked."""
         return (asked.winner or next(iter(asked.replies), None)) if self._differences else None
 
-    def _marked(self, asked: LiveRound, pane: BoardPane) -> tuple[str, str] | None:
+    def _mark_differences(self, asked: LiveRound, pane: BoardPane) -> tuple[str, str] | None:
+        """Return an answer with its differences from the reference marked, and their number in words; None if none."""
         pair = table.comparable(self._reference(asked), pane.label, asked.replies)
         if pair is None:
             return None
@@ -645,7 +646,7 @@ class Board(FormWidget):
                 fields = True
             case _:
                 return
-        column.edited()
+        column.use_form()
         name_columns(self._columns)
         self._send_form(fields=fields)
         self.tell_state()

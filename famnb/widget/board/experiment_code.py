@@ -24,7 +24,7 @@ REPEATS = 5
 def write_experiment(prompts: Sequence[str], variants: Mapping[str, Request], *, base_url: str) -> str:
     """Return a cell that makes an experiment of these prompts and of the settings of these requests, by label.
 
-    It sends nothing: that is left to a line that is commented out.
+    The cell shows the forecast; the line that runs the experiment is a comment, since running costs money.
     """
     fields = {label: variant_fields(request) for label, request in variants.items()}
     lines = [f"        {one_line_literal(label)}: {_literal(given)}," for label, given in fields.items()]

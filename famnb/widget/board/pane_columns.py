@@ -48,7 +48,7 @@ class PaneColumn:
         """Fields or a request, of which labels are made."""
         return self._settings
 
-    def edited(self) -> None:
+    def use_form(self) -> None:
         """Send from now on what the form holds."""
         self._is_edited = True
         # What a pane is called follows its form; while that has faults, it keeps its name.
@@ -115,7 +115,7 @@ class PaneColumn:
             column.editor.set_text("model", own.models[0])
             column.editor.choose_endpoint(name)
         column.editor.set_text("model", model)
-        column.edited()
+        column.use_form()
         return column
 
     @property

@@ -78,7 +78,7 @@ class BoardRound:
     reference: str | None = None
     """The label that the other answers are compared with; None to show all answers as they are."""
 
-    def compared(self, result: PaneResult) -> tuple[Reply, Reply] | None:
+    def pair_of(self, result: PaneResult) -> tuple[Reply, Reply] | None:
         """The reference's reply and this one, to be compared; None if this answer is to be shown as it is."""
         return comparable(self.reference, result.label, {other.label: other.reply for other in self.results})
 
@@ -190,7 +190,7 @@ def _result_bundle(board_round: BoardRound, result: PaneResult) -> Bundle:
 
 def _answer_bundle(board_round: BoardRound, result: PaneResult) -> Bundle:
     """The answer of one pane, with its differences marked if that is wanted."""
-    pair = board_round.compared(result)
+    pair = board_round.pair_of(result)
     sections = [] if not result.prompt else [Section("prompt", result.prompt, "user")]
     sections += [Section("note", note) for note in result.notes]
     sections += [section for section in transcript.sections(result.reply) if section.kind in _ANSWER_KINDS]
