@@ -31,7 +31,9 @@ def test_notebook_7_asks_composes_and_saves(jupyter: Jupyter, browser: Browser):
     page = context.new_page()
     page.goto(f"{jupyter.url}/notebooks/{path.name}")
     # To run a cell before the kernel is connected opens a dialog instead.
-    Lab(page, jupyter).ready()
+    lab = Lab(page, jupyter)
+    lab.path = path
+    lab.ready()
     first, second, third, fourth, fifth = (page.locator(".jp-CodeCell").nth(number) for number in range(5))
     # On a loaded machine keys that come while the notebook is still being set up are lost.
     for _ in range(5):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ import famnb
 POLLING_MS = 50
 RELOAD_MS = 60_000
 """How long a kernel may take to start before the page is loaded anew."""
-_numbers = itertools.count(1)
 
 
 @dataclasses.dataclass
@@ -61,10 +59,8 @@ class Lab:
         for event, listener in self._listeners:
             self.page.remove_listener(event, listener)
 
-    def notebook(self, *sources: str, name: str = "") -> Lab:
+    def notebook(self, *sources: str, name: str = "test.ipynb") -> Lab:
         """Open a new notebook of these cells, its kernel idle."""
-        # A name of its own: under that of a closed notebook JupyterLab may take the kernel that is just being ended.
-        name = name or f"test-{next(_numbers)}.ipynb"
         cells = [nbformat.v4.new_code_cell(source) for source in sources]
         kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
         self.path = self.jupyter.root / name
