@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from famnb.errors import BudgetExceeded, InvalidRequest, StreamInterrupted, WorkerLost
 from famnb.formatting import format_usd
 from famnb.record.ceiling import ceiling
-from famnb.record.price import UNMADE_ERRORS
+from famnb.record.price import UNMADE_ERRORS, ServiceNames
 from famnb.reply import Reply
 from famnb.request import Request
 
@@ -29,9 +29,9 @@ BUSY_STATUSES = frozenset({429, 503, 529})
 """Statuses with which a service takes no call for the moment."""
 
 
-def worst_case(request: Request, fault: str) -> Decimal:
+def worst_case(request: Request, service: ServiceNames, fault: str) -> Decimal:
     """The most that a call can cost in USD. Raises InvalidRequest if it is not known: `fault`, why, and what to do."""
-    most = ceiling(request)
+    most = ceiling(request, service)
     if most.usd is None:
         raise InvalidRequest(f"budget_usd: {fault}: {most.reason}")
     return most.usd
@@ -48,7 +48,7 @@ def worst_cases(cells: Iterable[Cell]) -> dict[str, Decimal]:
         # All repeats of a cell share one request object, so each request is encoded once.
         if id(cell.request) not in by_request:
             fault = f"variant {cell.variant.label!r} cannot be kept to one"
-            by_request[id(cell.request)] = worst_case(cell.request, fault)
+            by_request[id(cell.request)] = worst_case(cell.request, cell.service_names, fault)
         by_cell[cell.key] = by_request[id(cell.request)]
     return by_cell
 

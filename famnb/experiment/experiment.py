@@ -66,6 +66,7 @@ from famnb.formatting import format_count, format_sum
 from famnb.frame.calls import calls
 from famnb.frame.calls_frame import CallsFrame
 from famnb.frame.spend import is_unpriced
+from famnb.profiles import DEFAULT
 from famnb.record import Ledger
 from famnb.validation import check_integer, check_number, check_text, explain_arguments
 
@@ -180,6 +181,7 @@ class BaseExperiment:
             shared=self.fields,
             service_of=self._name_services(),
             endpoints=self._endpoints,
+            profile=DEFAULT if self._client is None else self._client.profile.name,
         )
 
     def _name_services(self) -> ServiceOf:

@@ -17,6 +17,7 @@ from famnb.experiment.resume import OUTCOME_COLUMNS, check_writable, outcomes_of
 from famnb.experiment.services import is_simulated, service_of
 from famnb.frame.calls import calls
 from famnb.record import Ledger
+from famnb.record.price import service_names
 from famnb.reply import Reply
 from famnb.request import Request
 
@@ -65,7 +66,7 @@ class JudgeRunner:
                     yield index, dataclasses.replace(earlier.reply, call_id=earlier.id)
                 else:
                     waiting.append(index)
-            budget = self._budget(requests, waiting)
+            budget = self._budget(client, requests, waiting)
             while waiting:
                 check_writable(self.ledger)
                 batch = _take_affordable(budget, waiting, ROUNDS * self.concurrency)
@@ -87,11 +88,15 @@ class JudgeRunner:
                     bar.update()
                     yield index, reply
 
-    def _budget(self, requests: Sequence[Request], indexes: Sequence[int]) -> Budget | None:
+    def _budget(self, client: BlockingClient, requests: Sequence[Request], indexes: Sequence[int]) -> Budget | None:
         """The budget of all judges with what they have cost so far counted; None without a limit."""
         if self.budget_usd is None:
             return None
-        worst = {str(index): worst_case(requests[index], "a judge cannot be kept to one") for index in indexes}
+        worst = {}
+        for index in indexes:
+            request = requests[index]
+            names = service_names(client.base_url(request.endpoint), client.profile.name)
+            worst[str(index)] = worst_case(request, names, "a judge cannot be kept to one")
         return Budget(self.budget_usd, worst=worst, spent=self._cost_so_far())
 
     def _cost_so_far(self) -> Decimal:

@@ -21,9 +21,11 @@ import pandas as pd
 from famnb.endpoints import ENDPOINTS, Endpoints
 from famnb.errors import InvalidRequest
 from famnb.experiment.prompts import Prompt
-from famnb.experiment.services import SIMULATED, key_at
+from famnb.experiment.services import SIMULATED, address_of, key_at
 from famnb.experiment.variants import Fields, Variant, build_request, endpoint_of
 from famnb.frame.columns import plain_series, tag_column_name
+from famnb.profiles import DEFAULT
+from famnb.record.price import ServiceNames, service_names
 from famnb.record.serialize import PROMPT_TAGS
 from famnb.request import Request
 from famnb.wire import lenient_json
@@ -49,6 +51,13 @@ class Cell:
     request: Request
     service: str = SIMULATED
     """The service that is to answer it, as `services.py` names it."""
+    profile: str = DEFAULT
+    """The profile of the client that is to send it."""
+
+    @property
+    def service_names(self) -> ServiceNames:
+        """The names by which prices may mean the service that is to answer it."""
+        return service_names(address_of(self.service), self.profile)
 
     def labels(self, experiment: str) -> dict[str, str]:
         """The labels of its call in the ledger."""
@@ -97,8 +106,9 @@ def plan_cells(
     shared: Fields,
     service_of: ServiceOf = lambda _variant, _endpoint: SIMULATED,
     endpoints: Endpoints = ENDPOINTS,
+    profile: str = DEFAULT,
 ) -> tuple[Cell, ...]:
-    """Every cell, in order; `endpoints` are those of variants without a client of their own.
+    """Every cell, in order; `endpoints` and `profile` are those of variants without a client of their own.
 
     Raises InvalidRequest if two cells would send the same request to the same service.
     """
@@ -122,6 +132,7 @@ def plan_cells(
                 warmup=is_warmup,
                 request=request,
                 service=service,
+                profile=variant.client.profile.name if variant.client else profile,
             )
         )
     return tuple(cells)

@@ -167,8 +167,9 @@ def past_worst_case(outcome: CallOutcome, ledger: Ledger) -> Decimal:
     # Most calls have a known cost; then their requests need not be read at all.
     if counted_cost(outcome, Decimal(1)) == counted_cost(outcome, Decimal()) or outcome.call_id is None:
         return Decimal()
-    request = ledger.call(outcome.call_id).request
-    return worst_case(request, f"what call {outcome.call_id} of an earlier run cost is not known")
+    call = ledger.call(outcome.call_id)
+    fault = f"what call {outcome.call_id} of an earlier run cost is not known"
+    return worst_case(call.request, call.service_names, fault)
 
 
 def check_writable(ledger: Ledger) -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, get_args
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from famnb import endpoints
@@ -24,9 +25,11 @@ from famnb.frame.columns import BOUNDED_COUNTS, CALLS, PEER, format_columns, pla
 from famnb.frame.fill_estimates import NEEDED_COLUMNS, CountBounds, as_floats, as_integers, fill_counts
 from famnb.frame.filters import HasLedger, Moment, OneOrMore, source_of, where
 from famnb.frame.latency_definitions import Definition, Latencies, Peer, latencies
+from famnb.profiles import DEFAULT
 from famnb.record import Ledger, prices
 from famnb.record.costs import cost_columns
 from famnb.record.parquet import Parquet
+from famnb.record.price import ServiceNames, service_names
 from famnb.validation import check_integer, explain_arguments
 from famnb.wire import lenient_json
 
@@ -89,6 +92,8 @@ def calls(
     selected = [SelectedColumn.of(column) for column in chosen if column.name not in (*_COSTS, *_BOUNDS)]
     if needs_costs:
         selected += _NEEDED_FOR_COSTS
+        if any(price.service for price in prices):
+            selected += _NEEDED_FOR_SERVICES
     if definition != "famnb":
         selected += _NEEDED_FOR_PEERS
     # A name that is no declared column may be that of a tag.
@@ -142,6 +147,9 @@ _NEEDED_FOR_COSTS = (
     *(SelectedColumn(name, "real") for name in (*_COSTS, _REPORTED_COST)),
 )
 
+_NEEDED_FOR_SERVICES = (SelectedColumn("url", "text"), SelectedColumn("profile", "word"))
+"""What else costs need where services have prices of their own."""
+
 
 def _check_names(columns: Iterable[str] | None) -> list[str] | None:
     """The names of the columns asked for, each once; None for all columns."""
@@ -186,21 +194,44 @@ def _costs(arrays: ColumnArrays, bounds: CountBounds) -> ColumnArrays:
     models = arrays["model"]
     for model in {price.model for price in prices}.intersection(models.words):
         calls_of_model = np.flatnonzero(models.codes == models.code_of(model))
-        # In parts: the formula makes some twenty columns on its way.
-        for rows in np.array_split(calls_of_model, len(calls_of_model) // _PRICED_AT_ONCE + 1):
-            model_costs = cost_columns(
-                prices,
-                model,
-                arrays["started_us"][rows],
-                {name: column[rows] for name, column in counts.items()},
-                low={name: low[rows] for name, (low, _) in bounds.items()},
-                high={name: high[rows] for name, (_, high) in bounds.items()},
-            )
-            has_price = ~np.isnan(model_costs[0])
-            for name, column in zip(_COSTS, model_costs, strict=True):
-                arrays[name][rows[has_price]] = column[has_price]
+        for service, calls_of_service in _by_service(model, calls_of_model, arrays):
+            # In parts: the formula makes some twenty columns on its way.
+            for rows in np.array_split(calls_of_service, len(calls_of_service) // _PRICED_AT_ONCE + 1):
+                model_costs = cost_columns(
+                    prices,
+                    model,
+                    arrays["started_us"][rows],
+                    {name: column[rows] for name, column in counts.items()},
+                    low={name: low[rows] for name, (low, _) in bounds.items()},
+                    high={name: high[rows] for name, (_, high) in bounds.items()},
+                    service=service,
+                )
+                has_price = ~np.isnan(model_costs[0])
+                for name, column in zip(_COSTS, model_costs, strict=True):
+                    arrays[name][rows[has_price]] = column[has_price]
     reported = arrays[_REPORTED_COST]
     return {name: np.where(np.isnan(reported), arrays[name], reported) for name in _COSTS}
+
+
+def _by_service(
+    model: str, rows: npt.NDArray[np.intp], arrays: ColumnArrays
+) -> Iterator[tuple[ServiceNames, npt.NDArray[np.intp]]]:
+    """Yield these calls of a model by the services that have prices of their own for it."""
+    known = {price.service for price in prices if price.model == model} - {None}
+    if not known:
+        yield (), rows
+        return
+    url_codes, urls = pd.factorize(arrays["url"][rows], use_na_sentinel=False)
+    profile_codes, profiles = arrays["profile"].codes[rows], arrays["profile"].words
+    rows_of: dict[ServiceNames, list[npt.NDArray[np.intp]]] = {}
+    for url, profile in np.unique(np.stack([url_codes, profile_codes]), axis=1).T:
+        # A call of an exported file of old has no profile, and one that was not sent no address.
+        address = None if pd.isna(urls[url]) else str(urls[url])
+        names = service_names(address, profiles[profile] if profile >= 0 else DEFAULT)
+        own = rows[(url_codes == url) & (profile_codes == profile)]
+        rows_of.setdefault(tuple(name for name in names if name in known), []).append(own)
+    for names, parts in rows_of.items():
+        yield names, np.concatenate(parts)
 
 
 def _with_latencies(frame: pd.DataFrame, table: Mapping[str, Sequence[Any]], wanted: list[str] | None) -> pd.DataFrame:

@@ -19,7 +19,7 @@ from famnb.validation import explain_arguments
 
 PERIODS = {"hour": "h", "day": "D", "week": "W-SUN", "month": "M"}
 """Each with pandas' name for it; `W-SUN` ends on Sunday, so it begins on Monday."""
-COLUMNS = ("model", "endpoint", "status", "service", "experiment", "variant", "tag")
+COLUMNS = ("model", "endpoint", "status", "service", "profile", "experiment", "variant", "tag")
 PRICING_COLUMNS = ("status", "http_status", "error", "attempts")
 """What `is_unpriced` needs besides the cost."""
 _SUMS = [column.name for column in SPEND if not column.name.endswith("calls")]
@@ -36,12 +36,12 @@ def spend(
 ) -> pd.DataFrame:
     """What calls cost, one row for each value of `by`, those without calls left out.
 
-    `by` is one or several of hour, day, week (from Monday), month, model, endpoint, status, service, experiment,
-    variant, tag. A period is named by the wall time at which it begins in the time zone `tz`, such as "Europe/Paris".
-    The filters are those of `calls`: since, until, model, endpoint, experiment, variant, tag, status. A sum is missing
-    where none of its calls has the figure, and counts only those that have; with `unpriced_calls` it is the least that
-    was spent. `simulated_calls` were not billed. ValueError for a `by` or `tz` that there is not, LedgerError if the
-    file cannot be read.
+    `by` is one or several of hour, day, week (from Monday), month, model, endpoint, status, service, profile,
+    experiment, variant, tag. A period is named by the wall time at which it begins in the time zone `tz`, such as
+    "Europe/Paris". The filters are those of `calls`: since, until, model, endpoint, experiment, variant, tag, status.
+    A sum is missing where none of its calls has the figure, and counts only those that have; with `unpriced_calls` it
+    is the least that was spent. `simulated_calls` were not billed. ValueError for a `by` or `tz` that there is not,
+    LedgerError if the file cannot be read.
     The columns after those of `by`:
     """
     keys = list(dict.fromkeys(by)) if isinstance(by, Iterable) and not isinstance(by, str) else [by]

@@ -6,7 +6,7 @@ import dataclasses
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from famnb.record.price import MILLION, Price
+from famnb.record.price import MILLION, Price, ServiceNames
 from famnb.record.price_book import prices
 from famnb.request import Request
 from famnb.request.types import MINI_MODELS, MINI_OUTPUT_TOKENS
@@ -27,8 +27,8 @@ class Ceiling:
     """Why `usd` is not known, and what to do about it."""
 
 
-def ceiling(request: Request) -> Ceiling:
-    """The most that a call can cost at today's prices."""
+def ceiling(request: Request, service: ServiceNames = ()) -> Ceiling:
+    """The most that a call can cost at today's prices of a service."""
     # A token of a byte-pair vocabulary is at least one byte, so the size of the body is a safe upper limit.
     input_tokens = len(lenient_json.encode(request.body()))
     model = str(getattr(request, "model", ""))
@@ -37,7 +37,7 @@ def ceiling(request: Request) -> Ceiling:
         return Ceiling(input_tokens, output_tokens, None, "what an earlier response adds to the input is not known")
     if output_tokens is None:
         return Ceiling(input_tokens, None, None, f"nothing limits the answer of {model!r}: give {request.cap}")
-    tier_prices = _reachable_prices(model, input_tokens)
+    tier_prices = _reachable_prices(model, input_tokens, service)
     if not tier_prices:
         reason = (
             f"no price is known for {model!r}: famnb.prices.set({model!r}, input=…, output=…) in USD per million tokens"
@@ -53,10 +53,10 @@ def _output_cap(request: Request, model: str) -> int | None:
     return MINI_OUTPUT_TOKENS if cap is None and model in MINI_MODELS else cap
 
 
-def _reachable_prices(model: str, input_tokens: int) -> list[Price]:
+def _reachable_prices(model: str, input_tokens: int, service: ServiceNames) -> list[Price]:
     """The prices of every tier that a request of up to so many tokens can fall into."""
     limits = {entry.until_context for entry in prices if entry.model == model and entry.until_context is not None}
     now = datetime.now(UTC)
     contexts = [0, *(limit for limit in limits if limit <= input_tokens)]
-    tier_prices = (prices.price(model, at=now, context=context) for context in contexts)
+    tier_prices = (prices.price(model, at=now, context=context, service=service) for context in contexts)
     return [price for price in tier_prices if price is not None]

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from famnb.record.price import MILLION, Price, TokenCounts, TokenRates, cost_bounds
+from famnb.record.price import MILLION, Price, ServiceNames, TokenCounts, TokenRates, cost_bounds
 from famnb.record.price_book import PriceBook
 from famnb.record.serialize import EPOCH
 
@@ -28,9 +28,11 @@ def cost_columns(
     *,
     low: CountColumns,
     high: CountColumns,
+    service: ServiceNames = (),
 ) -> tuple[FloatColumn, FloatColumn, FloatColumn]:
     """Return the best, low and high cost in USD of each of one model's calls, NaN where no price or count is known.
 
+    They are calls of one service, by whose names its prices are found.
     `started_us` is in microseconds since 1970, UTC. `low` and `high` hold the lowest and highest input and output
     counts of calls whose usage was estimated, and the counts themselves of all others.
     """
@@ -45,6 +47,7 @@ def cost_columns(
                 cached=counts["cached_tokens"],
                 cache_write=counts["cache_write_tokens"],
             ),
+            service,
         )
         for bound in (counts, low, high)
     ]
@@ -60,11 +63,11 @@ def cost_columns(
 
 
 def _cost_of_counts(
-    book: PriceBook, model: str, started_us: npt.NDArray[np.int64], counts: TokenCounts
+    book: PriceBook, model: str, started_us: npt.NDArray[np.int64], counts: TokenCounts, service: ServiceNames
 ) -> tuple[FloatColumn, FloatColumn, FloatColumn]:
     """Best, low and high cost of each call by the price that holds for it, in USD."""
     best, low, high = (np.full(len(started_us), np.nan) for _ in range(3))
-    for price, mask in _prices_in_use(book, model, started_us, counts.input):
+    for price, mask in _prices_in_use(book, model, started_us, counts.input, service):
         rates, unit = _whole_rates(price)
         # Calls that lack the same cache counts are priced together, since those decide which rates bound the cost.
         for has_cached, has_cache_write in itertools.product((True, False), repeat=2):
@@ -84,7 +87,11 @@ def _cost_of_counts(
 
 
 def _prices_in_use(
-    book: PriceBook, model: str, started_us: npt.NDArray[np.int64], input_tokens: FloatColumn
+    book: PriceBook,
+    model: str,
+    started_us: npt.NDArray[np.int64],
+    input_tokens: FloatColumn,
+    service: ServiceNames,
 ) -> Iterator[tuple[Price, npt.NDArray[np.bool_]]]:
     """Every price that holds for some of the calls, with the mask of those calls.
 
@@ -99,7 +106,8 @@ def _prices_in_use(
     has_input = ~np.isnan(input_tokens)
     for span, tier in itertools.product(range(len(dates) + 1), range(len(tiers) + 1)):
         before_all = dates[0] - timedelta(days=1) if dates else EPOCH
-        price = book.price(model, at=dates[span - 1] if span else before_all, context=tiers[tier - 1] if tier else 0)
+        at, context = dates[span - 1] if span else before_all, tiers[tier - 1] if tier else 0
+        price = book.price(model, at=at, context=context, service=service)
         if price is not None:
             yield price, (span_of_call == span) & (tier_of_call == tier) & has_input
 

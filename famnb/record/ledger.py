@@ -22,7 +22,7 @@ from famnb.client.replay import play
 from famnb.errors import LedgerError, UnknownName
 from famnb.profiles import DEFAULT
 from famnb.record import maintenance, parquet, schema, serialize, sql, token_estimates
-from famnb.record.price import Cost
+from famnb.record.price import Cost, service_names
 from famnb.record.price_book import prices
 from famnb.record.process import OwnerProcess, this_process
 from famnb.record.recorded_call import RecordedCall
@@ -345,6 +345,7 @@ class Ledger:
             exchange.started_at,
             between=(estimate.low, estimate.high),
             has_cache_writes=exchange.endpoint.traits.has_cache_writes,
+            service=service_names(exchange.url, exchange.profile),
         )
 
     def _refit(self, model: str) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any, NamedTuple, TypeAlias
+from urllib.parse import urlsplit
 
 from famnb.errors import InvalidRequest
 from famnb.formatting import format_estimate, format_usd, html_table
@@ -18,6 +20,8 @@ USER = "you"
 """The source of a price set in this process."""
 
 Amount: TypeAlias = int | float | str | Decimal
+ServiceNames: TypeAlias = tuple[str, ...]
+"""The names by which prices may mean a service, the most specific first."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -88,6 +92,8 @@ class Price:
     """When it begins to hold; None: it always held."""
     until_context: int | None = None
     """It holds for calls with fewer input tokens than this; None: for all."""
+    service: str | None = None
+    """The service that takes it, as one of `service_names` has it; None: every one that has no price of its own."""
     source: str = USER
     """Where the price comes from: the API's document, a file, or `USER`."""
 
@@ -105,6 +111,24 @@ class Price:
             cached=self.input if self.cached is None else self.cached,
             cache_write=self.input if self.cache_write is None else self.cache_write,
         )
+
+
+def service_names(url: str | None, profile: str) -> ServiceNames:
+    """Return the names by which a price may mean the service of a call: its host with the port, its host, its profile.
+
+    `url` is where the call went, or None; a host has its port where the address names one.
+    """
+    host = _find_host(url) if url else None
+    return tuple(dict.fromkeys([*([host, _without_port(host)] if host else []), profile]))
+
+
+def _find_host(url: str) -> str | None:
+    """Return the host of an address, with its port if the address names one; None if it has none."""
+    return urlsplit(url).netloc.rpartition("@")[2].lower() or None
+
+
+def _without_port(host: str) -> str:
+    return re.sub(r":\d*$", "", host)
 
 
 def cost_bounds(
@@ -138,6 +162,7 @@ def parse_price(
     cache_write: Amount | None = None,
     since: datetime | date | str | None = None,
     until_context: int | None = None,
+    service: str | None = None,
     source: str = USER,
 ) -> Price:
     """Return the price that a user's values describe. Raises InvalidRequest, naming the field that is wrong."""
@@ -152,8 +177,22 @@ def parse_price(
         cache_write=None if cache_write is None else _parse_amount("cache_write", cache_write),
         since=None if since is None else _parse_moment(since),
         until_context=until_context,
+        service=None if service is None else parse_service(service),
         source=source,
     )
+
+
+def parse_service(service: str) -> str:
+    """Return the name of a service that a user gives: a profile, a host, or an address, of which the host counts.
+
+    Raises InvalidRequest for anything else.
+    """
+    name = (_find_host(service) or "" if "://" in service else service.lower()) if isinstance(service, str) else ""
+    if not name or not re.fullmatch(r"[^\s/]+", name):
+        raise InvalidRequest(
+            f"service: expected the name of a profile, such as 'openrouter', or of a host; got {service!r:.80}"
+        )
+    return name
 
 
 def _parse_amount(name: str, value: Amount) -> Decimal:

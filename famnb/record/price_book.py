@@ -8,6 +8,7 @@ Estimated counts come from `token_estimates`; here they make the cost an interva
 from __future__ import annotations
 
 import html
+import itertools
 import os
 import threading
 import warnings
@@ -20,12 +21,12 @@ from famnb.errors import InvalidRequest
 from famnb.events import Count, Usage
 from famnb.formatting import format_table
 from famnb.record import price_file
-from famnb.record.price import MILLION, Amount, Cost, Price, TokenCounts, cost_bounds, parse_price
+from famnb.record.price import MILLION, Amount, Cost, Price, ServiceNames, TokenCounts, cost_bounds, parse_price
 from famnb.record.token_estimates import SPREAD, contradiction_bounds
 from famnb.request.types import MINI_CONTEXT_TOKENS
 
 TITLE = "Prices in USD per million tokens"
-HEAD = ("model", "input", "output", "cached", "cache write", "context", "since", "source")
+HEAD = ("model", "service", "input", "output", "cached", "cache write", "context", "since", "source")
 RIGHT_ALIGNED = ("input", "output")
 
 
@@ -41,15 +42,20 @@ BUILT_IN = (
 
 
 class PriceBook:
-    """Prices by model, date and context size, in USD per million tokens, with the source of each.
+    """Prices by model, service, date and context size, in USD per million tokens, with the source of each.
 
         famnb.prices                                                                      # shows itself as a table
         famnb.prices.set("fam-2-5-pro", input=1.25, output=10, cached=0.31, since="2026-01-01")    # for this process
+        famnb.prices.set("openai/gpt-5.4", input=2.6, output=16, service="openrouter")    # at this service alone
         famnb.prices.save()                                                               # into your file, for the next
 
     The API's document has a price for `fam-mini` alone, under 256,000 input tokens; other calls have no cost until a
     price is set. A call is priced by what held on its day. What is set takes precedence over the user's file, from its
-    date on, and the file over what is built in. The file is the one that FAMNB_PRICES names, else `prices.toml` in the
+    date on, and the file over what is built in.
+
+    `service` is the name of a profile (`openrouter`) or a host (`api.openai.com`, `gpu:8000`); without one a price is
+    for all services. Where several hold for a call, that of its host and port counts, then of its host, of its profile,
+    of all services, whichever was set last. The file is the one that FAMNB_PRICES names, else `prices.toml` in the
     user's configuration folder, with the arguments of `set` as fields under `[[price]]`.
     """
 
@@ -64,10 +70,10 @@ class PriceBook:
         """The prices that can apply, by model, context and date."""
         visible: list[Price] = []
         for prices in self._by_rank():
-            # A price without a date holds for all times, so a lower source never has its turn for that model.
-            hidden_models = {price.model for price in visible if price.since is None}
-            visible += [price for price in prices if price.model not in hidden_models]
-        return iter(sorted(visible, key=_sort_key))
+            # A price without a date holds for all times, so a lower source never has its turn for that model there.
+            hidden = {(price.model, price.service) for price in visible if price.since is None}
+            visible += [price for price in prices if (price.model, price.service) not in hidden]
+        return iter(sorted(visible, key=_identity))
 
     def set(
         self,
@@ -79,13 +85,15 @@ class PriceBook:
         cache_write: Amount | None = None,
         since: datetime | date | str | None = None,
         until_context: int | None = None,
+        service: str | None = None,
     ) -> None:
         """Set a model's price in USD per million tokens; where it holds, built-in prices of the model do not.
 
         `since` (a date, or an ISO text; UTC where it names no zone) starts a new price and leaves earlier calls at the
         old one; without it the price holds for all calls, also those already made. `until_context` makes a tier: the
-        price holds for calls of fewer input tokens. The same model, date and tier set again replaces the entry. It
-        lasts as long as the process; `save` keeps it.
+        price holds for calls of fewer input tokens. `service`, a profile's name or a host, is the only one that takes
+        it. The same model, date, tier and service set again replaces the entry. It lasts as long as the process; `save`
+        keeps it.
         """
         price = parse_price(
             model,
@@ -95,13 +103,14 @@ class PriceBook:
             cache_write=cache_write,
             since=since,
             until_context=until_context,
+            service=service,
         )
         with self._lock:
             others = [other for other in self._set if _identity(other) != _identity(price)]
             self._set = (*others, price)
 
     def unset(self, model: str) -> None:
-        """Forget what was set for a model in this process; prices of the file, or built-in ones, apply again."""
+        """Forget all that was set for a model in this process; prices of the file, or built-in ones, apply again."""
         with self._lock:
             self._set = tuple(price for price in self._set if price.model != model)
 
@@ -121,7 +130,7 @@ class PriceBook:
         return target
 
     def add(self, prices: Iterable[Price]) -> Path:
-        """Write prices into the user's file, in place of those of the same model, date and tier; return its path."""
+        """Write prices into the user's file, in place of those of the same model, date, tier and service."""
         target = price_file.default_path()
         with self._lock:
             self._write(target, prices)
@@ -129,7 +138,7 @@ class PriceBook:
 
     def _write(self, target: Path, prices: Iterable[Price]) -> None:
         merged = {_identity(price): price for price in (*self._user_file(), *prices)}
-        price_file.write(target, sorted(merged.values(), key=_sort_key))
+        price_file.write(target, sorted(merged.values(), key=_identity))
         # Read again rather than kept, so that each price has a source.
         self._file = price_file.read(target)
 
@@ -149,23 +158,27 @@ class PriceBook:
         """The sources of prices, the one that wins first."""
         return self._set, self._user_file(), self._built_in
 
-    def price(self, model: str, *, at: datetime | None = None, context: int = 0) -> Price | None:
+    def price(
+        self, model: str, *, at: datetime | None = None, context: int = 0, service: str | ServiceNames = ()
+    ) -> Price | None:
         """Return the price that holds for a model at a time and a number of input tokens; None if there is none.
 
-        The first source that has a price for the model by that time decides; in it the newest date, and of that date
-        the smallest tier that holds the input.
+        `service` is a name of the service, or all its names, the most specific first. The first of them that has a
+        price for the model by that time decides, else the prices for all services; of these the first source that has
+        one, in it the newest date, and of that date the smallest tier that holds the input.
         """
         at = at or datetime.now(UTC)
-        candidates: list[Price] = []
-        for prices in self._by_rank():
-            candidates = candidates or [
-                price for price in prices if price.model == model and (price.since is None or price.since <= at)
-            ]
-        if not candidates:
-            return None
-        newest = max(map(_since, candidates))
-        tiers = [price for price in candidates if _since(price) == newest and context < _tier(price)]
-        return min(tiers, key=_tier, default=None)
+        names = (service,) if isinstance(service, str) else service
+        sources = [
+            [price for price in prices if price.model == model and (price.since is None or price.since <= at)]
+            for prices in self._by_rank()
+        ]
+        for name, prices in itertools.product((*names, None), sources):
+            if candidates := [price for price in prices if price.service == name]:
+                newest = max(map(_since, candidates))
+                tiers = [price for price in candidates if _since(price) == newest and context < _tier(price)]
+                return min(tiers, key=_tier, default=None)
+        return None
 
     def cost(
         self,
@@ -175,13 +188,15 @@ class PriceBook:
         *,
         between: tuple[Usage, Usage] | None = None,
         has_cache_writes: bool = True,
+        service: str | ServiceNames = (),
     ) -> Cost | None:
         """Return the cost of a call made at `at` (now, if None); None if no price, input or output count is known.
 
         What the service itself says that the call costs (`usage.cost_usd`) counts, whatever the book says.
         `between` holds the lowest and highest counts where `usage` has estimated ones; without it an estimated count
         is taken to be right within a factor of two. A cache count that is absent leaves the cost an interval: any of
-        the input may have been read from the cache or, if the endpoint `has_cache_writes`, written to it.
+        the input may have been read from the cache or, if the endpoint `has_cache_writes`, written to it. `service` is
+        as for `price`.
         """
         if usage.cost_usd is not None:
             reported = Decimal(str(usage.cost_usd))
@@ -202,7 +217,7 @@ class PriceBook:
                 usage.cache_write_tokens or 0,
             )
             # Each end is priced by its own tier; one without a price leaves the cost without a bound, so unknown.
-            price = self.price(model, at=at, context=counts.input)
+            price = self.price(model, at=at, context=counts.input, service=service)
             if price is None:
                 return None
             bounds.append(
@@ -235,12 +250,9 @@ def _tier(price: Price) -> float:
     return float("inf") if price.until_context is None else price.until_context
 
 
-def _identity(price: Price) -> tuple[str, datetime, float]:
-    return price.model, _since(price), _tier(price)
-
-
-def _sort_key(price: Price) -> tuple[str, float, datetime]:
-    return price.model, _tier(price), _since(price)
+def _identity(price: Price) -> tuple[str, str, float, datetime]:
+    """What tells a price from others of its source, in the order in which they are shown."""
+    return price.model, price.service or "", _tier(price), _since(price)
 
 
 def _scale_estimated(usage: Usage, factor: float) -> Usage:
@@ -279,6 +291,7 @@ def _html_row(cells: tuple[str, ...], tag: str) -> str:
 def _cells(entry: Price) -> tuple[str, ...]:
     return (
         entry.model,
+        entry.service or "any",
         f"{entry.input:f}",
         f"{entry.output:f}",
         "as input" if entry.cached is None else f"{entry.cached:f}",

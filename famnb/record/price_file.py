@@ -8,6 +8,7 @@ cached = 0.31           # optional: input read from the cache
 cache_write = 1.60      # optional: input written to it
 since = 2026-01-01      # optional: from when it holds
 until_context = 200000  # optional: for calls of fewer input tokens
+service = "openrouter"  # optional: at this one alone, a profile's name or a host; it counts before a price for all
 source = "the vendor"   # optional: where it comes from; else this file
 """
 
@@ -57,10 +58,10 @@ def read(path: Path) -> tuple[Price, ...]:
     for number, table in enumerate(tables, start=1):
         try:
             price = _parse_table(table, source=str(path))
-            first = number_of.setdefault((price.model, price.since, price.until_context), number)
+            first = number_of.setdefault((price.model, price.service, price.since, price.until_context), number)
             if first != number:
                 raise InvalidRequest(
-                    f"model, since and until_context are those of price {first}; one of the two must go"
+                    f"model, service, since and until_context are those of price {first}; one of the two must go"
                 )
         except InvalidRequest as error:
             key = str(error).partition(":")[0]  # every message of ours begins with the field it is about
@@ -117,6 +118,8 @@ def _format_table(price: Price) -> str:
         values["since"] = f"{price.since:%Y-%m-%d}" if is_midnight else price.since.isoformat()
     if price.until_context is not None:
         values["until_context"] = str(price.until_context)
+    if price.service:
+        values["service"] = json.dumps(price.service, ensure_ascii=False)
     if price.source:
         values["source"] = json.dumps(price.source, ensure_ascii=False)
     return "\n[[price]]\n" + "".join(f"{name} = {value}\n" for name, value in values.items())

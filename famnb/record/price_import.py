@@ -30,10 +30,11 @@ _NAMES = {
 _TIER = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
 
 
-def read_community_prices(path: Path, patterns: Iterable[str]) -> tuple[Price, ...]:
+def read_community_prices(path: Path, patterns: Iterable[str], *, service: str | None = None) -> tuple[Price, ...]:
     """Return the prices of the models whose ids match one of the patterns, such as `gpt-*`.
 
-    A model that several vendors sell has the price of the vendor whose entry is called like the model itself. Raises
+    A model that several vendors sell has the price of the vendor whose entry is called like the model itself. With a
+    `service` they are prices at this one alone; if it is a vendor of the file, they are that vendor's. Raises
     InvalidRequest if the file is not of this form, OSError if it cannot be read.
     """
     try:
@@ -45,16 +46,18 @@ def read_community_prices(path: Path, patterns: Iterable[str]) -> tuple[Price, .
     source = f"{path.name}, {datetime.fromtimestamp(path.stat().st_mtime, UTC):%Y-%m-%d}"
     chosen: dict[str, Mapping[str, Any]] = {}
     patterns = list(patterns)
+    vendors = {entry.get("litellm_provider") for entry in content.values()}
     for name, entry in content.items():
         model = name.removeprefix(f"{entry.get('litellm_provider')}/")
         is_wanted = any(fnmatch.fnmatchcase(model, pattern) for pattern in patterns)
         has_price = all(isinstance(entry.get(_NAMES[kind]), Decimal | int) for kind in ("input", "output"))
-        if is_wanted and has_price and (model not in chosen or model == name):
+        is_sold_there = service not in vendors or entry.get("litellm_provider") == service
+        if is_wanted and has_price and is_sold_there and (model not in chosen or model == name):
             chosen[model] = entry
-    return tuple(price for model, entry in chosen.items() for price in _prices(model, entry, source))
+    return tuple(price for model, entry in chosen.items() for price in _prices(model, entry, service, source))
 
 
-def _prices(model: str, entry: Mapping[str, Any], source: str) -> Iterator[Price]:
+def _prices(model: str, entry: Mapping[str, Any], service: str | None, source: str) -> Iterator[Price]:
     """Yield the prices of a model: one, or one for each size of the input that has its own."""
     tiers = sorted(int(match[1]) for match in map(_TIER.fullmatch, entry) if match)
     for index, suffix in enumerate(["", *(f"_above_{tier}k_tokens" for tier in tiers)]):
@@ -65,6 +68,7 @@ def _prices(model: str, entry: Mapping[str, Any], source: str) -> Iterator[Price
             **known,
             # "above 200k" is more than 200,000, which is not below 200,001.
             until_context=tiers[index] * 1000 + 1 if index < len(tiers) else None,
+            service=service,
             source=source,
         )
 

@@ -21,7 +21,7 @@ from famnb.errors import FamnbError, InvalidRequest
 from famnb.events import Status
 from famnb.profiles import NAMES, find_profile
 from famnb.record import serialize
-from famnb.record.price import Cost
+from famnb.record.price import Cost, ServiceNames, service_names
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.timing import Read, Timing
@@ -72,6 +72,11 @@ class RecordedCall:
     def simulated(self) -> bool:
         """Whether a simulated engine answered."""
         return bool(self.row["service"] == "sim")
+
+    @property
+    def service_names(self) -> ServiceNames:
+        """The names by which prices may mean the service that it went to."""
+        return service_names(self.row["url"], self.row["profile"])
 
     @property
     def labels(self) -> dict[str, str]:

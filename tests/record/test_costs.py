@@ -33,6 +33,7 @@ def books(draw: st.DrawFn) -> PriceBook:
             cache_write=draw(st.none() | PRICE),
             since=draw(st.none() | st.integers(0, 3).map(lambda days: DAY + timedelta(days=days))),
             until_context=draw(st.none() | st.sampled_from([1000, 200_000])),
+            service=draw(st.none() | st.sampled_from(["gpu", "vllm"])),
         )
     return book
 
@@ -40,8 +41,11 @@ def books(draw: st.DrawFn) -> PriceBook:
 @given(
     books(),
     st.lists(st.tuples(st.integers(-1, 4), TOKENS, TOKENS, TOKENS, TOKENS, st.floats(1, 3)), min_size=1, max_size=12),
+    st.sampled_from([(), ("vllm",), ("gpu", "vllm")]),
 )
-def test_many_at_once_equal_one_at_a_time(book: PriceBook, calls: list[tuple[int, ...]]) -> None:
+def test_many_at_once_equal_one_at_a_time(
+    book: PriceBook, calls: list[tuple[int, ...]], service: tuple[str, ...]
+) -> None:
     """Best, low and high, to the last digit of a float, missing where there is no price or no count."""
     moments = [DAY + timedelta(days=call[0], hours=1) for call in calls]
     names = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
@@ -50,13 +54,13 @@ def test_many_at_once_equal_one_at_a_time(book: PriceBook, calls: list[tuple[int
     low = {name: np.floor(columns[name] / [call[5] for call in calls]) for name in names[:2]}
     high = {name: np.ceil(columns[name] * [call[5] for call in calls]) for name in names[:2]}
     started = np.array([microseconds(moment) for moment in moments])
-    found = cost_columns(book, "m", started, columns, low=low, high=high)
+    found = cost_columns(book, "m", started, columns, low=low, high=high, service=service)
     for place, (usage, moment) in enumerate(zip(usages, moments, strict=True)):
         marked = Usage(*(getattr(usage, name) for name in usage.__struct_fields__[:6]), estimated=("input_tokens",))
         ends = [
             Usage(*(None if np.isnan(end[n][place]) else int(end[n][place]) for n in names[:2])) for end in (low, high)
         ]
-        cost = book.cost("m", marked, moment, between=(ends[0], ends[1]))
+        cost = book.cost("m", marked, moment, between=(ends[0], ends[1]), service=service)
         expected = [None] * 3 if cost is None else [float(cost.usd), float(cost.low), float(cost.high)]
         assert [None if np.isnan(column[place]) else column[place] for column in found] == expected
 

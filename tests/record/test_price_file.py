@@ -96,7 +96,7 @@ GOOD = '[[price]]\nmodel = "a"\ninput = 1\noutput = 1\nsince = 2026-01-01\n'
         ('[[price]]\nmodel = "a"\ninput = 1\noutput = 1\nsince = "soon"\n', "price 1: since: expected a date"),
         ('[[price]]\nmodel = "a"\ninput = 1\noutput = 1\nsince = 7\n', "price 1: since: expected a date"),
         ('[[price]]\nmodel = "a"\ninput = 1\noutput = 1\nuntil_context = 0\n', "until_context: expected a number"),
-        (f"{GOOD}# next\n{GOOD}", r"line 7, price 2: model, since and until_context are those of price 1"),
+        (f"{GOOD}# next\n{GOOD}", r"line 7, price 2: model, service, since and until_context are those of price 1"),
         (f"{GOOD}\n{GOOD.replace('output = 1', 'output = true')}", r"line 10, price 2: output: a price is a number"),
     ],
 )
@@ -124,4 +124,23 @@ def test_a_file_that_is_not_there_is_no_trouble_unless_asked_for(file: Path) -> 
     book = PriceBook(use_file=True)
     assert book.price("fam-mini") is not None
     with pytest.raises(FileNotFoundError):
+        book.load()
+
+
+def test_a_price_may_be_of_one_service(file: Path) -> None:
+    """It stands beside that for all services, and is kept when the book is saved."""
+    file.parent.mkdir()
+    plain = '[[price]]\nmodel = "m"\ninput = 1\noutput = 1\n'
+    file.write_text(f'{plain}\n{plain}service = "openrouter"\n'.replace("1\nservice", "5\nservice"))
+    book = PriceBook(use_file=True)
+    assert book.price("m", service="openrouter").output == 5  # type: ignore[union-attr]
+    book.set("m", input=2, output=7, service="https://GPU:8000/v1")
+    book.save()
+    assert [(price.service, price.output) for price in PriceBook(use_file=True) if price.model == "m"] == [
+        (None, 1),
+        ("gpu:8000", 7),
+        ("openrouter", 5),
+    ]
+    file.write_text(f"{plain}\n{plain}service = 5\n")
+    with pytest.raises(InvalidRequest, match=r"line 10, price 2: service: expected the name of a profile.*got 5"):
         book.load()

@@ -100,9 +100,27 @@ def test_the_command_writes_them_into_the_user_s_file(file: Path, capsys: pytest
     assert community in capsys.readouterr().out
 
 
+def test_prices_at_one_service(file: Path, capsys: pytest.CaptureFixture[str]):
+    """A vendor's own entries, for calls by its profile; of a host that the file does not know, the model's own."""
+    Path(os.environ["FAMNB_PRICES"]).touch()
+    famnb.prices.load()
+    assert main(["prices", "import", str(file), "gpt-x", "--service", "openrouter"]) == 0
+    assert "1 price of gpt-x at openrouter written to" in capsys.readouterr().out
+    assert main(["prices", "import", str(file), "gpt-x", "--service", "https://GPU:8000/v1"]) == 0
+    assert main(["prices", "import", str(file), "long-context", "--service", "openrouter"]) == 1
+    famnb.prices.load()
+    entries = [(price.model, price.service, price.input) for price in famnb.prices if price.model != "fam-mini"]
+    assert entries == [("gpt-x", "gpu:8000", Decimal("0.25")), ("gpt-x", "openrouter", Decimal(9))]
+    capsys.readouterr()
+    assert main(["prices"]) == 0
+    assert " gpu:8000 " in capsys.readouterr().out
+
+
 def test_the_command_says_what_it_cannot_do(file: Path, capsys: pytest.CaptureFixture[str]):
     """No such model in the file; no models named and none in the ledger."""
     assert main(["prices", "import", str(file), "nothing"]) == 1
     assert "has no price of nothing" in capsys.readouterr().err
     assert main(["prices", "import", str(file)]) == 2
     assert "the ledger has no calls: name the models" in capsys.readouterr().err
+    assert main(["prices", "import", str(file), "--service", "openrouter"]) == 2
+    assert "the ledger has no calls at openrouter: name the models" in capsys.readouterr().err

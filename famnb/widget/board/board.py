@@ -138,7 +138,7 @@ class Board(FormWidget):
         self._has_code = False
         """Whether the panel with the code of an experiment is open."""
         self._output = Output()
-        self._estimator = RequestEstimator(self._ledger)
+        self._estimator = RequestEstimator(self._ledger, client)
         super().__init__()
 
     # Its state, for other cells

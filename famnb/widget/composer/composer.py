@@ -99,7 +99,7 @@ class Composer(FormWidget):
         ledger = getattr(client, "ledger", None)
         self._ledger = ledger if isinstance(ledger, Ledger) else None
         self._replies: list[Reply] = []
-        self._estimator = RequestEstimator(self._ledger)
+        self._estimator = RequestEstimator(self._ledger, client)
         self._conversation = ConversationView(
             client,
             self,

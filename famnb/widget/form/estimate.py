@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+from famnb.client.client import BaseClient
 from famnb.formatting import ESTIMATE_MARK, format_count, format_usd
 from famnb.record import Ledger
-from famnb.record.ceiling import ceiling
+from famnb.record.ceiling import Ceiling, ceiling
+from famnb.record.price import service_names
 from famnb.record.serialize import input_chars
 from famnb.record.token_estimates import NUMBERS, PRIOR, TokenRatio, tokens_of_text
 from famnb.request import Request
@@ -22,10 +24,11 @@ class Estimate(NamedTuple):
 
 
 class RequestEstimator:
-    """Estimates requests by what the ledger knows of their models, which is read once a model."""
+    """Estimates a client's requests by what the ledger knows of their models, which is read once a model."""
 
-    def __init__(self, ledger: Ledger | None) -> None:
+    def __init__(self, ledger: Ledger | None, client: BaseClient) -> None:
         self._ledger = ledger
+        self._client = client
         self._ratios: dict[str, TokenRatio] = {}
 
     def forget(self) -> None:
@@ -36,7 +39,7 @@ class RequestEstimator:
         """Return the input tokens of a request and the most that it can cost, as far as they are known."""
         model = str(getattr(request, "model", ""))
         characters = input_chars(request)
-        most = ceiling(request)
+        most = self._ceiling(request)
         if characters is None:
             tokens, basis = "", "images and stored responses are tokens of which no number is known"
         else:
@@ -62,11 +65,14 @@ class RequestEstimator:
         counts = [self._input_tokens(request) for request in requests]
         known = [count for count in counts if count is not None]
         tokens = f"{ESTIMATE_MARK}{format_count(sum(known), 'token')} in" if len(known) == len(counts) else ""
-        costs = [ceiling(request).usd for request in requests]
+        costs = [self._ceiling(request).usd for request in requests]
         total = sum((cost for cost in costs if cost is not None), Decimal(0))
         cost = "cost unknown" if None in costs else f"at most {format_usd(total)}"
         help = "\n".join(dict.fromkeys(estimate.help for estimate in estimates))
         return Estimate(" · ".join(part for part in (tokens, cost) if part), help)
+
+    def _ceiling(self, request: Request) -> Ceiling:
+        return ceiling(request, service_names(self._client.base_url(request.endpoint), self._client.profile.name))
 
     def _input_tokens(self, request: Request) -> int | None:
         characters = input_chars(request)

@@ -1,0 +1,84 @@
+"""One model at two services costs what each of them takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import famnb
+from famnb.errors import BudgetExceeded
+from tests.support.fault_server import FaultServer, whole
+
+MODEL = "openai/gpt-x"
+REPLY: dict[str, Any] = {
+    "id": "c",
+    "model": MODEL,
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello."}, "finish_reason": "stop"}],
+    "usage": {
+        "prompt_tokens": 999_999,
+        "completion_tokens": 1,
+        "total_tokens": 1_000_000,
+        "prompt_tokens_details": {"cached_tokens": 0},
+        "completion_tokens_details": {"reasoning_tokens": 0},
+    },
+}
+
+
+@pytest.fixture
+def priced() -> Iterator[None]:
+    """1 USD a million at any service, 3 by the router."""
+    famnb.prices.set(MODEL, input=1, output=1)
+    famnb.prices.set(MODEL, input=3, output=3, service="openrouter")
+    yield
+    famnb.prices.unset(MODEL)
+
+
+@pytest.fixture
+def clients(tmp_path: Path) -> Iterator[dict[str, famnb.Client]]:
+    """One client of each of two services, with one ledger."""
+    servers = [FaultServer(*[whole(REPLY) for _ in range(4)]) for _ in range(2)]
+    options: dict[str, Any] = {"api_key": "vendor-key-0123456789", "ledger": tmp_path / "ledger.sqlite"}
+    made = {
+        name: famnb.Client(profile=name, base_url=server.url, **options)
+        for name, server in zip(("openrouter", "vllm"), servers, strict=True)
+    }
+    yield made
+    for client in made.values():
+        client.close()
+    for server in servers:
+        server.close()
+
+
+def test_one_model_at_two_services_has_two_costs(priced: None, clients: dict[str, famnb.Client], tmp_path: Path):
+    """In the reply, in the frame, and where the price is changed afterwards; a host's own price counts before all."""
+    ledger = tmp_path / "ledger.sqlite"
+    replies = {
+        name: client.send(client.compose("chat", "Hello", model=MODEL, stream=False))
+        for name, client in clients.items()
+    }
+    assert {name: reply.cost.usd for name, reply in replies.items()} == {"openrouter": Decimal(3), "vllm": Decimal(1)}
+    frame = famnb.calls(ledger)
+    assert dict(zip(frame["profile"], frame["cost_usd"], strict=True)) == {"openrouter": 3.0, "vllm": 1.0}
+    famnb.prices.set(MODEL, input=7, output=7, service=clients["vllm"].base_url())
+    changed = famnb.calls(ledger, columns=["cost_usd", "profile"])
+    assert dict(zip(changed["profile"], changed["cost_usd"], strict=True)) == {"openrouter": 3.0, "vllm": 7.0}
+    spent = famnb.spend(ledger, by=["profile"])
+    assert spent.set_index("profile")["cost_usd"].to_dict() == {"openrouter": 3.0, "vllm": 7.0}
+
+
+def test_an_experiment_counts_each_service_s_own_price(priced: None, clients: dict[str, famnb.Client]):
+    """In its forecast, and in what a budget has left."""
+    variants = famnb.grid(client=clients, endpoint="chat", model=MODEL)
+    options: dict[str, Any] = {"stream": False, "max_tokens": 1_000_000, "client": clients["vllm"]}
+    exp = famnb.Experiment(["Hello"], variants, name="two services", **options)
+    ceilings = exp.forecast().frame["ceiling_usd"]
+    assert ceilings["openrouter"] == pytest.approx(3 * ceilings["vllm"], rel=0.01)
+    with pytest.raises(BudgetExceeded, match=r"not even one more call fits"):
+        exp.run(budget_usd=0.5)
+    assert exp.run(budget_usd=10).completed == 2
+    costs = exp.frame().set_index("variant")["cost_usd"]
+    assert (costs["openrouter"], costs["vllm"]) == (3.0, 1.0)
