@@ -34,7 +34,11 @@ def cost_front(
 
 def without_warmups(frame: pd.DataFrame) -> pd.DataFrame:
     """The calls that did not only warm the service up."""
-    return frame[~frame["warmup"].isin([True])] if "warmup" in frame else frame
+    if "warmup" not in frame:
+        return frame
+    is_warmup = frame["warmup"].eq(True).fillna(False).to_numpy(dtype=bool)
+    # To select all of a million rows copies them.
+    return frame[~is_warmup] if is_warmup.any() else frame
 
 
 def prompt_column(frame: pd.DataFrame) -> str | None:

@@ -26,10 +26,12 @@ def select_calls(frame: pd.DataFrame, *, of_use: bool = False) -> tuple[pd.DataF
     or used up, leaves warm-ups out of an experiment's frame alone: in any other they are part of what was used.
     """
     if "status" in frame:
-        frame = frame[~frame["status"].isin(["planned"])]
+        is_planned = (frame["status"] == "planned").fillna(False).to_numpy(dtype=bool)
+        # To select all of a million rows copies them.
+        frame = frame[~is_planned] if is_planned.any() else frame
     if "warmup" not in frame or (of_use and "order" not in frame):
         return frame, []
-    is_warmup = frame["warmup"].isin([True]).to_numpy(dtype=bool)
+    is_warmup = frame["warmup"].eq(True).fillna(False).to_numpy(dtype=bool)
     count = int(is_warmup.sum())
     if not count:
         return frame, []

@@ -69,7 +69,7 @@ def pareto(
     points = {index: [_interval(row, name) for name in columns] for index, row in rows.items()}
     up = columns.index(score or latency)
     label, scale = axis_label(columns[up], max((point[up].value for point in points.values()), default=0.0))
-    names = [column_name(column) for column in columns]
+    names, cost_factors = [column_name(column) for column in columns], _cost_factors(numbered, cost)
     missing = [group for index, group in enumerate(groups) if index not in points]
     note = f"Not placed, for want of {' or '.join(names)}: {', '.join(missing)}."
     chart = Chart(
@@ -87,7 +87,7 @@ def pareto(
         for index, point in points.items():
             standing, rival = rows[index]["standing"], rows[index]["beaten_by"]
             handle = _draw_point(canvas, index, point[0], point[up], scale, standing)
-            factors = [_cost_factor(numbered[numbered[_GROUP] == index], cost), *[1.0] * (len(columns) - 1)]
+            factors = [cost_factors.get(index, 1.0), *[1.0] * (len(columns) - 1)]
             facts = [
                 format_metric_interval(column, value, factor=factor)
                 for column, value, factor in zip(columns, point, factors, strict=True)
@@ -124,12 +124,13 @@ def _interval(row: Mapping[Any, Any], column: str) -> stats.Interval:
     return stats.Interval(value, low, high, int(row[f"{column}_n"]))
 
 
-def _cost_factor(calls: pd.DataFrame, cost: str) -> float:
-    """How far apart the ends of a group's cost are, where token counts are estimated; 1 where they are not."""
+def _cost_factors(calls: pd.DataFrame, cost: str) -> dict[int, float]:
+    """How far apart the ends of each group's cost are, where token counts are estimated."""
     if cost != "cost_usd" or not {"cost_low_usd", "cost_high_usd"} <= set(calls.columns):
-        return 1.0
-    low, high = (float(calls[name].sum()) for name in ("cost_low_usd", "cost_high_usd"))
-    return high / low if low else 1.0
+        return {}
+    sums = calls.groupby(_GROUP)[["cost_low_usd", "cost_high_usd"]].sum().astype(float)
+    sums = sums[sums["cost_low_usd"] > 0]
+    return {int(group): high / low for group, low, high in sums.itertuples()}
 
 
 def _draw_point(

@@ -160,7 +160,8 @@ def paired_percentile(first: pd.Series[Any], second: pd.Series[Any], p: float, *
     if not has_value or not carries(sides.n, p) or sides.n < min_values(level):
         return difference
     is_small = sum(map(len, sides.values)) <= MAX_RESAMPLED
-    low, high, p_value = (_resample_percentiles if is_small else _linearize_percentiles)(sides, p, level)
+    compare = _resample_percentiles if is_small else _linearize_percentiles
+    low, high, p_value = compare(sides, difference.value, p, level)
     beyond = sides.n * (1 - max(p, 1 - p))
     return dataclasses.replace(
         difference,
@@ -320,7 +321,7 @@ def _present_calls(side: pd.Series[Any]) -> tuple[Values, pd.Index[Any]]:
     return values[known], side.index[known]
 
 
-def _resample_percentiles(sides: _Calls, p: float, level: float) -> tuple[float, float, float]:
+def _resample_percentiles(sides: _Calls, value: float, p: float, level: float) -> tuple[float, float, float]:
     """The interval of a difference of quantiles and its p-value, by drawing prompts and by swapping their sides."""
     n, rng = sides.n, np.random.default_rng(0)
     drawn = rng.multinomial(n, np.full(n, 1 / n), size=RESAMPLES)
@@ -330,21 +331,21 @@ def _resample_percentiles(sides: _Calls, p: float, level: float) -> tuple[float,
     stretch = math.sqrt(n / (n - 1))
     tail = float(special.ndtr(special.stdtrit(n - 1, (1 - level) / 2) * stretch))
     low, high = map(float, np.quantile(gaps, [tail, 1 - tail]))
-    p_value = _swap_p_value(sides, p, rng)
+    p_value = _swap_p_value(sides, value, p, rng)
     if low <= 0 <= high:
         side = (min(np.count_nonzero(gaps <= 0), np.count_nonzero(gaps >= 0)) + 1) / (RESAMPLES + 1)
         p_value = max(p_value, min(2 * float(special.stdtr(n - 1, special.ndtri(side) / stretch)), 1.0), 1 - level)
     return low, high, p_value
 
 
-def _swap_p_value(sides: _Calls, p: float, rng: np.random.Generator) -> float:
+def _swap_p_value(sides: _Calls, value: float, p: float, rng: np.random.Generator) -> float:
     """How often a difference of quantiles as large comes of swapping the two sides of prompts at random."""
     n = sides.n
     values, codes = np.concatenate(sides.values), np.concatenate([sides.codes[0], sides.codes[1] + n])
     is_swapped = rng.random((SWAPS, n)) < 0.5
     on_first = np.concatenate([~is_swapped, is_swapped], axis=1).astype(np.int64)
     gaps = resampled_quantiles(values, codes, p, 1 - on_first) - resampled_quantiles(values, codes, p, on_first)
-    return _tail_p_value(gaps, sides.quantile_difference(p), n)
+    return _tail_p_value(gaps, value, n)
 
 
 def _tail_p_value(gaps: Values, found: float, n: int) -> float:
@@ -357,9 +358,9 @@ def _tail_p_value(gaps: Values, found: float, n: int) -> float:
     return float(min(counted, max(2 * special.stdtr(n - 1, -abs(found) / float(np.std(gaps))), 2.0 ** (1 - n))))
 
 
-def _linearize_percentiles(sides: _Calls, p: float, level: float) -> tuple[float, float, float]:
+def _linearize_percentiles(sides: _Calls, value: float, p: float, level: float) -> tuple[float, float, float]:
     """The same for many calls, of which resampling would take seconds, by how far each prompt moves the quantiles."""
-    n, value = sides.n, sides.quantile_difference(p)
+    n = sides.n
     a, b = (_quantile_moves(values, codes, n, p) for values, codes in sides)
     error = math.sqrt(float(np.sum((b - a) ** 2)) * n / (n - 1))
     if not error:

@@ -70,12 +70,14 @@ def front(
     check_share("level", level)
     if not objectives:
         raise InvalidRequest("objectives: expected at least one")
-    rows = frame[frame[by].notna()]
-    # Each call without a prompt is one of its own.
-    alone = pd.Series([("no prompt", index) for index in range(len(rows))], index=rows.index, dtype="object")
-    names = alone if prompts is None else rows[prompts].astype("object").where(rows[prompts].notna(), alone)
-    by_prompt = rows.set_index(pd.Index(names, tupleize_cols=False))
-    sides = {str(name): part for name, part in by_prompt.groupby(by, observed=True, sort=False)}
+    columns = [name for objective in objectives for name in (objective.column, *(objective.bounds or ()))]
+    is_grouped = frame[by].notna()
+    numbers = None if prompts is None else _number_prompts(frame.loc[is_grouped, prompts])
+    # Only what is compared: to copy the texts of a million calls takes longer than all else.
+    rows = frame.loc[is_grouped, list(dict.fromkeys([by, *columns]))].reset_index(drop=True)
+    # Numbers rather than names: a prompt is looked up some ten times for every two variants.
+    rows = rows if numbers is None else rows.set_index(numbers)
+    sides = {str(name): part for name, part in rows.groupby(by, observed=True, sort=False)}
     figures = {name: [_figure(part, objective, level) for objective in objectives] for name, part in sides.items()}
     placed = [name for name, intervals in figures.items() if all(math.isfinite(one.value) for one in intervals)]
     pairs = _compare(sides, placed, objectives, level)
@@ -87,6 +89,14 @@ def front(
     for index, name in enumerate(("standing", "beaten_by")):
         table[name] = pd.array([standings.get(variant, _NO_STANDING)[index] for variant in figures], dtype="string")
     return Front(table, pairs, level)
+
+
+def _number_prompts(names: pd.Series[Any]) -> pd.Index[int]:
+    """The number of each call's prompt; each call without a prompt is one of its own."""
+    codes, uniques = pd.factorize(names)
+    is_alone = codes < 0
+    codes[is_alone] = len(uniques) + np.arange(np.count_nonzero(is_alone))
+    return pd.Index(codes)
 
 
 def _is_share(part: pd.DataFrame, objective: Objective) -> bool:
@@ -112,10 +122,14 @@ def _compare(
     sides: dict[str, pd.DataFrame], placed: Sequence[str], objectives: Sequence[Objective], level: float
 ) -> pd.DataFrame:
     """Every two variants in every way; see `Front.pairs`."""
+    values = {
+        objective.column: {name: _comparable(sides[name], objective) for name in placed} for objective in objectives
+    }
     rows = []
     for first, second in itertools.combinations(placed, 2):
         for objective in objectives:
-            difference = _difference(sides[first], sides[second], objective, level)
+            own = values[objective.column]
+            difference = _difference(own[first], own[second], objective, level)
             rows.append(
                 {
                     "first": first,
@@ -140,19 +154,35 @@ def _compare(
     return table.drop(columns="sign")
 
 
-def _difference(first: pd.DataFrame, second: pd.DataFrame, objective: Objective, level: float) -> Difference:
-    """The paired difference of two variants in one way."""
-    column = objective.column
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Values:
+    """What a variant is compared by: a value a call, and the mean of each prompt, with the prompt as their index."""
+
+    calls: pd.Series[float]
+    means: pd.DataFrame
+    """Columns low, value, high; only where means are compared."""
+    is_share: bool
+
+
+def _comparable(side: pd.DataFrame, objective: Objective) -> _Values:
+    calls, is_share = side[objective.column], _is_share(side, objective)
     if objective.statistic == "median":
-        return paired_percentile(first[column], second[column], 0.5, level=level)
+        return _Values(calls.dropna(), pd.DataFrame(), is_share)
+    low, high = objective.bounds or (objective.column,) * 2
+    ends = pd.DataFrame({"low": side[low], "value": calls, "high": side[high]}).dropna()
+    # Once for each variant rather than for each two, since repeats of a prompt are averaged first anyway.
+    return _Values(calls, ends.groupby(level=0, sort=False).mean(), is_share)
+
+
+def _difference(first: _Values, second: _Values, objective: Objective, level: float) -> Difference:
+    """The paired difference of two variants in one way."""
+    if objective.statistic == "median":
+        return paired_percentile(first.calls, second.calls, 0.5, level=level)
     if objective.bounds is not None:
-        low, high = objective.bounds
-        names = {low: "low", column: "value", high: "high"}
-        one, other = (side[[low, column, high]].rename(columns=names) for side in (first, second))
-        return paired_bounds(one, other, level=level)
-    if _is_share(first, objective) and _is_share(second, objective):
-        return paired_share(first[column], second[column], level=level)
-    return paired(first[column], second[column], level=level)
+        return paired_bounds(first.means, second.means, level=level)
+    if first.is_share and second.is_share:
+        return paired_share(first.calls, second.calls, level=level)
+    return paired(first.means["value"], second.means["value"], level=level)
 
 
 def _stand(name: str, pairs: pd.DataFrame) -> tuple[Standing, Any]:
