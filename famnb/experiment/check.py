@@ -89,7 +89,7 @@ def check_limits(
         metric = find_metric(name, spans)
         measured = measure(rows, metric, failed=failed, slo=objective)
         for variant, own in rows.groupby("variant", observed=True):
-            values = measured.to_frame(own.index.to_series().reindex(rows.index).notna(), rows["prompt_id"])
+            values = measured.to_frame(own.index.to_series().reindex(rows.index).notna(), rows["prompt_id"].astype(str))
             interval = _interval_of(metric, values, level)
             gaps = list(_gaps(own, metric))
             outcome = _judge(interval, bound, limit, is_complete=not gaps)

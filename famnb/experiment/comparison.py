@@ -22,6 +22,7 @@ import pandas as pd
 from famnb import stats
 from famnb.experiment.metrics import MEAN, P95, PERCENTILE, RATIO, SHARE, UNBOUNDED, Measured, Metric
 from famnb.experiment.score import YES_NO
+from famnb.stats.differences import average_repeats
 
 Pairs: TypeAlias = Literal["baseline", "all"]
 
@@ -87,8 +88,9 @@ def compare_variants(
     hold less often than it should. Missing where n carries none.
     """
     is_variant = {name: rows["variant"] == name for pair in pairs for name in pair}
+    prompts = rows["prompt_id"].astype(str)
     calls = {
-        metric: {name: values.to_frame(mask, rows["prompt_id"]) for name, mask in is_variant.items()}
+        metric: {name: values.to_frame(mask, prompts) for name, mask in is_variant.items()}
         for metric, values in measured.items()
     }
     records = [
@@ -128,12 +130,13 @@ def compare_two(metric: Metric, first: pd.DataFrame, second: pd.DataFrame, *, le
     elif is_yes_no(first, metric) and is_yes_no(second, metric):
         statistic, difference = SHARE, stats.paired_share(first["value"], second["value"], level=level)
     else:
+        # Once, for all that follows: a million calls are of some thousand prompts.
+        first, second = average_repeats(first), average_repeats(second)
         difference = _paired(first, second, level)
         if statistic == RATIO:
-            means = [side.groupby(level=0).mean() for side in (first, second)]
             # What costs nothing has no ratio.
-            if all((side > 0).all(axis=None) for side in means):
-                logs = _paired(means[0].apply(np.log), means[1].apply(np.log), level)
+            if all((side > 0).all(axis=None) for side in (first, second)):
+                logs = _paired(first.apply(np.log), second.apply(np.log), level)
             else:
                 statistic = MEAN
     judged = difference if logs is None else logs

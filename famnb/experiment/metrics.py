@@ -233,7 +233,7 @@ class Measured:
     def to_frame(self, mask: pd.Series[bool], prompts: pd.Series[Any]) -> pd.DataFrame:
         """The calls that the mask names and that count, with columns low, value, high and the prompt as the index."""
         frame = pd.DataFrame({"low": self.low, "value": self.value, "high": self.high})[mask]
-        return frame.set_index(prompts[mask].astype(str)).dropna()
+        return frame.set_index(prompts[mask]).dropna()
 
 
 def measure(rows: pd.DataFrame, metric: Metric, *, failed: Failed, slo: Mapping[str, float]) -> Measured:

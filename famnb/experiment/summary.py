@@ -274,13 +274,14 @@ def _variant_table(
     shares = [SUCCESS, *([GOODPUT] if slo else [])]
     metrics = [find_metric(name, spans) for name in (*shares, *scores, *TIMES, *_MEANS)]
     measured = {metric: measure(rows, metric, failed=failed, slo=slo) for metric in metrics}
+    prompts = rows["prompt_id"].astype(str)
     cautions: list[tuple[str, int, str]] = []
     lines = []
     for name in variants:
         is_own = rows["variant"] == name
         line = _count_calls(rows[is_own])
         for metric, values in measured.items():
-            own = values.to_frame(is_own, rows["prompt_id"])
+            own = values.to_frame(is_own, prompts)
             if metric.name in shares:
                 line |= _interval_columns(metric.name, "", bounded_share(own, level=level))
             elif metric.name in TIMES:

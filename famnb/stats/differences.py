@@ -210,6 +210,16 @@ def paired_share(first: pd.Series[Any], second: pd.Series[Any], *, level: float 
     return Difference(value, low, high, n, level, _UNKNOWN, effect, p_value, "share", spread, "Newcombe, by clusters")
 
 
+def average_repeats(calls: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean of each prompt's calls in every column, a row a prompt, in the order in which they come first."""
+    codes, prompts = pd.factorize(calls.index)
+    is_known = codes >= 0
+    codes, counts = codes[is_known], np.bincount(codes[is_known])
+    # In plain sums, unlike in compensated ones, what is no more in any call is no more in the mean: bounds stay bounds.
+    means = {name: np.bincount(codes, calls[name].to_numpy()[is_known]) / counts for name in calls}
+    return pd.DataFrame(means, index=prompts)
+
+
 def unpaired(first: Any, second: Any, *, level: float = 0.95) -> Difference:
     """Return the difference of two independent samples, with Welch's interval."""
     level = check_share("level", level)

@@ -21,7 +21,15 @@ import numpy as np
 import pandas as pd
 
 from famnb.errors import InvalidRequest
-from famnb.stats.differences import Difference, holm, paired, paired_bounds, paired_percentile, paired_share
+from famnb.stats.differences import (
+    Difference,
+    average_repeats,
+    holm,
+    paired,
+    paired_bounds,
+    paired_percentile,
+    paired_share,
+)
 from famnb.stats.intervals import Interval, check_share, mean, median, min_values, share
 
 Standing = Literal["clear", "possible", "beaten"]
@@ -169,9 +177,9 @@ def _comparable(side: pd.DataFrame, objective: Objective) -> _Values:
     if objective.statistic == "median":
         return _Values(calls.dropna(), pd.DataFrame(), is_share)
     low, high = objective.bounds or (objective.column,) * 2
-    ends = pd.DataFrame({"low": side[low], "value": calls, "high": side[high]}).dropna()
+    ends = pd.DataFrame({"low": side[low], "value": calls, "high": side[high]}).astype(float).dropna()
     # Once for each variant rather than for each two, since repeats of a prompt are averaged first anyway.
-    return _Values(calls, ends.groupby(level=0, sort=False).mean(), is_share)
+    return _Values(calls, average_repeats(ends), is_share)
 
 
 def _difference(first: _Values, second: _Values, objective: Objective, level: float) -> Difference:
