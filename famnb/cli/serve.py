@@ -74,7 +74,8 @@ key           --upstream-key names the environment variable that has it. Neither
               log or /health; /health says up, unauthorized or down.
 sent          System text (as role system), turns, images by address, tools, the tool choice, JSON formats, sampling,
               the token cap. An effort becomes reasoning_effort and chat_template_kwargs.enable_thinking; a thinking
-              budget becomes the nearest effort. An optional field that the engine refuses is left out from then on.
+              budget becomes the nearest effort. An optional field that the engine refuses is left out from then on,
+              and x-famnb-ignored names it, as it does all else that no engine gets.
 received      Thinking (reasoning_content, reasoning, <think>) on messages when it was asked for. A reply ends as
               complete only with a finish reason; an engine that breaks off or drops a stream ends it with the
               endpoint's failure event. Usage that the engine does not report is null; in a messages stream, where the

@@ -15,6 +15,7 @@ from famnb.request.message_parts import (
     answer_format,
     chat_part,
     effort_of,
+    idle_format_fields,
     images,
     plain_text,
     response_format_hints,
@@ -43,9 +44,8 @@ def chat_turn(message: ChatMessage) -> PromptTurn:
     calls = tuple(
         PromptToolCall(call.id, call.function.name, call.function.arguments) for call in message.tool_calls or ()
     )
-    return PromptTurn(
-        message.role, plain_text(message.content), images(message.content), calls, message.tool_call_id or ""
-    )
+    text, pictures = plain_text(message.content), images(message.content)
+    return PromptTurn(message.role, text, pictures, calls, message.tool_call_id or "", message.name or "")
 
 
 def reply_messages(reply: Reply) -> list[dict[str, Any]]:
@@ -138,6 +138,9 @@ class ChatRequest(Request):
     @property
     def input_parts(self) -> tuple[StrictModel, ...]:
         return () if self.response_format is None else (self.response_format,)
+
+    def idle_fields(self) -> tuple[str, ...]:
+        return idle_format_fields(self.response_format)
 
     def hints(self) -> list[str]:
         return [*response_format_hints(self.response_format), *self.sampling_hints()]

@@ -4,7 +4,8 @@ The service reads its callers' requests with these models when it is told to. A 
 fields means the same in either model; a field of the document counts before another name for it.
 
     cap          max_tokens, max_completion_tokens on the chat endpoints
-    tools        on every endpoint, in the form that its vendor has: nested, flat, with an `input_schema`
+    tools        on every endpoint, in the form that its vendor has: nested, flat, with an `input_schema`; `strict`,
+                 and whether several may be called at once
     tool calls   and their results, as messages, items or blocks of content
     stop         stop, stop_sequences
     effort       reasoning_effort on the chat endpoints, output_config.effort on messages
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 import msgspec
@@ -31,6 +32,7 @@ from famnb.request.types import (
     MINI_MODELS,
     MINI_OUTPUT_TOKENS,
     NON_EMPTY,
+    UNUSED,
     Effort,
     StrictModel,
     Text,
@@ -46,6 +48,19 @@ def _stop_texts(stop: str | list[str] | None) -> tuple[str, ...]:
     return (stop,) if isinstance(stop, str) else tuple(stop or ())
 
 
+class CompatFunction(Function):
+    """A function the model may call."""
+
+    strict: bool | None = None
+    """Whether its arguments must keep to the schema."""
+
+
+class CompatTool(Tool):
+    """A tool the model may use."""
+
+    function: CompatFunction
+
+
 class CompatChatRequest(ChatRequest):
     """Chat completions on the first endpoint, as the vendor's SDK sends them."""
 
@@ -56,8 +71,9 @@ class CompatChatRequest(ChatRequest):
     max_completion_tokens: Tokens | None = None
     """The same as `max_tokens`."""
     stream_options: StreamOptions | None = None
-    tools: list[Tool] | None = None
+    tools: list[CompatTool] | None = None
     tool_choice: ToolChoice = "auto"
+    parallel_tool_calls: bool | None = None
     stop: StopTexts | None = None
     reasoning_effort: Effort | None = None
 
@@ -77,8 +93,12 @@ class CompatChatRequest(ChatRequest):
             cap=self.max_tokens or self.max_completion_tokens or settings.cap,
             effort=settings.effort or self.reasoning_effort,
             stop=_stop_texts(self.stop),
+            parallel_tool_calls=self.parallel_tool_calls,
             **_chat_tools(self.tools, self.tool_choice),
         )
+
+    def idle_fields(self) -> tuple[str, ...]:
+        return (*super().idle_fields(), *_idle_names(self, self.cap_fields), *_idle_effort(self))
 
     @property
     def asks_for_usage(self) -> bool:
@@ -95,6 +115,8 @@ class CompatWebChatRequest(WebChatRequest):
     """The same as `max_new_tokens`."""
     max_completion_tokens: Tokens | None = None
     """The same as `max_new_tokens`."""
+    tools: list[CompatTool] | None = None  # type: ignore[assignment]
+    parallel_tool_calls: bool | None = None
     stop: StopTexts | None = None
     reasoning_effort: Effort | None = None
 
@@ -106,10 +128,26 @@ class CompatWebChatRequest(WebChatRequest):
             cap=settings.cap if is_set else self.max_completion_tokens or self.max_tokens or settings.cap,
             effort=settings.effort or self.reasoning_effort,
             stop=_stop_texts(self.stop),
+            parallel_tool_calls=self.parallel_tool_calls,
         )
 
+    def idle_fields(self) -> tuple[str, ...]:
+        return (*super().idle_fields(), *_idle_names(self, self.cap_fields), *_idle_effort(self))
 
-def _chat_tools(tools: list[Tool] | None, choice: ToolChoice) -> dict[str, Any]:
+
+def _idle_names(request: Request, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return which of a field's names are set to a value that another name, which counts before them, overrides."""
+    first, *others = [name for name in names if name in request.model_fields_set] or [""]
+    return tuple(name for name in others if getattr(request, name) != getattr(request, first))
+
+
+def _idle_effort(request: CompatChatRequest | CompatWebChatRequest) -> tuple[str, ...]:
+    """Return the other name of the effort if `reasoning` has a different one."""
+    effort = request.reasoning and request.reasoning.effort
+    return ("reasoning_effort",) if effort and request.reasoning_effort not in (None, effort) else ()
+
+
+def _chat_tools(tools: Sequence[Tool] | None, choice: ToolChoice) -> dict[str, Any]:
     return {
         "tools": tuple(tool.function for tool in tools or ()),
         "tool_choice": "required" if isinstance(choice, NamedTool) else choice,
@@ -160,9 +198,9 @@ class ReasoningItem(StrictModel):
 
     type: Literal["reasoning"]
     id: str | None = None
-    summary: list[Any] | None = None
-    content: list[Any] | None = None
-    encrypted_content: str | None = None
+    summary: Annotated[list[Any] | None, UNUSED] = None
+    content: Annotated[list[Any] | None, UNUSED] = None
+    encrypted_content: Annotated[str | None, UNUSED] = None
     status: str | None = None
 
 
@@ -190,11 +228,10 @@ CompatItem: TypeAlias = Annotated[
 ]
 
 
-class FlatTool(Function):
+class FlatTool(CompatFunction):
     """A function that the model may call, with its type beside its name."""
 
     type: Literal["function"]
-    strict: bool | None = None
 
 
 class NamedFlatTool(StrictModel):
@@ -228,6 +265,7 @@ class CompatResponsesRequest(ResponsesRequest):
     ]
     tools: list[FlatTool] | None = None
     tool_choice: FlatToolChoice = "auto"
+    parallel_tool_calls: bool | None = None
 
     @model_validator(mode="after")
     def _require_chosen_tool(self) -> Self:
@@ -243,9 +281,10 @@ class CompatResponsesRequest(ResponsesRequest):
         choice = self.tool_choice
         return dataclasses.replace(
             super().settings(),
-            tools=tuple(_function(tool.name, tool.description, tool.parameters) for tool in self.tools or ()),
+            tools=tuple(_function(tool, tool.parameters) for tool in self.tools or ()),
             tool_choice="required" if isinstance(choice, NamedFlatTool) else choice,
             forced_tool=choice.name if isinstance(choice, NamedFlatTool) else None,
+            parallel_tool_calls=self.parallel_tool_calls,
         )
 
     @property
@@ -330,7 +369,7 @@ class ToolResultBlock(StrictModel):
     type: Literal["tool_result"]
     tool_use_id: Text
     content: Annotated[str, Tag("<text>")] | Annotated[list[ResultBlock], Tag("<blocks>")] = ""
-    is_error: bool | None = None
+    is_error: Annotated[bool | None, UNUSED] = None
 
 
 def _block_type(block: Any) -> str | None:
@@ -410,7 +449,7 @@ class CompatThinking(StrictModel):
 
     type: Literal["enabled", "disabled", "adaptive"]
     budget_tokens: Tokens | None = None
-    display: str | None = None
+    display: Annotated[str | None, UNUSED] = None
 
 
 _EFFORT_BUDGETS = {"low": 512, "medium": 2048, "high": 8192}
@@ -454,12 +493,25 @@ class CompatMessagesRequest(MessagesRequest):
             super().settings(),
             thinking=(budget or self.max_tokens) if thinks else None,
             effort="xhigh" if effort == "max" else effort,
-            tools=tuple(_function(tool.name, tool.description, tool.input_schema) for tool in self.tools or ()),
+            tools=tuple(_function(tool, tool.input_schema) for tool in self.tools or ()),
             tool_choice="required" if word in ("any", "tool") else "none" if word == "none" else "auto",
             forced_tool=choice.name if choice and choice.type == "tool" else None,
+            parallel_tool_calls=_not(choice.disable_parallel_tool_use if choice else None),
             stop=tuple(self.stop_sequences or ()),
             answer_format=AnswerFormat(True, form.schema_, path) if form else AnswerFormat(),
         )
+
+    def idle_fields(self) -> tuple[str, ...]:
+        config = self.output_config or OutputConfig()
+        are_idle = {
+            "output_config.effort": bool(self.thinking and self.thinking.type == "disabled" and config.effort),
+            "output_format": bool(self.output_format and config.format and self.output_format != config.format),
+        }
+        return (*super().idle_fields(), *(path for path, is_idle in are_idle.items() if is_idle))
+
+
+def _not(value: bool | None) -> bool | None:
+    return None if value is None else not value
 
 
 def _message_turns(message: CompatMessage) -> Iterable[PromptTurn]:
@@ -489,10 +541,10 @@ def _block_images(content: Any) -> tuple[str, ...]:
     )
 
 
-def _function(name: str, description: str | None, parameters: dict[str, Any] | None) -> Function:
+def _function(tool: FlatTool | InputSchemaTool, parameters: dict[str, Any] | None) -> CompatFunction:
     """Return a function in which only is set what is given: engines get the others not even as null."""
-    fields = {"name": name, "description": description, "parameters": parameters}
-    return Function.model_validate({field: value for field, value in fields.items() if value is not None})
+    fields = {"name": tool.name, "description": tool.description, "parameters": parameters, "strict": tool.strict}
+    return CompatFunction.model_validate({field: value for field, value in fields.items() if value is not None})
 
 
 def _check_choice(tools: Any, settings: GenerationSettings) -> None:

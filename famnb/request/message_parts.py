@@ -19,7 +19,7 @@ from pydantic import (
 
 from famnb.request.base import any_shape
 from famnb.request.neutral import AnswerFormat, FormatPaths
-from famnb.request.types import NON_EMPTY, Effort, StrictModel, Summary, Text
+from famnb.request.types import NON_EMPTY, UNUSED, Effort, StrictModel, Summary, Text, Unused
 
 TEXT_TYPES = ("text", "input_text", "output_text")
 IMAGE_TYPES = ("image_url", "input_image")
@@ -31,7 +31,7 @@ class ImageUrl(StrictModel):
 
     url: Text
     """An http(s) or data URL; never fetched by the local service."""
-    detail: str | None = None
+    detail: Annotated[str | None, Unused(("auto",))] = None
     """How closely to look, where the engine knows it."""
 
 
@@ -50,11 +50,11 @@ class ContentPart(StrictModel):
     """The text of a text part."""
     image_url: Annotated[str, Tag("<url>")] | Annotated[ImageUrl, Tag("<object>")] | None = None
     """The address of an image part."""
-    thinking: str | None = None
+    thinking: Annotated[str | None, UNUSED] = None
     """The text of a thinking part, as an earlier reply gave it."""
-    signature: str | None = None
+    signature: Annotated[str | None, UNUSED] = None
     """The signature of a thinking part, as an earlier reply gave it; some services want it back."""
-    data: str | None = None
+    data: Annotated[str | None, UNUSED] = None
     """What a redacted thinking part holds, as an earlier reply gave it."""
 
     @model_validator(mode="after")
@@ -197,7 +197,7 @@ class Reasoning(StrictModel):
 
     effort: Effort | None = None
     """How much reasoning effort."""
-    summary: Summary | None = None
+    summary: Annotated[Summary | None, Unused(("none",))] = None
     """Whether a summary of the reasoning is wanted."""
 
     @classmethod
@@ -255,6 +255,12 @@ def answer_format(form: ResponseFormat | None) -> AnswerFormat:
     if form.json_schema is None or form.type != "json_schema":
         return AnswerFormat(True, None, at)
     return AnswerFormat(True, form.json_schema.schema_, at, form.json_schema.name or "", form.json_schema.strict)
+
+
+def idle_format_fields(form: ResponseFormat | None) -> tuple[str, ...]:
+    """Return the path of a schema that has no effect on a chat request, for the type is another."""
+    is_idle = form is not None and form.json_schema is not None and form.type != "json_schema"
+    return (".".join(RESPONSE_FORMAT.inner),) if is_idle else ()
 
 
 def response_format_hints(form: ResponseFormat | None) -> list[str]:

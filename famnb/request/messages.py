@@ -104,6 +104,11 @@ class MessagesRequest(Request):
     def system_turn(self) -> PromptTurn | None:
         return PromptTurn("system", plain_text(self.system), images(self.system)) if self.system else None
 
+    def idle_fields(self) -> tuple[str, ...]:
+        thinking = self.thinking
+        is_idle = thinking is not None and thinking.type == "disabled" and thinking.budget_tokens is not None
+        return ("thinking.budget_tokens",) if is_idle else ()
+
     def hints(self) -> list[str]:
         thinking = self.thinking
         hints = []

@@ -49,6 +49,8 @@ class PromptTurn(msgspec.Struct, frozen=True):
     """The tool calls of an assistant's turn."""
     tool_call_id: str = msgspec.field(default="", name="answers")
     """The id of the call whose result a tool's turn is."""
+    name: str = ""
+    """Who speaks, where several share a role."""
 
     @property
     def digest(self) -> str:
@@ -99,6 +101,8 @@ class GenerationSettings:
     tool_choice: Literal["none", "auto", "required"] = "auto"
     forced_tool: str | None = None
     """The name of the one tool that must be called."""
+    parallel_tool_calls: bool | None = None
+    """Whether one answer may call several tools; None if the request does not say."""
     answer_format: AnswerFormat = AnswerFormat()
     verbosity: str | None = None
     """`low`, `medium` or `high`, where asked for."""

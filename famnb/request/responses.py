@@ -11,7 +11,7 @@ from famnb.reply import Reply
 from famnb.request.base import SHARED_GROUPS, Request, RequestTraits, any_shape
 from famnb.request.message_parts import Content, Reasoning, effort_of, format_hints, images, plain_text
 from famnb.request.neutral import AnswerFormat, FormatPaths, GenerationSettings, PromptTurn
-from famnb.request.types import NON_EMPTY, Metadata, ProModel, StrictModel, Temperature, Text, Tokens, TopP
+from famnb.request.types import NON_EMPTY, UNUSED, Metadata, ProModel, StrictModel, Temperature, Text, Tokens, TopP
 
 
 class InputItem(StrictModel):
@@ -127,7 +127,7 @@ class ResponsesRequest(Request):
     """The form and length of the reply."""
     store: bool = True
     """Whether the response is kept, to be retrieved and continued."""
-    metadata: Metadata | None = None
+    metadata: Annotated[Metadata | None, UNUSED] = None
     """Up to 16 pairs; keys of at most 64 characters, values of at most 512."""
 
     @classmethod
@@ -181,6 +181,13 @@ class ResponsesRequest(Request):
     def continue_stored(self, reply_id: str) -> Self:
         last = self.input if isinstance(self.input, str) else self.body()["input"][-1:]
         return self.replace(input=last, previous_response_id=reply_id)
+
+    def idle_fields(self) -> tuple[str, ...]:
+        form = self.text.format if self.text else None
+        if form is None or form.type == "json_schema":
+            return ()
+        values = {"name": form.name, "schema": form.schema_, "strict": form.strict}
+        return tuple(".".join((*_FORMAT.inner, name)) for name, value in values.items() if value is not None)
 
     def hints(self) -> list[str]:
         hints = []

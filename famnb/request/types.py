@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import functools
 import inspect
 import itertools
@@ -44,6 +45,15 @@ def _find_attribute_docstrings(module: str) -> dict[str, dict[str, str]]:
     return texts
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Unused:
+    """Marks a field, in its annotation, that the local service accepts and cannot follow: no engine has it."""
+
+    neutral: tuple[Any, ...] = ()
+    """Its values that ask for nothing, beside false and empty ones."""
+
+
+UNUSED = Unused()
 Temperature: TypeAlias = Annotated[float, Field(ge=0.0, le=2.0)]
 TopP: TypeAlias = Annotated[float, Field(ge=0.0, le=1.0)]
 

@@ -35,7 +35,7 @@ from famnb.service.engines.base import Engine
 from famnb.service.errors import ServiceError
 from famnb.service.fault_injection import ConnectionCut, InjectedFaults
 from famnb.service.metrics import Metrics
-from famnb.service.openresponses import OpenResponsesDialect
+from famnb.service.openresponses import REPEATED_FIELDS, OpenResponsesDialect
 from famnb.service.prompt import GenerationPrompt, PriorConversation, build_prompt, read_turns
 from famnb.service.request_body import check_head, parse_request, read_body, run_without_blocking
 from famnb.service.request_log import RECORD, RequestRecord
@@ -87,7 +87,11 @@ class IgnoredFields:
         for name in names:
             if (endpoint, name) not in self._logged and len(self._logged) < _MAX_LOGGED:
                 self._logged.add((endpoint, name))
-                _log.warning("%s: the field %s is ignored, here and from now on; --strict refuses it", endpoint, name)
+                _log.warning(
+                    "%s: the field %s has no effect, here and from now on; --strict refuses unknown ones",
+                    endpoint,
+                    name,
+                )
         return [(b"x-famnb-ignored", ", ".join(names).encode())] if names else []
 
 
@@ -114,7 +118,7 @@ class EndpointApp:
 
     async def _serve(self, http: HTTPRequest, send: Send, record: RequestRecord, *, named: bool) -> None:
         """Read the body of an admitted request, and answer it. Raises ClientDisconnect if its caller leaves before."""
-        context, options, endpoint = self._context, self._context.options, self._endpoint
+        context, options = self._context, self._context.options
         body = await context.shutdown.wait_for(
             lambda: read_body(http, limit=options.body_limit, timeout=options.upload_timeout)
         )
@@ -124,10 +128,10 @@ class EndpointApp:
         if header is not None and not options.takes_faults:
             header, ignored = None, (*ignored, fault_injection.HEADER)
         faults = context.faults if header is None else fault_injection.parse_faults(header)
-        headers = context.ignored_fields.headers(endpoint.name, ignored)
+        record.ignored = ignored
         # From here on the body has been read: all that can still come from the caller is a disconnect.
         await _run_until_disconnect(
-            self._answer(http.scope, send, request, faults, headers, named=named, size=len(body)), http.receive, record
+            self._answer(http.scope, send, request, faults, record, named=named, size=len(body)), http.receive, record
         )
 
     async def _answer(
@@ -136,14 +140,14 @@ class EndpointApp:
         send: Send,
         request: Request,
         faults: InjectedFaults | None,
-        headers: Headers,
+        record: RequestRecord,
         *,
         named: bool,
         size: int,
     ) -> None:
         """Generate the reply and send it, as a stream or whole."""
         dialect = self._choose_dialect(request)
-        opening = self._open_events(scope["state"][RECORD], request, faults, dialect, size=size)
+        opening = self._open_events(record, request, faults, dialect, size=size)
         async with aclosing(await opening) as opened:
             events = sign_thinking(opened) if named and request.settings().thinking is not None else opened
             # None in the ordinary case, in which no event passes through the code of the faults.
@@ -151,18 +155,20 @@ class EndpointApp:
                 await self._context.shutdown.wait_for(faults.delay_or_refuse)
             if request.streams:
                 writer = dialect.writer(include_usage=request.asks_for_usage, named=named)
-                await self._send_stream(writer, events, faults, send, scope["state"][SEND_BODY], headers=headers)
+                await self._send_stream(writer, events, faults, send, scope["state"][SEND_BODY], record)
             else:
-                await self._send_whole(dialect, events, faults, send, headers=headers)
+                await self._send_whole(dialect, events, faults, send, record)
 
     async def _read_request(self, body: bytes) -> tuple[Request, tuple[str, ...]]:
-        """Return the request in a body and its ignored fields; a model that nobody has becomes the endpoint's own."""
+        """Return the request in a body and its fields without effect; a model that nobody has becomes our own."""
         options, endpoint = self._context.options, self._endpoint
         request, ignored = await run_without_blocking(
             lambda: parse_request(endpoint, body, strict=options.strict, compat=options.is_compatible), size=len(body)
         )
         if options.is_compatible and not self._context.engine.takes_any_model and not endpoint.serves(request.model):
             request = request.model_copy(update={"model": endpoint.models[0]})
+        if ignored and isinstance(self._choose_dialect(request), OpenResponsesDialect):
+            ignored = tuple(name for name in ignored if name not in REPEATED_FIELDS)
         return request, ignored
 
     async def count_tokens(self, http: HTTPRequest) -> Response:
@@ -175,10 +181,12 @@ class EndpointApp:
             body = await context.shutdown.wait_for(
                 lambda: read_body(http, limit=options.body_limit, timeout=options.upload_timeout)
             )
-            request, _ = await self._read_request(body)
+            request, ignored = await self._read_request(body)
             prompt = await run_without_blocking(lambda: build_prompt(request), size=len(body))
             count = await context.shutdown.wait_for(lambda: context.engine.count_tokens(prompt))
-        return Response(lenient_json.encode({"input_tokens": count}), media_type="application/json")
+        response = Response(lenient_json.encode({"input_tokens": count}), media_type="application/json")
+        response.raw_headers += context.ignored_fields.headers(self._endpoint.name, ignored)
+        return response
 
     def _choose_dialect(self, request: Request) -> Dialect:
         """Return the endpoint's dialect, or the one of the profile that the service runs under."""
@@ -236,6 +244,7 @@ class EndpointApp:
                             yield event
                         elif type(event) is Started:
                             has_started = True
+                            record.ignored += tuple(prompt.left_out)
                             new_id = self._endpoint.conventions.new_id()
                             yield Started(new_id, prompt.model, int(time.time()), event.input_tokens)
                         else:
@@ -263,12 +272,12 @@ class EndpointApp:
         faults: InjectedFaults | None,
         send: Send,
         send_body: Send,
-        *,
-        headers: Headers,
+        record: RequestRecord,
     ) -> None:
         """Send the reply as it comes: one block, one write. The body ends right after the last block."""
         # Waits for the first event before the status is sent: a refusal by the engine is then an error response.
         first = await anext(events)
+        headers = self._context.ignored_fields.headers(self._endpoint.name, record.ignored)
         await send({"type": "http.response.start", "status": 200, "headers": [*_STREAM_HEADERS, *headers]})
         for block in writer.write(first):
             await send_body({"type": "http.response.body", "body": block, "more_body": True})
@@ -290,8 +299,7 @@ class EndpointApp:
         events: AsyncIterator[Event],
         faults: InjectedFaults | None,
         send: Send,
-        *,
-        headers: Headers,
+        record: RequestRecord,
     ) -> None:
         """Send the reply as one JSON object, once it is complete. Raises ServiceError 500 if it failed."""
         builder = ReplyBuilder()
@@ -306,6 +314,7 @@ class EndpointApp:
         # A cut reply promises its whole length, so that the caller notices what is missing.
         length = len(data) if is_cut else len(body)
         own = [(b"content-type", b"application/json"), (b"content-length", str(length).encode())]
+        headers = self._context.ignored_fields.headers(self._endpoint.name, record.ignored)
         await send({"type": "http.response.start", "status": 200, "headers": [*own, *headers]})
         await send({"type": "http.response.body", "body": body, "more_body": is_cut})
 

@@ -24,6 +24,9 @@ from famnb.request.responses import TextFormat
 from famnb.wire import responses
 from famnb.wire.responses import ResponsesWriter
 
+REPEATED_FIELDS = frozenset({"metadata", "reasoning.summary"})
+"""Fields of a request that its response repeats and nothing else uses."""
+
 
 class OpenResponsesDialect:
     """The responses dialect as the profile wants it, for the reply to one request."""
@@ -77,7 +80,6 @@ def _request_fields(request: ResponsesRequest) -> dict[str, Any]:
         "error": None,
         **_tools(request),
         "truncation": "disabled",
-        "parallel_tool_calls": False,
         "text": _text(request),
         "top_p": request.top_p,
         "presence_penalty": 0,
@@ -97,11 +99,12 @@ def _request_fields(request: ResponsesRequest) -> dict[str, Any]:
 
 
 def _tools(request: ResponsesRequest) -> dict[str, Any]:
-    """Return the tools of the request, which only `CompatResponsesRequest` can have, and their choice."""
+    """Return the tools of the request, which only `CompatResponsesRequest` can have, and how they are called."""
     if not isinstance(request, CompatResponsesRequest) or not request.tools:
-        return {"tools": [], "tool_choice": "none"}
+        return {"tools": [], "tool_choice": "none", "parallel_tool_calls": False}
     choice = request.tool_choice if isinstance(request.tool_choice, str) else request.tool_choice.model_dump()
-    return {"tools": [tool.model_dump() for tool in request.tools], "tool_choice": choice}
+    tools = [tool.model_dump() for tool in request.tools]
+    return {"tools": tools, "tool_choice": choice, "parallel_tool_calls": bool(request.parallel_tool_calls)}
 
 
 def _text(request: ResponsesRequest) -> dict[str, Any]:

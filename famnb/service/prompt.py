@@ -40,6 +40,8 @@ class GenerationPrompt(GenerationSettings):
     """Whether the whole answer is held in memory while it comes."""
     seen_turns: int = 0
     """How many leading turns the engine has seen before, under the same system text: they count as cached tokens."""
+    left_out: list[str] = dataclasses.field(default_factory=list, compare=False)
+    """What the engine has left out of it, in its own words; filled in by the engine before it starts to answer."""
 
     @property
     def enforced_cap(self) -> int | None:

@@ -26,6 +26,7 @@ from famnb.endpoints import Endpoint
 from famnb.request import Request
 from famnb.request.base import describe_fault, format_location
 from famnb.request.compat import COMPAT_MODELS
+from famnb.request.types import Unused
 from famnb.service.errors import ServiceError
 from famnb.wire import lenient_json
 
@@ -107,10 +108,10 @@ def _body_too_large_error(limit: int) -> ServiceError:
 def parse_request(
     endpoint: Endpoint, body: bytes, *, strict: bool = False, compat: bool = False
 ) -> tuple[Request, tuple[str, ...]]:
-    """Return the request that a body holds, and the paths of its fields that are ignored, such as `tools[].cache`.
+    """Return the request that a body holds, and the paths of its fields without effect, such as `tools[].cache`.
 
     Raises ServiceError 400, which names the field, if the body is not a valid request; if `strict`, also for a field
-    that would be ignored. With `compat` the vendor's own fields are none of those.
+    that is unknown. With `compat` the vendor's own fields are none of those.
     """
     value = _decode_object(body)
     # A quick look spares nearly every request the walk through its body.
@@ -124,14 +125,21 @@ def parse_request(
     except pydantic.ValidationError as error:
         raise _validation_error(error, value) from None
     # A large body is looked at from above: the walk through half a million messages takes as long as all the rest.
-    return request, tuple(dict.fromkeys(_ignored_fields(fields, request, is_deep=len(body) < LARGE)))
+    is_deep = len(body) < LARGE
+    ignored = [*_ignored_fields(fields, request, is_deep=is_deep), *request.idle_fields()]
+    if is_deep:
+        ignored += _fields_lost_in_system_text(request, endpoint)
+    return request, tuple(dict.fromkeys(ignored))
 
 
 def _ignored_fields(fields: dict[str, Any], model: pydantic.BaseModel, *, is_deep: bool) -> Iterator[str]:
-    """Yield the paths of the fields that a model does not have; `is_deep` looks into the models in it as well."""
-    known = _attributes(type(model))
+    """Yield the paths of the fields that a model does not have, or that are marked as unused.
+
+    `is_deep` looks into the models in it as well.
+    """
+    known, unused = _attributes(type(model)), _unused_fields(type(model))
     for name, value in fields.items():
-        if name not in known:
+        if name not in known or (name in unused and value and value not in unused[name].neutral):
             yield name
         elif is_deep and type(value) in (dict, list):
             inner = getattr(model, known[name])
@@ -147,6 +155,26 @@ def _ignored_fields(fields: dict[str, Any], model: pydantic.BaseModel, *, is_dee
 def _attributes(model: type[pydantic.BaseModel]) -> dict[str, str]:
     """Return the attribute for each name of a field in JSON."""
     return {field.alias or name: name for name, field in model.model_fields.items()}
+
+
+@functools.cache
+def _unused_fields(model: type[pydantic.BaseModel]) -> dict[str, Unused]:
+    """Return the marks of the fields that have no effect, by their names in JSON."""
+    marks = {field.alias or name: field.metadata for name, field in model.model_fields.items()}
+    return {name: mark for name, metadata in marks.items() for mark in metadata if isinstance(mark, Unused)}
+
+
+def _fields_lost_in_system_text(request: Request, endpoint: Endpoint) -> Iterator[str]:
+    """Yield what the messages of the system hold beside their text, for engines get one text of all of them."""
+    own = request.system_turn
+    if own is not None and own.images:
+        yield f"{endpoint.traits.system_field}[].image_url"
+    for turn in request.turns():
+        if turn.role in ("system", "developer"):
+            if turn.images:
+                yield f"{request.prompt_field}[].content[].image_url"
+            if turn.name:
+                yield f"{request.prompt_field}[].name"
 
 
 def _decode_object(body: bytes) -> dict[str, Any]:

@@ -40,6 +40,8 @@ class RequestRecord:
     first_token: float | None = None
     ended: float = 0.0
     usage: Usage = dataclasses.field(default_factory=Usage)
+    ignored: tuple[str, ...] = ()
+    """The paths of its fields that have no effect."""
     error: str | None = None
     """The code of the error that ended it, `disconnected` if its caller left."""
 

@@ -264,6 +264,8 @@ def _choose_tools(prompt: GenerationPrompt) -> list[Function]:
         return []
     words = set(re.findall(r"\w+", last.text.lower()))
     requested = [tool for tool in prompt.tools if _is_requested(tool.name.lower(), words)]
+    if prompt.parallel_tool_calls is False:
+        requested = requested[:1]
     return requested if requested or prompt.tool_choice == "auto" else list(prompt.tools[:1])
 
 

@@ -187,6 +187,7 @@ class UpstreamEngine:
                 if 200 <= answer.status < 300:
                     # Only now remembered: an error may name a field without meaning it.
                     self._remember_refused(request, known)
+                    prompt.left_out[:] = request.left_out
                     yield answer, request
                     return
                 error = errors.read(answer.status, answer.headers, await read_error_body(answer))

@@ -1,9 +1,10 @@
 """The request to an upstream: a prompt as a chat completion, and which of its fields can be left out.
 
     required      model, messages, stream, tools, tool_choice, what the caller set
-    dispensable   stream_options, reasoning_effort, chat_template_kwargs, verbosity, sampling that the caller left open
+    dispensable   stream_options, reasoning_effort, chat_template_kwargs, verbosity, parallel_tool_calls, sampling that
+                  the caller left open
     in two ways   max_tokens or max_completion_tokens; a schema as json_schema or beside json_object;
-                  the one tool to call as `required` or by its name
+                  the one tool to call as `required` or by its name; tools with `strict` or without
 Servers refuse fields that they do not know. A dispensable field is then left out, one of the last kind sent in the
 other way.
 """
@@ -26,9 +27,17 @@ _CAP, _OTHER_CAP = "max_tokens", "max_completion_tokens"
 """The field of the token limit, and the one that servers which refuse it take instead."""
 _FORMAT = "response_format"
 _CHOICE = "tool_choice"
+_TOOLS = "tools"
 _REQUIRED = "required"
 REQUIRED_CHOICE: RefusedField = (_CHOICE, repr(_REQUIRED))
 """The choice of a tool in a word, as a field that an upstream refuses or ignores."""
+_CALLERS_OWN = {
+    "reasoning_effort": "reasoning_effort",
+    "verbosity": "verbosity",
+    "parallel_tool_calls": "parallel_tool_calls",
+    _TOOLS: "tools[].function.strict",
+}
+"""For each dispensable field that only a caller sets what is lost without it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -38,6 +47,8 @@ class UpstreamRequest:
     body: dict[str, Any]
     dispensable: frozenset[str]
     """The fields of it that may be left out, or sent in another way, if the upstream refuses them."""
+    left_out: tuple[str, ...] = ()
+    """What the caller asked for and the upstream refuses, in its words."""
 
     def find_refused_fields(self, error: APIStatusError) -> set[RefusedField]:
         """Return the dispensable fields that an error names; none if it is about something else."""
@@ -77,6 +88,11 @@ def build_upstream_request(
         dispensable["stream_options"] = {"include_usage": True}
     if prompt.stop:
         body["stop"] = list(prompt.stop)
+    if prompt.parallel_tool_calls is not None and prompt.tools:
+        dispensable["parallel_tool_calls"] = prompt.parallel_tool_calls
+    if any("strict" in tool["function"] for tool in body.get(_TOOLS, ())):
+        dispensable[_TOOLS] = body[_TOOLS]
+        body[_TOOLS] = [{**tool, "function": _without_strict(tool["function"])} for tool in body[_TOOLS]]
     if prompt.enforced_cap is not None:
         dispensable[_CAP] = prompt.cap
         if _mark(_CAP, prompt.cap) in refused:
@@ -88,7 +104,8 @@ def build_upstream_request(
     elif prompt.answer_format.json:
         body[_FORMAT] = {"type": "json_object"}
     accepted = {name: value for name, value in dispensable.items() if _mark(name, value) not in refused}
-    return UpstreamRequest({**body, **accepted}, frozenset(accepted))
+    left_out = tuple(lost for name, lost in _CALLERS_OWN.items() if name in dispensable and name not in accepted)
+    return UpstreamRequest({**body, **accepted}, frozenset(accepted), left_out)
 
 
 def is_invalid_request(error: APIStatusError) -> bool:
@@ -103,6 +120,8 @@ def _mark(name: str, value: Any) -> RefusedField:
             return name, ""
         case ("response_format", {"type": type_}):
             return name, type_
+        case ("tools", _):
+            return name, "strict"
         case _:
             return name, repr(value)
 
@@ -129,6 +148,8 @@ def _messages(prompt: GenerationPrompt) -> list[dict[str, Any]]:
 
 def _message(turn: PromptTurn) -> dict[str, Any]:
     message: dict[str, Any] = {"role": turn.role, "content": turn.text}
+    if turn.name:
+        message["name"] = turn.name
     if turn.images:
         image_parts = [{"type": "image_url", "image_url": {"url": url}} for url in turn.images]
         message["content"] = [*([{"type": "text", "text": turn.text}] if turn.text else []), *image_parts]
@@ -152,6 +173,10 @@ def _tools(prompt: GenerationPrompt) -> dict[str, Any]:
     if prompt.tool_choice != "auto":
         fields[_CHOICE] = prompt.tool_choice
     return fields
+
+
+def _without_strict(function: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in function.items() if name != "strict"}
 
 
 def _json_schema(answer_format: AnswerFormat, schema: dict[str, Any]) -> dict[str, Any]:

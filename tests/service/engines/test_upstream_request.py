@@ -228,15 +228,33 @@ def picky(*known: str, words: str = "each") -> Any:
 
 @pytest.mark.parametrize("words", ["each", "first"])
 def test_fields_that_the_upstream_refuses_are_left_out(endpoint: str, words: str) -> None:
-    """The caller sees none of it, and the next call does not try again."""
+    """The caller is told what it asked for and did not get, and the next call does not try again."""
     known = ("max_tokens", "temperature", "top_p")
     thinking = {"thinking": THINKING} if endpoint == "messages" else {"reasoning": {"effort": "high"}}
     with FaultServer(choose=picky(*known, words=words)) as upstream, start_gateway(upstream) as api:
         assert fetch_reply(api, endpoint, stream=True, **thinking).text == "Hello, world."
         tries = len(upstream.requests)
         assert tries == (2 if words == "each" else 4)
-        assert fetch_reply(api, endpoint, stream=True, **thinking).text == "Hello, world."
-        assert len(upstream.requests) == tries + 1
+        assert api.ask(endpoint, **thinking).headers["x-famnb-ignored"] == "reasoning_effort"
+        assert "x-famnb-ignored" not in api.ask(endpoint).headers
+        assert len(upstream.requests) == tries + 2
+
+
+def test_tools_that_the_upstream_refuses_as_strict_are_declared_without(endpoint: str) -> None:
+    """And the caller is told."""
+    own, flat = ({"name": "f", **fields, "strict": True} for fields in ({}, {"type": "function"}))
+    tool = {"messages": own, "responses": flat}.get(endpoint, {"type": "function", "function": own})
+
+    def answer(request: Received) -> Script:
+        if "strict" not in decode_body(request)["tools"][0]["function"]:
+            return answer_hello(request)
+        words = "Extra inputs are not permitted"
+        return whole({"detail": [{"loc": ["body", "tools", 0, "function", "strict"], "msg": words}]}, 422)
+
+    with FaultServer(choose=answer) as upstream, start_gateway(upstream) as api:
+        for _ in range(2):
+            assert api.ask(endpoint, tools=[tool]).headers["x-famnb-ignored"] == "tools[].function.strict"
+        assert len(upstream.requests) == 3
 
 
 def test_what_the_caller_set_is_not_left_out() -> None:
