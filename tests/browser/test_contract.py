@@ -118,14 +118,14 @@ def everything(page: Page, *blocks: dict[str, Any]) -> None:
 HEAR = "message => window.hear('msg:custom', message)"
 
 
-def composed(page: Page, *panes: dict[str, Any], seq: int = 1, **state: Any) -> None:
+def make_composer(page: Page, *panes: dict[str, Any], seq: int = 1, **state: Any) -> None:
     """The kernel's first message to a composer: all that it describes, and panes."""
     everything = Composer(object(), endpoint="chat").describe()  # type: ignore[arg-type]  # nothing is sent
     everything["state"].update(state)
     page.evaluate(HEAR, {"kind": "snapshot", "seq": seq, "panes": list(panes), **everything})
 
 
-def said(page: Page, kind: str) -> list[Any]:
+def said_texts(page: Page, kind: str) -> list[Any]:
     """The messages of a kind that the page has sent."""
     messages: list[Any] = page.evaluate("kind => window.said.filter(each => each.kind === kind)", kind)
     return messages
@@ -150,7 +150,7 @@ def test_two_views_of_one_model_show_the_same(page: Page):
 @on_composer
 def test_a_prompt_is_written_sent_and_stopped_by_keyboard(page: Page):
     """Enter sends and Shift+Enter breaks the line, unless a switch turns that round; Ctrl+Enter sends, Esc stops."""
-    composed(page)
+    make_composer(page)
     view = page.locator("#one")
     prompt = view.get_by_label("Prompt", exact=True)
     prompt.focus()
@@ -158,7 +158,7 @@ def test_a_prompt_is_written_sent_and_stopped_by_keyboard(page: Page):
     page.keyboard.press("Shift+Enter")
     page.keyboard.type("there")
     page.keyboard.press("Enter")
-    assert said(page, "send") == [{"kind": "send", "prompt": "Hi\nthere"}]
+    assert said_texts(page, "send") == [{"kind": "send", "prompt": "Hi\nthere"}]
     expect(prompt).to_have_value("")
     page.evaluate(HEAR, {"kind": "taken", "ok": False})
     expect(prompt).to_have_value("Hi\nthere")
@@ -167,32 +167,32 @@ def test_a_prompt_is_written_sent_and_stopped_by_keyboard(page: Page):
     page.keyboard.press("Enter")
     expect(prompt).to_have_value("Hi\nthere\n")
     page.keyboard.press("Control+Enter")
-    assert said(page, "send")[1:] == [{"kind": "send", "prompt": "Hi\nthere\n"}]
+    assert said_texts(page, "send")[1:] == [{"kind": "send", "prompt": "Hi\nthere\n"}]
     page.evaluate(HEAR, {"kind": "taken", "ok": True})
     state = {"busy": True, "trouble": "", "remark": ""}
     page.evaluate(HEAR, {"kind": "changes", "seq": 2, "panes": {}, "state": state})
     expect(view.get_by_role("button", name="Send", exact=True)).to_be_hidden()
     page.keyboard.press("Escape")
-    assert said(page, "stop") == [{"kind": "stop", "pane": ""}]
+    assert said_texts(page, "stop") == [{"kind": "stop", "pane": ""}]
 
 
 @on_composer
 def test_an_edit_is_sent_when_the_typing_pauses_and_before_what_depends_on_it(page: Page):
     """One message for a word, and it comes before the prompt is sent."""
-    composed(page)
+    make_composer(page)
     view = page.locator("#one")
     view.get_by_label("max_tokens", exact=True).press_sequentially("300")
     view.get_by_label("Prompt", exact=True).fill("Hi")
     view.get_by_label("Prompt", exact=True).press("Enter")
     kinds = [message["kind"] for message in page.evaluate("window.said") if message["kind"] != "ready"]
     assert kinds[-1] == "send"
-    assert said(page, "set") == [{"kind": "set", "field": "max_tokens", "text": "300"}]
+    assert said_texts(page, "set") == [{"kind": "set", "field": "max_tokens", "text": "300"}]
 
 
 @on_composer
 def test_what_is_being_written_is_not_written_over(page: Page):
     """A control that has the focus keeps its text; the others show what the kernel says, and what is wrong."""
-    composed(page)
+    make_composer(page)
     view = page.locator("#one")
     form = Composer(object(), endpoint="chat").describe()["form"]  # type: ignore[arg-type]
     form["values"] |= {"temperature": "9", "max_tokens": "5"}
@@ -213,22 +213,22 @@ def test_an_edit_box_outlives_a_snapshot_and_what_changed_is_drawn_anew(page: Pa
     ended = {"running": False, "stop": False, "waiting": "", "head": "web", "badges": [], "asked": [["user", "Hi"]]}
     ended |= {"failure": "", "notes": [], "figures": "", "doing": "", "blocks": [block(tail="one")]}
     turns = [{**ended, "id": f"p{n}", "turn": [n, 0, 1, "Hi"], "ending": [n, 0, 1], "elapsed": 1} for n in range(2)]
-    composed(page, *turns)
+    make_composer(page, *turns)
     view = page.locator("#one")
     view.get_by_role("button", name="Edit").first.click()
     view.get_by_label("Say instead").fill("Hello")
-    composed(page, {**turns[0], "elapsed": 2}, {**turns[1], "notes": ["changed"]}, seq=2)
+    make_composer(page, {**turns[0], "elapsed": 2}, {**turns[1], "notes": ["changed"]}, seq=2)
     expect(view.locator(".famnb-note", has_text="changed")).to_be_visible()
     expect(view.get_by_label("Say instead")).to_have_value("Hello")
     expect(view.get_by_label("Say instead")).to_be_focused()
-    composed(page, {**turns[0], "notes": ["changed too"]}, turns[1], seq=3)
+    make_composer(page, {**turns[0], "notes": ["changed too"]}, turns[1], seq=3)
     expect(view.get_by_label("Say instead")).to_have_count(0)
 
 
 @on_board
 def test_a_view_that_is_taken_away_stops_listening(page: Page):
     """Its clean-up leaves the other view at work, and the last one leaves nothing that listens to a trait."""
-    boarded(page, running=True)
+    make_board(page, running=True)
     page.evaluate("window.ends[0](); document.getElementById('one').replaceChildren()")
     page.evaluate(HEAR, {"kind": "changes", "seq": 2, "panes": {"t.0.p1.0": [["text", 0, " two"]]}})
     expect(page.locator("#two .famnb-text").first).to_have_text("<b>p1</b> two")
@@ -243,7 +243,7 @@ def test_a_conversation_needs_no_more_than_the_contract(page: Page):
     ended = {"id": "p", "running": False, "stop": False, "waiting": "", "elapsed": 0, "head": "web", "badges": []}
     words = {"asked": [["user", "<b>Hi</b>"]], "failure": "", "notes": [], "figures": "", "doing": "f waits"}
     places = {"turn": [0, 1, 2, "<b>Hi</b>"], "ending": [0, 1, 2]}
-    composed(page, {**ended, **words, **places, "blocks": [block(tail="one"), asked]})
+    make_composer(page, {**ended, **words, **places, "blocks": [block(tail="one"), asked]})
     view = page.locator("#one")
     expect(view.get_by_role("group", name="Run <img src=x>?")).to_be_visible()
 
@@ -256,7 +256,7 @@ def test_a_conversation_needs_no_more_than_the_contract(page: Page):
     assert pressed("Previous version") == {"kind": "version", "turn": 0, "version": 0}
     expect(view.get_by_role("button", name="Next version")).to_be_disabled()
     view.get_by_role("button", name="Regenerate").dblclick()
-    assert said(page, "again") == [{"kind": "again", "turn": 0}]
+    assert said_texts(page, "again") == [{"kind": "again", "turn": 0}]
     pressed("Edit")
     expect(view.get_by_label("Say instead")).to_have_value("<b>Hi</b>")
     assert pressed("Ask this instead") == {"kind": "edit", "turn": 0, "prompt": "<b>Hi</b>"}
@@ -276,7 +276,7 @@ def test_a_composer_without_its_kernel_is_grey_and_says_so(page: Page):
     """What was said can still be read and copied; nothing else can be done, and nothing is sent."""
     ended = {"id": "p", "running": False, "stop": False, "waiting": "", "elapsed": 0, "head": "web", "badges": []}
     words = {"asked": [["user", "Hi"]], "failure": "", "notes": [], "figures": "", "doing": ""}
-    composed(page, {**ended, **words, "turn": [0, 0, 1, "Hi"], "ending": [0, 0, 1], "blocks": [block(tail="one")]})
+    make_composer(page, {**ended, **words, "turn": [0, 0, 1, "Hi"], "ending": [0, 0, 1], "blocks": [block(tail="one")]})
     view = page.locator("#one")
     view.get_by_label("Prompt", exact=True).fill("And?")
     page.evaluate("window.hear('comm_live_update')")
@@ -293,11 +293,11 @@ def test_a_composer_without_its_kernel_is_grey_and_says_so(page: Page):
 @on_composer
 def test_images_are_pasted_dropped_and_shown_by_thumbnails(page: Page):
     """Each is sent as data with its name; a link is no image that the page would load."""
-    composed(page)
+    make_composer(page)
     for gesture in ("paste", "drop"):
         page.evaluate(GIVE_IMAGE, gesture)
     page.wait_for_function("() => window.said.filter(({ kind }) => kind === 'image').length === 2")
-    first, second = said(page, "image")
+    first, second = said_texts(page, "image")
     assert first == {**second, "name": "paste.png"}
     assert first["url"].startswith("data:image/png;base64,iVBORw0KGgo")
     pictures = [{"label": "a.png, png, 1 kB", "url": first["url"]}, {"label": "https://example.org/b", "url": ""}]
@@ -319,7 +319,7 @@ GIVE_IMAGE = """gesture => {
 }"""
 
 
-def boarded(page: Page, *, running: bool, **state: Any) -> None:
+def make_board(page: Page, *, running: bool, **state: Any) -> None:
     """The kernel's first message to a board: two panes and their answers to one prompt."""
     everything = Board(SimpleNamespace(start=print), {"a": {}, "b": {}}).describe()  # type: ignore[arg-type]
     ids = [column["id"] for column in everything["columns"]]
@@ -337,7 +337,7 @@ def boarded(page: Page, *, running: bool, **state: Any) -> None:
 @on_board
 def test_a_board_needs_no_more_than_the_contract(page: Page):
     """Meters, Pin, Differences, a pane's settings and Stop of one pane or of all: each a message with its subject."""
-    boarded(page, running=True)
+    make_board(page, running=True)
     page.evaluate(HEAR, {"kind": "changes", "seq": 2, "panes": {"t.0.p2.0": [["meters", 0, ["2", "$1"]]]}})
     view = page.locator("#one")
     expect(view.locator(".famnb-meters > div")).to_have_text(["tokens1", "cost", "tokens2", "cost$1"])
@@ -362,7 +362,7 @@ def test_a_board_needs_no_more_than_the_contract(page: Page):
 @on_composer
 def test_a_double_click_is_one_wish(page: Page):
     """So is a click, or the keys, while the kernel has not answered yet."""
-    composed(page)
+    make_composer(page)
     prompt = page.locator("#one").get_by_label("Prompt", exact=True)
     prompt.fill("Hi")
     page.locator("#one").get_by_role("button", name="Send", exact=True).dblclick()

@@ -60,7 +60,7 @@ def _reply(message: dict, finish: str) -> list:
     return whole({"id": "c", "object": "chat.completion", "model": "fam-2-5-pro", "choices": [choice]})
 
 
-def sent(server: FaultServer, request: int) -> list[dict[str, Any]]:
+def messages_of(server: FaultServer, request: int) -> list[dict[str, Any]]:
     """The messages of a request that a server received."""
     return json.loads(server.requests[request].body)["messages"]
 
@@ -112,7 +112,7 @@ def test_several_calls_run_in_their_order(
         case _:
             reply = asyncio.run(inside())
     assert reply.text == "Cold and dear."
-    asked, called, first, second = sent(server, 1)
+    asked, called, first, second = messages_of(server, 1)
     assert asked["content"] == "Hi"
     assert [call["function"]["name"] for call in called["tool_calls"]] == ["weather", "currency"]
     assert (first["tool_call_id"], json.loads(first["content"])["celsius"]) == ("call_0", 12)
@@ -135,7 +135,7 @@ def test_errors_are_told_to_the_model(
     """Wrong arguments, a missing tool, a function that fails: each is a result that the model can react to."""
     server = serve(calling((name, arguments)), saying("Sorry."))
     reply = connect(server).ask("Hi", tools=[weather], auto=True, stream=False)
-    assert words in json.loads(sent(server, 1)[-1]["content"])["error"]
+    assert words in json.loads(messages_of(server, 1)[-1]["content"])["error"]
     assert reply.rounds[0].results[0].error is not None
     assert reply.text == "Sorry."
 
@@ -226,9 +226,9 @@ def test_a_talk_remembers_its_tool_calls(serve: Callable[..., FaultServer], conn
         talk.say("Rome?")
     server.scripts[-1] = saying("Bye.")
     talk.say("Bye")
-    roles = [message["role"] for message in sent(server, -1)]
+    roles = [message["role"] for message in messages_of(server, -1)]
     assert roles == ["user", "assistant", "tool", "assistant", *["user", *["assistant", "tool"] * 2], "user"]
-    assert "not run" in sent(server, -1)[-2]["content"]
+    assert "not run" in messages_of(server, -1)[-2]["content"]
 
 
 @pytest.mark.parametrize("endpoint", ["chat", "responses", "web"])

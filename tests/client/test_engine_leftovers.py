@@ -41,7 +41,7 @@ async def running_tasks() -> int:
     return len(asyncio.all_tasks()) - 1
 
 
-def held() -> tuple[int, int, set[str]]:
+def list_resources() -> tuple[int, int, set[str]]:
     """What the process holds: the I/O thread's tasks, open files and sockets, and threads of famnb's own."""
     io = io_thread()
     tasks = io.submit(running_tasks()).result()
@@ -55,7 +55,7 @@ def test_five_hundred_calls_leave_as_many_rows_and_nothing_else(serve, tmp_path,
     server = serve(choose=lambda _: chance.choice(ENDINGS))
     io_thread()
     ledger = famnb.Ledger(tmp_path / "calls.sqlite")
-    before = held()
+    before = list_resources()
     client = famnb.Client(base_url=server.url, api_key=KEY, ledger=ledger, retries=famnb.Retries(tries=1))
     streams = []
     for _ in range(CALLS):
@@ -93,7 +93,7 @@ def eventually_held(server, before) -> None:
 
     def is_as_before() -> bool:
         gc.collect()
-        tasks, files, threads = held()
+        tasks, files, threads = list_resources()
         # Less is fine: what an earlier test left may have ended meanwhile.
         return server.open == 0 and tasks <= before[0] and files <= before[1] and threads <= before[2]
 

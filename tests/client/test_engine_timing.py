@@ -76,16 +76,16 @@ def test_latencies_are_those_of_the_wire(paced, connect, load):
     client = connect(paced.stdout.readline().strip())
     verdicts = []
     for _ in range(ATTEMPTS):
-        with measured_lateness() as lateness:
+        with measure_lateness() as lateness:
             timing = client.send(request("messages")).timing
-        verdicts.append(judge(timing, sent(paced), lateness[0]))
+        verdicts.append(judge(timing, read_server_times(paced), lateness[0]))
         if all(map(any, zip(*verdicts, strict=True))):
             return
     raise AssertionError(verdicts)
 
 
 @contextlib.contextmanager
-def measured_lateness():
+def measure_lateness():
     """The longest that a thread was late by which only sleeps, in seconds: in a list that is filled at the end."""
     over, lateness = threading.Event(), [0.0]
 
@@ -102,7 +102,7 @@ def measured_lateness():
     thread.join()
 
 
-def sent(paced):
+def read_server_times(paced):
     """When the server had the request and sent each step, in seconds."""
     paced.stdin.write("\n")
     paced.stdin.flush()

@@ -171,10 +171,10 @@ def test_a_stream_is_awaited_from_a_loop_and_watched_from_a_thread(serve, connec
     thread = threading.Thread(target=lambda: seen.extend(stream))
     thread.start()
 
-    async def awaited() -> str:
+    async def await_text() -> str:
         return (await stream).text
 
-    assert asyncio.run(awaited()) == "Hello"
+    assert asyncio.run(await_text()) == "Hello"
     thread.join()
     assert seen == stream.events == list(stream.reply.events)
 

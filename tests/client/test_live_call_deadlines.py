@@ -166,7 +166,7 @@ def test_a_connection_that_is_not_made_in_time(connect):
 def test_the_first_deadline_to_pass_names_the_error():
     """On the timer itself: idle before total, total before idle, a stop before both."""
 
-    async def ended(limits: Deadlines, *, stop: bool = False) -> type[Exception]:
+    async def catch_error(limits: Deadlines, *, stop: bool = False) -> type[Exception]:
         try:
             async with DeadlineTimer(limits) as timer:
                 timer.expect_more()
@@ -176,6 +176,6 @@ def test_the_first_deadline_to_pass_names_the_error():
         except Exception as error:
             return type(error)
 
-    assert asyncio.run(ended(Deadlines(idle=0.05, total=1))) is IdleTimeout
-    assert asyncio.run(ended(Deadlines(idle=1, total=0.05))) is TotalTimeout
-    assert asyncio.run(ended(Deadlines(idle=1, total=1), stop=True)) is Cancelled
+    assert asyncio.run(catch_error(Deadlines(idle=0.05, total=1))) is IdleTimeout
+    assert asyncio.run(catch_error(Deadlines(idle=1, total=0.05))) is TotalTimeout
+    assert asyncio.run(catch_error(Deadlines(idle=1, total=1), stop=True)) is Cancelled

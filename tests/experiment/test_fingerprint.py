@@ -17,14 +17,14 @@ from famnb.experiment.scorers import Scorer, apply_scorer
 from famnb.reply import Block, Reply
 
 
-def said(text: str) -> Reply:
+def make_reply(text: str) -> Reply:
     """A reply of this text."""
     return Reply(blocks=(Block(at=(0, 0), kind="text", text=text),), status="completed")
 
 
 def value(scorer: Scorer, text: str, **slots: Any) -> float | None:
     """What a scorer makes of a text."""
-    return apply_scorer(scorer, said(text), Prompt("p1", "?", slots)).value
+    return apply_scorer(scorer, make_reply(text), Prompt("p1", "?", slots)).value
 
 
 @given(text=st.text(max_size=50), pattern=st.sampled_from(["a", "b+", "^$", r"\d"]))
@@ -65,4 +65,4 @@ def test_a_function_is_another_when_what_it_uses_changes() -> None:
     assert key(longer_than(5)) == key(longer_than(5)) != key(longer_than(6))
     assert key(partial(value, text="a")) == key(partial(value, text="a")) != key(partial(value, text="b"))
     before = key(counting)
-    assert (counting(said("a")), seen, key(counting)) == (1, ["a"], before)
+    assert (counting(make_reply("a")), seen, key(counting)) == (1, ["a"], before)

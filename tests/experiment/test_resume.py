@@ -81,7 +81,7 @@ PROMPTS = 500
 CELLS = PROMPTS * CELLS_PER_PROMPT
 
 
-def recorded(tmp_path):
+def read_standings(tmp_path):
     """How the calls of each cell stand."""
     rows = famnb.Ledger(tmp_path / "ledger.sqlite").select("experiment = 'shared'")
     found = collections.defaultdict(list)
@@ -90,7 +90,7 @@ def recorded(tmp_path):
     return found
 
 
-def answered(standings):
+def count_answers(standings):
     return sum(standing in ("completed", "incomplete") for standing in standings)
 
 
@@ -100,7 +100,7 @@ def wait_for_rows(tmp_path, count):
     wait_until(lambda: len(ledger) >= count, timeout=60)
 
 
-def killed(process):
+def kill_process(process):
     process.kill()
     process.join()
 
@@ -113,16 +113,16 @@ def test_a_run_that_is_killed_five_times_pays_no_answered_cell_twice(child, tmp_
     for _ in range(5):
         process, _ = child(prompts=PROMPTS, concurrency=concurrency)
         wait_for_rows(tmp_path, before + chance.randrange(20, 300))
-        killed(process)
-        done = sum(map(answered, recorded(tmp_path).values()))
+        kill_process(process)
+        done = sum(map(count_answers, read_standings(tmp_path).values()))
         assert before <= done < CELLS
         before = done
     assert before > 0
     _, heard = child(prompts=PROMPTS, concurrency=concurrency)
     assert heard.recv() == CELLS - before
-    found = recorded(tmp_path)
+    found = read_standings(tmp_path)
     assert len(found) == CELLS
-    assert {answered(standings) for standings in found.values()} == {1}
+    assert {count_answers(standings) for standings in found.values()} == {1}
     others = [each for standings in found.values() for each in standings if each not in ("completed", "incomplete")]
     assert set(others) <= {"interrupted"}
     assert len(others) <= 5 * concurrency

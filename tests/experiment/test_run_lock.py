@@ -9,7 +9,7 @@ from tests.support.waiting import wait_until
 PROMPTS = 500
 
 
-def killed(process):
+def kill_process(process):
     process.kill()
     process.join()
 
@@ -30,5 +30,5 @@ def test_a_killed_process_leaves_no_lock_behind(child, tmp_path):
     """The next one runs at once."""
     first, _ = child(prompts=PROMPTS)
     wait_until(lambda: list(tmp_path.glob("*-run-*")))
-    killed(first)
+    kill_process(first)
     assert child(prompts=5)[1].recv() in range(5 * CELLS_PER_PROMPT + 1)

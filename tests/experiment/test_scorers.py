@@ -33,14 +33,14 @@ FORM = {
 }
 
 
-def said(text: str) -> Reply:
+def make_reply(text: str) -> Reply:
     """A reply of this text."""
     return Reply(blocks=(Block(at=(0, 0), kind="text", text=text),), status="completed")
 
 
 def value(scorer: Scorer, text: str, **slots: Any) -> float | None:
     """What a scorer makes of a text."""
-    return apply_scorer(scorer, said(text), Prompt("p1", "?", slots)).value
+    return apply_scorer(scorer, make_reply(text), Prompt("p1", "?", slots)).value
 
 
 @pytest.mark.parametrize(
@@ -123,14 +123,14 @@ def test_what_a_scorer_says(scorer: Scorer, text: str, expected: float | None) -
 )
 def test_what_a_prompt_may_expect(scorer: Scorer, expected: Any, value: float | None, detail: str) -> None:
     """A list, a number or a pattern; of what is none there is no score, and the detail says why."""
-    assert apply_scorer(scorer, said("42"), Prompt("p1", "?", {"expected": expected})) == Score(value, detail)
+    assert apply_scorer(scorer, make_reply("42"), Prompt("p1", "?", {"expected": expected})) == Score(value, detail)
 
 
 def test_a_refusal_that_the_service_marks_is_one_whatever_its_words() -> None:
     """A refusal block, or an answer that was filtered."""
     marked = Reply(blocks=(Block(at=(0, 0), kind="refusal", text="No."),), status="completed")
     filtered = Reply(blocks=(), finish_reason="content_filter", status="incomplete")
-    scores = [apply_scorer(scorers.refusal(), reply, Prompt("p1", "?")) for reply in (marked, filtered, said(""))]
+    scores = [apply_scorer(scorers.refusal(), reply, Prompt("p1", "?")) for reply in (marked, filtered, make_reply(""))]
     assert [score.value for score in scores] == [1, 1, 0]
 
 
@@ -163,7 +163,7 @@ def test_what_a_score_comes_from_is_said_in_words() -> None:
     """The detail names what was expected, the fault, or the exception."""
     prompt = Prompt("p1", "?", {"expected": "42"})
     details = [
-        apply_scorer(one, said('{"total": "x"}'), prompt).detail
+        apply_scorer(one, make_reply('{"total": "x"}'), prompt).detail
         for one in (
             scorers.exact(),
             scorers.schema(FORM),

@@ -24,7 +24,7 @@ from tests.support.fault_server import FaultServer
 from tests.support.scripted_models import experiment, service
 
 
-def planned(prompts: int, variants: int, repeats: int) -> tuple[Cell, ...]:
+def cells_of(prompts: int, variants: int, repeats: int) -> tuple[Cell, ...]:
     """The cells of a plan."""
     return plan_cells(
         parse_prompts([f"q{place}" for place in range(prompts)]),
@@ -45,7 +45,7 @@ def test_every_pair_is_drawn_once_and_the_seed_decides_all(
     prompts: int, variants: int, repeats: int, seed: int
 ) -> None:
     """Two variants, one prompt, one repeat; never a warm-up; the same however the cells come."""
-    cells = planned(prompts, variants, repeats)
+    cells = cells_of(prompts, variants, repeats)
     shuffle_pairs = votes.shuffle_pairs(cells, seed=seed)
     assert len(shuffle_pairs) == prompts * repeats * variants * (variants - 1) // 2
     assert len({frozenset((left.key, right.key)) for left, right in shuffle_pairs}) == len(shuffle_pairs)
@@ -58,7 +58,7 @@ def test_every_pair_is_drawn_once_and_the_seed_decides_all(
 
 def test_no_side_and_no_order_is_favoured() -> None:
     """Over many pairs each variant stands left about half the time, and another seed gives another order."""
-    cells = planned(100, 2, 2)
+    cells = cells_of(100, 2, 2)
     left = Counter(pair[0].variant.label for pair in votes.shuffle_pairs(cells, seed=1))
     assert 70 < left["v0"] < 130
     assert votes.shuffle_pairs(cells, seed=1) != votes.shuffle_pairs(cells, seed=2)
@@ -66,7 +66,7 @@ def test_no_side_and_no_order_is_favoured() -> None:
 
 def test_votes_of_people_count_as_given_and_skips_not_at_all() -> None:
     """A tie is half; a vote on a cell that is planned no more does not count."""
-    first, second, *rest = planned(2, 2, 1)[2:]
+    first, second, *rest = cells_of(2, 2, 1)[2:]
     given = [vote(first, second, "left"), vote(*rest, "tie"), vote(second, first, "skip", "ann")]
     given.append(RecordedVote(experiment="x", voter="", left_cell="gone", right_cell=first.key, winner="left"))
     found = votes.duels(given, (first, second, *rest))
@@ -85,7 +85,7 @@ def test_votes_of_people_count_as_given_and_skips_not_at_all() -> None:
 )
 def test_a_judges_two_verdicts_are_one(there: str, back: str, winner: int | None, consistent: bool) -> None:
     """The better answer where both name it, else a tie; half a pair is none."""
-    pair = planned(1, 2, 1)[2:]
+    pair = cells_of(1, 2, 1)[2:]
     both = [vote(*pair, there, f"{JUDGE_PREFIX}j"), vote(*pair[::-1], back, f"{JUDGE_PREFIX}j")]
     (duel,) = votes.duels(both, pair, voter=f"{JUDGE_PREFIX}j")
     assert (duel.winner, duel.consistent) == (None if winner is None else pair[winner], consistent)

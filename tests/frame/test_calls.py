@@ -291,18 +291,18 @@ def test_filters_choose_rows(ledger: Ledger) -> None:
     for one in reversed(made):
         ledger.on_close(one)
 
-    def chosen(**filters: object) -> list[int]:
+    def choose(**filters: object) -> list[int]:
         return [[one.id for one in made].index(call_id) for call_id in calls(ledger, **filters)["call_id"]]
 
-    assert chosen() == [0, 1, 2]
-    assert chosen(since="2026-01-02T13:00") == chosen(since=noon + timedelta(hours=1)) == [1, 2]
-    assert chosen(until="2026-01-02T14:00+01:00") == [0]
-    assert chosen(until=noon.date()) == []
-    assert chosen(since=timedelta(hours=1)) == []
-    assert (chosen(model="fam-mini"), chosen(endpoint=["web", "chat"])) == ([0], [0, 1, 2])
-    assert (chosen(experiment="a"), chosen(experiment="a", endpoint="web"), chosen(tag="x")) == ([0, 1], [1], [0])
-    assert (chosen(status="cancelled"), chosen(status=[])) == ([2], [])
-    assert chosen(limit=2) == [1, 2]
+    assert choose() == [0, 1, 2]
+    assert choose(since="2026-01-02T13:00") == choose(since=noon + timedelta(hours=1)) == [1, 2]
+    assert choose(until="2026-01-02T14:00+01:00") == [0]
+    assert choose(until=noon.date()) == []
+    assert choose(since=timedelta(hours=1)) == []
+    assert (choose(model="fam-mini"), choose(endpoint=["web", "chat"])) == ([0], [0, 1, 2])
+    assert (choose(experiment="a"), choose(experiment="a", endpoint="web"), choose(tag="x")) == ([0, 1], [1], [0])
+    assert (choose(status="cancelled"), choose(status=[])) == ([2], [])
+    assert choose(limit=2) == [1, 2]
 
 
 @pytest.mark.parametrize("wrong", [{"endpoint": "chta"}, {"status": "done"}, {"definition": "tgi"}])

@@ -27,7 +27,7 @@ from tests.support.exchanges import at, chunk, exchange, spoken
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def varied() -> list[Exchange]:
+def make_calls() -> list[Exchange]:
     """Calls an hour apart: each endpoint, with and without usage, whole, refused, cut off and unanswered."""
     refused, unanswered = exchange([], status=401), exchange([], status=None)
     refused.reply = Reply(status="failed", error=AuthenticationError("wrong key", status=401))
@@ -50,7 +50,7 @@ def varied() -> list[Exchange]:
 @pytest.fixture(scope="module")
 def ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ledger]:
     with Ledger(tmp_path_factory.mktemp("ledger") / "calls.sqlite") as made:
-        for one in varied():
+        for one in make_calls():
             made.on_close(one)
         yield made
 

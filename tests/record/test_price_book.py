@@ -16,7 +16,7 @@ from famnb.record.price import service_names
 MILLION = 1_000_000
 
 
-def used(input_tokens: int, output_tokens: int, **more: object) -> Usage:
+def make_usage(input_tokens: int, output_tokens: int, **more: object) -> Usage:
     return Usage(input_tokens=input_tokens, output_tokens=output_tokens, **more)
 
 
@@ -32,19 +32,21 @@ def book() -> PriceBook:
 
 def test_fam_mini_costs_what_the_document_says(book: PriceBook) -> None:
     """A quarter of a dollar a million tokens in, a dollar a million out."""
-    assert book.cost("fam-mini", used(200_000, 16_000)) == Cost(Decimal("0.066"), Decimal("0.066"), Decimal("0.066"))
+    assert book.cost("fam-mini", make_usage(200_000, 16_000)) == Cost(
+        Decimal("0.066"), Decimal("0.066"), Decimal("0.066")
+    )
 
 
 def test_the_documents_price_ends_where_its_tier_ends(book: PriceBook) -> None:
     """255,999 input tokens are under 256K, 256,000 are not."""
-    assert usd(book, "fam-mini", used(255_999, 0)) == Decimal("0.06399975")
-    assert book.cost("fam-mini", used(256_000, 0)) is None
+    assert usd(book, "fam-mini", make_usage(255_999, 0)) == Decimal("0.06399975")
+    assert book.cost("fam-mini", make_usage(256_000, 0)) is None
 
 
 @pytest.mark.parametrize("model", ["fam-2-5-pro", "fam-2-5-mini", "someone/else", ""])
 def test_a_model_without_a_price_has_no_cost(book: PriceBook, model: str) -> None:
     """What the document leaves out is unknown, not free."""
-    assert book.cost(model, used(1000, 1000)) is None
+    assert book.cost(model, make_usage(1000, 1000)) is None
 
 
 def test_absent_counts_have_no_cost(book: PriceBook) -> None:
@@ -56,31 +58,33 @@ def test_absent_counts_have_no_cost(book: PriceBook) -> None:
 def test_the_users_price_wins_and_can_be_taken_back(book: PriceBook) -> None:
     """A price set for a built-in model replaces the document's until it is unset."""
     book.set("fam-mini", input=2, output="4.50")
-    assert usd(book, "fam-mini", used(MILLION, MILLION)) == Decimal("6.50")
+    assert usd(book, "fam-mini", make_usage(MILLION, MILLION)) == Decimal("6.50")
     book.unset("fam-mini")
-    assert usd(book, "fam-mini", used(100_000, 0)) == Decimal("0.025")
+    assert usd(book, "fam-mini", make_usage(100_000, 0)) == Decimal("0.025")
 
 
 def test_a_call_is_priced_by_the_book_of_its_day(book: PriceBook) -> None:
     """A price that begins later leaves earlier calls alone; before the first date the document's holds."""
     book.set("fam-mini", input=1, output=1, since="2026-03-01")
     book.set("fam-mini", input=2, output=2, since=datetime(2026, 6, 1, tzinfo=UTC))
-    each = [usd(book, "fam-mini", used(100_000, 0), datetime(2026, month, 1, tzinfo=UTC)) for month in (2, 3, 5, 6)]
+    each = [
+        usd(book, "fam-mini", make_usage(100_000, 0), datetime(2026, month, 1, tzinfo=UTC)) for month in (2, 3, 5, 6)
+    ]
     assert each == [Decimal("0.025"), Decimal("0.1"), Decimal("0.1"), Decimal("0.2")]
 
 
 def test_a_price_without_a_date_holds_for_calls_already_made(book: PriceBook) -> None:
     """Who learns a price after the calls sees their cost."""
     book.set("fam-2-5-pro", input=1, output=10)
-    assert usd(book, "fam-2-5-pro", used(MILLION, 0), datetime(2020, 1, 1, tzinfo=UTC)) == 1
+    assert usd(book, "fam-2-5-pro", make_usage(MILLION, 0), datetime(2020, 1, 1, tzinfo=UTC)) == 1
 
 
 def test_tiers_go_by_the_number_of_input_tokens(book: PriceBook) -> None:
     """The smallest tier that holds the input decides; without one for all sizes, larger calls have no cost."""
     book.set("m", input=1, output=0, until_context=1000)
-    assert book.cost("m", used(1000, 0)) is None
+    assert book.cost("m", make_usage(1000, 0)) is None
     book.set("m", input=3, output=0)
-    assert [usd(book, "m", used(count, 0)) for count in (999, 1000)] == [Decimal("0.000999"), Decimal("0.003")]
+    assert [usd(book, "m", make_usage(count, 0)) for count in (999, 1000)] == [Decimal("0.000999"), Decimal("0.003")]
 
 
 @pytest.mark.parametrize(
@@ -126,36 +130,36 @@ def test_the_same_entry_set_again_is_replaced(book: PriceBook) -> None:
     """A slip is corrected by setting the price once more."""
     book.set("m", input=9, output=9)
     book.set("m", input=1, output=1)
-    assert usd(book, "m", used(MILLION, 0)) == 1
+    assert usd(book, "m", make_usage(MILLION, 0)) == 1
     assert [entry.model for entry in book].count("m") == 1
 
 
 def test_cached_tokens_cost_their_own_price(book: PriceBook) -> None:
     """600 plain at 10, 300 read at 1, 100 written at 12, 50 out at 20 dollars a million."""
     book.set("m", input=10, output=20, cached=1, cache_write=12)
-    usage = used(1000, 50, cached_tokens=300, cache_write_tokens=100)
+    usage = make_usage(1000, 50, cached_tokens=300, cache_write_tokens=100)
     assert usd(book, "m", usage) == Decimal(600 * 10 + 300 * 1 + 100 * 12 + 50 * 20) / MILLION
 
 
 def test_cache_counts_that_are_absent_but_priced_widen_the_cost(book: PriceBook) -> None:
     """Nobody said how much was cached: between all of it and nothing."""
     book.set("m", input=10, output=0, cached=1)
-    assert book.cost("m", used(MILLION, 0)) == Cost(Decimal(10), Decimal(1), Decimal(10))
-    assert book.cost("m", used(MILLION, 0, cached_tokens=0)).exact
+    assert book.cost("m", make_usage(MILLION, 0)) == Cost(Decimal(10), Decimal(1), Decimal(10))
+    assert book.cost("m", make_usage(MILLION, 0, cached_tokens=0)).exact
 
 
 def test_an_endpoint_without_cache_writes_leaves_no_doubt_about_them(book: PriceBook) -> None:
     """What its API cannot do costs nothing; whether input was read from the cache is another question."""
     book.set("m", input=10, output=0, cache_write=12)
-    assert book.cost("m", used(MILLION, 0)) == Cost(Decimal(10), Decimal(10), Decimal(12))
-    assert book.cost("m", used(MILLION, 0), has_cache_writes=False).exact
+    assert book.cost("m", make_usage(MILLION, 0)) == Cost(Decimal(10), Decimal(10), Decimal(12))
+    assert book.cost("m", make_usage(MILLION, 0), has_cache_writes=False).exact
     book.set("m", input=10, output=0, cached=1, cache_write=12)
-    assert book.cost("m", used(MILLION, 0), has_cache_writes=False) == Cost(Decimal(10), Decimal(1), Decimal(10))
+    assert book.cost("m", make_usage(MILLION, 0), has_cache_writes=False) == Cost(Decimal(10), Decimal(1), Decimal(10))
 
 
 def test_an_estimated_count_is_an_interval(book: PriceBook) -> None:
     """Without an interval of its own, an estimate is right within a factor of two."""
-    cost = book.cost("fam-mini", used(1000, 1000, estimated=("output_tokens",)))
+    cost = book.cost("fam-mini", make_usage(1000, 1000, estimated=("output_tokens",)))
     assert cost == Cost(Decimal("0.00125"), Decimal("0.00075"), Decimal("0.00225"))
     assert str(cost) == "≈ $0.00125 ($0.00075–$0.00225)"
 

@@ -27,7 +27,7 @@ def client(ledger: Ledger, url: str = NOWHERE, **options):
     return famnb.Client(base_url=url, api_key=KEY, ledger=ledger, **options)
 
 
-def iterated(one: famnb.Client, asked: Request) -> Reply:
+def iterate(one: famnb.Client, asked: Request) -> Reply:
     """The reply once its events, as they came, are those of a consumer."""
     with one:
         stream = one.start(asked)
@@ -41,7 +41,7 @@ def test_an_identical_request_is_answered_from_the_ledger(ledger, endpoint, stre
     """The second time nothing is sent; events, reply, timing, cost and id are those of the recorded call."""
     asked = request(endpoint, stream=streamed)
     with FaultServer(chunked(*said(endpoint, "Hello")) if streamed else whole(body(endpoint, "Hello"))) as server:
-        live, again = (iterated(client(ledger, server.url, replay="prefer"), asked) for _ in range(2))
+        live, again = (iterate(client(ledger, server.url, replay="prefer"), asked) for _ in range(2))
     assert len(server.requests) == len(ledger) == 1
     assert (live.text, live.replayed, again.replayed) == ("Hello", False, True)
     assert (again, again.events, again.request) == (live, live.events, asked)
@@ -58,11 +58,11 @@ def test_a_notebook_runs_again_without_its_service(ledger):
         with offline.stream(asked) as stream:
             assert list(stream)
 
-    async def awaited():
+    async def await_reply():
         async with famnb.AsyncClient(base_url=NOWHERE, api_key=KEY, ledger=ledger, replay="only") as other:
             return await other.send(asked)
 
-    replies += [stream.reply, asyncio.run(awaited())]
+    replies += [stream.reply, asyncio.run(await_reply())]
     assert {(reply.text, reply.replayed) for reply in replies} == {("Hello, world", True)}
     assert len(ledger) == 1
 

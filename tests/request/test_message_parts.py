@@ -26,7 +26,7 @@ def talking(request_type: type[Request], *items: Any) -> Request:
     return request_type(model=model, **{request_type.prompt_field: list(items)})
 
 
-def refused(request_type: type[Request], *items: Any) -> str:
+def refusal_of(request_type: type[Request], *items: Any) -> str:
     """What the refusal of such a conversation says."""
     with pytest.raises(InvalidRequest) as caught:
         talking(request_type, *items)
@@ -39,7 +39,7 @@ def test_roles(request_type: type[Request]):
     for role in ROLES[request_type]:
         assert talking(request_type, {"role": role, "content": "hi"})
     for role in ("robot", 3, None, ""):
-        assert refused(request_type, {"role": role, "content": "hi"}).startswith("[0].role: input should be ")
+        assert refusal_of(request_type, {"role": role, "content": "hi"}).startswith("[0].role: input should be ")
 
 
 @each_request
@@ -79,13 +79,13 @@ def test_contents(request_type: type[Request], content: Any):
 )
 def test_contents_that_say_nothing(request_type: type[Request], content: Any, said: str):
     """The refusal names the place and what is expected there."""
-    assert refused(request_type, {"role": "user", "content": content}).startswith(said)
+    assert refusal_of(request_type, {"role": "user", "content": content}).startswith(said)
 
 
 @each_request
 def test_a_conversation_is_not_empty(request_type: type[Request]):
     """At least one message; a plain text does for responses alone."""
-    assert refused(request_type).startswith(": list should have at least 1 item")
+    assert refusal_of(request_type).startswith(": list should have at least 1 item")
     if request_type is not ResponsesRequest:
         with pytest.raises(InvalidRequest, match="messages: input should be a valid list"):
             request_type(model="fam-mini" if request_type is ChatRequest else "fam-2-5-pro", messages="hi")
@@ -109,11 +109,11 @@ def test_tool_talk(request_type: type[Request]):
     asked = {"role": "user", "content": "hi"}
     assert talking(request_type, asked, called, answered).body()["messages"] == [asked, called, answered]
     assert talking(request_type, {"role": "assistant", "tool_calls": [CALL]})
-    assert refused(request_type, {"role": "tool", "content": "x"}) == (
+    assert refusal_of(request_type, {"role": "tool", "content": "x"}) == (
         "[0]: a tool message needs the `tool_call_id` it answers"
     )
     for empty in ({"role": "assistant", "content": ""}, {"role": "assistant"}, {"role": "user"}):
-        assert refused(request_type, empty) == "[0]: a message needs `content`"
+        assert refusal_of(request_type, empty) == "[0]: a message needs `content`"
 
 
 def test_system_text_of_messages():

@@ -25,7 +25,7 @@ def make(request_type: type[Request], **fields: Any) -> Request:
     return request_type(**{**REQUIRED[request_type], **fields})
 
 
-def refused(request_type: type[Request], **fields: Any) -> str:
+def refusal_of(request_type: type[Request], **fields: Any) -> str:
     """What the refusal of such a request says."""
     with pytest.raises(InvalidRequest) as caught:
         make(request_type, **fields)
@@ -100,7 +100,7 @@ def test_sampling_ranges(request_type: type[Request], field: str, good: list[Any
     for value in good:
         assert make(request_type, **{field: value}).body()[field] == value
     for value in bad:
-        assert f"{field}: " in refused(request_type, **{field: value})
+        assert f"{field}: " in refusal_of(request_type, **{field: value})
 
 
 @each_request
@@ -108,10 +108,10 @@ def test_token_caps(request_type: type[Request]):
     """At least one token, a whole number; `fam-mini` has a ceiling of its own."""
     assert make(request_type, **{request_type.cap: 1}).body()[request_type.cap] == 1
     for value in (0, -1, 1.5, True, "5"):
-        assert f"{request_type.cap}: " in refused(request_type, **{request_type.cap: value})
+        assert f"{request_type.cap}: " in refusal_of(request_type, **{request_type.cap: value})
     if request_type is ChatRequest:
         assert make(ChatRequest, max_tokens=16_384)
-        assert refused(ChatRequest, max_tokens=16_385).endswith("less than or equal to 16384, got 16385")
+        assert refusal_of(ChatRequest, max_tokens=16_385).endswith("less than or equal to 16384, got 16385")
     else:
         assert make(request_type, **{request_type.cap: 1_000_000})
 
@@ -121,7 +121,7 @@ def test_token_caps(request_type: type[Request]):
 def test_models_of_the_alt_endpoints(request_type: type[Request], model: str):
     """The two ids that are listed, and no other."""
     assert make(request_type, model=model)
-    assert "model: input should be 'fam-2-5-pro' or 'fam-2-5-mini', got 'fam-mini'" in refused(
+    assert "model: input should be 'fam-2-5-pro' or 'fam-2-5-mini', got 'fam-mini'" in refusal_of(
         request_type, model="fam-mini"
     )
 
@@ -130,7 +130,7 @@ def test_models_of_the_first_endpoint():
     """`fam-mini`, or an id with its provider before it."""
     assert make(ChatRequest, model="provider/some-model:1")
     for model in ("fam-2-5-pro", "fam-mini ", "fam-mini\n", "/model", "provider/", "provider /model", ""):
-        assert "model: " in refused(ChatRequest, model=model)
+        assert "model: " in refusal_of(ChatRequest, model=model)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_metadata(metadata: Any, good: bool):
     if good:
         assert make(ResponsesRequest, metadata=metadata).body()["metadata"] == metadata
     else:
-        assert "ResponsesRequest: metadata" in refused(ResponsesRequest, metadata=metadata)
+        assert "ResponsesRequest: metadata" in refusal_of(ResponsesRequest, metadata=metadata)
 
 
 def function(name: Any) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def test_tool_names():
     for name in ("f", "a" * 64, "aZ0_-"):
         assert make(WebChatRequest, tools=[function(name)])
     for name in ("a" * 65, "a b", "é", "", "a\n", None, 3):
-        assert "tools[0].function.name: " in refused(WebChatRequest, tools=[function(name)])
+        assert "tools[0].function.name: " in refusal_of(WebChatRequest, tools=[function(name)])
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_tool_names():
 )
 def test_tools_and_their_choice_agree(fields: dict[str, Any], said: str):
     """A choice that cannot be met is refused before anything is sent."""
-    assert said in refused(WebChatRequest, **fields)
+    assert said in refusal_of(WebChatRequest, **fields)
 
 
 @pytest.mark.parametrize("choice", ["none", "auto", "required", function("f")])
@@ -208,7 +208,7 @@ def test_thinking(thinking: Any, good: bool):
     if good:
         assert make(MessagesRequest, thinking=thinking).body()["thinking"] == thinking
     else:
-        assert "MessagesRequest: thinking" in refused(MessagesRequest, thinking=thinking)
+        assert "MessagesRequest: thinking" in refusal_of(MessagesRequest, thinking=thinking)
 
 
 @pytest.mark.parametrize("request_type", [ChatRequest, ResponsesRequest, WebChatRequest])
@@ -216,8 +216,8 @@ def test_reasoning(request_type: type[Request]):
     """An effort and a summary, each from its list, each optional."""
     for reasoning in ({"effort": "high", "summary": "none"}, {"effort": "medium"}, {}):
         assert make(request_type, reasoning=reasoning).body()["reasoning"] == reasoning
-    assert "reasoning.effort: " in refused(request_type, reasoning={"effort": "most"})
-    assert "reasoning.summary: " in refused(request_type, reasoning={"summary": True})
+    assert "reasoning.effort: " in refusal_of(request_type, reasoning={"effort": "most"})
+    assert "reasoning.summary: " in refusal_of(request_type, reasoning={"summary": True})
 
 
 SCHEMA = {"type": "object", "properties": {"x": {"type": "integer"}}}
@@ -252,4 +252,4 @@ def test_formats(request_type: type[Request], fields: dict[str, Any], said: str 
     if said is None:
         assert make(request_type, **fields).body().items() >= fields.items()
     else:
-        assert said in refused(request_type, **fields)
+        assert said in refusal_of(request_type, **fields)

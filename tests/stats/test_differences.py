@@ -118,7 +118,7 @@ def test_repeats_that_count_as_prompts_do_not_hold() -> None:
     assert claims_are_rare(stats.paired(*both).clear for both in sides)
 
 
-def known_within(side: pd.Series, factor: float, *, off: float) -> pd.DataFrame:
+def estimates_within(side: pd.Series, factor: float, *, off: float) -> pd.DataFrame:
     """Estimates of values, too high by the factor `off`, that lie within `factor` of them either way."""
     value = side * off
     return pd.DataFrame({"low": value / factor, "value": value, "high": value * factor})
@@ -129,7 +129,7 @@ def test_a_difference_of_estimates_is_claimed_at_its_worst_only(prompts: int) ->
     """Two alike, one of them estimated 40 % too dear within a factor of 1.5: no claim, and intervals hold."""
     rng = np.random.default_rng(5)
     sides = [answer_prompts(rng, prompts, 3) for _ in range(EXPERIMENTS)]
-    found = [stats.paired_bounds(known_within(a, 1, off=1), known_within(b, 1.5, off=1.4)) for a, b in sides]
+    found = [stats.paired_bounds(estimates_within(a, 1, off=1), estimates_within(b, 1.5, off=1.4)) for a, b in sides]
     assert claims_are_rare(one.clear or one.p_value < 0.05 for one in found)
     assert intervals_hold(one.low <= 0 <= one.high for one in found)
     assert intervals_hold(one.ratio.low <= 1 <= one.ratio.high for one in found)
@@ -142,28 +142,28 @@ def test_a_difference_of_estimates_is_claimed_at_its_worst_only(prompts: int) ->
 def test_a_difference_of_estimates_is_found_where_it_is_beyond_doubt() -> None:
     """Four times as dear, within a factor of 1.5: clear at both ends, the interval reaching over both."""
     a, b = answer_prompts(np.random.default_rng(6), 60, 3, times=4)
-    found = stats.paired_bounds(known_within(a, 1, off=1), known_within(b, 1.5, off=1))
+    found = stats.paired_bounds(estimates_within(a, 1, off=1), estimates_within(b, 1.5, off=1))
     ends = [stats.paired(a, b / 1.5), stats.paired(a, b * 1.5)]
     assert found.clear
     assert (found.low, found.high) == (min(end.low for end in ends), max(end.high for end in ends))
     assert (found.value_low, found.value_high) == (ends[0].value, ends[1].value)
     assert found.p_value == max(end.p_value for end in ends)
     assert (found.ratio.low, found.ratio.high) == (ends[0].ratio.low, ends[1].ratio.high)
-    assert not stats.paired_bounds(known_within(a, 2, off=1), known_within(b, 2, off=1)).clear
+    assert not stats.paired_bounds(estimates_within(a, 2, off=1), estimates_within(b, 2, off=1)).clear
     assert str(found).startswith("≈ ")
 
 
 def test_known_inputs_differ_as_values_do() -> None:
     """Bounds that are the value itself add nothing."""
     a, b = answer_prompts(np.random.default_rng(6), 20, 2)
-    found = stats.paired_bounds(known_within(a, 1, off=1), known_within(b, 1, off=1))
+    found = stats.paired_bounds(estimates_within(a, 1, off=1), estimates_within(b, 1, off=1))
     assert found.exact
     assert dataclasses.replace(found, value_low=math.nan, value_high=math.nan) == stats.paired(a, b)
 
 
 def test_a_ratio_to_what_may_be_nothing_has_no_ends() -> None:
     """What the first may cost is 0, so that the second may be any number of times as dear."""
-    a, b = (known_within(side, 1.2, off=1) for side in answer_prompts(np.random.default_rng(6), 20, 2))
+    a, b = (estimates_within(side, 1.2, off=1) for side in answer_prompts(np.random.default_rng(6), 20, 2))
     found = stats.paired_bounds(a.assign(low=0.0), b)
     assert not found.ratio.known
     assert math.isfinite(found.ratio.value)

@@ -36,9 +36,9 @@ class Way:
         if self.name == "sync":
             with client.stream(request) as stream:
                 return list(stream)
-        return asyncio.run(self._iterated(client, request))
+        return asyncio.run(self._iterate(client, request))
 
-    async def _iterated(self, client: BlockingClient, request: Request) -> list[Any]:
+    async def _iterate(self, client: BlockingClient, request: Request) -> list[Any]:
         async with client.stream(request) as stream:
             return [event async for event in stream]
 

@@ -56,7 +56,7 @@ def streams(draw: DrawFn, dialect: ModuleType, *, whole: bool = False) -> list[E
     word = _CALLED[dialect] if called else _FINISHES[dialect][finish]
     sequence = draw(texts) if finish == "stop_sequence" else None
     ended = Ended(finish, word, sequence)
-    return [draw(_started(dialect)), *draw(_interleaved(blocks)), ended, draw(_usage(dialect, whole=whole)), Done()]
+    return [draw(_starts(dialect)), *draw(_interleave(blocks)), ended, draw(_usage(dialect, whole=whole)), Done()]
 
 
 @st.composite
@@ -68,16 +68,16 @@ def failing_streams(draw: DrawFn, dialect: ModuleType) -> list[Event]:
         code=None if dialect is messages else draw(words),
     )
     word = "failed" if dialect is responses else None
-    block = [Opened((0, 0), "text"), *(Delta((0, 0), "text", piece) for piece in draw(pieces(draw(_said(dialect)))))]
-    return [draw(_started(dialect)), *block, Ended("error", word, status="failed", fault=fault), Done()]
+    block = [Opened((0, 0), "text"), *(Delta((0, 0), "text", piece) for piece in draw(pieces(draw(_texts(dialect)))))]
+    return [draw(_starts(dialect)), *block, Ended("error", word, status="failed", fault=fault), Done()]
 
 
-def _started(dialect: ModuleType) -> SearchStrategy[Started]:
+def _starts(dialect: ModuleType) -> SearchStrategy[Started]:
     created = st.none() if dialect is messages else st.integers(1, 2**32)
     return st.builds(Started, id=words, model=words, created=created)
 
 
-def _said(dialect: ModuleType) -> SearchStrategy[str]:
+def _texts(dialect: ModuleType) -> SearchStrategy[str]:
     """A block's text; a chat text that began with `<think>` would rightly read as thinking."""
     return texts.filter(lambda text: not text.lstrip().startswith("<")) if dialect is chat else texts
 
@@ -85,14 +85,14 @@ def _said(dialect: ModuleType) -> SearchStrategy[str]:
 @st.composite
 def _blocks(draw: DrawFn, dialect: ModuleType, *, whole: bool) -> list[list[Event]]:
     """The events of each block of a reply, at the addresses that the dialect's reader gives."""
-    spoken = draw(st.lists(st.sampled_from(_spoken(dialect)), max_size=3))
+    spoken = draw(st.lists(st.sampled_from(_text_kinds(dialect)), max_size=3))
     if dialect is chat:
         spoken = spoken[:1]
     calls = draw(st.integers(0, 3))
     blocks: list[list[Event]] = []
     for place, kind in enumerate(spoken):
         at: Address = (0, place)
-        said = [Delta(at, kind, piece) for piece in draw(pieces(draw(_said(dialect))))]
+        said = [Delta(at, kind, piece) for piece in draw(pieces(draw(_texts(dialect))))]
         signed = [Delta(at, "signature", draw(words))] if kind == "thinking" and draw(st.booleans()) else []
         latency = draw(counts) if whole and kind == "thinking" else None
         blocks.append([Opened(at, kind), *said, *signed, Closed(at, latency_ms=latency)])
@@ -104,12 +104,12 @@ def _blocks(draw: DrawFn, dialect: ModuleType, *, whole: bool) -> list[list[Even
     return blocks
 
 
-def _spoken(dialect: ModuleType) -> list[str]:
+def _text_kinds(dialect: ModuleType) -> list[str]:
     return {chat: ["text", "refusal"], responses: ["text", "refusal"], messages: ["thinking", "text"]}[dialect]
 
 
 @st.composite
-def _interleaved(draw: DrawFn, blocks: list[list[Event]]) -> list[Event]:
+def _interleave(draw: DrawFn, blocks: list[list[Event]]) -> list[Event]:
     """The blocks' events in one order: every block is opened in its turn, the rest may mix."""
     if not draw(st.booleans()):
         return [event for block in blocks for event in block]

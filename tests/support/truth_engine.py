@@ -93,7 +93,7 @@ class TrueReply:
     is_right: bool
     breaks_off: bool
 
-    def timed_events(self, model: str) -> Iterator[tuple[float, Event]]:
+    def time_events(self, model: str) -> Iterator[tuple[float, Event]]:
         """Yield its events, each with its time in seconds; one that breaks off ends after half of its text."""
         half = len(self.text) // 2
         yield 0.0, Started(id="r1", model=model, created=1)
@@ -168,7 +168,7 @@ class TruthEngine:
         repeat = self._repeats[key]
         self._repeats[key] += 1
         reply, since = self.draw(*key, repeat), asyncio.get_running_loop().time()
-        for at_s, event in reply.timed_events(prompt.model):
+        for at_s, event in reply.time_events(prompt.model):
             await asyncio.sleep(max(0.0, since + at_s - asyncio.get_running_loop().time()))
             yield event
         if reply.breaks_off:
@@ -215,7 +215,7 @@ def _exchange(cell: Cell, reply: TrueReply, experiment: str) -> Exchange:
     request, target = cell.request, endpoint(cell.request.endpoint)
     writer = target.dialect.writer(include_usage=request.asks_for_usage)
     reads = []
-    for at_s, events in itertools.groupby(reply.timed_events(cell.request.model), key=lambda timed: timed[0]):
+    for at_s, events in itertools.groupby(reply.time_events(cell.request.model), key=lambda timed: timed[0]):
         blocks = b"".join(block for _, event in events for block in writer.write(event))
         if data := sse.Decoder().feed(blocks):
             reads.append(Read(round(at_s * 1e9), tuple(data)))

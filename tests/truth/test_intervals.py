@@ -41,7 +41,7 @@ def samples(prompts):
     return names, times.reshape(EXPERIMENTS, -1), right.reshape(EXPERIMENTS, -1)
 
 
-def held(intervals, truth):
+def holds(intervals, truth):
     """Whether each interval that n carries holds the truth."""
     return [interval.low <= truth <= interval.high for interval in intervals if interval.known]
 
@@ -50,15 +50,15 @@ def held(intervals, truth):
 def test_a_median_and_a_share_hold(prompts):
     """For new prompts, from repeats of a few."""
     names, times, right = samples(prompts)
-    assert intervals_hold(held([stats.median(own, clusters=names) for own in times], 1.0))
-    assert intervals_hold(held([stats.share(own, clusters=names) for own in right], TRUE_SHARE))
+    assert intervals_hold(holds([stats.median(own, clusters=names) for own in times], 1.0))
+    assert intervals_hold(holds([stats.share(own, clusters=names) for own in right], TRUE_SHARE))
 
 
 @pytest.mark.parametrize(("prompts", "p"), [(20, 0.9), (60, 0.9), (60, 0.95)])
 def test_a_percentile_holds(prompts, p):
     """For new prompts, from repeats of a few."""
     names, times, _ = samples(prompts)
-    assert intervals_hold(held([stats.percentile(own, p, clusters=names) for own in times], true_percentile(p)))
+    assert intervals_hold(holds([stats.percentile(own, p, clusters=names) for own in times], true_percentile(p)))
 
 
 @pytest.mark.parametrize("prompts", PROMPTS)
@@ -77,7 +77,7 @@ def test_the_mean_of_a_heavy_tail_holds_or_says_that_it_may_not(prompts):
 def test_the_mean_of_what_has_no_long_tail_holds(prompts):
     """As that of the logarithms of the same times."""
     names, times, _ = samples(prompts)
-    assert intervals_hold(held([stats.mean(np.log(own), clusters=names) for own in times], 0.0))
+    assert intervals_hold(holds([stats.mean(np.log(own), clusters=names) for own in times], 0.0))
 
 
 @pytest.mark.parametrize("prompts", [3, 5])
@@ -90,7 +90,7 @@ def test_fewer_than_six_prompts_carry_no_interval_of_a_mean(prompts):
 def test_calls_that_count_one_by_one_do_not_hold():
     """Repeats taken for further prompts fail each of the checks above."""
     _, times, right = samples(20)
-    assert not intervals_hold(held([stats.median(own) for own in times], 1.0))
-    assert not intervals_hold(held([stats.percentile(own, 0.9) for own in times], true_percentile(0.9)))
-    assert not intervals_hold(held([stats.mean(np.log(own)) for own in times], 0.0))
-    assert not intervals_hold(held([stats.share(own) for own in right], TRUE_SHARE))
+    assert not intervals_hold(holds([stats.median(own) for own in times], 1.0))
+    assert not intervals_hold(holds([stats.percentile(own, 0.9) for own in times], true_percentile(0.9)))
+    assert not intervals_hold(holds([stats.mean(np.log(own)) for own in times], 0.0))
+    assert not intervals_hold(holds([stats.share(own) for own in right], TRUE_SHARE))

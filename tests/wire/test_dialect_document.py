@@ -17,7 +17,7 @@ CHAT_ID = "chatcmpl-7d1f2c3a-0000-4000-8000-000000000001"
 AT, NEXT = (0, 0), (0, 1)
 
 
-def started(id_: str, created: int | None = 1700000000) -> Started:
+def start(id_: str, created: int | None = 1700000000) -> Started:
     return Started(id_, "fam-2-5-pro", created)
 
 
@@ -32,19 +32,19 @@ TOTALS = Usage(12, 7, total_tokens=19)
 FAULT = Fault("the engine stopped", "server_error", "engine_stopped")
 
 STREAMS: dict[str, tuple[ModuleType, dict[str, bool], list[Event]]] = {
-    "web": (chat, {}, [started(CHAT_ID), *HELLO, Ended("stop", "stop"), Done()]),
+    "web": (chat, {}, [start(CHAT_ID), *HELLO, Ended("stop", "stop"), Done()]),
     "web_include_usage": (
         chat,
         {"include_usage": True},
-        [started(CHAT_ID), *HELLO, Ended("stop", "stop"), FULL, Done()],
+        [start(CHAT_ID), *HELLO, Ended("stop", "stop"), FULL, Done()],
     ),
-    "web_failure": (chat, {}, [started(CHAT_ID), *CUT_OFF, Ended("error", fault=FAULT, status="failed"), Done()]),
-    "responses": (responses, {}, [started("resp_1"), *HELLO, Ended("stop", "completed"), TOTALS, Done()]),
+    "web_failure": (chat, {}, [start(CHAT_ID), *CUT_OFF, Ended("error", fault=FAULT, status="failed"), Done()]),
+    "responses": (responses, {}, [start("resp_1"), *HELLO, Ended("stop", "completed"), TOTALS, Done()]),
     "responses_incomplete": (
         responses,
         {},
         [
-            *[started("resp_1"), *CUT_OFF, Closed(AT)],
+            *[start("resp_1"), *CUT_OFF, Closed(AT)],
             *[Ended("length", "max_output_tokens"), Usage(12, 1, total_tokens=13), Done()],
         ],
     ),
@@ -52,30 +52,30 @@ STREAMS: dict[str, tuple[ModuleType, dict[str, bool], list[Event]]] = {
         responses,
         {},
         [
-            *[started("resp_1"), *CUT_OFF, Closed(AT)],
+            *[start("resp_1"), *CUT_OFF, Closed(AT)],
             *[Ended("error", "failed", fault=Fault(FAULT.message, code=FAULT.code), status="failed"), Done()],
         ],
     ),
     "messages": (
         messages,
         {},
-        [started("msg_1", None), *THOUGHT, Ended("stop", "end_turn"), Usage(output_tokens=7), Done()],
+        [start("msg_1", None), *THOUGHT, Ended("stop", "end_turn"), Usage(output_tokens=7), Done()],
     ),
     "messages_without_thinking": (
         messages,
         {},
-        [started("msg_1", None), *HELLO, Ended("length", "max_tokens"), Usage(output_tokens=7), Done()],
+        [start("msg_1", None), *HELLO, Ended("length", "max_tokens"), Usage(output_tokens=7), Done()],
     ),
     "messages_named": (
         messages,
         {"named": True},
-        [started("msg_1", None), *HELLO, Ended("length", "max_tokens"), Usage(output_tokens=7), Done()],
+        [start("msg_1", None), *HELLO, Ended("length", "max_tokens"), Usage(output_tokens=7), Done()],
     ),
     "messages_failure": (
         messages,
         {},
         [
-            *[started("msg_1", None), *CUT_OFF],
+            *[start("msg_1", None), *CUT_OFF],
             *[Ended("error", fault=Fault(FAULT.message, "api_error"), status="failed"), Done()],
         ],
     ),
@@ -100,12 +100,12 @@ def test_the_reader_reads_the_document_s_bytes(name: str):
 
 
 WHOLE: dict[str, tuple[ModuleType, list[Event]]] = {
-    "web": (chat, [started(CHAT_ID), *HELLO, Ended("stop", "stop"), FULL]),
-    "responses": (responses, [started("resp_1"), *HELLO, Ended("stop", "completed"), FULL]),
+    "web": (chat, [start(CHAT_ID), *HELLO, Ended("stop", "stop"), FULL]),
+    "responses": (responses, [start("resp_1"), *HELLO, Ended("stop", "completed"), FULL]),
     "messages": (
         messages,
         [
-            *[started("msg_1", None), *THOUGHT, Closed(AT, latency_ms=41)],
+            *[start("msg_1", None), *THOUGHT, Closed(AT, latency_ms=41)],
             *[Ended("stop", "end_turn"), Usage(12, 7, cached_tokens=0, cache_write_tokens=0)],
         ],
     ),

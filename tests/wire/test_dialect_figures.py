@@ -16,7 +16,7 @@ from famnb.wire import chat, lenient_json, messages, responses, sse
 from tests.support.strategies import read
 
 
-def streamed(dialect: ModuleType, *events: Any) -> Reply:
+def fold_stream(dialect: ModuleType, *events: Any) -> Reply:
     return fold(read(dialect, [sse.encode(lenient_json.encode(event)) for event in events]))
 
 
@@ -78,7 +78,7 @@ ZERO = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
     "reply",
     [
         fold(chat.read(chat_body(ZERO))),
-        streamed(chat, *chat_chunks(ZERO)),
+        fold_stream(chat, *chat_chunks(ZERO)),
         fold(messages.read(message({"input_tokens": 0, "output_tokens": 0}))),
         fold(responses.read(response({"input_tokens": 0, "output_tokens": 0, "total_tokens": 0}))),
     ],
@@ -123,7 +123,7 @@ CACHE = {"ephemeral_5m_input_tokens": 4, "ephemeral_1h_input_tokens": 2}
             {"reasoning_tokens": 3},
         ),
         (
-            streamed(chat, *chat_chunks(), {"choices": [], "x_groq": {"usage": {"prompt_tokens": 9}}}),
+            fold_stream(chat, *chat_chunks(), {"choices": [], "x_groq": {"usage": {"prompt_tokens": 9}}}),
             {"input_tokens": 9},
         ),
         (
@@ -131,7 +131,7 @@ CACHE = {"ephemeral_5m_input_tokens": 4, "ephemeral_1h_input_tokens": 2}
             {"input_tokens": 9, "cache_write_tokens": 6, "cache_write_5m_tokens": 4, "cache_write_1h_tokens": 2},
         ),
         (
-            streamed(
+            fold_stream(
                 messages,
                 {"type": "message_start", "message": {"usage": {"input_tokens": 3, "cache_creation": CACHE}}},
                 {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Yes."}},
@@ -177,7 +177,7 @@ def test_a_second_choice_is_said():
     body["choices"].append({**body["choices"][0], "index": 1})
     second = {"id": "c", "model": "m", "choices": [{"index": 1, "delta": {"content": "No."}}]}
     first, last = chat_chunks()
-    for reply in (fold(chat.read(body)), streamed(chat, first, second, second, last)):
+    for reply in (fold(chat.read(body)), fold_stream(chat, first, second, second, last)):
         assert reply.text == "Yes."
         assert reply.warnings == ("the service sent more than one choice; only the first is read, `reply.raw` has all",)
 
@@ -203,14 +203,14 @@ def test_a_queued_response_is_called_queued():
         assert reply.status == "running"
         assert "the response r1 is 'queued': the service has accepted it" in reply.warnings[0]
     begun = {"type": "response.in_progress", "response": {"id": "r1", "status": "in_progress"}}
-    assert streamed(responses, {"type": "response.queued", "response": body}, begun).warnings == ()
+    assert fold_stream(responses, {"type": "response.queued", "response": body}, begun).warnings == ()
 
 
 def test_a_servers_own_tools_are_not_the_callers():
     """The caller has nothing to answer; the block keeps its type and its input."""
     call = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "sky"}}
     whole = fold(messages.read(message(content=[call, {"type": "text", "text": "Blue."}])))
-    stream = streamed(
+    stream = fold_stream(
         messages,
         {"type": "content_block_start", "index": 0, "content_block": {**call, "input": {}}},
         {
@@ -245,7 +245,7 @@ TOKENS = [{"token": "Ye", "logprob": -0.5}, {"token": "s.", "logprob": -0.1}]
             [CITATION],
         ),
         (
-            streamed(
+            fold_stream(
                 messages,
                 {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Yes."}},
                 {"type": "content_block_delta", "index": 0, "delta": {"type": "citations_delta", "citation": CITATION}},
@@ -255,13 +255,13 @@ TOKENS = [{"token": "Ye", "logprob": -0.5}, {"token": "s.", "logprob": -0.1}]
             [CITATION],
         ),
         (fold(chat.read(chat_body(message={"annotations": [ANNOTATION]}))), "annotations", [ANNOTATION]),
-        (streamed(chat, *chat_chunks(delta={"annotations": [ANNOTATION]})), "annotations", [ANNOTATION]),
+        (fold_stream(chat, *chat_chunks(delta={"annotations": [ANNOTATION]})), "annotations", [ANNOTATION]),
         (fold(chat.read(chat_body(logprobs={"content": TOKENS}))), "logprobs", TOKENS),
-        (streamed(chat, *chat_chunks(logprobs={"content": TOKENS})), "logprobs", TOKENS),
+        (fold_stream(chat, *chat_chunks(logprobs={"content": TOKENS})), "logprobs", TOKENS),
         (fold(responses.read(response(annotations=[ANNOTATION]))), "annotations", [ANNOTATION]),
         (fold(responses.read(response(logprobs=TOKENS))), "logprobs", TOKENS),
         (
-            streamed(
+            fold_stream(
                 responses,
                 {
                     "type": "response.output_text.delta",
@@ -283,7 +283,7 @@ TOKENS = [{"token": "Ye", "logprob": -0.5}, {"token": "s.", "logprob": -0.1}]
             TOKENS,
         ),
         (
-            streamed(
+            fold_stream(
                 responses,
                 text_delta("Yes."),
                 {

@@ -22,7 +22,7 @@ CALLS = [
 ]
 
 
-def said(dialect: ModuleType, *events: Event, **options: bool) -> list[Any]:
+def write_events(dialect: ModuleType, *events: Event, **options: bool) -> list[Any]:
     """What the writer says of these events, event by event, decoded; `[DONE]` as text."""
     writer = dialect.writer(**options)
     frames = [frame for event in events for frame in writer.write(event)]
@@ -43,7 +43,7 @@ def types(events: list[Any]) -> list[str]:
 def test_chat_says_the_role_once_and_no_thinking():
     """The role comes with the first content, whatever its kind; thinking is not this dialect's."""
     thought = [Opened((0, 5), "thinking"), Delta((0, 5), "thinking", "hm"), Closed((0, 5), "hm")]
-    assert deltas(said(chat, STARTED, *thought, *TEXT, Delta((0, 1), "refusal", "No."))) == [
+    assert deltas(write_events(chat, STARTED, *thought, *TEXT, Delta((0, 1), "refusal", "No."))) == [
         {"role": "assistant", "content": "Hi"},
         {"content": "!"},
         {"refusal": "No."},
@@ -52,7 +52,7 @@ def test_chat_says_the_role_once_and_no_thinking():
 
 def test_chat_calls_are_indexed_deltas():
     """The public shape: id, type and name first, then arguments by index."""
-    assert deltas(said(chat, STARTED, *CALLS)) == [
+    assert deltas(write_events(chat, STARTED, *CALLS)) == [
         {
             "role": "assistant",
             "tool_calls": [{"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": ""}}],
@@ -74,19 +74,22 @@ def test_a_whole_chat_reply_with_calls_has_empty_content():
 def test_chat_writes_usage_only_when_asked():
     """One more chunk without choices before the terminator; none where nothing is known, as after a failure."""
     end = [Ended("stop"), Usage(3, 2), Done()]
-    assert [event == "[DONE]" or event["choices"] for event in said(chat, STARTED, *TEXT, *end)][-2:] != [[], True]
-    asked = said(chat, STARTED, *TEXT, *end, include_usage=True)
+    assert [event == "[DONE]" or event["choices"] for event in write_events(chat, STARTED, *TEXT, *end)][-2:] != [
+        [],
+        True,
+    ]
+    asked = write_events(chat, STARTED, *TEXT, *end, include_usage=True)
     assert (asked[-2]["choices"], asked[-2]["usage"]) == (
         [],
         {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5},
     )
     failed = Ended("error", status="failed", fault=Fault("broken"))
-    assert "error" in said(chat, STARTED, *TEXT, failed, Done(), include_usage=True)[-2]
+    assert "error" in write_events(chat, STARTED, *TEXT, failed, Done(), include_usage=True)[-2]
 
 
 def test_responses_interleaves_items():
     """Text and calls are items of their own; an item is done once its parts are."""
-    assert types(said(responses, STARTED, *TEXT, *CALLS, Ended("tool_calls"), Done())) == [
+    assert types(write_events(responses, STARTED, *TEXT, *CALLS, Ended("tool_calls"), Done())) == [
         *["created", "in_progress"],
         *["output_item.added", "content_part.added", "output_text.delta", "output_text.delta", "output_text.done"],
         *["output_item.done", "output_item.added", "function_call_arguments.delta", "output_item.added"],
@@ -98,7 +101,7 @@ def test_responses_interleaves_items():
 
 def test_responses_items_are_told_apart():
     """Ids follow from the response's id, indices from the order of appearance, and the end repeats the items."""
-    events = said(responses, STARTED, *TEXT, *CALLS, Ended("tool_calls"), Done())
+    events = write_events(responses, STARTED, *TEXT, *CALLS, Ended("tool_calls"), Done())
     added = [(event["output_index"], event["item"]["id"]) for event in events if event["type"].endswith("item.added")]
     assert added == [(0, "msg_1_0"), (1, "fc_1_1"), (2, "fc_1_2")]
     done = {event["output_index"]: event["item"] for event in events if event["type"].endswith("item.done")}
@@ -115,7 +118,7 @@ def test_responses_items_are_told_apart():
 
 def test_messages_keeps_blocks_apart():
     """Indices follow from the order of appearance, whatever the addresses are."""
-    events = said(messages, STARTED, Delta((3, 7), "text", "Hi"), *CALLS, Ended("tool_calls"), Done())
+    events = write_events(messages, STARTED, Delta((3, 7), "text", "Hi"), *CALLS, Ended("tool_calls"), Done())
     starts = [(event["index"], event["content_block"]["type"]) for event in events if "content_block" in event]
     assert starts == [(0, "text"), (1, "tool_use"), (2, "tool_use")]
     assert events[-2]["delta"] == {"stop_reason": "tool_use"}
@@ -124,8 +127,10 @@ def test_messages_keeps_blocks_apart():
 @each_dialect
 def test_nothing_is_said_twice(dialect: ModuleType):
     """A reply has one start and one end, even when an upstream says them again."""
-    once = said(dialect, STARTED, *TEXT, Ended("stop"), Usage(1, 2), Done())
-    again = said(dialect, STARTED, STARTED, *TEXT, Closed(AT), Ended("stop"), Ended("stop"), Usage(1, 2), Done())
+    once = write_events(dialect, STARTED, *TEXT, Ended("stop"), Usage(1, 2), Done())
+    again = write_events(
+        dialect, STARTED, STARTED, *TEXT, Closed(AT), Ended("stop"), Ended("stop"), Usage(1, 2), Done()
+    )
     assert again == once
 
 
@@ -142,7 +147,7 @@ def test_a_text_that_comes_only_when_its_block_closes_is_not_lost(dialect: Modul
 def test_a_text_that_is_told_again_is_not_said_again(dialect: ModuleType):
     """Deltas and then the whole text: the same bytes as without the repetition."""
     told_again = [*TEXT[:-1], Closed(AT, "Hi!")]
-    assert said(dialect, STARTED, *told_again, Ended("stop"), Done()) == said(
+    assert write_events(dialect, STARTED, *told_again, Ended("stop"), Done()) == write_events(
         dialect, STARTED, *TEXT, Ended("stop"), Done()
     )
 
@@ -159,7 +164,7 @@ def test_a_call_may_tell_its_id_and_name_apart(dialect: ModuleType):
 
 def test_thinking_told_whole_is_a_thinking_delta():
     """On messages even a late text is said in its block's own kind."""
-    events = said(messages, STARTED, Opened(AT, "thinking"), Closed(AT, "hm"))
+    events = write_events(messages, STARTED, Opened(AT, "thinking"), Closed(AT, "hm"))
     assert events[-2]["delta"] == {"type": "thinking_delta", "thinking": "hm"}
 
 
@@ -177,7 +182,9 @@ def test_thinking_that_comes_only_when_its_block_closes_is_no_answer(dialect: Mo
 @each_dialect
 def test_a_failure_is_never_followed_by_a_normal_end(dialect: ModuleType):
     """After the failure only the terminator comes, in the dialects that have one."""
-    events = said(dialect, STARTED, *TEXT[:2], Ended("error", fault=Fault("no"), status="failed"), Usage(1, 1), Done())
+    events = write_events(
+        dialect, STARTED, *TEXT[:2], Ended("error", fault=Fault("no"), status="failed"), Usage(1, 1), Done()
+    )
     tail = {chat: ["error", "[DONE]"], responses: ["response"], messages: ["error", "[DONE]"]}[dialect]
     found = [event if event == "[DONE]" else next(name for name in event if name != "type") for event in events]
     assert found[-len(tail) :] == tail
@@ -190,7 +197,7 @@ def test_a_failure_is_never_followed_by_a_normal_end(dialect: ModuleType):
 def test_a_failure_stays_a_failure(dialect: ModuleType):
     """Whatever an upstream says after it."""
     failure = Ended("error", fault=Fault("no"), status="failed")
-    assert said(dialect, STARTED, *TEXT[:2], failure, Ended("stop"), Done()) == said(
+    assert write_events(dialect, STARTED, *TEXT[:2], failure, Ended("stop"), Done()) == write_events(
         dialect, STARTED, *TEXT[:2], failure, Done()
     )
 

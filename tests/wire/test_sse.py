@@ -12,7 +12,7 @@ from famnb.wire import sse
 from tests.support.strategies import cut
 
 
-def decoded(*chunks: bytes) -> list[bytes]:
+def decode(*chunks: bytes) -> list[bytes]:
     """The data of a stream that ends after these chunks."""
     decoder = sse.Decoder()
     return [data for chunk in chunks for data in decoder.feed(chunk)] + decoder.end()
@@ -48,8 +48,8 @@ def decoded(*chunks: bytes) -> list[bytes]:
 )
 def test_lines_become_data(stream: bytes, expected: list[bytes]):
     """The rules of the format, whole and byte by byte."""
-    assert decoded(stream) == expected
-    assert decoded(*(stream[n : n + 1] for n in range(len(stream)))) == expected
+    assert decode(stream) == expected
+    assert decode(*(stream[n : n + 1] for n in range(len(stream)))) == expected
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_lines_become_data(stream: bytes, expected: list[bytes]):
 )
 def test_what_is_left_at_the_end_counts_if_it_is_whole(left_over: bytes, expected: list[bytes]):
     """A last event without its blank line is not lost, a cut one is not made up."""
-    assert decoded(b"data: 0\n\n" + left_over) == [b"0", *expected]
+    assert decode(b"data: 0\n\n" + left_over) == [b"0", *expected]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_what_is_encoded_is_decoded(data: st.DataObject):
     """Any data without a CR survives, named or not, however it is cut."""
     sent = data.draw(st.lists(st.binary(min_size=1).filter(lambda each: b"\r" not in each and each[-1:] != b"\n")))
     stream = b"".join(sse.encode(each, data.draw(st.sampled_from([None, "name"]))) for each in sent)
-    assert decoded(*data.draw(cut(stream))) == sent
+    assert decode(*data.draw(cut(stream))) == sent
 
 
 LINES = [

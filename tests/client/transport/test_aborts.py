@@ -62,7 +62,7 @@ def test_streams_ended_by_either_side(serve, connect, certificate, way):
         )
         client = connect(server, retries=Retries(tries=1), connections=streams, transport=transport)
         assert client.send(request("web", "the last")).text == "Hello"
-        objects = held()
+        objects = count_connections()
         for _ in range(ROUNDS):
             calls = [client.start(request("web")) for _ in range(streams)]
             for call in chance.sample(calls, len(calls)):
@@ -76,12 +76,12 @@ def test_streams_ended_by_either_side(serve, connect, certificate, way):
         client.close()
         assert transport.connections == 0
         wait_until(lambda: server.open == 0)
-        wait_until(lambda: held() <= objects)
+        wait_until(lambda: count_connections() <= objects)
         peers = (server.url, proxy.url)
         wait_until(lambda: not connections_to(peers))
 
 
-def held() -> int:
+def count_connections() -> int:
     """How much is left in memory of connections."""
     gc.collect()
     return sum(isinstance(value, Body | Connection) for value in gc.get_objects())

@@ -95,7 +95,7 @@ def test_a_cut_changes_nothing(serve, connect, certificate, way):
     client = connect(
         server, retries=Retries(tries=1), transport=transport, deadlines=Deadlines(idle=20, first_event=20)
     )
-    chance, before = random.Random(way), held()
+    chance, before = random.Random(way), count_calls()
     # Under TLS every request shakes hands, which takes ten times as long as the rest.
     count = MUTATIONS // 10 if is_encrypted else MUTATIONS
     for begin in range(0, count, AT_ONCE):
@@ -117,10 +117,10 @@ def test_a_cut_changes_nothing(serve, connect, certificate, way):
     assert client.send(request("web", f"answer {count} whole.", stream=False)).text == "Hello"
     client.close()
     del calls, call, replies
-    wait_until(lambda: held() <= before)
+    wait_until(lambda: count_calls() <= before)
 
 
-def held() -> int:
+def count_calls() -> int:
     """How much is left in memory of calls that are over."""
     gc.collect()
     return sum(isinstance(value, Body | Connection | ResponseParser | LiveCall) for value in gc.get_objects())

@@ -255,13 +255,13 @@ def test_an_unpacked_trailer_is_no_body(serve, over):
 def trust(monkeypatch):
     """Names the file of the authorities that are trusted; what was loaded of others is forgotten, before and after."""
 
-    def named(path: Path) -> None:
+    def name_certificates(path: Path) -> None:
         monkeypatch.setenv("SSL_CERT_FILE", str(path))
         default_context.cache_clear()
 
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
     default_context.cache_clear()
-    yield named
+    yield name_certificates
     default_context.cache_clear()
 
 

@@ -23,7 +23,7 @@ def response(id_: str, text: str, prior: PriorConversation = NEW) -> StoredRespo
     return StoredResponse(id=id_, status="completed", body=body, prior=prior, turns=(PromptTurn("user", text),))
 
 
-def stored(store: MemoryStore, key: str, *ids: str) -> list[str]:
+def find_stored(store: MemoryStore, key: str, *ids: str) -> list[str]:
     """Which of these responses a key has."""
     found = []
     for id_ in ids:
@@ -45,8 +45,8 @@ def test_the_oldest_responses_of_the_key_that_has_most_make_room() -> None:
             await store.add("large", response(f"b{number}", "x" * 10_000))
 
     asyncio.run(fill())
-    assert stored(store, "small", "a") == ["a"]
-    kept = stored(store, "large", *(f"b{number}" for number in range(20)))
+    assert find_stored(store, "small", "a") == ["a"]
+    kept = find_stored(store, "large", *(f"b{number}" for number in range(20)))
     assert kept == [f"b{number}" for number in range(12, 20)]
 
 
@@ -61,10 +61,10 @@ def test_the_turns_of_one_conversation_are_counted_once() -> None:
             prior = await store.get_conversation("key", f"{prefix}{number}")
 
     asyncio.run(converse("a", 60))
-    assert len(stored(store, "key", *(f"a{number}" for number in range(60)))) == 60
+    assert len(find_stored(store, "key", *(f"a{number}" for number in range(60)))) == 60
     asyncio.run(converse("b", 60))
-    assert stored(store, "key", "a0") == []
-    assert len(stored(store, "key", *(f"b{number}" for number in range(60)))) == 60
+    assert find_stored(store, "key", "a0") == []
+    assert len(find_stored(store, "key", *(f"b{number}" for number in range(60)))) == 60
 
 
 @pytest.mark.parametrize("replaces", [True, False])
@@ -81,7 +81,7 @@ def test_what_is_finished_or_deleted_frees_its_room(replaces: bool) -> None:
                 await store.delete("key", "running")
 
     asyncio.run(pass_through())
-    assert stored(store, "key", "first", "running") == (["first", "running"] if replaces else ["first"])
+    assert find_stored(store, "key", "first", "running") == (["first", "running"] if replaces else ["first"])
 
 
 def test_a_conversation_that_is_too_large_alone_is_not_stored() -> None:
@@ -90,4 +90,4 @@ def test_a_conversation_that_is_too_large_alone_is_not_stored() -> None:
     text = "x" * 60_000
     assert sys.getsizeof(text) > 50_000
     asyncio.run(store.add("key", response("a", text)))
-    assert stored(store, "key", "a") == []
+    assert find_stored(store, "key", "a") == []

@@ -22,7 +22,7 @@ from tests.support.fault_server import FaultServer, Received, whole
 Make = Callable[..., famnb.Experiment]
 
 
-def answered(answer: Callable[[str, str], str]) -> FaultServer:
+def answer_with(answer: Callable[[str, str], str]) -> FaultServer:
     """A service that answers as a function of the system text and the prompt says."""
 
     def choose(request: Received) -> Any:
@@ -42,7 +42,7 @@ def made(tmp_path: Path) -> Iterator[Make]:
             answer: Callable[[str, str], str] = lambda system, asked: f"{asked} by {system}",
             **more: Any,
         ) -> famnb.Experiment:
-            server = stack.enter_context(answered(answer))
+            server = stack.enter_context(answer_with(answer))
             client = famnb.Client(base_url=server.url, api_key="k" * 20, ledger=tmp_path / "ballot.sqlite")
             stack.enter_context(client)
             variants = {name: {"model": "fam-mini", "system": name} for name in ("one", "two")}
@@ -70,7 +70,7 @@ def status(ballot: Ballot) -> str:
     return str(ballot.describe()["status"])
 
 
-def seen(ballot: Ballot) -> str:
+def words_of(ballot: Ballot) -> str:
     """All words that the page is given."""
     return re.sub(r"<[^>]+>", " ", json.dumps([ballot.describe(), ballot._trouble]))
 
@@ -82,7 +82,7 @@ def test_a_pair_is_shown_without_a_word_on_whose_it_is(made: Make) -> None:
     shown = {re.sub(r"<[^>]+>", "", pair(ballot)[side]).strip() for side in ("left", "right")}
     assert shown == {"sooner", "later"}
     assert "Why?" in pair(ballot)["asked"]
-    assert not re.search(r"\b(one|two|fam-mini|tokens|s)\b|\$", seen(ballot))
+    assert not re.search(r"\b(one|two|fam-mini|tokens|s)\b|\$", words_of(ballot))
 
 
 def test_every_vote_is_kept_at_once_and_a_ballot_goes_on_where_it_was_left(made: Make) -> None:
@@ -154,7 +154,7 @@ def test_another_pair_takes_the_place_of_one_with_equal_answers(made: Make) -> N
         [f"same {place}" for place in range(9)] + ["other"], lambda system, asked: asked[:4] + system * ("o" in asked)
     )
     ballot = exp.vote(1)
-    assert "other" in seen(ballot)
+    assert "other" in words_of(ballot)
     press(ballot, "left")
     assert ballot.progress == (1, 1)
     assert exp.vote(1).progress == (1, 1)

@@ -49,7 +49,7 @@ class Page(HTMLParser):
             self._heading = False
 
 
-def reported(exp, path):
+def write_report(exp, path):
     """The page that an experiment's report is."""
     assert exp.report(path) == path
     return Page(path.read_text(encoding="utf-8"))
@@ -70,7 +70,7 @@ def test_a_report_says_what_was_asked_what_came_and_what_it_cost(experiment, tmp
     experiment(name="pilot", prompts=[f"Question {number}" for number in range(6)]).run(progress=False)
     exp = experiment(system="Answer briefly.", warmup=1)
     exp.run(progress=False)
-    page = reported(exp, tmp_path / "report.html")
+    page = write_report(exp, tmp_path / "report.html")
     assert page.headings == SECTIONS
     assert "6 of 6" in page.text
     assert "Simulated." in page.text
@@ -112,7 +112,7 @@ def test_what_the_report_says_of_a_figure_it_says_everywhere(experiment, tmp_pat
     famnb.prices.unset("fam-2-5-mini")
     exp = experiment()
     exp.run(progress=False)
-    page = reported(exp, tmp_path / "report.html")
+    page = write_report(exp, tmp_path / "report.html")
     known = exp.frame()["cost_low_usd"].sum()
     assert page.text.count(f"≥ {format_usd(known)}") == 2
     assert page.text.count("2 of 4 calls without a price") == 2
@@ -122,7 +122,7 @@ def test_a_report_loads_nothing_and_runs_nothing(experiment, tmp_path, priced):
     """No script, no style sheet, no frame; every picture is in the file, and a policy forbids the rest."""
     exp = experiment()
     exp.run(progress=False)
-    page = reported(exp, tmp_path / "report.html")
+    page = write_report(exp, tmp_path / "report.html")
     assert {tag for tag, _ in page.elements}.isdisjoint({"script", "link", "iframe", "object", "embed", "base"})
     sources = [
         attributes.get("src") or attributes["srcset"] for tag, attributes in page.elements if tag in ("img", "source")
@@ -141,7 +141,7 @@ def test_hostile_text_is_inert(client, tmp_path):
     variants = {EVIL: {"model": "fam-2-5-pro"}, "plain": {"model": "fam-2-5-mini"}}
     exp = famnb.Experiment([{"id": EVIL, "prompt": EVIL}], variants, name=EVIL, client=client, system=EVIL)
     exp.run(progress=False)
-    page = reported(exp, tmp_path / "report.html")
+    page = write_report(exp, tmp_path / "report.html")
     assert "script" not in {tag for tag, _ in page.elements}
     for tag, attributes in page.elements:
         assert not [name for name in attributes if name.startswith("on")]
@@ -155,7 +155,7 @@ def test_failures_are_listed(connect, tmp_path):
     with famnb.serve(time_scale=0, fault="status=400") as refusing:
         exp = famnb.Experiment(["a", "b"], GRID, name="refused", client=connect(refusing), max_tokens=5)
         exp.run(progress=False)
-        page = reported(exp, tmp_path / "report.html")
+        page = write_report(exp, tmp_path / "report.html")
     assert page.text.count("BadRequestError") >= 4
     assert "2 of 2 calls of fam-2-5-pro failed (BadRequestError 2)" in page.text
     assert "img" not in {tag for tag, _ in page.elements}
@@ -163,7 +163,7 @@ def test_failures_are_listed(connect, tmp_path):
 
 def test_an_experiment_that_has_not_run_has_a_report(experiment, tmp_path):
     """The plan is all there is, and what is missing says so."""
-    page = reported(experiment(), tmp_path / "new" / "report.html")
+    page = write_report(experiment(), tmp_path / "new" / "report.html")
     assert "0 of 4" in page.text
     assert "not yet" in page.text
     assert "No price is known for fam-2-5-" in page.text

@@ -103,7 +103,7 @@ def shell(monkeypatch: pytest.MonkeyPatch) -> Iterator[InteractiveShell]:
     InteractiveShell.clear_instance()
 
 
-def shown(shell: InteractiveShell, *, updates: bool) -> list[dict[str, Any]]:
+def displays_of(shell: InteractiveShell, *, updates: bool) -> list[dict[str, Any]]:
     """What was displayed anew, or what took the place of something."""
     return [each["data"] for each in shell.display_pub.outputs if bool(each["update"]) == updates]
 
@@ -183,10 +183,10 @@ def test_every_view_gives_way_to_ordinary_output(
     run = started()
     for _ in range(2):
         run._ipython_display_()
-    assert [VIEW in each for each in shown(shell, updates=False)] == [True, True]
+    assert [VIEW in each for each in displays_of(shell, updates=False)] == [True, True]
     script.ends(ANSWER, REFUSED, *[ANSWER] * 4)
-    wait_until(lambda: len(shown(shell, updates=True)) == 2)
-    first, second = shown(shell, updates=True)
+    wait_until(lambda: len(displays_of(shell, updates=True)) == 2)
+    first, second = displays_of(shell, updates=True)
     assert first == second
     assert set(first) == FORMS
     for text in first.values():
@@ -206,7 +206,7 @@ def test_a_run_that_is_over_shows_what_it_came_to(
     script.ends(*[ANSWER] * 6)
     run.wait(WAIT_S)
     run._ipython_display_()
-    (made,) = shown(shell, updates=False)
+    (made,) = displays_of(shell, updates=False)
     assert set(made) == FORMS
 
 
@@ -221,7 +221,7 @@ def test_inside_an_output_widget_the_view_shows_the_end_itself(
     run.stop()
     result = wait_until(lambda: run.view.describe()["result"])
     assert "all that had come is kept" in result
-    assert shown(shell, updates=True) == []
+    assert displays_of(shell, updates=True) == []
 
 
 def test_a_page_that_was_reloaded_is_told_what_it_cannot_do(
@@ -261,7 +261,7 @@ def test_closing_the_view_ends_the_looking_and_not_the_run(
     assert run.running
     script.ends(*[ANSWER] * 6)
     assert run.wait(WAIT_S).completed == 6
-    assert shown(shell, updates=True) == []
+    assert displays_of(shell, updates=True) == []
 
 
 def test_hostile_names_are_text(started: Callable[..., ShownRun]) -> None:
@@ -279,10 +279,10 @@ def test_what_broke_a_run_stands_in_its_end(
 ) -> None:
     """As it would have been raised by waiting."""
 
-    def broken(*_: object, **__: object) -> None:
+    def break_line(*_: object, **__: object) -> None:
         raise OSError("the line is cut")
 
-    monkeypatch.setattr(script, "start", broken)
+    monkeypatch.setattr(script, "start", break_line)
     run = started()
     run.over(WAIT_S)
     assert "OSError: the line is cut" in run_view.run_bundle(run)["text/plain"]

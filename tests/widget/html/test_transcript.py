@@ -196,14 +196,14 @@ CALL = Block(at=(1, 0), kind="tool_call", text='{"city": "Oslo"}', id="c", name=
 ROUND = Round(Reply(blocks=(CALL,), status="completed"), (Result(call=CALL, content='{"celsius": 4}'),))
 
 
-def answered(said: str, text: str, before: Turn | None = None, **fields: object) -> Turn:
+def make_turn(said: str, text: str, before: Turn | None = None, **fields: object) -> Turn:
     block = Block(at=(0, 0), kind="text", text=text, closed=True)
     return Turn(said, Reply(endpoint="web", blocks=(block,), status="completed", **fields), before)
 
 
 def test_a_conversation_shows_every_turn_in_order():
     """Prompts, answers, and between them the calls with their arguments and results."""
-    last = answered("And tomorrow?", "Colder.", answered("Weather?", "Cold.", rounds=(ROUND,)))
+    last = make_turn("And tomorrow?", "Colder.", make_turn("Weather?", "Cold.", rounds=(ROUND,)))
     plain = transcript.conversation_bundle(last.path)["text/plain"]
     pieces = [
         "Weather?",
@@ -222,7 +222,7 @@ def test_a_conversation_shows_every_turn_in_order():
 def test_what_a_tool_returned_is_inert():
     """A result is as hostile as a model's words: no tag of it reaches the page."""
     evil = Result(call=CALL, content="<img src=x onerror=alert(1)>")
-    turn = answered("<script>alert(1)</script>", "Fine.", rounds=(Round(ROUND.reply, (evil,)),))
+    turn = make_turn("<script>alert(1)</script>", "Fine.", rounds=(Round(ROUND.reply, (evil,)),))
     html = transcript.conversation_bundle([turn])["text/html"]
     assert "<img" not in html
     assert "<script" not in html
