@@ -104,7 +104,7 @@ def test_the_price_that_says_most_about_the_service_counts(
     for price, service in ((2, "vllm"), (4, "http://gpu:8000/v1"), (3, "gpu"), (1, None)):
         book.set("m", input=price, output=0, service=service)
     names = service_names(url, profile)
-    assert book.cost("m", used(MILLION, 0), service=names) == Cost(*[Decimal(dollars)] * 3)
+    assert book.cost("m", make_usage(MILLION, 0), service=names) == Cost(*[Decimal(dollars)] * 3)
     assert [entry.service for entry in book if entry.model == "m"] == [None, "gpu", "gpu:8000", "vllm"]
 
 
@@ -114,10 +114,10 @@ def test_a_service_s_price_leaves_other_services_and_earlier_days_to_the_others(
     book.set("only-there", input=1, output=1, service="openai")
     for month, service, dollars in ((2, "openai", "0.025"), (3, "openai", "0.9"), (3, "azure", "0.025")):
         moment = datetime(2026, month, 1, tzinfo=UTC)
-        cost = book.cost("fam-mini", used(100_000, 0), moment, service=service)
+        cost = book.cost("fam-mini", make_usage(100_000, 0), moment, service=service)
         assert cost is not None
         assert cost.usd == Decimal(dollars)
-    assert book.cost("only-there", used(1, 1), service="azure") is None
+    assert book.cost("only-there", make_usage(1, 1), service="azure") is None
 
 
 @pytest.mark.parametrize("wrong", ["", "two words", "a/b", 5, "https://"])
