@@ -42,6 +42,31 @@ def test_modules_mean_the_same_joined_as_apart(page: Page):
             assert kind in ("function", "object"), path
 
 
+def test_a_front_end_that_widgets_share_is_loaded_once(page: Page):
+    """Two widgets, one import and one style; each has a front end of its own, made when its model is known."""
+    page.evaluate("""async () => {
+      const module = `globalThis.imports = (globalThis.imports ?? 0) + 1;
+        export default () => {
+          let name;
+          return { initialize: ({ model }) => { name = model.get("name"); }, render: ({ el }) => el.append(name) };
+        };`;
+      const texts = { a: module, b: "body { color: rgb(1, 2, 3); }" };
+      const widget_manager = { get_model: async (id) => ({ get: () => texts[id] }) };
+      const { default: load } = await import("/loader.js");
+      const draw = async (name) => {
+        const traits = { name, _front_module: "IPY_MODEL_a", _front_style: "IPY_MODEL_b" };
+        const model = { get: (trait) => traits[trait], widget_manager };
+        const front = load();
+        await front.initialize({ model });
+        front.render({ model, el: document.body });
+      };
+      await Promise.all([draw("one "), draw("two")]);
+    }""")
+    expect(page.locator("body")).to_have_text("one two")
+    expect(page.locator("style")).to_have_count(1)
+    assert page.evaluate("[imports, getComputedStyle(document.body).color]") == [1, "rgb(1, 2, 3)"]
+
+
 def test_edits_wait_for_a_pause_and_keep_their_order(page: Page):
     """The last text of a name counts; what the user does at once comes after what waited; closed, nothing is sent."""
     page.evaluate("""async () => {

@@ -14,6 +14,8 @@ A tool is one widget, drawn by plain ES modules:
   the page's half, and takes a "dress": what a tool adds to the panes, such as composer.js and board.js. Tools without
   streams are a `described.DescribedWidget`, whose page's half is `described.js: describedWidget`.
 - The modules import one another as files. They are joined without a bundler, since a widget's `_esm` is one module.
+- What is joined is 17 to 75 kB. In an IPython kernel it is sent once, as the text of a model that all widgets refer to,
+  and each widget's own `_esm` is loader.js. It is not asked for by a message: a kernel that runs a cell may not answer.
 - One style sheet, style.css, whose variables follow the host's theme.
 - Without a kernel the output holds plain HTML and text; a page that loses its kernel goes grey and says so.
 """
@@ -25,6 +27,9 @@ from pathlib import Path
 from typing import Any
 
 import anywidget
+import traitlets
+from IPython import get_ipython
+from ipywidgets import Widget, widget_serialization
 
 FRONT = Path(__file__).parents[1] / "front"
 """The folder of the front end: ES modules and style sheets."""
@@ -54,8 +59,44 @@ def join_front(name: str) -> str:
     return "\n".join([*(re.sub("^export ", "", source, flags=re.MULTILINE) for source in imported), last])
 
 
+_LOADER = join_front("loader.js")
+
+
+class SharedText(Widget):  # type: ignore[misc]  # ipywidgets has no types
+    """A text for the page, which other widgets refer to: a model without a view."""
+
+    text = traitlets.Unicode().tag(sync=True)
+
+
+_shared_texts: dict[str, SharedText] = {}
+
+
+def share_text(text: str) -> SharedText:
+    """Return the model of a text, the same one for as long as the kernel has not closed it."""
+    shared = _shared_texts.get(text)
+    # `Widget.close_all` closes these as well.
+    if shared is None or shared.comm is None:
+        shared = _shared_texts[text] = SharedText(text=text)
+    return shared
+
+
 class BaseWidget(anywidget.AnyWidget):
-    """A widget that receives the messages of its page while a cell runs, and after the page was reloaded."""
+    """A widget that receives the messages of its page while a cell runs, and after the page was reloaded.
+
+    A class declares its front end as `_esm = join_front("board.js")` and `_css`, both texts.
+    """
+
+    _front_module = traitlets.Instance(SharedText, allow_none=True).tag(sync=True, **widget_serialization)
+    """What loader.js imports; None where the widget is sent its whole front end."""
+    _front_style = traitlets.Instance(SharedText, allow_none=True).tag(sync=True, **widget_serialization)
+
+    def __init__(self, **traits: Any) -> None:
+        # With an IPython kernel there is Jupyter's widget manager: in JupyterLab, Notebook, VS Code, Colab, and where
+        # their saved state is shown. marimo has none, and loads once by itself what is the same in several widgets.
+        if getattr(get_ipython(), "kernel", None) is not None:
+            traits |= {"_front_module": share_text(str(self._esm)), "_front_style": share_text(str(self._css))}
+            traits |= {"_esm": _LOADER, "_css": ""}
+        super().__init__(**traits)
 
     def _send(self, msg: Any, buffers: Any = None) -> None:
         # `_send` is private to ipywidgets (8.1): all messages and trait updates go through it, and
