@@ -74,6 +74,7 @@ PROFILE = Profile(
             ("openai/gpt-5.4-mini", "anthropic/claude-sonnet-5", "google/gemini-3.5-flash"),
             fields={
                 **CHAT_FIELDS,
+                "reasoning": "Reasoning",
                 "top_k": "Sampling",
                 "min_p": "Sampling",
                 "top_a": "Sampling",

@@ -55,6 +55,8 @@ CHAT_FIELDS: Mapping[str, Heading] = MappingProxyType(
         "parallel_tool_calls": "Tools",
         "stream_options": "Stream",
         "user": "Metadata",
+        # The document's own, which few vendors have.
+        "reasoning": "More",
     }
 )
 """The headings of the fields of chat completions that most vendors have."""
@@ -62,10 +64,12 @@ RESPONSES_FIELDS: Mapping[str, Heading] = MappingProxyType(
     {"tools": "Tools", "tool_choice": "Tools", "parallel_tool_calls": "Tools", "user": "Metadata"}
 )
 """The same for responses."""
+_MESSAGES_FORMAT = FormatPaths(("output_config", "format"), ("output_config", "format"), names=("schema",))
 MESSAGES_TRAITS: Mapping[str, Any] = MappingProxyType(
     {
         "documents_images": True,
-        "format": FormatPaths(("output_config", "format"), ("output_config", "format"), names=("schema",)),
+        "format": _MESSAGES_FORMAT,
+        "implied": {**ENDPOINTS["messages"].traits.implied, _MESSAGES_FORMAT.schema: (_MESSAGES_FORMAT.type, "json_schema")},
     }
 )
 """What messages can carry at the vendors who have them."""

@@ -127,6 +127,10 @@ class Request(StrictModel, ABC):
         """The JSON body, for the caller to keep: the fields that were set, in the order of the document."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
+    def given_fields(self) -> dict[str, Any]:
+        """The fields that were set, as JSON values by which the model makes the same request."""
+        return self.body()
+
     @classmethod
     def from_body(cls, body: Mapping[str, Any]) -> Self:
         """Return the request that has this JSON body. Raises InvalidRequest if none has."""

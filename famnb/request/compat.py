@@ -71,11 +71,17 @@ class CompatChatRequest(ChatRequest):
     max_completion_tokens: Tokens | None = None
     """The same as `max_tokens`."""
     stream_options: StreamOptions | None = None
+    """Options of the stream."""
     tools: list[CompatTool] | None = None
+    """Functions the model may call."""
     tool_choice: ToolChoice = "auto"
+    """`none`: a message; `auto`: a message or calls; `required`: one or more calls; or the one tool to call."""
     parallel_tool_calls: bool | None = None
+    """Whether one reply may call several tools."""
     stop: StopTexts | None = None
+    """A text, or a list of them, before which the answer ends."""
     reasoning_effort: Effort | None = None
+    """How much reasoning effort."""
 
     @model_validator(mode="after")
     def _check_limits(self) -> Self:
@@ -263,9 +269,13 @@ class CompatResponsesRequest(ResponsesRequest):
             ),
         ]
     ]
+    """The prompt, or a list of items: messages, tool calls and their results."""
     tools: list[FlatTool] | None = None
+    """Functions the model may call."""
     tool_choice: FlatToolChoice = "auto"
+    """`none`: a message; `auto`: a message or calls; `required`: one or more calls; or the one tool to call."""
     parallel_tool_calls: bool | None = None
+    """Whether one reply may call several tools."""
 
     @model_validator(mode="after")
     def _require_chosen_tool(self) -> Self:
@@ -419,9 +429,11 @@ class MessagesToolChoice(StrictModel):
     """Whether tools are called."""
 
     type: Literal["auto", "any", "tool", "none"]
+    """`none`: a message; `auto`: a message or calls; `any`: one or more calls; `tool`: the one that is named."""
     name: str | None = None
     """The one tool to call, for type `tool`."""
     disable_parallel_tool_use: bool | None = None
+    """Whether a reply calls at most one tool."""
 
     @model_validator(mode="after")
     def _require_name(self) -> Self:
@@ -434,7 +446,9 @@ class OutputFormat(StrictModel):
     """The form of the answer."""
 
     type: Literal["json_schema"]
+    """Only `json_schema`."""
     schema_: dict[str, Any] = Field(alias="schema")
+    """The JSON Schema that the answer must satisfy."""
 
 
 class OutputConfig(StrictModel):
@@ -442,14 +456,18 @@ class OutputConfig(StrictModel):
 
     format: OutputFormat | None = None
     effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
+    """How much effort."""
 
 
 class CompatThinking(StrictModel):
     """Whether to think, and how much."""
 
     type: Literal["enabled", "disabled", "adaptive"]
+    """Whether to think; `adaptive` leaves it to the model."""
     budget_tokens: Tokens | None = None
+    """At most this many tokens of thinking, for type `enabled`."""
     display: Annotated[str | None, UNUSED] = None
+    """How thinking is shown, such as `summarized` or `omitted`."""
 
 
 _EFFORT_BUDGETS = {"low": 512, "medium": 2048, "high": 8192}
@@ -463,9 +481,13 @@ class CompatMessagesRequest(MessagesRequest):
     messages: Annotated[list[CompatMessage], NON_EMPTY]  # type: ignore[assignment]
     thinking: CompatThinking | None = None  # type: ignore[assignment]
     tools: list[InputSchemaTool] | None = None
+    """Functions the model may call."""
     tool_choice: MessagesToolChoice | None = None
+    """Whether tools are called."""
     stop_sequences: list[Text] | None = None
+    """Texts before which the answer ends."""
     output_config: OutputConfig | None = None
+    """The form of the answer, and how much effort it is worth."""
     output_format: OutputFormat | None = None
     """The earlier name of `output_config.format`."""
 

@@ -46,12 +46,11 @@ class VendorRequest(Request):
     """Fields that are not listed here, sent as they are; one that is listed is replaced."""
 
     def body(self) -> dict[str, Any]:
-        fields = self._fields()
+        fields = self.given_fields()
         extra = fields.pop("extra_body", None) or {}
         return {**fields, **extra}
 
-    def _fields(self) -> dict[str, Any]:
-        """The fields that were set, with those of `extra_body` still in it."""
+    def given_fields(self) -> dict[str, Any]:
         return super().body()
 
     @classmethod
@@ -63,7 +62,7 @@ class VendorRequest(Request):
         return cls(**fields)
 
     def replace(self, **fields: Any) -> Self:
-        values = {name: value for name, value in {**self._fields(), **fields}.items() if value is not None}
+        values = {name: value for name, value in {**self.given_fields(), **fields}.items() if value is not None}
         return type(self)(**values)
 
     def hints(self) -> list[str]:

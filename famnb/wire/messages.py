@@ -27,6 +27,8 @@ CONVENTIONS = Conventions(
         client="anthropic.Anthropic",
         path="/v1/messages",
         method="messages",
+        # Newer versions of the SDK have no parameters for these; older ones take them in this way too.
+        extra_fields=("temperature", "top_p", "top_k", "output_format"),
         wants_cap=True,
         answer="reply.content",
         print_event=(

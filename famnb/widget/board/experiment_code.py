@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from famnb.endpoints import endpoint
+from famnb.endpoints import ENDPOINTS, Endpoints, endpoint
 from famnb.request import Request
 from famnb.widget.form.python_code import (
     MAX_LINE_LENGTH,
@@ -46,16 +46,19 @@ def write_experiment(prompts: Sequence[str], variants: Mapping[str, Request], *,
     )
 
 
-def variant_fields(request: Request) -> dict[str, Any]:
-    """Return the fields of a variant that sends what this request sends beside its prompt."""
-    arguments = ask_arguments(request)
+def variant_fields(request: Request, endpoints: Endpoints = ENDPOINTS) -> dict[str, Any]:
+    """Return the fields of a variant that sends what this request sends beside its prompt.
+
+    `endpoints` are those of the service that it is sent to.
+    """
+    arguments = ask_arguments(request, endpoints)
     if arguments is not None:
         return arguments[1]
     # What `ask` has no argument for, such as tools, is a field of the endpoint's own.
-    body = request.body()
+    body = request.given_fields()
     own = (request.prompt_field, "stream")
     rest = {name: value for name, value in body.items() if name not in own}
-    system = endpoint(request.endpoint).traits.system_field
+    system = endpoint(request.endpoint, endpoints).traits.system_field
     if system is not None and isinstance(rest.get(system), str):
         rest["system"] = rest.pop(system)
     return {"endpoint": request.endpoint, **rest}

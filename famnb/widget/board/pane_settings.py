@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from famnb.endpoints import compose, resolve_endpoint
+from famnb.endpoints import ENDPOINTS, Endpoints, compose, resolve_endpoint
 from famnb.errors import InvalidRequest
 from famnb.request import Request
 from famnb.widget.html import sanitize
@@ -31,6 +31,8 @@ class PaneSettings:
     settings: Fields | Request
     given_label: str = ""
     """The label that the user gave; empty if it is made of the settings."""
+    endpoints: Endpoints = dataclasses.field(default_factory=lambda: ENDPOINTS, repr=False)
+    """The endpoints of the service that it is sent to."""
 
     def request(self, prompt: str, *, system: str = "") -> Request:
         """The request for a prompt, streamed unless the settings say otherwise; raises InvalidRequest, naming the pane.
@@ -40,9 +42,9 @@ class PaneSettings:
         try:
             match self.settings:
                 case Request():
-                    return _replace_conversation(self.settings, prompt, system)
+                    return _replace_conversation(self.settings, prompt, system, self.endpoints)
                 case _:
-                    return _compose(dict(self.settings), prompt, system)
+                    return _compose(dict(self.settings), prompt, system, self.endpoints)
         except (InvalidRequest, TypeError) as error:
             raise InvalidRequest(f"pane {self.label!r}: {error}") from None
 
@@ -138,17 +140,20 @@ def _describe(settings: Fields | Request) -> dict[str, Any]:
     return {"endpoint": name, **({"model": model} if model else {}), **rest}
 
 
-def _compose(fields: dict[str, Any], prompt: str, system: str) -> Request:
+def _compose(fields: dict[str, Any], prompt: str, system: str, endpoints: Endpoints) -> Request:
     if "prompt" in fields:
         raise InvalidRequest("prompt: every pane is asked the board's own prompt; leave it out")
-    target = resolve_endpoint(fields.pop("endpoint", None) or None, fields.get("model") or None)
-    return compose(target.name, prompt, **{"system": system or None, "stream": True, **fields})
+    target = resolve_endpoint(fields.pop("endpoint", None) or None, fields.get("model") or None, endpoints)
+    return compose(target.name, prompt, endpoints=endpoints, **{"system": system or None, "stream": True, **fields})
 
 
-def _replace_conversation(request: Request, prompt: str, system: str) -> Request:
+def _replace_conversation(request: Request, prompt: str, system: str, endpoints: Endpoints) -> Request:
     """The request with a prompt in place of its conversation; its own system text stays unless the board has one."""
     if not prompt:
         return request
     own_system = "\n\n".join(message.text for message in message_texts(request) if message.role in _SYSTEM_ROLES)
-    composed = compose(request.endpoint, prompt, system=system or own_system or None).body()
-    return request.replace(**{name: value for name, value in composed.items() if name != "model"})
+    system = system or own_system
+    composed = compose(request.endpoint, prompt, system=system or None, endpoints=endpoints).body()
+    # A cap that a vendor insists on is the request's own.
+    own = ("model", request.cap)
+    return request.replace(**{name: value for name, value in composed.items() if name not in own})

@@ -6,9 +6,10 @@ import json
 from collections.abc import Callable
 
 from famnb.client.config import Deadlines
-from famnb.endpoints import endpoint
+from famnb.endpoints import ENDPOINTS, Endpoints, endpoint
 from famnb.errors import InvalidRequest
 from famnb.request import Request
+from famnb.widget.form.fields import EXTRA
 from famnb.widget.form.python_code import (
     MAX_LINE_LENGTH,
     Target,
@@ -20,15 +21,15 @@ from famnb.widget.form.python_code import (
 )
 
 
-def available_kinds(request: Request) -> tuple[str, ...]:
+def available_kinds(request: Request, endpoints: Endpoints = ENDPOINTS) -> tuple[str, ...]:
     """The kinds of cell there are for a request; the last is the SDK that speaks its endpoint's dialect."""
-    return ("famnb", "httpx", "curl", endpoint(request.endpoint).conventions.sdk.package)
+    return ("famnb", "httpx", "curl", endpoint(request.endpoint, endpoints).conventions.sdk.package)
 
 
-def write_cell(request: Request, *, kind: str, base_url: str) -> str:
-    """A notebook cell that sends this request to the service at `base_url` and shows the answer.
+def write_cell(request: Request, *, kind: str, target: Target) -> str:
+    """A notebook cell that sends this request to a service and shows the answer.
 
-    `kind` is one of `available_kinds(request)`. The key is read from the environment where the cell runs. Raises
+    `kind` is one of `available_kinds(request, target.profile.endpoints)`. The key is read from the environment where the cell runs. Raises
     InvalidRequest for another kind.
     """
     writers: dict[str, Callable[[Request, Target], str]] = {
@@ -36,14 +37,14 @@ def write_cell(request: Request, *, kind: str, base_url: str) -> str:
         "httpx": _write_httpx,
         "curl": _write_curl,
     }
-    kinds = available_kinds(request)
+    kinds = available_kinds(request, target.profile.endpoints)
     if kind not in kinds:
         raise InvalidRequest(f"kind: {kind!r} writes no {request.endpoint}; expected one of {', '.join(kinds)}")
-    return writers.get(kind, _write_sdk)(request, Target(base_url))
+    return writers.get(kind, _write_sdk)(request, target)
 
 
 def _write_famnb(request: Request, target: Target) -> str:
-    arguments = ask_arguments(request)
+    arguments = ask_arguments(request, target.profile.endpoints)
     if arguments is not None:
         prompt, options = arguments
         one_line = ", ".join(
@@ -54,7 +55,10 @@ def _write_famnb(request: Request, target: Target) -> str:
             call = write_call("reply = client.ask", {"": prompt, **options})
         # In a notebook `ask` shows the reply as it streams, and the last line shows no reply a second time.
         return join_lines("import famnb", "", f"client = {target.client_expression}", call, "reply")
-    construction = write_call(f"request = famnb.{type(request).__name__}", request.body())
+    # Only the document's models have names in famnb.
+    is_public = type(request) is endpoint(request.endpoint).request
+    model = f"famnb.{type(request).__name__}" if is_public else f'client.endpoints["{request.endpoint}"].request'
+    construction = write_call(f"request = {model}", request.given_fields())
     if not request.streams:
         return join_lines(
             "import famnb",
@@ -79,7 +83,7 @@ def _write_famnb(request: Request, target: Target) -> str:
 
 
 def _write_httpx(request: Request, target: Target) -> str:
-    arguments = f"{target.url_literal(endpoint(request.endpoint).path)}, headers=headers, json=body"
+    arguments = f"{json.dumps(target.url(request))}, headers=headers, json=body"
     # By default httpx waits 5 s for data, which a long answer takes many times over: famnb's own limit instead.
     client = f"httpx.Client(timeout={Deadlines().total:.0f}" + (", trust_env=False)" if target.is_local else ")")
     if request.streams:
@@ -91,25 +95,23 @@ def _write_httpx(request: Request, target: Target) -> str:
     else:
         send = (f"with {client} as client:", f"    response = client.post({arguments})", "response.json()")
     return join_lines(
-        "import os",
-        "",
+        *(("import os", "") if target.key_variable else ()),
         "import httpx",
         "",
-        f'headers = {{"authorization": "Bearer " + {target.key_expression}}}',
+        f"headers = {target.headers_literal}",
         "body = " + python_literal(request.body()),
         *send,
     )
 
 
 def _write_curl(request: Request, target: Target) -> str:
-    path = endpoint(request.endpoint).path
-    url = f"'{target.base_url}{path}'"
+    url = f"'{target.url(request)}'"
     options = "--no-buffer " if request.streams else ""
     options += "--noproxy '*' " if target.is_local else ""
     return join_lines(
         "%%bash",
         f"curl --silent --show-error {options}{url} \\",
-        f'  -H "authorization: Bearer ${target.key_variable}" -H "content-type: application/json" \\',
+        f"  {target.curl_headers} \\",
         # The body cannot end its own here-document: no line of indented JSON is the bare word JSON.
         "  --data-binary @- <<'JSON'",
         json.dumps(request.body(), indent=2, ensure_ascii=False),
@@ -119,20 +121,22 @@ def _write_curl(request: Request, target: Target) -> str:
 
 def _write_sdk(request: Request, target: Target) -> str:
     """A cell for the SDK that speaks the endpoint's dialect."""
-    request_endpoint = endpoint(request.endpoint)
+    request_endpoint = target.endpoint_of(request)
     sdk = request_endpoint.conventions.sdk
     # Where the SDK insists on a cap, the endpoint's own default is written out.
-    fields = {**request.body(), **({request.cap: getattr(request, request.cap)} if sdk.wants_cap else {})}
-    extra = {name: fields.pop(name) for name in sdk.extra_fields if name in fields}
+    fields = {**request.given_fields(), **({request.cap: getattr(request, request.cap)} if sdk.wants_cap else {})}
+    own_extra = fields.pop(EXTRA, {})
+    extra = {**{name: fields.pop(name) for name in sdk.extra_fields if name in fields}, **own_extra}
     base_url = target.url_literal(request_endpoint.path.removesuffix(sdk.path))
+    arguments = [f"base_url={base_url}", f"api_key={target.key_expression}"]
+    arguments += [f"default_query={one_line_literal(target.query)}"] if target.query else []
     name = "stream" if request.streams else "reply"
     show = (f"for event in {name}:", sdk.print_event) if request.streams else (sdk.answer,)
     return join_lines(
-        "import os",
-        "",
+        *(("import os", "") if target.key_variable else ()),
         f"import {sdk.package}",
         "",
-        f"client = {sdk.client}(base_url={base_url}, api_key={target.key_expression})",
-        write_call(f"{name} = client.{sdk.method}.create", {**fields, **({"extra_body": extra} if extra else {})}),
+        f"client = {sdk.client}({', '.join(arguments)})",
+        write_call(f"{name} = client.{sdk.method}.create", {**fields, **({EXTRA: extra} if extra else {})}),
         *show,
     )

@@ -52,7 +52,7 @@ _BOARD_ELSEWHERE = "The board is in `composer.board`: show it in a cell of its o
 
 
 class Composer(FormWidget):
-    """A talk with a model through any of the four endpoints: it sends, shows replies as they stream, keeps all of them.
+    """A talk with a model through any endpoint of the client's service: it sends, shows replies as they stream, keeps all of them.
 
     Each turn can be edited and asked again, and every version of it is kept. `reply`, `replies`, `turns` and `request`
     are for the cells below, and `reply`, `turns` and `request` can be observed like any trait; the methods do what the
@@ -83,13 +83,16 @@ class Composer(FormWidget):
         `tools` are Python functions and `schema` is a type, such as a pydantic model, that the answer shall be JSON of:
         each is a check box, ticked at first if the endpoint can carry it. A tool that the model calls runs once it is
         approved, or at once with `auto`, for at most `max_rounds` rounds. Without an `endpoint` it is `messages`, or
-        one that can carry these; without a `client` it is that of `famnb.connect()`. Raises InvalidRequest for a tool,
+        one of the client's that can carry these; without a `client` it is that of `famnb.connect()`. Raises InvalidRequest for a tool,
         type or endpoint that is not valid.
         """
         client = default_client() if client is None else client
         callable_tools = Tools.from_argument(list(tools), auto=auto, max_rounds=max_rounds)
-        default = endpoint_able_to(None, tools=bool(callable_tools.functions), schema=schema is not None)
+        default = endpoint_able_to(
+            None, tools=bool(callable_tools.functions), schema=schema is not None, endpoints=client.endpoints
+        )
         self._editor = Editor(
+            endpoints=client.endpoints,
             endpoint=endpoint or default.name,
             prompt=prompt,
             system=system,
@@ -214,7 +217,7 @@ class Composer(FormWidget):
         request = asked if isinstance(asked, Request) else asked.request
         if request is None:
             raise InvalidRequest("request: this reply does not know what was asked; give its call's id")
-        self._fill(draft_of(request))
+        self._fill(draft_of(request, self._client.endpoints))
 
     def run_rows(self) -> Board:
         """Send the request once for each row of the variables' values, side by side on a board; returns the board.
@@ -241,7 +244,9 @@ class Composer(FormWidget):
                 prompt, pictures = split_content(turns[-1].said)
                 before = turns[-1].before
             requests = [self._editor.request(UNWRITTEN, ()), *self._conversation.last_requests]
-            fields = [variant_fields(PaneSettings("", request).request(UNWRITTEN)) for request in requests]
+            endpoints = self._client.endpoints
+            settings = [PaneSettings("", request, endpoints=endpoints) for request in requests]
+            fields = [variant_fields(each.request(UNWRITTEN), endpoints) for each in settings]
             # What an earlier turn was chained to is part of its talk.
             fields = [
                 {name: value for name, value in each.items() if name != "previous_response_id"} for each in fields

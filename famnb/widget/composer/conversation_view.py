@@ -242,7 +242,7 @@ class ConversationView:
 
     def next_request(self, prompt: str) -> Request:
         """Return what `add_turn` would send in one piece, all turns repeated; raises InvalidRequest for faults."""
-        return requests_after(self.last_good_turn, self._editor.turn_request(prompt))[-1]
+        return requests_after(self.last_good_turn, self._editor.turn_request(prompt), self._editor.endpoints)[-1]
 
     @property
     def last_good_turn(self) -> Turn | None:
@@ -385,7 +385,7 @@ class ConversationView:
 
     def _ask(self, request: Request, before: Turn | None) -> Stream:
         """Ask a turn after another one; returns its first call."""
-        requests = requests_after(before, request)
+        requests = requests_after(before, request, self._editor.endpoints)
         turn = Turn(last_user_content(request), Reply(endpoint=request.endpoint, status="running"), before)
         head = self.tree.head
         self.tree.add(turn)

@@ -16,6 +16,7 @@ from famnb.widget.composer.code_export import available_kinds, write_cell
 from famnb.widget.form import images
 from famnb.widget.form.draft import Draft
 from famnb.widget.form.editor import Editor
+from famnb.widget.form.python_code import Target
 from famnb.widget.html import sanitize, transcript
 
 BODY = "JSON body"
@@ -98,13 +99,15 @@ class Panels:
             self.code = json.dumps(reading.body, indent=2, ensure_ascii=False)
             note = f"There is no code yet: {fault}"
             return self._code_panel([BODY], BODY, note, f"POST {reading.path}, not valid yet")
-        kinds = [*available_kinds(request), BODY]
+        profile = self._client.profile
+        kinds = [*available_kinds(request, profile.endpoints), BODY]
         # An SDK that does not speak the new endpoint gives way to the one that does.
         kind = self._kind if self._kind in kinds else kinds[-2]
         if kind == BODY:
             self.code = json.dumps(request.body(), indent=2, ensure_ascii=False)
             return self._code_panel(kinds, kind, f"POST {self._editor.reading.path}", "")
-        self.code = write_cell(request, kind=kind, base_url=self._client.base_url(request.endpoint))
+        target = Target(self._client.base_url(request.endpoint), profile, query=self._client.settings()["query"])
+        self.code = write_cell(request, kind=kind, target=target)
         return self._code_panel(kinds, kind, _CODE_NOTE, "")
 
     def _code_panel(self, kinds: list[str], kind: str, note: str, extra: str) -> dict[str, Any]:
@@ -151,10 +154,10 @@ class Panels:
     def _use_preset(self, action: str, name: str) -> dict[str, Any]:
         match action:
             case "save":
-                losses = presets.save(self._preset_path, name, self._editor.draft)
+                losses = presets.save(self._preset_path, name, self._editor.draft, profile=self._client.profile)
                 return self._show_presets(f"“{name.strip()}” is saved.", *losses, selected=name.strip())
             case "load":
-                draft, losses = presets.load(self._preset_path, name)
+                draft, losses = presets.load(self._preset_path, name, profile=self._client.profile)
                 self._fill(draft)
                 return self._show_presets(f"“{name}” is loaded.", *losses, selected=name)
             case "delete":

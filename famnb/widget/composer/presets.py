@@ -3,7 +3,11 @@
 What this version of famnb does not know in the file is left out when a preset is loaded, and stays in the file when
 another one is saved. The file:
 
-{"version": 1, "presets": {name: {"endpoint", "prompt", "system", "images": [address], "fields": {"top_p": "0.9"}}}}
+{"version": 1, "presets": {name: {
+    "endpoint", "prompt", "system", "images": [address], "fields": {"top_p": "0.9"}, "profile": "anthropic"
+}}}
+
+Without a profile it is of the first one, the document's.
 """
 
 from __future__ import annotations
@@ -16,15 +20,16 @@ from typing import Any, NamedTuple
 import platformdirs
 
 from famnb.atomic_write import atomic_write
-from famnb.endpoints import ENDPOINTS
 from famnb.errors import InvalidRequest
+from famnb.profiles import DEFAULT, find_profile
+from famnb.profiles.profile import Profile
 from famnb.secret_patterns import find_keys, known_keys
 from famnb.widget.form import images
 from famnb.widget.form.draft import Draft, form_fields
 from famnb.widget.form.images import PromptImage
 
 VERSION = 1
-_ENTRY_KEYS = ("endpoint", "prompt", "system", "images", "fields")
+_ENTRY_KEYS = ("endpoint", "prompt", "system", "images", "fields", "profile")
 # As much as the list of presets shows on one line.
 _MAX_NAME_LENGTH = 80
 
@@ -47,16 +52,18 @@ def names(path: Path) -> tuple[str, ...]:
     return tuple(sorted(_presets(_read(path)), key=str.casefold))
 
 
-def save(path: Path, name: str, draft: Draft) -> tuple[str, ...]:
+def save(path: Path, name: str, draft: Draft, *, profile: Profile | None = None) -> tuple[str, ...]:
     """Save a draft under a name, replacing any of that name; returns a sentence for each thing that is not saved.
 
-    Raises InvalidRequest if the name is empty, too long or not printable, if a text of the draft holds what looks like
+    `profile` is the API of the service that it is for, the document's unless given. Raises InvalidRequest if the name is empty, too long or not printable, if a text of the draft holds what looks like
     a key, or if the file holds no presets; OSError if it cannot be written.
     """
     name = name.strip()
     if not name or len(name) > _MAX_NAME_LENGTH or not name.isprintable():
         raise InvalidRequest(f"preset: expected a name of 1 to {_MAX_NAME_LENGTH} characters, got {name[:40]!r}")
     entry, left_out = _encode(draft)
+    if profile is not None and profile.name != DEFAULT:
+        entry["profile"] = profile.name
     # The whole entry, since a key may be pasted into any field.
     if kinds := [kind for kind, _ in find_keys(json.dumps(entry, ensure_ascii=False), known_keys())]:
         raise InvalidRequest(f"preset: a text of the form holds what looks like a key ({kinds[0]}); take it out first")
@@ -66,8 +73,12 @@ def save(path: Path, name: str, draft: Draft) -> tuple[str, ...]:
     return left_out
 
 
-def load(path: Path, name: str) -> LoadedPreset:
-    """Load the preset of a name, without what this version does not know; raises InvalidRequest if there is none."""
+def load(path: Path, name: str, *, profile: Profile | None = None) -> LoadedPreset:
+    """Load the preset of a name for a service with that profile, without what service and version do not know.
+
+    Raises InvalidRequest if there is none of that name, or if the service has no such endpoint.
+    """
+    profile = profile or find_profile(DEFAULT)
     content = _read(path)
     presets = _presets(content)
     if name not in presets:
@@ -75,15 +86,24 @@ def load(path: Path, name: str) -> LoadedPreset:
             f"preset: there is no {name!r} in {path}; there are {', '.join(sorted(presets)) or 'none'}"
         )
     entry = presets[name]
-    if not isinstance(entry, dict) or entry.get("endpoint") not in ENDPOINTS:
+    owner = entry.get("profile", DEFAULT) if isinstance(entry, dict) else DEFAULT
+    if not isinstance(entry, dict) or entry.get("endpoint") not in profile.endpoints:
         value = entry.get("endpoint") if isinstance(entry, dict) else entry
+        if owner != profile.name:
+            raise InvalidRequest(
+                f"preset {name!r}: it was saved with profile {owner!r} and its endpoint {value!r}, which profile "
+                f"{profile.name!r} of this client does not have (only {', '.join(profile.endpoints)}); "
+                f"load it in a composer of famnb.Client(profile={owner!r})"
+            )
         raise InvalidRequest(
-            f"preset {name!r}: expected an object with an endpoint of {', '.join(ENDPOINTS)}; got {value!r:.60}"
+            f"preset {name!r}: expected an object with an endpoint of {', '.join(profile.endpoints)}; got {value!r:.60}"
         )
-    loaded = _decode(entry)
+    loaded = _decode(entry, profile)
     version = content.get("version")
     is_newer = isinstance(version, int) and version > VERSION
     notes = (f"The file was written by a newer famnb (version {version} of its form).",) if is_newer else ()
+    if owner != profile.name:
+        notes = (*notes, f"It was saved with profile {owner!r}; this client has {profile.name!r}: check model and fields.")
     return loaded._replace(left_out=(*notes, *loaded.left_out))
 
 
@@ -115,9 +135,9 @@ def _encode(draft: Draft) -> tuple[dict[str, Any], tuple[str, ...]]:
     return {name: value for name, value in entry.items() if value}, tuple(left_out)
 
 
-def _decode(entry: dict[str, Any]) -> LoadedPreset:
+def _decode(entry: dict[str, Any], profile: Profile) -> LoadedPreset:
     """An entry of the file as a draft, without each value that this version does not know or that does not fit."""
-    target = ENDPOINTS[entry["endpoint"]]
+    target = profile.endpoints[entry["endpoint"]]
     known_fields = {field.name: field for field in form_fields(target)}
     left_out = [f"`{name}` is left out: this famnb does not know it" for name in entry if name not in _ENTRY_KEYS]
     texts = {name: entry.get(name, "") for name in ("prompt", "system")}
@@ -140,6 +160,7 @@ def _decode(entry: dict[str, Any]) -> LoadedPreset:
             left_out.append(f"An image is left out: {fault}")
     draft = Draft(
         endpoint=target.name,
+        endpoints=profile.endpoints,
         prompt=texts["prompt"] if isinstance(texts["prompt"], str) else "",
         system=texts["system"] if isinstance(texts["system"], str) else "",
         pictures=tuple(pictures),

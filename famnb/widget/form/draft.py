@@ -13,7 +13,7 @@ from typing import Any
 import pydantic
 
 from famnb.client.conversation import UserContent
-from famnb.endpoints import Endpoint, compose
+from famnb.endpoints import ENDPOINTS, Endpoint, Endpoints, compose
 from famnb.endpoints import endpoint as endpoint_of
 from famnb.errors import InvalidRequest
 from famnb.request import Request
@@ -22,6 +22,7 @@ from famnb.request.neutral import FieldPath
 from famnb.widget.form import images
 from famnb.widget.form.fields import (
     EXACT,
+    EXTRA,
     OTHER,
     FieldTexts,
     FormField,
@@ -48,6 +49,8 @@ class Draft:
 
     endpoint: str
     """The endpoint's name."""
+    endpoints: Endpoints = dataclasses.field(default_factory=lambda: ENDPOINTS, repr=False)
+    """The endpoints of the service that it is for, by name."""
     prompt: str = ""
     """The text of the prompt box."""
     system: str = ""
@@ -56,6 +59,11 @@ class Draft:
     """Images that go along with the prompt."""
     raw: FieldTexts = dataclasses.field(default_factory=dict)
     """The text in each control."""
+
+    @property
+    def target(self) -> Endpoint:
+        """Its endpoint; raises InvalidRequest if the service has none of that name."""
+        return endpoint_of(self.endpoint, self.endpoints)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,26 +86,45 @@ def form_fields(endpoint: Endpoint) -> tuple[FormField, ...]:
     """Return the fields of an endpoint that have a control."""
     # A system field that takes a text is drawn once, as the system text of all endpoints.
     system = (endpoint.traits.system_field,)
-    fields = (field for field in request_fields(endpoint.request) if field.path != system or field.kind != "text")
+    fields = (field for field in request_fields(endpoint) if field.path != system or field.kind != "text")
     return (*fields, _EXACT)
 
 
 def usage_texts(endpoint: Endpoint) -> FieldTexts:
     """Return the texts of the fields that ask an endpoint for usage in a stream; none if it need not be asked."""
-    usage, fields = endpoint.traits.usage_fields, form_fields(endpoint)
-    return {field.path: field.write(value) for field in fields for value in _values_at(usage, field.path)}
+    return write_fields(endpoint, endpoint.traits.usage_fields)
+
+
+def required_texts(endpoint: Endpoint, endpoints: Endpoints) -> FieldTexts:
+    """Return the texts of the fields without which no request is valid, such as a model and a vendor's token cap."""
+    fields = compose(endpoint.name, UNWRITTEN, endpoints=endpoints).given_fields()
+    del fields[endpoint.request.prompt_field]
+    return write_fields(endpoint, fields)
+
+
+def write_fields(endpoint: Endpoint, fields: Mapping[str, Any]) -> dict[FieldPath, str]:
+    """Return the texts for those of a request's fields that have a control."""
+    return {
+        field.path: field.write(value)
+        for field in form_fields(endpoint)
+        for value in _values_at(fields, field.path)
+    }
 
 
 def read_draft(draft: Draft) -> Reading:
     """Return the request that a draft means, or its faults. A prompt that is not written yet is no fault."""
-    endpoint = endpoint_of(draft.endpoint)
+    endpoint = draft.target
     fields = form_fields(endpoint)
     values, faults = read_texts(fields, {path: images.restore_image_data(text) for path, text in draft.raw.items()})
     exact = values.pop(EXACT[0], {})
     if not isinstance(exact, dict):
         faults[EXACT], exact = f"an object is expected, got {json.dumps(exact)[:40]}", {}
+    if EXTRA in endpoint.request.model_fields:
+        # A vendor may have a field that famnb does not know: it is sent as it is, which a remark says.
+        unknown = {name: exact.pop(name) for name in [*exact] if name not in endpoint.request.model_fields}
+        values |= {EXTRA: {**values.get(EXTRA, {}), **unknown}} if unknown else {}
     # The later wins: a field overrides what the prompt box makes, and JSON overrides the fields.
-    body = {**_prompt_fields(endpoint, draft.prompt, draft.system, draft.pictures), **values, **exact}
+    body = {**_prompt_fields(endpoint, draft.prompt, draft.system, draft.pictures, draft.endpoints), **values, **exact}
     request = None
     try:
         # Without the texts that cannot be read: what else is wrong is said with them, not after they are mended.
@@ -138,16 +165,19 @@ def fault_text(fault: tuple[FieldPath, str]) -> str:
     return text if not name or text.startswith(name) else f"{name}: {text}"
 
 
-def draft_of(request: Request) -> Draft:
-    """Return the draft that means exactly this request.
+def draft_of(request: Request, endpoints: Endpoints = ENDPOINTS) -> Draft:
+    """Return the draft that means exactly this request, which another service's is read as.
 
-    What no control can hold, such as an empty object, a null or a padded text, goes into the field of JSON.
+    What no control can hold, such as an empty object, a null or a padded text, goes into the field of JSON. Raises
+    InvalidRequest for a request that none of the endpoints takes.
     """
-    endpoint = endpoint_of(request.endpoint)
+    endpoint = endpoint_of(request.endpoint, endpoints)
+    if type(request) is not endpoint.request:
+        request = endpoint.request.from_body(request.body())
     fields = form_fields(endpoint)
-    draft, rest = _extract_prompt(endpoint, request.body())
-    written = {field: field.write(value) for field in fields for value in _values_at(rest, field.path)}
-    texts = {field.path: text for field, text in written.items() if field.fits(text)}
+    draft, rest = _extract_prompt(endpoint, request.given_fields(), endpoints)
+    written = write_fields(endpoint, rest)
+    texts = {field.path: written[field.path] for field in fields if field.fits(written.get(field.path, ""))}
     values, _ = read_texts(fields, texts)
     # A field that its texts would not read back to exactly goes into the JSON, with all that is nested in it.
     exact = {name: value for name, value in rest.items() if _canonical(values.get(name, ...)) != _canonical(value)}
@@ -157,12 +187,14 @@ def draft_of(request: Request) -> Draft:
     return dataclasses.replace(draft, raw={path: images.hide_image_data(text) for path, text in raw.items()})
 
 
-def replace_prompt(request: Request, prompt: str, pictures: Sequence[PromptImage]) -> Request:
+def replace_prompt(
+    request: Request, prompt: str, pictures: Sequence[PromptImage], endpoints: Endpoints = ENDPOINTS
+) -> Request:
     """Return the request with another last message of its user; raises InvalidRequest if it does not end with one."""
-    endpoint = endpoint_of(request.endpoint)
+    endpoint = endpoint_of(request.endpoint, endpoints)
     field = endpoint.request.prompt_field
     conversation = request.body()[field]
-    replacement = _prompt_fields(endpoint, prompt, "", pictures)[field]
+    replacement = _prompt_fields(endpoint, prompt, "", pictures, endpoints)[field]
     if isinstance(conversation, str):
         return request.replace(**{field: replacement})
     if conversation[-1].get("role") != "user":
@@ -183,30 +215,40 @@ def last_user_content(request: Request) -> UserContent:
     conversation = request.body()[request.prompt_field]
     content: UserContent = conversation if isinstance(conversation, str) else conversation[-1].get("content") or ""
     text = _first_text(content)
-    return text if isinstance(content, str) or (text and len(content) == 1) else content
+    if isinstance(content, str) or (text and len(content) == 1):
+        return text
+    if not isinstance(content, list):
+        return content
+    # What another endpoint could not read is written as all of them take it.
+    return [_image_part(url) if part.get("type") == "image" and (url := _image_url(part)) else part for part in content]
 
 
-def _prompt_fields(endpoint: Endpoint, prompt: str, system: str, pictures: Sequence[PromptImage]) -> dict[str, Any]:
+def _prompt_fields(
+    endpoint: Endpoint, prompt: str, system: str, pictures: Sequence[PromptImage], endpoints: Endpoints
+) -> dict[str, Any]:
     """Return the fields of a body that a prompt, a system text and pictures make."""
     text = prompt if prompt.strip() else UNWRITTEN
-    body = compose(endpoint.name, text, system=system if system.strip() else None).body()
-    # The model has a control of its own.
-    del body["model"]
+    composed = compose(endpoint.name, text, system=system if system.strip() else None, endpoints=endpoints).body()
+    # The model, and a cap that a vendor insists on, have controls of their own.
+    own = (endpoint.request.prompt_field, endpoint.traits.system_field)
+    body = {name: value for name, value in composed.items() if name in own}
     if pictures:
         field = endpoint.request.prompt_field
         conversation = body[field]
         earlier = [] if isinstance(conversation, str) else conversation[:-1]
-        image_parts = [{"type": "image_url", "image_url": {"url": picture.url}} for picture in pictures]
+        image_parts = [_image_part(picture.url) for picture in pictures]
         body[field] = [*earlier, endpoint.request.user_message([{"type": "text", "text": text}, *image_parts])]
     return body
 
 
-def _extract_prompt(endpoint: Endpoint, body: Mapping[str, Any]) -> tuple[Draft, dict[str, Any]]:
+def _extract_prompt(
+    endpoint: Endpoint, body: Mapping[str, Any], endpoints: Endpoints
+) -> tuple[Draft, dict[str, Any]]:
     """Return what of a body is a plain prompt, system text and pictures, and the other fields."""
     prompt, system, pictures = _guess_prompt(endpoint, body)
-    draft = Draft(endpoint=endpoint.name, prompt=prompt, system=system, pictures=pictures)
+    draft = Draft(endpoint=endpoint.name, endpoints=endpoints, prompt=prompt, system=system, pictures=pictures)
     # The guess is right for a field if the prompt box would write the same again.
-    guess = _prompt_fields(endpoint, prompt, system, pictures)
+    guess = _prompt_fields(endpoint, prompt, system, pictures, endpoints)
     matching = {name for name, value in guess.items() if _canonical(value) == _canonical(body.get(name, ...))}
     field = endpoint.request.prompt_field
     if field not in matching:
@@ -244,9 +286,26 @@ def _first_text(content: Any) -> str:
 def _image_urls(content: Any) -> list[str]:
     if not isinstance(content, list):
         return []
-    # Chat has {"image_url": {"url": …}}, responses {"image_url": …}.
-    images = [part.get("image_url") for part in content]
-    return [url for image in images if (url := image.get("url") if isinstance(image, dict) else image)]
+    urls = [_image_url(part) for part in content]
+    return [url for url in urls if url]
+
+
+def _image_part(url: str) -> dict[str, Any]:
+    """Return an image as a part of a message, from which each endpoint makes its own."""
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def _image_url(part: Mapping[str, Any]) -> str | None:
+    """Return the address of an image part, as each dialect writes it; None for any other part."""
+    match part:
+        case {"image_url": {"url": str(url)}} | {"image_url": str(url)}:
+            return url
+        case {"type": "image", "source": {"type": "url", "url": str(url)}}:
+            return url
+        case {"type": "image", "source": {"type": "base64", "media_type": str(kind), "data": str(data)}}:
+            return f"data:{kind};base64,{data}"
+        case _:
+            return None
 
 
 def _values_at(values: Any, path: FieldPath) -> list[Any]:

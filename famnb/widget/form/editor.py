@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from famnb.endpoints import ENDPOINTS, Endpoint
+from famnb.endpoints import ENDPOINTS, Endpoint, Endpoints
 from famnb.endpoints import endpoint as endpoint_of
 from famnb.errors import InvalidRequest
 from famnb.request import Request
@@ -24,6 +24,7 @@ from famnb.widget.form.draft import (
     read_draft,
     read_request,
     replace_prompt,
+    required_texts,
     usage_texts,
 )
 from famnb.widget.form.fields import FIRST, FORM, GROUPS, IMAGES, MODEL, STREAM, TOOLS, FormField
@@ -35,7 +36,12 @@ from famnb.widget.form.variables import VariableRow, fill_in, find_variables, ro
 class Editor:
     """What the form holds, edit by edit; every edit is allowed, and `reading` says what is wrong."""
 
-    def __init__(self, *, endpoint: str, prompt: str, system: str, tool_picker: ToolPicker) -> None:
+    def __init__(
+        self, *, endpoint: str, prompt: str, system: str, tool_picker: ToolPicker, endpoints: Endpoints = ENDPOINTS
+    ) -> None:
+        """`endpoints` are those of the service that is asked, one of which is chosen first."""
+        self.endpoints = endpoints
+        """The endpoints to choose from, by name."""
         self.prompt = prompt
         """The text of the prompt box."""
         self.system = system
@@ -52,7 +58,7 @@ class Editor:
         self._losses: tuple[str, ...] = ()
         self._inferred: set[FieldPath] = set()
         """Fields that were set because another field implies them, and are unset with it."""
-        target = endpoint_of(endpoint)
+        target = endpoint_of(endpoint, endpoints)
         # The APIs do not stream by default, but whoever sits before the page wants to see the answer grow.
         self._use(target, {STREAM: "true", **tool_picker.initial_texts(target)})
         self._ask_usage()
@@ -64,6 +70,7 @@ class Editor:
         """The form with its variables as they were written."""
         return Draft(
             endpoint=self.endpoint.name,
+            endpoints=self.endpoints,
             prompt=self.prompt,
             system=self.system,
             pictures=self.pictures,
@@ -96,7 +103,8 @@ class Editor:
         if not prompt.strip():
             raise InvalidRequest("prompt: nothing is asked yet; write a prompt")
         pictures = self.pictures if pictures is None else pictures
-        return replace_prompt(self.request(prompt, pictures), fill_in(prompt, self._chosen_row), pictures)
+        request = self.request(prompt, pictures)
+        return replace_prompt(request, fill_in(prompt, self._chosen_row), pictures, self.endpoints)
 
     def row_requests(self) -> dict[str, Request]:
         """Return a request for each row of values, by a label made of them.
@@ -142,7 +150,7 @@ class Editor:
 
     def set_tool(self, name: str, *, is_on: bool) -> None:
         """Ask for a function, or no longer."""
-        self.raw |= self._tool_picker.texts_with_tool(self.raw, name, is_on=is_on)
+        self.raw |= self._tool_picker.texts_with_tool(self.endpoint, self.raw, name, is_on=is_on)
 
     def set_schema(self, *, is_on: bool) -> None:
         """Ask for JSON of the answer type, or no longer."""
@@ -150,11 +158,12 @@ class Editor:
 
     def choose_endpoint(self, name: str) -> None:
         """Carry over what another endpoint can take, and remember what it cannot."""
-        source, target = self.endpoint, endpoint_of(name)
-        # What the form asked for by itself is no loss, and the target's form asks for itself.
-        asked = self._asked_usage
+        source, target = self.endpoint, endpoint_of(name, self.endpoints)
+        # What the form asked for or filled in by itself is no loss, and the target's form does so for itself.
+        asked, filled_in = self._asked_usage, required_texts(source, self.endpoints).items()
         chosen = {path: text for path, text in self.raw.items() if path not in asked}
-        kept, self._losses = hints.carry_over(chosen, source, target)
+        chosen = {path: text for path, text in chosen.items() if path == MODEL or (path, text) not in filled_in}
+        kept, self._losses = hints.carry_over(chosen, source, target, self.endpoints)
         # Fields of both endpoints were carried over; the other fields of the target get back what they held before.
         shared = {field.path for field in self._fields.values()} - {MODEL}
         is_first_visit = name not in self._earlier
@@ -171,7 +180,7 @@ class Editor:
         self._losses = ()
         self.prompt, self.system, self.pictures = draft.prompt, draft.system, draft.pictures
         self.rows, self.row = [], 0
-        self._use(endpoint_of(draft.endpoint), draft.raw)
+        self._use(endpoint_of(draft.endpoint, self.endpoints), draft.raw)
 
     def _use(self, endpoint: Endpoint, raw: Mapping[FieldPath, str]) -> None:
         """Hold the texts of an endpoint's fields, of which those that fit are used."""
@@ -181,8 +190,8 @@ class Editor:
         fields = self._fields.values()
         self.raw = {field.path: raw[field.path] for field in fields if field.fits(raw.get(field.path, ""))}
         """The text in each field; those without one are unset."""
-        if not self.raw.get(MODEL):
-            self.raw[MODEL] = endpoint.models[0]
+        required = required_texts(endpoint, self.endpoints)
+        self.raw |= {path: text for path, text in required.items() if not self.raw.get(path)}
         self._inferred = set()
         self._usage = dict(usage_texts(endpoint))
         """What is set because a stream is to tell its usage, and unset without one."""
@@ -213,7 +222,7 @@ class Editor:
         groups = {field.group for field in fields} | {group for group, is_there in self._extra_groups() if is_there}
         return {
             "endpoints": [
-                {"name": other.name, "title": other.title, "path": other.path} for other in ENDPOINTS.values()
+                {"name": other.name, "title": other.title, "path": other.path} for other in self.endpoints.values()
             ],
             "groups": [
                 {"name": group, "fields": [self._describe_field(field) for field in fields if field.group == group]}
@@ -266,6 +275,7 @@ class Editor:
             "kind": "model" if is_model else field.kind,
             "help": help,
             "choices": self.endpoint.models if is_model else field.choices,
+            # Other services may have models that no document names.
             "only": is_model and field.kind == "choice",
             "hint": field.hint,
             "default": field.default,

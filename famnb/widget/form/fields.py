@@ -14,8 +14,7 @@ from typing import Any, Final, Literal, TypeAlias, assert_never
 
 import pydantic
 
-from famnb.endpoints import endpoint
-from famnb.request import Request
+from famnb.endpoints import Endpoint
 from famnb.request.base import describe_fault, format_location
 from famnb.request.neutral import FieldPath
 
@@ -31,17 +30,19 @@ GROUPS = ("Sampling", "Reasoning", FORM, TOOLS, IMAGES, "Conversation", "Stream"
 """The headings in the order of the form."""
 EXACT = ("fields as JSON",)
 """The path of the control for fields that are sent as they stand, whatever the other controls say."""
+EXTRA: Final = "extra_body"
+"""The field of vendors' requests for what famnb does not know of them."""
 MODEL: FieldPath = ("model",)
 STREAM: FieldPath = ("stream",)
 
 
-def group_of(model: type[Request], name: str) -> str:
-    """Return the heading under which a request's field stands."""
-    if name == model.cap:
+def group_of(endpoint: Endpoint, name: str) -> str:
+    """Return the heading under which a field of an endpoint's request stands."""
+    if name == endpoint.request.cap:
         return FIRST
-    if name == model.prompt_field:
+    if name == endpoint.request.prompt_field:
         return "Conversation"
-    return endpoint(model.endpoint).traits.groups.get(name, OTHER)
+    return endpoint.traits.groups.get(name, OTHER)
 
 
 FieldKind: TypeAlias = Literal["choice", "switch", "integer", "number", "text", "json"]
@@ -130,11 +131,11 @@ class FormField:
 
 # Cached, since a draft is read on each key that is typed.
 @functools.cache
-def request_fields(model: type[Request]) -> tuple[FormField, ...]:
-    """Return every field that can be set, nested ones by their own path, in the order of the API's document."""
-    schema = model.model_json_schema()
+def request_fields(endpoint: Endpoint) -> tuple[FormField, ...]:
+    """Return every field that can be set, nested ones by their own path, in the order of the request model."""
+    schema = endpoint.request.model_json_schema()
     return tuple(
-        dataclasses.replace(field, group=group_of(model, field.path[0]))
+        dataclasses.replace(field, group=group_of(endpoint, field.path[0]))
         for field in _walk(schema, (), schema.get("$defs", {}))
     )
 

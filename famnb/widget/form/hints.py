@@ -6,38 +6,46 @@ import json
 from collections import Counter, defaultdict
 from typing import Any
 
-from famnb.endpoints import ENDPOINTS, Endpoint, compose, endpoint
+from famnb.endpoints import ENDPOINTS, Endpoint, Endpoints, compose
 from famnb.request.message_parts import Reasoning
 from famnb.request.neutral import FieldPath
-from famnb.widget.form.draft import Draft, Reading
+from famnb.widget.form.draft import Draft, Reading, write_fields
 from famnb.widget.form.fields import EXACT, MODEL, FieldTexts, request_fields
+from famnb.widget.form.tool_picker import TOOLS_PATH, parse_list, parse_tool
 
 
-def carry_over(raw: FieldTexts, source: Endpoint, target: Endpoint) -> tuple[dict[FieldPath, str], tuple[str, ...]]:
+def carry_over(
+    raw: FieldTexts, source: Endpoint, target: Endpoint, endpoints: Endpoints = ENDPOINTS
+) -> tuple[dict[FieldPath, str], tuple[str, ...]]:
     """Return the form's texts for another endpoint, and a sentence for each text that it cannot take.
 
     A field of the same name or meaning keeps its text, right or wrong; so does the model if it is served there.
+    `endpoints` are all of the service.
     """
-    target_paths = {field.path for field in request_fields(target.request)}
+    target_paths = {field.path for field in request_fields(target)}
     counterparts: dict[FieldPath, FieldPath] = {
         (source.request.cap,): (target.request.cap,),
         (source.request.prompt_field,): (target.request.prompt_field,),
     }
     if source.traits.format and target.traits.format:
         counterparts |= source.traits.format.counterparts(target.traits.format)
-    kept, lost = _carry_json(raw.get(EXACT, ""), target)
+    counterparts |= zip(_effort_paths(source, endpoints), _effort_paths(target, endpoints), strict=False)
+    kept, lost = _carry_json(raw.get(EXACT, ""), target, endpoints)
     message_losses: list[str] = []
     for path, text in raw.items():
         if path == EXACT:
             continue
         target_path = path if path in target_paths else counterparts.get(path, path)
+        is_served = path != MODEL or text in target.models or target.serves(text)
         # A default model is no choice of the user's: that of the target takes its place without a remark.
-        if not text or (path == MODEL and text == source.models[0] and text not in target.models):
+        if not text or (not is_served and text == source.models[0]):
             continue
-        if target_path not in target_paths or (path == MODEL and text not in target.models):
+        if target_path not in target_paths or not is_served:
             lost[path[0]].append(path)
         elif target_path == (target.request.prompt_field,):
-            kept[target_path], message_losses = _carry_messages(text, target)
+            kept[target_path], message_losses = _carry_messages(text, target, endpoints)
+        elif target_path == TOOLS_PATH:
+            kept[target_path] = _carry_tools(text, target)
         else:
             kept[target_path] = text
     # A thinking budget has a near equivalent where effort is named, so `compose` says what becomes of it.
@@ -45,12 +53,15 @@ def carry_over(raw: FieldTexts, source: Endpoint, target: Endpoint) -> tuple[dic
     thinking = int(budget) if "thinking" in lost and budget.isdecimal() and int(budget) > 0 else None
     if thinking is not None:
         del lost["thinking"]
-        if target.traits.thinking == "effort":
-            kept["reasoning", "effort"] = Reasoning.for_budget(thinking).effort or ""
+        for effort_path in _effort_paths(target, endpoints):
+            kept[effort_path] = Reasoning.for_budget(thinking).effort or ""
     model = [f"`{raw[MODEL]}` is left out: {target.name} does not serve it"] if lost.pop("model", None) else []
     # Composed only for its losses, so that a loss reads here as it does in `famnb.compose`; the prompt is any text.
     unset: dict[str, Any] = dict.fromkeys(lost)
-    losses = [*model, *compose(target.name, "-", thinking=thinking, **unset).losses]
+    losses = [*model, *compose(target.name, "-", thinking=thinking, endpoints=endpoints, **unset).losses]
+    # What both have, but in another form, is no loss to `compose`.
+    own = target.request.model_fields
+    losses += [f"`{name}` is left out: {target.name} writes it in another way" for name in lost if name in own]
     for name, paths in lost.items():
         # `compose` knows only the outermost name of a field.
         if len(paths) == 1:
@@ -58,7 +69,28 @@ def carry_over(raw: FieldTexts, source: Endpoint, target: Endpoint) -> tuple[dic
     return kept, (*losses, *message_losses)
 
 
-def _carry_json(text: str, target: Endpoint) -> tuple[dict[FieldPath, str], defaultdict[str, list[FieldPath]]]:
+def _effort_paths(target: Endpoint, endpoints: Endpoints) -> list[FieldPath]:
+    """Return the path of the reasoning effort by which an endpoint carries a thinking budget; none where it does not."""
+    if target.traits.thinking != "effort":
+        return []
+    tokens = 1
+    composed = compose(target.name, "-", thinking=tokens, endpoints=endpoints).given_fields()
+    texts = write_fields(target, {name: value for name, value in composed.items() if name != target.request.prompt_field})
+    return [path for path, text in texts.items() if text == Reasoning.for_budget(tokens).effort]
+
+
+def _carry_tools(text: str, target: Endpoint) -> str:
+    """Return functions as an endpoint's own dialect declares them; a text that is no list of them as it is."""
+    tools = [parse_tool(tool) for tool in parse_list(text) or ()]
+    if not tools or None in tools:
+        return text
+    declared = [target.request.declare_tool(*tool) for tool in tools if tool]
+    return json.dumps(declared, indent=2, ensure_ascii=False)
+
+
+def _carry_json(
+    text: str, target: Endpoint, endpoints: Endpoints
+) -> tuple[dict[FieldPath, str], defaultdict[str, list[FieldPath]]]:
     """Return what is kept of the fields that are written as JSON, and the paths of those that are lost."""
     lost: defaultdict[str, list[FieldPath]] = defaultdict(list)
     try:
@@ -69,16 +101,16 @@ def _carry_json(text: str, target: Endpoint) -> tuple[dict[FieldPath, str], defa
         return {EXACT: text}, lost
     for name in set(values) - set(target.request.model_fields):
         # A field that no endpoint has belongs to some other service, which may take it at any endpoint.
-        if any(name in other.request.model_fields for other in ENDPOINTS.values()):
+        if any(name in other.request.model_fields for other in endpoints.values()):
             lost[name].append((name,))
     kept = {name: value for name, value in values.items() if name not in lost}
     return ({EXACT: json.dumps(kept, indent=2, ensure_ascii=False)} if kept else {}), lost
 
 
-def _carry_messages(text: str, target: Endpoint) -> tuple[str, list[str]]:
+def _carry_messages(text: str, target: Endpoint, endpoints: Endpoints) -> tuple[str, list[str]]:
     """Return a conversation without the messages whose role an endpoint lacks, and a sentence for each such role."""
     roles = target.traits.roles
-    all_roles = {role for other in ENDPOINTS.values() for role in other.traits.roles}
+    all_roles = {role for other in endpoints.values() for role in other.traits.roles}
     try:
         messages = json.loads(text)
     except ValueError:
@@ -102,7 +134,7 @@ def ignored_texts(draft: Draft, reading: Reading) -> list[str]:
     """Return a sentence for each text that is not sent because a whole conversation is sent instead."""
     if not reading.replaced:
         return []
-    target = endpoint(draft.endpoint)
+    target = draft.target
     field = target.request.prompt_field
     losses = []
     if draft.system.strip() and target.traits.system_field is None:
@@ -116,10 +148,10 @@ def hazards(draft: Draft, reading: Reading) -> list[str]:
     """Return a sentence for each thing that is allowed but seldom meant; none while the draft has faults."""
     if reading.request is None:
         return []
-    if draft.pictures and not endpoint(draft.endpoint).traits.documents_images:
-        endpoints = " and ".join(other.name for other in ENDPOINTS.values() if other.traits.documents_images)
+    if draft.pictures and not draft.target.traits.documents_images:
+        endpoints = " and ".join(other.name for other in draft.endpoints.values() if other.traits.documents_images)
         return [
-            f"The API's document names images at {endpoints} only: {draft.endpoint} may refuse them.",
+            f"The API's document names images at {endpoints or 'no endpoint'} only: {draft.endpoint} may refuse them.",
             *reading.request.hints(),
         ]
     return reading.request.hints()

@@ -6,12 +6,13 @@ import json
 import os
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
-from famnb.client.auth import VARIABLE
 from famnb.client.config import ALT_VARIABLE
-from famnb.endpoints import compose, endpoint
+from famnb.endpoints import ENDPOINTS, Endpoint, Endpoints, compose, endpoint
 from famnb.errors import InvalidRequest
+from famnb.profiles import DEFAULT, find_profile
+from famnb.profiles.profile import Profile
 from famnb.request import Request
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL
 from famnb.widget.html.request_text import message_texts
@@ -22,16 +23,40 @@ _LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 
 class Target:
-    """The service that a cell sends to: its address and key, by the environment variables that hold them."""
+    """The service that a cell sends to: its address, headers and key, the latter by the variable that holds it."""
 
-    def __init__(self, base_url: str) -> None:
+    def __init__(self, base_url: str, profile: Profile | None = None, *, query: Mapping[str, str] | None = None) -> None:
+        """`profile` is the API of the service, the document's unless given; `query` ends its addresses."""
         self.base_url = base_url
-        names = (SERVICE_URL, ALT_VARIABLE, "FAM_BASE_URL")
+        self.profile = profile or find_profile(DEFAULT)
+        self._query = query or {}
+        # The embedded service, and the document's second address, are known to `connect` without a profile alone.
+        embedded = (SERVICE_URL, ALT_VARIABLE) if self.profile.name == DEFAULT else ()
+        names = (*embedded, *self.profile.url_variables)
         self.url_variable = next((name for name in names if os.getenv(name, "").rstrip("/") == base_url), None)
         """The variable from which `famnb.connect()` takes this address; None if it takes another one."""
-        self.key_variable = KEY_VARIABLE if self.url_variable == SERVICE_URL else VARIABLE
+        keys = self.profile.key_variables
+        is_embedded = self.url_variable == SERVICE_URL
+        self.key_variable = KEY_VARIABLE if is_embedded else next(filter(os.getenv, keys), next(iter(keys), ""))
+        """The variable with the key; empty where the service needs none."""
+        if not self.profile.needs_key and not os.getenv(self.key_variable or ""):
+            self.key_variable = ""
         self.is_local = urlsplit(base_url).hostname in _LOCAL_HOSTS
         """Whether it is on this machine, which a proxy of the environment cannot reach."""
+
+    def endpoint_of(self, request: Request) -> Endpoint:
+        """The endpoint of a request at this service."""
+        return endpoint(request.endpoint, self.profile.endpoints)
+
+    def url(self, request: Request) -> str:
+        """The whole address that a request is sent to."""
+        query = f"?{urlencode(self.query)}" if self.query else ""
+        return self.base_url + self.endpoint_of(request).path + query
+
+    @property
+    def query(self) -> dict[str, str]:
+        """What its addresses end with."""
+        return {**self.profile.query, **self._query}
 
     def url_literal(self, path: str = "") -> str:
         """The address, with a path appended, as a Python literal: what is called is seen where it is called."""
@@ -40,12 +65,38 @@ class Target:
     @property
     def client_expression(self) -> str:
         """A client of the service as a Python expression."""
-        return "famnb.connect()" if self.url_variable else f"famnb.Client(base_url={self.url_literal()})"
+        if self.url_variable and self.profile.name == DEFAULT:
+            return "famnb.connect()"
+        own_address = self.base_url == self.profile.base_url or self.url_variable
+        arguments = [f"profile={json.dumps(self.profile.name)}"] if self.profile.name != DEFAULT else []
+        arguments += [] if own_address else [f"base_url={self.url_literal()}"]
+        arguments += [f"query={one_line_literal(self._query)}"] if self._query else []
+        return f"famnb.Client({', '.join(arguments)})"
 
     @property
     def key_expression(self) -> str:
         """The key as a Python expression."""
-        return _read_variable(self.key_variable)
+        # An SDK insists on a key also where the service needs none.
+        return _read_variable(self.key_variable) if self.key_variable else '"none"'
+
+    @property
+    def headers_literal(self) -> str:
+        """The headers with key and version as a Python expression."""
+        name, prefix = self.profile.key_header, self._key_prefix
+        key = [f"{json.dumps(name)}: {f'{json.dumps(prefix)} + ' if prefix else ''}{self.key_expression}"]
+        others = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in self.profile.headers.items()]
+        return f"{{{', '.join([*(key if self.key_variable else []), *others])}}}"
+
+    @property
+    def curl_headers(self) -> str:
+        """The same as options of curl, in which the shell puts the key."""
+        key = [f"{self.profile.key_header}: {self._key_prefix}${self.key_variable}"] if self.key_variable else []
+        headers = [*key, *(f"{name}: {value}" for name, value in self.profile.headers.items())]
+        return " ".join(f'-H "{header}"' for header in [*headers, "content-type: application/json"])
+
+    @property
+    def _key_prefix(self) -> str:
+        return "Bearer " if self.profile.key_header == "authorization" else ""
 
 
 def _read_variable(name: str) -> str:
@@ -55,16 +106,18 @@ def _read_variable(name: str) -> str:
     return f'os.getenv("{name}", "")'
 
 
-def ask_arguments(request: Request) -> tuple[str, dict[str, Any]] | None:
-    """The prompt and the other arguments with which `Client.ask` sends exactly this request; None if none do."""
+def ask_arguments(request: Request, endpoints: Endpoints = ENDPOINTS) -> tuple[str, dict[str, Any]] | None:
+    """The prompt and the other arguments with which `Client.ask` sends exactly this request; None if none do.
+
+    `endpoints` are those of the client's service.
+    """
     messages = message_texts(request)
     if [message.role for message in messages] not in (["user"], ["system", "user"]) or "tools" in request.body():
         return None
     *system, prompt = (message.text for message in messages)
-    request_endpoint = endpoint(request.endpoint)
-    traits = request_endpoint.traits
+    traits = endpoint(request.endpoint, endpoints).traits
     own_fields = (request.prompt_field, traits.system_field, request.cap, "model", "stream")
-    fields = request.body()
+    fields = request.given_fields()
     options: dict[str, Any] = {"endpoint": request.endpoint, "model": fields.get("model")}
     options |= {"system": system[0]} if system else {}
     options |= {"max_tokens": fields[request.cap]} if request.cap in fields else {}
@@ -79,7 +132,9 @@ def ask_arguments(request: Request) -> tuple[str, dict[str, Any]] | None:
     options |= rest
     try:
         # What `ask` would send, with its own default for `stream`.
-        same = compose(request.endpoint, prompt, **{"stream": True, **_without(options, "endpoint")})
+        same = compose(
+            request.endpoint, prompt, endpoints=endpoints, **{"stream": True, **_without(options, "endpoint")}
+        )
     except (InvalidRequest, TypeError):
         return None
     return (prompt, options) if same.body() == request.body() else None

@@ -15,14 +15,14 @@ from famnb.request.structured_output import json_format
 from famnb.request.tools import FunctionTool
 from famnb.widget.form.fields import FieldTexts, request_fields
 
-_TOOLS: FieldPath = ("tools",)
+TOOLS_PATH: FieldPath = ("tools",)
 
 
 class ToolPicker:
     """Functions and a type of answer, each of which a form's texts can hold."""
 
     def __init__(self, functions: Mapping[str, FunctionTool], schema: Any) -> None:
-        self._declarations = {name: function.declaration() for name, function in functions.items()}
+        self._functions = functions
         self._type = schema
         self._schema = None if schema is None else json_format(schema)
 
@@ -32,10 +32,11 @@ class ToolPicker:
 
     def describe(self, endpoint: Endpoint, texts: FieldTexts) -> dict[str, Any]:
         """Return a box for each function and for the type, with its name, its help and whether it is ticked."""
-        chosen = [_tool_name(tool) for tool in _parse_list(texts.get(_TOOLS, "")) or ()]
+        chosen = [_tool_name(tool) for tool in parse_list(texts.get(TOOLS_PATH, "")) or ()]
         tools = [
-            {"name": name, "help": self._summary(name), "on": name in chosen}
-            for name in self._declarations
+            # The first line of its description says what it is for.
+            {"name": name, "help": function.description.partition("\n")[0], "on": name in chosen}
+            for name, function in self._functions.items()
             if endpoint.takes_tools
         ]
         if self._schema is None or endpoint.traits.format is None:
@@ -46,32 +47,32 @@ class ToolPicker:
     def initial_texts(self, endpoint: Endpoint) -> dict[FieldPath, str]:
         """Return the texts that ask for every function and the type, as far as the endpoint can carry them."""
         texts: dict[FieldPath, str] = {}
-        for name in self._declarations if endpoint.takes_tools else ():
-            texts |= self.texts_with_tool(texts, name, is_on=True)
+        for name in self._functions if endpoint.takes_tools else ():
+            texts |= self.texts_with_tool(endpoint, texts, name, is_on=True)
         return texts | self.texts_with_schema(endpoint, is_on=True)
 
-    def texts_with_tool(self, texts: FieldTexts, name: str, *, is_on: bool) -> dict[FieldPath, str]:
-        """Return the text of the form's tools with a function added or removed."""
-        tools = _parse_list(texts.get(_TOOLS, ""))
+    def texts_with_tool(
+        self, endpoint: Endpoint, texts: FieldTexts, name: str, *, is_on: bool
+    ) -> dict[FieldPath, str]:
+        """Return the text of the form's tools with a function added, as the endpoint's dialect has it, or removed."""
+        tools = parse_list(texts.get(TOOLS_PATH, ""))
         # While the text is no JSON list, the form shows a fault at it; nothing is written over it.
-        if tools is None or name not in self._declarations:
+        if tools is None or name not in self._functions:
             return {}
-        kept = [tool for tool in tools if _tool_name(tool) != name] + ([self._declarations[name]] if is_on else [])
-        return {_TOOLS: json.dumps(kept, indent=2, ensure_ascii=False) if kept else ""}
+        function = self._functions[name]
+        declaration = endpoint.request.declare_tool(function.name, function.description, function.parameters)
+        kept = [tool for tool in tools if _tool_name(tool) != name] + ([declaration] if is_on else [])
+        return {TOOLS_PATH: json.dumps(kept, indent=2, ensure_ascii=False) if kept else ""}
 
     def texts_with_schema(self, endpoint: Endpoint, *, is_on: bool) -> dict[FieldPath, str]:
         """Return the texts that ask for JSON of the type where this endpoint has them, or that no longer do."""
         paths = endpoint.traits.format
         if self._schema is None or paths is None:
             return {}
-        fields = {field.path: field for field in request_fields(endpoint.request)}
-        texts = {(*paths.inner, name): value for name, value in self._schema.items()}
+        fields = {field.path: field for field in request_fields(endpoint)}
+        texts = {(*paths.inner, name): value for name, value in self._schema.items() if name in paths.names}
         written = {path: fields[path].write(value) if is_on else "" for path, value in texts.items()}
         return {**written, paths.type: "json_schema" if is_on else ""}
-
-    def _summary(self, name: str) -> str:
-        """Return the first line of a function's description, or its name."""
-        return str(self._declarations[name]["function"].get("description", name)).partition("\n")[0]
 
     def _holds_schema(self, endpoint: Endpoint, texts: FieldTexts) -> bool:
         paths = endpoint.traits.format
@@ -83,7 +84,7 @@ class ToolPicker:
             return False
 
 
-def _parse_list(text: str) -> list[Any] | None:
+def parse_list(text: str) -> list[Any] | None:
     """Return the JSON list in a text, or None if the text is not one."""
     try:
         tools = json.loads(text or "[]")
@@ -92,9 +93,16 @@ def _parse_list(text: str) -> list[Any] | None:
     return tools if isinstance(tools, list) else None
 
 
-def _tool_name(tool: Any) -> Any:
+def parse_tool(tool: Any) -> tuple[str, str, Mapping[str, Any]] | None:
+    """Return name, description and JSON Schema of a function, however its dialect declares it; None for anything else."""
     match tool:
-        case {"function": {"name": name}}:
-            return name
+        case {"function": {"name": str(name), **fields}} | {"name": str(name), **fields}:
+            parameters: Any = fields.get("parameters") or fields.get("input_schema") or {}
+            return name, str(fields.get("description") or ""), parameters
         case _:
             return None
+
+
+def _tool_name(tool: Any) -> str | None:
+    parsed = parse_tool(tool)
+    return parsed[0] if parsed else None

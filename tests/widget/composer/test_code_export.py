@@ -18,7 +18,7 @@ from famnb.reply import fold
 from famnb.request import Request
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL
 from famnb.widget.composer.code_export import available_kinds, write_cell
-from famnb.widget.form.python_code import python_literal
+from famnb.widget.form.python_code import Target, python_literal
 from tests.support.strategies import json_values
 
 PROMPT = "Say “hi” to O'Hara:\n\t\"twice\", it's 5 $HOME `ls` \\n \U0001f600\u2028"
@@ -76,7 +76,7 @@ def test_every_cell_runs_and_gets_the_same_answer(name: str, stream: bool, servi
     with famnb.Client(base_url=service.url, api_key=service.key) as client:
         words = client.send(request).text.split()[:3]
     for kind in available_kinds(request):
-        cell = write_cell(request, kind=kind, base_url=service.url)
+        cell = write_cell(request, kind=kind, target=Target(service.url))
         assert service.key not in cell
         output = run_cell(cell)
         if stream and kind in ("httpx", "curl"):
@@ -100,9 +100,9 @@ def test_long_values_are_written_an_item_a_line() -> None:
 
 def test_an_address_of_no_environment_is_written_out() -> None:
     """The key still comes from the environment."""
-    cell = write_cell(make_request("messages", stream=False), kind="famnb", base_url="https://api.example.com")
+    cell = write_cell(make_request("messages", stream=False), kind="famnb", target=Target("https://api.example.com"))
     assert 'famnb.Client(base_url="https://api.example.com")' in cell
-    curl = write_cell(make_request("messages", stream=False), kind="curl", base_url="https://api.example.com")
+    curl = write_cell(make_request("messages", stream=False), kind="curl", target=Target("https://api.example.com"))
     assert "'https://api.example.com/v1/messages'" in curl
     assert "$FAM_API_KEY" in curl
 
@@ -110,4 +110,4 @@ def test_an_address_of_no_environment_is_written_out() -> None:
 def test_an_endpoint_has_no_cell_for_a_foreign_sdk() -> None:
     """The error says which kinds there are."""
     with pytest.raises(InvalidRequest, match="famnb, httpx, curl, anthropic"):
-        write_cell(make_request("messages", stream=False), kind="openai", base_url="https://api.example.com")
+        write_cell(make_request("messages", stream=False), kind="openai", target=Target("https://api.example.com"))

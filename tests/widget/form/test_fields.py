@@ -5,23 +5,48 @@ from __future__ import annotations
 import pydantic
 import pytest
 
-from famnb.endpoints import ENDPOINTS
+from famnb.endpoints import ENDPOINTS, Endpoint
+from famnb.profiles import NAMES, find_profile
 from famnb.request import ChatRequest, MessagesRequest, Request, ResponsesRequest, WebChatRequest
 from famnb.widget.form.fields import FormField, faults_of, read_texts, request_fields
 
-MODELS = [ChatRequest, ResponsesRequest, WebChatRequest, MessagesRequest]
+ALL = [(name, endpoint) for name in NAMES for endpoint in find_profile(name).endpoints.values()]
 
 
 def fields_by_name(model: type[Request]) -> dict[str, FormField]:
-    return {field.name: field for field in request_fields(model)}
+    return {field.name: field for field in request_fields(ENDPOINTS[model.endpoint])}
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_every_field_of_every_endpoint_has_a_control_and_a_help(model: type[Request]):
-    """No field of the model is missing, and each carries its docstring."""
-    fields = request_fields(model)
-    assert {field.path[0] for field in fields} == set(model.model_fields)
-    assert all(field.help for field in fields)
+@pytest.mark.parametrize("endpoint", [pytest.param(each, id=f"{name}-{each.name}") for name, each in ALL])
+def test_every_field_of_every_endpoint_has_a_control_and_a_help(endpoint: Endpoint):
+    """Of the document's and of every vendor's: no field of the model is missing, and each carries its docstring."""
+    fields = request_fields(endpoint)
+    assert {field.path[0] for field in fields} == set(endpoint.request.model_fields)
+    assert [field.name for field in fields if not field.help] == []
+
+
+@pytest.mark.parametrize(
+    ("profile", "endpoint", "name", "kind", "hint", "group"),
+    [
+        ("openai", "chat", "max_completion_tokens", "integer", "≥ 1", ""),
+        ("openai", "chat", "seed", "integer", "", "Sampling"),
+        ("openai", "chat", "presence_penalty", "number", "-2 – 2", "Sampling"),
+        ("openai", "chat", "reasoning_effort", "choice", "", "Reasoning"),
+        ("openai", "chat", "stream_options.include_usage", "switch", "", "Stream"),
+        ("openai", "chat", "extra_body", "json", "JSON", "More"),
+        ("anthropic", "messages", "temperature", "number", "0 – 1", "Sampling"),
+        ("anthropic", "messages", "top_k", "integer", "≥ 0", "Sampling"),
+        ("anthropic", "messages", "tools", "json", "JSON", "Tools"),
+        ("vllm", "chat", "top_k", "integer", "≥ -1", "Sampling"),
+    ],
+)
+def test_a_vendor_s_fields_have_its_own_limits_and_headings(
+    profile: str, endpoint: str, name: str, kind: str, hint: str, group: str
+):
+    """As its request model and its profile say."""
+    target = find_profile(profile).endpoints[endpoint]
+    (field,) = [field for field in request_fields(target) if field.name == name]
+    assert (field.kind, field.hint, field.group) == (kind, hint, group)
 
 
 def test_nested_fields_have_a_control_of_their_own():
@@ -53,7 +78,7 @@ def test_defaults_and_limits_are_the_documents(model: type[Request], name: str, 
 def test_only_what_was_filled_in_is_sent():
     """An empty control puts nothing into the body."""
     raw = {("model",): "fam-2-5-pro", ("temperature",): "", ("thinking", "type"): "enabled", ("max_tokens",): " 64 "}
-    body, faults = read_texts(request_fields(MessagesRequest), raw)
+    body, faults = read_texts(request_fields(ENDPOINTS["messages"]), raw)
     assert body == {"model": "fam-2-5-pro", "max_tokens": 64, "thinking": {"type": "enabled"}}
     assert not faults
 
@@ -93,7 +118,7 @@ def test_texts_are_read_as_their_field_means_them(name: str, text: str, value: o
 def test_a_text_that_cannot_be_read_is_a_fault_of_its_field(name: str, text: str, words: str):
     """The fault says what was expected; the body is made without the field."""
     path = tuple(name.split("."))
-    body, faults = read_texts(request_fields(WebChatRequest), {path: text})
+    body, faults = read_texts(request_fields(ENDPOINTS["web"]), {path: text})
     assert body == {}
     assert words in faults[path]
 
@@ -110,7 +135,7 @@ def test_each_fault_of_validation_stands_at_its_field():
                 "response_format": {"type": "json_schema"},
             }
         )
-    faults = faults_of(request_fields(WebChatRequest), caught.value)
+    faults = faults_of(request_fields(ENDPOINTS["web"]), caught.value)
     assert faults["temperature",] == "should be less than or equal to 2, got 3"
     assert faults["tools",].startswith("tools[0].function.name: ")
     assert "needs a `json_schema`" in faults["response_format", "type"]
@@ -127,4 +152,4 @@ def test_a_fault_inside_a_list_says_where():
     whole = {"model": "fam-2-5-pro", "messages": [{"role": "user", "content": "x"}, 1]}
     with pytest.raises(pydantic.ValidationError) as caught:
         MessagesRequest.model_validate(whole)
-    assert faults_of(request_fields(MessagesRequest), caught.value)["messages",].startswith("messages[1]: ")
+    assert faults_of(request_fields(ENDPOINTS["messages"]), caught.value)["messages",].startswith("messages[1]: ")
