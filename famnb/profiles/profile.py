@@ -69,7 +69,10 @@ MESSAGES_TRAITS: Mapping[str, Any] = MappingProxyType(
     {
         "documents_images": True,
         "format": _MESSAGES_FORMAT,
-        "implied": {**ENDPOINTS["messages"].traits.implied, _MESSAGES_FORMAT.schema: (_MESSAGES_FORMAT.type, "json_schema")},
+        "implied": {
+            **ENDPOINTS["messages"].traits.implied,
+            _MESSAGES_FORMAT.schema: (_MESSAGES_FORMAT.type, "json_schema"),
+        },
     }
 )
 """What messages can carry at the vendors who have them."""

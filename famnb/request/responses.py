@@ -191,7 +191,7 @@ class ResponsesRequest(Request):
 
     def hints(self) -> list[str]:
         hints = []
-        if self.reasoning and "max_output_tokens" not in self.model_fields_set:
+        if self.reasoning and self.max_output_tokens is not None and not self.sets_cap:
             hints.append(
                 f"max_output_tokens counts reasoning too; its default of {self.max_output_tokens:,} "
                 "may leave little for the answer."

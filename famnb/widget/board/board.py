@@ -22,7 +22,7 @@ from famnb.client.client import BlockingClient
 from famnb.client.conversation import Turn
 from famnb.client.exchange import Exchange
 from famnb.client.live_call import Stream
-from famnb.endpoints import ENDPOINTS, endpoint_able_to
+from famnb.endpoints import Endpoints, endpoint_able_to
 from famnb.errors import InvalidArgument, InvalidRequest, UnknownName
 from famnb.formatting import format_count
 from famnb.frame.calls import calls
@@ -32,10 +32,10 @@ from famnb.reply import Reply
 from famnb.request import Request
 from famnb.validation import explain_arguments
 from famnb.widget.board import table
-from famnb.widget.board.experiment_code import write_experiment
+from famnb.widget.board.experiment_code import ExperimentVariant, write_experiment
 from famnb.widget.board.meters import BoardPane
 from famnb.widget.board.pane_columns import PaneColumn, name_columns
-from famnb.widget.board.pane_settings import PaneSettings, read_variants
+from famnb.widget.board.pane_settings import find_client, read_variants
 from famnb.widget.board.table import BoardRound, PaneResult
 from famnb.widget.default_client import default_client
 from famnb.widget.form.draft import last_user_content
@@ -108,19 +108,22 @@ class Board(FormWidget):
         """Make a pane for each variant; nothing is sent yet.
 
         `variants` is a list of fields as `famnb.compose` takes them ({"endpoint": "messages", "thinking": 1024}, with a
-        `label` if one is wanted), of famnb requests, or what `famnb.grid()` returns; or a mapping of labels to these.
-        Without them there are two panes with two models of one endpoint; without a `client` it is that of
-        `famnb.connect()`. Raises InvalidRequest, naming the pane, for settings that no request can have, and
-        InvalidArgument if `client` is not one of famnb.
+        `label` if one is wanted, and a `client` of its own for another service), of famnb requests, or what
+        `famnb.grid()` returns, also that of `famnb.grid(client={…})`; or a mapping of labels to these. Without them
+        there are two panes with two models of one endpoint; without a `client` it is that of the first variant if each
+        has its own, else that of `famnb.connect()`. Raises InvalidRequest, naming the pane, for settings that no
+        request can have, and InvalidArgument if `client` is not one of famnb.
         """
-        client = default_client() if client is None else client
+        if client is None:
+            client = find_client(variants) or default_client()
         if not callable(getattr(client, "start", None)):
             raise InvalidArgument(f"client: expected a famnb.Client, such as famnb.connect() gives; got {client!r:.80}")
         self._client = client
         ledger = getattr(client, "ledger", None)
         self._ledger = ledger if isinstance(ledger, Ledger) else None
         self._ids = (f"p{number}" for number in itertools.count(1))
-        settings = read_variants(_first_variants() if variants is None else variants)
+        variants = _first_variants(client.endpoints) if variants is None else variants
+        settings = read_variants(variants, client.endpoints)
         self._columns = [PaneColumn(next(self._ids), each) for each in settings]
         self._prompt, self._system = prompt, system
         self._pictures: tuple[PromptImage, ...] = ()
@@ -138,7 +141,7 @@ class Board(FormWidget):
         self._has_code = False
         """Whether the panel with the code of an experiment is open."""
         self._output = Output()
-        self._estimator = RequestEstimator(self._ledger, client)
+        self._estimator = RequestEstimator(self._ledger)
         super().__init__()
 
     # Its state, for other cells
@@ -187,13 +190,16 @@ class Board(FormWidget):
         own = [column.editor.prompt.strip() for column in self._columns]
         prompts = list(dict.fromkeys(prompt for prompt in asked if prompt)) or list(dict.fromkeys(filter(None, own)))
         # Labels as they are, but the same settings once: rows of a table of values differ in their prompts alone.
-        variants: dict[str, Request] = {}
+        variants: dict[str, ExperimentVariant] = {}
         for column in self._columns:
             request = column.request("…", system=self._system)
-            if all(request.body() != other.body() for other in variants.values()):
-                variants[column.label] = request
-        target = self._columns[0].editor.endpoint.name
-        return write_experiment(prompts or ["…"], variants, base_url=self._client.base_url(target))
+            variant = ExperimentVariant(request, column.client, column.settings.client_name)
+            if all(
+                request.body() != other.request.body() or column.client is not other.client
+                for other in variants.values()
+            ):
+                variants[column.label] = variant
+        return write_experiment(prompts or ["…"], variants, client=self._client)
 
     # What its buttons do
 
@@ -246,13 +252,14 @@ class Board(FormWidget):
         """
         with self._guard:
             if variant is None:
-                taken = [column.target for column in self._columns]
+                last = self._columns[-1]
+                taken = [column.target for column in self._columns if column.client is last.client]
                 column = self._columns[-1].copy(next(self._ids), taken=taken)
             else:
-                (settings,) = read_variants([variant])
+                (settings,) = read_variants([variant], self._client.endpoints)
                 column = PaneColumn(next(self._ids), settings)
-                if column.given_label in self.labels:
-                    raise InvalidRequest(f"variants: there is a pane {column.given_label!r} already")
+                if settings.given_label in self.labels:
+                    raise InvalidRequest(f"variants: there is a pane {settings.given_label!r} already")
             self._columns.append(column)
             self._columns_changed()
             return column.label
@@ -323,7 +330,7 @@ class Board(FormWidget):
         """Send a pane's request of a round."""
         taken = [pane.label for id, pane in asked.panes.items() if id != column.id]
         label = column.label if column.label not in taken else f"{column.label} ({column.id})"
-        stream = self._client.start(request, labels={"variant": label, "tag": asked.tag})
+        stream = self._client_of(column).start(request, labels={"variant": label, "tag": asked.tag})
         said = last_user_content(request)
         own_prompt = "" if asked.prompt else (said if isinstance(said, str) else column.editor.prompt)
         before = asked.panes.get(column.id)
@@ -393,6 +400,9 @@ class Board(FormWidget):
             return None
         html, summary = table.mark_differences(*pair)
         return str(html), summary
+
+    def _client_of(self, column: PaneColumn) -> BlockingClient:
+        return column.client or self._client
 
     def _cost_of(self, exchange: Exchange, reply: Reply) -> Cost | None:
         return None if self._ledger is None else self._ledger.cost(exchange, reply)
@@ -518,7 +528,7 @@ class Board(FormWidget):
 
     def _describe_fields(self) -> dict[str, Any]:
         """The fields of the endpoints that are in use."""
-        return {column.editor.endpoint.name: column.editor.describe_fields() for column in self._columns}
+        return {column.fields_key: column.editor.describe_fields() for column in self._columns}
 
     def _describe_form(self) -> dict[str, Any]:
         faults = [column.fault for column in self._columns if column.fault]
@@ -543,7 +553,10 @@ class Board(FormWidget):
     def _estimate(self) -> Estimate:
         number = len(self._rounds)
         try:
-            requests = [self._request(column, self._prompt.strip(), number, self._pictures) for column in self._columns]
+            requests = [
+                (self._request(column, self._prompt.strip(), number, self._pictures), self._client_of(column))
+                for column in self._columns
+            ]
         except InvalidRequest:
             return Estimate("", "")
         return self._estimator.estimate_all(requests)
@@ -659,11 +672,11 @@ class Board(FormWidget):
         raise UnknownName(f"there is no pane {pane_id!r}")
 
 
-def _first_variants() -> list[dict[str, str]]:
+def _first_variants(endpoints: Endpoints) -> list[dict[str, str]]:
     """Two models of one endpoint, or two endpoints if it has one model."""
-    target = endpoint_able_to(None, tools=False, schema=False)
+    target = endpoint_able_to(None, tools=False, schema=False, endpoints=endpoints)
     pairs = [(target.name, model) for model in target.models[:2]]
-    pairs += [(other.name, other.models[0]) for other in ENDPOINTS.values() if other is not target]
+    pairs += [(other.name, other.models[0]) for other in endpoints.values() if other is not target]
     return [{"endpoint": endpoint, "model": model} for endpoint, model in pairs[:2]]
 
 
@@ -672,4 +685,4 @@ def _prompts_of(asked: LiveRound) -> list[str]:
 
 
 def _losses(column: PaneColumn) -> tuple[str, ...]:
-    return PaneSettings(column.label, column.settings).losses
+    return column.settings.losses

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from famnb.client.client import BlockingClient
 from famnb.endpoints import ENDPOINTS, Endpoints, endpoint
 from famnb.request import Request
 from famnb.widget.form.python_code import (
@@ -21,29 +22,83 @@ REPEATS = 5
 """How often each prompt is asked, at first: fewer show no spread."""
 
 
-def write_experiment(prompts: Sequence[str], variants: Mapping[str, Request], *, base_url: str) -> str:
-    """Return a cell that makes an experiment of these prompts and of the settings of these requests, by label.
+class ExperimentVariant(NamedTuple):
+    """What a variant of an experiment sends, and by which client."""
 
-    The cell shows the forecast; the line that runs the experiment is a comment, since running costs money.
+    request: Request
+    client: BlockingClient | None = None
+    """Its own client; None for the experiment's."""
+    client_name: str = ""
+    """What its own client is called."""
+
+
+def write_experiment(
+    prompts: Sequence[str], variants: Mapping[str, ExperimentVariant], *, client: BlockingClient
+) -> str:
+    """Return a cell that makes an experiment of these prompts and of the settings of these variants, by label.
+
+    `client` is that of variants without one of their own. The cell shows the forecast; the line that runs the
+    experiment is a comment, since running costs money.
     """
-    fields = {label: variant_fields(request) for label, request in variants.items()}
-    lines = [f"        {one_line_literal(label)}: {_literal(given)}," for label, given in fields.items()]
+    own = {variant.client_name: variant.client for variant in variants.values() if variant.client is not None}
+    needs_default = any(variant.client is None for variant in variants.values())
+    lines = [
+        f"        {one_line_literal(label)}: {_literal(_experiment_fields(variant, client.endpoints))},"
+        for label, variant in variants.items()
+    ]
     head = write_call("experiment = famnb.Experiment", {"": list(prompts)}).removesuffix("\n)")
+    first_request = next(iter(variants.values())).request
     return join_lines(
         "import famnb",
         "",
-        f"client = {Target(base_url).client_expression}",
+        *([f"client = {_client_expression(client, first_request)}"] if needs_default else []),
+        *(_write_clients(own) if own else []),
         head,
         "    variants={",
         *lines,
         "    },",
         f"    repeats={REPEATS},",
         f"    name={one_line_literal(_name(prompts))},",
-        "    client=client,",
+        f"    client={'client' if needs_default else _own_client(next(iter(own)))},",
         ")",
         "# experiment.run(budget_usd=1.0); experiment.summary()",
         "experiment.forecast()",
     )
+
+
+def _write_clients(clients: Mapping[str, BlockingClient]) -> list[str]:
+    """Return the lines that make clients by name."""
+    lines = [f"    {one_line_literal(name)}: {_client_expression(client)}," for name, client in clients.items()]
+    return [
+        "# Each reads its key from the variable of its profile; fill in what else it needs.",
+        "clients = {",
+        *lines,
+        "}",
+    ]
+
+
+def _client_expression(client: BlockingClient, request: Request | None = None) -> str:
+    """Return a client as a Python expression; `request` is the first that it sends."""
+    base_url = client.base_url(request.endpoint if request else None)
+    return Target(base_url, client.profile, query=client.settings()["query"]).client_expression
+
+
+def _own_client(name: str) -> str:
+    return f"clients[{one_line_literal(name)}]"
+
+
+def _experiment_fields(variant: ExperimentVariant, endpoints: Endpoints) -> dict[str, Any]:
+    """Return the fields of a variant; a client of its own is an expression."""
+    if variant.client is None:
+        return variant_fields(variant.request, endpoints)
+    fields = variant_fields(variant.request, variant.client.endpoints)
+    return {"client": _Expression(_own_client(variant.client_name)), **fields}
+
+
+class _Expression(str):
+    """Python code that stands for a value."""
+
+    __slots__ = ()
 
 
 def variant_fields(request: Request, endpoints: Endpoints = ENDPOINTS) -> dict[str, Any]:
@@ -65,11 +120,16 @@ def variant_fields(request: Request, endpoints: Endpoints = ENDPOINTS) -> dict[s
 
 
 def _literal(fields: Mapping[str, Any]) -> str:
-    text = one_line_literal(fields)
+    items = [f"{one_line_literal(name)}: {_value_literal(value)}" for name, value in fields.items()]
+    text = f"{{{', '.join(items)}}}"
     if len(text) <= MAX_LINE_LENGTH - 30:
         return text
-    inner = ",\n".join(f"            {one_line_literal(name)}: {one_line_literal(fields[name])}" for name in fields)
+    inner = ",\n".join(f"            {item}" for item in items)
     return f"{{\n{inner},\n        }}"
+
+
+def _value_literal(value: Any) -> str:
+    return str(value) if isinstance(value, _Expression) else one_line_literal(value)
 
 
 def _name(prompts: Sequence[str]) -> str:

@@ -6,12 +6,11 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from famnb.client.client import BlockingClient
 from famnb.client.conversation import Turn, requests_after
-from famnb.endpoints import ENDPOINTS
-from famnb.endpoints import endpoint as endpoint_of
 from famnb.errors import InvalidRequest
 from famnb.request import Request
-from famnb.widget.board.pane_settings import Fields, PaneSettings, make_labels
+from famnb.widget.board.pane_settings import PaneSettings, make_labels
 from famnb.widget.form.draft import draft_of, fault_text, read_request, replace_prompt
 from famnb.widget.form.editor import Editor
 from famnb.widget.form.images import PromptImage
@@ -28,25 +27,30 @@ class PaneColumn:
     def __init__(self, id: str, settings: PaneSettings, *, before: Turn | None = None) -> None:
         """`before` is the turn that its talk goes on from."""
         self.id = id
-        self.given_label = settings.given_label
-        """The label that the user gave; empty if it is made of the settings."""
+        self.settings = settings
+        """What it sends, and by which client; its label is the one that it had at first."""
         self.label = settings.label
         """Its name, which no other pane has."""
         self.before = before
         self.turns: dict[int, Turn] = {}
         """Its turns by the number of the round."""
-        self.editor = Editor(endpoint="messages", prompt="", system="", tool_picker=ToolPicker({}, None))
         request = settings.example()
-        self.editor.fill(draft_of(request))
+        self.editor = Editor(
+            endpoints=settings.endpoints,
+            endpoint=request.endpoint,
+            prompt="",
+            system="",
+            tool_picker=ToolPicker({}, None),
+        )
+        self.editor.fill(draft_of(request, settings.endpoints))
         if not isinstance(settings.settings, Request):
             self.editor.prompt = ""
-        self._settings: Fields | Request = settings.settings
         self._is_edited = False
 
     @property
-    def settings(self) -> Fields | Request:
-        """Fields or a request, of which labels are made."""
-        return self._settings
+    def client(self) -> BlockingClient | None:
+        """Its own client; None for the board's."""
+        return self.settings.client
 
     def use_form(self) -> None:
         """Send from now on what the form holds."""
@@ -54,9 +58,10 @@ class PaneColumn:
         # What a pane is called follows its form; while that has faults, it keeps its name.
         draft = self.editor.draft
         try:
-            self._settings = read_request(dataclasses.replace(draft, prompt=draft.prompt or "…"))
+            request = read_request(dataclasses.replace(draft, prompt=draft.prompt or "…"))
         except InvalidRequest:
             return
+        self.settings = dataclasses.replace(self.settings, settings=request)
 
     def request(self, prompt: str, *, system: str = "", pictures: Sequence[PromptImage] = ()) -> Request:
         """Return its request for a prompt, which begins a talk; raises InvalidRequest, naming the pane.
@@ -64,14 +69,14 @@ class PaneColumn:
         The board's system text is sent where the pane has none of its own.
         """
         if not self._is_edited and not pictures:
-            return PaneSettings(self.label, self._settings).request(prompt, system=system)
+            return dataclasses.replace(self.settings, label=self.label).request(prompt, system=system)
         draft = self.editor.draft
         prompt = prompt or draft.prompt
         images = tuple(pictures) or draft.pictures
         draft = dataclasses.replace(draft, prompt=prompt, system=draft.system or system, pictures=images)
         try:
             request = read_request(draft)
-            return replace_prompt(request, prompt, images) if prompt else request
+            return replace_prompt(request, prompt, images, self.editor.endpoints) if prompt else request
         except InvalidRequest as error:
             raise InvalidRequest(f"pane {self.label!r}: {error}") from None
 
@@ -80,7 +85,7 @@ class PaneColumn:
     ) -> Request:
         """Return its request for the round of that number, all turns before it repeated."""
         request = self.request(prompt, system=system, pictures=pictures)
-        return requests_after(self.last_turn(number), request)[-1]
+        return requests_after(self.last_turn(number), request, self.editor.endpoints)[-1]
 
     def last_turn(self, number: int) -> Turn | None:
         """Return the turn that one of that round follows: a turn that failed is left out of the talk."""
@@ -96,7 +101,7 @@ class PaneColumn:
     @property
     def has_own_prompt(self) -> bool:
         """Whether it can be sent without a prompt of the board's."""
-        return isinstance(self._settings, Request) and (
+        return isinstance(self.settings.settings, Request) and (
             not self._is_edited or bool(self.editor.prompt.strip()) or self.editor.reading.replaced
         )
 
@@ -105,10 +110,12 @@ class PaneColumn:
 
         Another model of the same endpoint comes first.
         """
-        column = PaneColumn(id, PaneSettings("", self._settings), before=self.before)
+        settings = dataclasses.replace(self.settings, label="", given_label="")
+        column = PaneColumn(id, settings, before=self.before)
         column.editor.fill(self.editor.draft)
-        own = endpoint_of(self.editor.endpoint.name)
-        targets = [(other.name, model) for other in (own, *ENDPOINTS.values()) for model in other.models]
+        own = self.editor.endpoint
+        endpoints = (own, *self.editor.endpoints.values())
+        targets = [(other.name, model) for other in endpoints for model in other.models]
         name, model = next((target for target in targets if target not in taken), self.target)
         if name != own.name:
             # That the model of the pane is not served there is no loss: another one was wanted.
@@ -123,18 +130,24 @@ class PaneColumn:
         """Its endpoint and model."""
         return self.editor.endpoint.name, self.editor.raw.get(("model",), "")
 
+    @property
+    def fields_key(self) -> str:
+        """Tells the fields of its form from those of other endpoints and services."""
+        return f"{id(self.editor.endpoints)} {self.editor.endpoint.name}"
+
     def describe(self) -> dict[str, Any]:
         """Return what the page draws of it."""
         return {
             "id": self.id,
             "label": self.label,
             "target": " · ".join(name for name in self.target if name and name not in self.label),
+            "fields": self.fields_key,
             "form": self.editor.describe_values(),
         }
 
 
 def name_columns(columns: Sequence[PaneColumn]) -> None:
     """Give every pane that the user has not named the name that tells it from the others."""
-    labels = make_labels([(column.given_label, column.settings) for column in columns])
+    labels = make_labels([column.settings for column in columns])
     for column, label in zip(columns, labels, strict=True):
         column.label = sanitize.visible(label)

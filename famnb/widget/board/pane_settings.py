@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
-from famnb.endpoints import ENDPOINTS, Endpoints, compose, resolve_endpoint
+from famnb.client.client import BlockingClient
+from famnb.endpoints import ENDPOINTS, Endpoints, compose, endpoint, resolve_endpoint
 from famnb.errors import InvalidRequest
 from famnb.request import Request
 from famnb.widget.html import sanitize
@@ -31,6 +32,10 @@ class PaneSettings:
     settings: Fields | Request
     given_label: str = ""
     """The label that the user gave; empty if it is made of the settings."""
+    client: BlockingClient | None = None
+    """Its own client; None for the board's."""
+    client_name: str = ""
+    """What its own client is called."""
     endpoints: Endpoints = dataclasses.field(default_factory=lambda: ENDPOINTS, repr=False)
     """The endpoints of the service that it is sent to."""
 
@@ -58,24 +63,39 @@ class PaneSettings:
         return self.settings if isinstance(self.settings, Request) else self.request(_PLACEHOLDER)
 
 
-def read_variants(variants: object) -> tuple[PaneSettings, ...]:
-    """Read `variants` as `Board` describes them; raises InvalidRequest, naming the pane, for bad settings."""
+class GivenVariant(NamedTuple):
+    """A variant as the user gave it."""
+
+    label: str
+    """Empty if it has none."""
+    settings: Fields | Request
+    client: BlockingClient | None = None
+    client_name: str = ""
+    """Empty if the client has none."""
+
+
+def read_variants(variants: object, endpoints: Endpoints = ENDPOINTS) -> tuple[PaneSettings, ...]:
+    """Read `variants` as `Board` describes them; raises InvalidRequest, naming the pane, for bad settings.
+
+    `endpoints` are those of the board's client, for variants without one of their own.
+    """
     match variants:
         case Mapping():
-            pairs = [_read_variant(item, f"variants[{label!r}]", str(label)) for label, item in variants.items()]
+            given = [_read_variant(item, f"variants[{label!r}]", str(label)) for label, item in variants.items()]
         case str() | bytes() | Request():
             # All are iterable, and none is a list of settings.
             raise InvalidRequest(f"variants: expected {_EXPECTED}; got {variants!r:.80}")
         case Iterable():
-            pairs = [_read_variant(item, f"variants[{index}]") for index, item in enumerate(variants)]
+            given = [_read_variant(item, f"variants[{index}]") for index, item in enumerate(variants)]
         case _:
             raise InvalidRequest(f"variants: expected {_EXPECTED}; got {variants!r:.80}")
-    if not pairs:
+    if not given:
         raise InvalidRequest(f"variants: there are none; expected {_EXPECTED}")
-    labels = [sanitize.visible(label) for label in make_labels(pairs)]
-    panes = tuple(
-        PaneSettings(label, settings, given_label) for label, (given_label, settings) in zip(labels, pairs, strict=True)
-    )
+    unnamed = [
+        _settings_of(variant, name, endpoints) for variant, name in zip(given, _name_clients(given), strict=True)
+    ]
+    labels = [sanitize.visible(label) for label in make_labels(unnamed)]
+    panes = tuple(dataclasses.replace(pane, label=label) for label, pane in zip(labels, unnamed, strict=True))
     duplicates = [label for label, count in Counter(labels).items() if count > 1]
     if duplicates:
         raise InvalidRequest(f"variants: {duplicates[0]!r} is the label of several panes; give each its own")
@@ -85,36 +105,90 @@ def read_variants(variants: object) -> tuple[PaneSettings, ...]:
     return panes
 
 
-def _read_variant(item: Any, name: str, label: str = "") -> tuple[str, Fields | Request]:
-    """The label of one variant, empty if it has none, and its settings; `name` is what an error calls it."""
+def find_client(variants: object) -> BlockingClient | None:
+    """Return the client of the first of `variants`, if every one of them has its own; else None."""
+    items = list(variants.values()) if isinstance(variants, Mapping) else variants
+    if not isinstance(items, list | tuple):
+        return None
+    clients = [item.get("client") if isinstance(item, Mapping) else getattr(item, "client", None) for item in items]
+    return next(iter(clients), None) if all(isinstance(client, BlockingClient) for client in clients) else None
+
+
+def _read_variant(item: Any, name: str, label: str = "") -> GivenVariant:
+    """Read one variant; `name` is what an error calls it."""
     match item:
         case Request():
-            return label, item
+            return GivenVariant(label, item)
         case Mapping():
             fields = {str(key): value for key, value in item.items()}
-            return str(fields.pop("label", "") or label), fields
+            client = _check_client(fields.pop("client", None), name)
+            return GivenVariant(str(fields.pop("label", "") or label), fields, client)
         # A variant of `famnb.grid()`; not by its class, so that any object with label and fields will do.
         case _ if isinstance(getattr(item, "fields", None), Mapping):
-            return label or str(getattr(item, "label", "")), dict(item.fields)
+            fields = dict(item.fields)
+            client_name, client = str(fields.pop("client", "")), _check_client(getattr(item, "client", None), name)
+            return GivenVariant(label or str(getattr(item, "label", "")), fields, client, client_name)
         case _:
             raise InvalidRequest(f"{name}: expected fields of a request, or a request; got {item!r:.80}")
 
 
-def make_labels(pairs: list[tuple[str, Fields | Request]]) -> list[str]:
+def _check_client(client: object, name: str) -> BlockingClient | None:
+    if client is None or isinstance(client, BlockingClient):
+        return client
+    raise InvalidRequest(f"{name}: client: expected a famnb.Client, such as famnb.connect() gives; got {client!r:.80}")
+
+
+def _name_clients(variants: list[GivenVariant]) -> list[str]:
+    """Return what each variant's own client is called: as given, else by its profile, and its address if need be."""
+    clients = {id(variant.client): variant.client for variant in variants if variant.client is not None}
+    profiles = Counter(client.profile.name for client in clients.values())
+    names: dict[int, str] = {}
+    for variant in variants:
+        client = variant.client
+        if client is not None and id(client) not in names:
+            is_only = profiles[client.profile.name] == 1
+            name = variant.client_name or (client.profile.name if is_only else client.base_url())
+            names[id(client)] = name if name not in names.values() else f"{name} #{len(names) + 1}"
+    return [names.get(id(variant.client), "") for variant in variants]
+
+
+def _settings_of(variant: GivenVariant, client_name: str, endpoints: Endpoints) -> PaneSettings:
+    """Return the settings of a pane, a request as one of its own client's service."""
+    settings = variant.settings
+    endpoints = endpoints if variant.client is None else variant.client.endpoints
+    if isinstance(settings, Request):
+        model = endpoint(settings.endpoint, endpoints).request
+        settings = settings if type(settings) is model else model.from_body(settings.body())
+    return PaneSettings(
+        variant.label,
+        settings,
+        given_label=variant.label,
+        client=variant.client,
+        client_name=client_name,
+        endpoints=endpoints,
+    )
+
+
+_TARGET_NAMES = ("client", "endpoint", "model")
+"""The fields that say where a request goes, rather than what is in it."""
+
+
+def make_labels(panes: Sequence[PaneSettings]) -> list[str]:
     """Return the label of each pane: its own, else endpoint, model and the settings that differ between panes."""
-    descriptions = [_describe(settings) for _, settings in pairs]
+    descriptions = [_describe(pane) for pane in panes]
     names = {name for description in descriptions for name in description}
     differing = {
         name
         for name in names
         if len({repr(description.get(name)) for description in descriptions}) > 1 or name in ("endpoint", "model")
     }
-    uses: Counter[str] = Counter(label for label, _ in pairs if label)
+    uses: Counter[str] = Counter(pane.given_label for pane in panes if pane.given_label)
     labels = []
-    for (label, _), description in zip(pairs, descriptions, strict=True):
+    for pane, description in zip(panes, descriptions, strict=True):
+        label = pane.given_label
         if not label:
             label = plain = " · ".join(
-                str(value) if name in ("endpoint", "model") else f"{name}={value!r:.24}"
+                str(value) if name in _TARGET_NAMES else f"{name}={value!r:.24}"
                 for name, value in description.items()
                 if name in differing
             )
@@ -127,17 +201,19 @@ def make_labels(pairs: list[tuple[str, Fields | Request]]) -> list[str]:
     return labels
 
 
-def _describe(settings: Fields | Request) -> dict[str, Any]:
-    """Settings by name, endpoint and model first."""
+def _describe(pane: PaneSettings) -> dict[str, Any]:
+    """Settings by name; client, endpoint and model first."""
+    settings = pane.settings
+    client = {"client": pane.client_name} if pane.client_name else {}
     if isinstance(settings, Request):
         body = settings.body()
         hidden = {"model", "stream", "stream_options", settings.prompt_field}
-        head = {"endpoint": settings.endpoint, "model": body.get("model")}
+        head = {**client, "endpoint": settings.endpoint, "model": body.get("model")}
         return {**head, **{name: value for name, value in body.items() if name not in hidden}}
     model = settings.get("model")
-    name = settings.get("endpoint") or resolve_endpoint(None, model or None).name
+    name = settings.get("endpoint") or resolve_endpoint(None, model or None, pane.endpoints).name
     rest = {name: value for name, value in settings.items() if name not in ("endpoint", "model", "stream")}
-    return {"endpoint": name, **({"model": model} if model else {}), **rest}
+    return {**client, "endpoint": name, **({"model": model} if model else {}), **rest}
 
 
 def _compose(fields: dict[str, Any], prompt: str, system: str, endpoints: Endpoints) -> Request:

@@ -29,8 +29,8 @@ def available_kinds(request: Request, endpoints: Endpoints = ENDPOINTS) -> tuple
 def write_cell(request: Request, *, kind: str, target: Target) -> str:
     """A notebook cell that sends this request to a service and shows the answer.
 
-    `kind` is one of `available_kinds(request, target.profile.endpoints)`. The key is read from the environment where the cell runs. Raises
-    InvalidRequest for another kind.
+    `kind` is one of `available_kinds(request, target.profile.endpoints)`. The key is read from the environment where
+    the cell runs. Raises InvalidRequest for another kind.
     """
     writers: dict[str, Callable[[Request, Target], str]] = {
         "famnb": _write_famnb,

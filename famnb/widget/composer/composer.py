@@ -52,7 +52,7 @@ _BOARD_ELSEWHERE = "The board is in `composer.board`: show it in a cell of its o
 
 
 class Composer(FormWidget):
-    """A talk with a model through any endpoint of the client's service: it sends, shows replies as they stream, keeps all of them.
+    """A talk with a model through any endpoint of a client's service: it sends, streams, and keeps all replies.
 
     Each turn can be edited and asked again, and every version of it is kept. `reply`, `replies`, `turns` and `request`
     are for the cells below, and `reply`, `turns` and `request` can be observed like any trait; the methods do what the
@@ -83,8 +83,8 @@ class Composer(FormWidget):
         `tools` are Python functions and `schema` is a type, such as a pydantic model, that the answer shall be JSON of:
         each is a check box, ticked at first if the endpoint can carry it. A tool that the model calls runs once it is
         approved, or at once with `auto`, for at most `max_rounds` rounds. Without an `endpoint` it is `messages`, or
-        one of the client's that can carry these; without a `client` it is that of `famnb.connect()`. Raises InvalidRequest for a tool,
-        type or endpoint that is not valid.
+        one of the client's that can carry these; without a `client` it is that of `famnb.connect()`. Raises
+        InvalidRequest for a tool, type or endpoint that is not valid.
         """
         client = default_client() if client is None else client
         callable_tools = Tools.from_argument(list(tools), auto=auto, max_rounds=max_rounds)
@@ -102,7 +102,7 @@ class Composer(FormWidget):
         ledger = getattr(client, "ledger", None)
         self._ledger = ledger if isinstance(ledger, Ledger) else None
         self._replies: list[Reply] = []
-        self._estimator = RequestEstimator(self._ledger, client)
+        self._estimator = RequestEstimator(self._ledger)
         self._conversation = ConversationView(
             client,
             self,
@@ -299,7 +299,8 @@ class Composer(FormWidget):
     def _describe_form(self) -> dict[str, Any]:
         form = self._editor.describe_values()
         try:
-            estimate = self._estimator.estimate(self._conversation.next_request(self._editor.prompt))
+            request = self._conversation.next_request(self._editor.prompt)
+            estimate = self._estimator.estimate(request, self._client)
         except InvalidRequest:
             return {**form, "estimate": ["", ""]}
         return {**form, "estimate": list(estimate)}

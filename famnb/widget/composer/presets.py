@@ -55,8 +55,9 @@ def names(path: Path) -> tuple[str, ...]:
 def save(path: Path, name: str, draft: Draft, *, profile: Profile | None = None) -> tuple[str, ...]:
     """Save a draft under a name, replacing any of that name; returns a sentence for each thing that is not saved.
 
-    `profile` is the API of the service that it is for, the document's unless given. Raises InvalidRequest if the name is empty, too long or not printable, if a text of the draft holds what looks like
-    a key, or if the file holds no presets; OSError if it cannot be written.
+    `profile` is the API of the service that it is for, the document's unless given. Raises InvalidRequest if the name
+    is empty, too long or not printable, if a text of the draft holds what looks like a key, or if the file holds no
+    presets; OSError if it cannot be written.
     """
     name = name.strip()
     if not name or len(name) > _MAX_NAME_LENGTH or not name.isprintable():
@@ -103,7 +104,10 @@ def load(path: Path, name: str, *, profile: Profile | None = None) -> LoadedPres
     is_newer = isinstance(version, int) and version > VERSION
     notes = (f"The file was written by a newer famnb (version {version} of its form).",) if is_newer else ()
     if owner != profile.name:
-        notes = (*notes, f"It was saved with profile {owner!r}; this client has {profile.name!r}: check model and fields.")
+        notes = (
+            *notes,
+            f"It was saved with profile {owner!r}; this client has {profile.name!r}: check model and fields.",
+        )
     return loaded._replace(left_out=(*notes, *loaded.left_out))
 
 

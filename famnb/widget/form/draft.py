@@ -105,9 +105,7 @@ def required_texts(endpoint: Endpoint, endpoints: Endpoints) -> FieldTexts:
 def write_fields(endpoint: Endpoint, fields: Mapping[str, Any]) -> dict[FieldPath, str]:
     """Return the texts for those of a request's fields that have a control."""
     return {
-        field.path: field.write(value)
-        for field in form_fields(endpoint)
-        for value in _values_at(fields, field.path)
+        field.path: field.write(value) for field in form_fields(endpoint) for value in _values_at(fields, field.path)
     }
 
 
@@ -241,9 +239,7 @@ def _prompt_fields(
     return body
 
 
-def _extract_prompt(
-    endpoint: Endpoint, body: Mapping[str, Any], endpoints: Endpoints
-) -> tuple[Draft, dict[str, Any]]:
+def _extract_prompt(endpoint: Endpoint, body: Mapping[str, Any], endpoints: Endpoints) -> tuple[Draft, dict[str, Any]]:
     """Return what of a body is a plain prompt, system text and pictures, and the other fields."""
     prompt, system, pictures = _guess_prompt(endpoint, body)
     draft = Draft(endpoint=endpoint.name, endpoints=endpoints, prompt=prompt, system=system, pictures=pictures)

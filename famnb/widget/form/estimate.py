@@ -24,22 +24,21 @@ class Estimate(NamedTuple):
 
 
 class RequestEstimator:
-    """Estimates a client's requests by what the ledger knows of their models, which is read once a model."""
+    """Estimates clients' requests by what the ledger knows of their models, which is read once a model."""
 
-    def __init__(self, ledger: Ledger | None, client: BaseClient) -> None:
+    def __init__(self, ledger: Ledger | None) -> None:
         self._ledger = ledger
-        self._client = client
         self._ratios: dict[str, TokenRatio] = {}
 
     def forget(self) -> None:
         """Read the ledger again at the next request: a call has ended."""
         self._ratios.clear()
 
-    def estimate(self, request: Request) -> Estimate:
-        """Return the input tokens of a request and the most that it can cost, as far as they are known."""
+    def estimate(self, request: Request, client: BaseClient) -> Estimate:
+        """Return the input tokens of a client's request and the most that it can cost, as far as they are known."""
         model = str(getattr(request, "model", ""))
         characters = input_chars(request)
-        most = self._ceiling(request)
+        most = _ceiling(request, client)
         if characters is None:
             tokens, basis = "", "images and stored responses are tokens of which no number is known"
         else:
@@ -57,22 +56,19 @@ class RequestEstimator:
             basis = f"{basis}; cost: if the answer has all of {format_count(most.output_tokens or 0, 'token')}"
         return Estimate(" · ".join(part for part in (tokens, cost) if part), basis)
 
-    def estimate_all(self, requests: Sequence[Request]) -> Estimate:
-        """Return the input tokens of several requests together, and the most that they can cost."""
-        estimates = [self.estimate(request) for request in requests]
+    def estimate_all(self, requests: Sequence[tuple[Request, BaseClient]]) -> Estimate:
+        """Return the input tokens of several clients' requests together, and the most that they can cost."""
+        estimates = [self.estimate(request, client) for request, client in requests]
         if len(estimates) == 1:
             return estimates[0]
-        counts = [self._input_tokens(request) for request in requests]
+        counts = [self._input_tokens(request) for request, _ in requests]
         known = [count for count in counts if count is not None]
         tokens = f"{ESTIMATE_MARK}{format_count(sum(known), 'token')} in" if len(known) == len(counts) else ""
-        costs = [self._ceiling(request).usd for request in requests]
+        costs = [_ceiling(request, client).usd for request, client in requests]
         total = sum((cost for cost in costs if cost is not None), Decimal(0))
         cost = "cost unknown" if None in costs else f"at most {format_usd(total)}"
         help = "\n".join(dict.fromkeys(estimate.help for estimate in estimates))
         return Estimate(" · ".join(part for part in (tokens, cost) if part), help)
-
-    def _ceiling(self, request: Request) -> Ceiling:
-        return ceiling(request, service_names(self._client.base_url(request.endpoint), self._client.profile.name))
 
     def _input_tokens(self, request: Request) -> int | None:
         characters = input_chars(request)
@@ -85,3 +81,7 @@ class RequestEstimator:
             # Which service will answer is not known before it does: the one with most replies is the likeliest.
             self._ratios[model] = max((fit.input for fit in fits.values()), key=lambda ratio: ratio.n, default=PRIOR)
         return self._ratios[model]
+
+
+def _ceiling(request: Request, client: BaseClient) -> Ceiling:
+    return ceiling(request, service_names(client.base_url(request.endpoint), client.profile.name))

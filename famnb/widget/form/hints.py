@@ -70,12 +70,14 @@ def carry_over(
 
 
 def _effort_paths(target: Endpoint, endpoints: Endpoints) -> list[FieldPath]:
-    """Return the path of the reasoning effort by which an endpoint carries a thinking budget; none where it does not."""
+    """Return the path of the reasoning effort by which an endpoint carries a thinking budget, if it does."""
     if target.traits.thinking != "effort":
         return []
     tokens = 1
     composed = compose(target.name, "-", thinking=tokens, endpoints=endpoints).given_fields()
-    texts = write_fields(target, {name: value for name, value in composed.items() if name != target.request.prompt_field})
+    texts = write_fields(
+        target, {name: value for name, value in composed.items() if name != target.request.prompt_field}
+    )
     return [path for path, text in texts.items() if text == Reasoning.for_budget(tokens).effort]
 
 

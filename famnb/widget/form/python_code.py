@@ -25,7 +25,9 @@ _LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
 class Target:
     """The service that a cell sends to: its address, headers and key, the latter by the variable that holds it."""
 
-    def __init__(self, base_url: str, profile: Profile | None = None, *, query: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, base_url: str, profile: Profile | None = None, *, query: Mapping[str, str] | None = None
+    ) -> None:
         """`profile` is the API of the service, the document's unless given; `query` ends its addresses."""
         self.base_url = base_url
         self.profile = profile or find_profile(DEFAULT)

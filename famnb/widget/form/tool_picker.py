@@ -51,9 +51,7 @@ class ToolPicker:
             texts |= self.texts_with_tool(endpoint, texts, name, is_on=True)
         return texts | self.texts_with_schema(endpoint, is_on=True)
 
-    def texts_with_tool(
-        self, endpoint: Endpoint, texts: FieldTexts, name: str, *, is_on: bool
-    ) -> dict[FieldPath, str]:
+    def texts_with_tool(self, endpoint: Endpoint, texts: FieldTexts, name: str, *, is_on: bool) -> dict[FieldPath, str]:
         """Return the text of the form's tools with a function added, as the endpoint's dialect has it, or removed."""
         tools = parse_list(texts.get(TOOLS_PATH, ""))
         # While the text is no JSON list, the form shows a fault at it; nothing is written over it.
@@ -94,7 +92,7 @@ def parse_list(text: str) -> list[Any] | None:
 
 
 def parse_tool(tool: Any) -> tuple[str, str, Mapping[str, Any]] | None:
-    """Return name, description and JSON Schema of a function, however its dialect declares it; None for anything else."""
+    """Return name, description and JSON Schema of a function in any dialect's declaration; None for anything else."""
     match tool:
         case {"function": {"name": str(name), **fields}} | {"name": str(name), **fields}:
             parameters: Any = fields.get("parameters") or fields.get("input_schema") or {}

@@ -39,14 +39,14 @@ function drawColumn(id, shared) {
     more.setAttribute("aria-expanded", isOpen);
     more.setAttribute("aria-pressed", isOpen);
   };
-  let endpoint = "";
+  let described = ""; // the fields that are drawn
   show(false);
   return {
     element,
     tell: (column, fields, isOnly) => {
       const { form: said } = column;
-      if (said.endpoint !== endpoint) form.describe(fields[said.endpoint]);
-      endpoint = said.endpoint;
+      if (column.fields !== described) form.describe(fields[column.fields]);
+      described = column.fields;
       form.tell(said);
       system.tell(said);
       write(title, column.label);

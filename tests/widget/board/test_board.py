@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import famnb
+from famnb.client.client import BlockingClient
 from famnb.widget.board.board import Board
 
 MIXED = [
@@ -116,12 +117,12 @@ def test_a_second_send_while_streaming_sends_nothing(scripted):
     """One wish, one round; stop reaches one pane or all of them."""
     made = []
 
-    class Slow:
+    class Slow(BlockingClient):
         def start(self, request: famnb.MessagesRequest, *, labels: dict[str, str]) -> object:
             made.append(scripted())
             return made[-1]
 
-    board = Board(Slow(), {"a": {}, "b": {}}, prompt="Hi")
+    board = Board(Slow(base_url="http://127.0.0.1:9", api_key="k"), {"a": {}, "b": {}}, prompt="Hi")
     receive(board, kind="send", prompt="Hi")
     receive(board, kind="send", prompt="Hi")
     assert len(made) == 2

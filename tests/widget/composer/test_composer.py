@@ -86,12 +86,12 @@ def test_a_second_send_while_streaming_sends_nothing(scripted):
     """One wish, one request; once the reply has ended, the next is sent."""
     started = []
 
-    class Slow:
+    class Slow(Client):
         def start(self, request: famnb.MessagesRequest, labels: object) -> object:
             started.append(scripted())
             return started[-1]
 
-    composer = Composer(Slow(), prompt="Hi")
+    composer = Composer(Slow(base_url="http://127.0.0.1:9", api_key="k"), prompt="Hi")
     receive(composer, kind="send", prompt="Hi")
     receive(composer, kind="send", prompt="Hi")
     assert composer.send() is started[0]

@@ -1,0 +1,117 @@
+"""Boards over several services: each pane has the endpoints, fields and prices of its own client's."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import famnb
+from famnb.errors import InvalidRequest
+from famnb.widget.board.board import Board
+
+NAMES = ("openai", "anthropic", "openrouter")
+pytestmark = pytest.mark.usefixtures("outputs")
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[famnb.service.Server]:
+    """The local service, which speaks the vendors' dialects."""
+    with famnb.serve(time_scale=0, compat=True) as running:
+        yield running
+
+
+@pytest.fixture
+def clients(service: famnb.service.Server, tmp_path: Path) -> Iterator[dict[str, famnb.Client]]:
+    """A client of each vendor's profile, all with one ledger."""
+    options = {"base_url": service.url, "api_key": service.key, "ledger": tmp_path / "ledger.sqlite"}
+    clients = {name: famnb.Client(profile=name, **options) for name in NAMES}
+    yield clients
+    for client in clients.values():
+        client.close()
+
+
+def receive(board: Board, **message: object) -> None:
+    """Have the board receive a message of its page, which it can carry out."""
+    board._on_message(board, message, [])
+    assert board._trouble == ""
+
+
+def test_each_pane_of_a_grid_asks_its_own_client(clients: dict[str, famnb.Client]):
+    """In its own dialect, turn by turn; the frame has all of them; no client besides is needed."""
+    board = Board(variants=famnb.grid(client=clients, system="Be brief.", max_tokens=50))
+    assert board.labels == NAMES
+    for prompt in ("First?", "Second?"):
+        board.say(prompt)
+        replies = board.wait(60)
+    assert [reply.error for reply in replies.values()] == [None] * 3
+    assert [reply.endpoint for reply in replies.values()] == ["responses", "messages", "chat"]
+    assert [type(reply.request) for reply in replies.values()] == [
+        next(iter(client.endpoints.values())).request for client in clients.values()
+    ]
+    frame = board.frame()
+    assert [*frame["profile"]] == [*frame["variant"]] == [*NAMES]
+
+
+def test_each_pane_s_form_has_the_fields_of_its_own_service(clients: dict[str, famnb.Client]):
+    """Also where two services have an endpoint of one name; a copy stays at its service."""
+    board = Board(clients["openai"], {"own": {"endpoint": "chat"}, "other": {"client": clients["openrouter"]}})
+    state = board.describe()
+    own, other = (
+        {field["path"] for group in state["fields"][column["fields"]]["groups"] for field in group["fields"]}
+        for column in state["columns"]
+    )
+    assert "max_completion_tokens" in own
+    assert ("provider" in own, "provider" in other) == (False, True)
+    receive(board, kind="set", column="p2", field="top_k", text="5")
+    receive(board, kind="add")
+    board.say("Why?")
+    assert [reply.request.body().get("top_k") for reply in board.wait(60).values()] == [None, 5, 5]
+    assert [*board.frame()["profile"]] == ["openai", "openrouter", "openrouter"]
+
+
+def test_panes_without_labels_are_told_apart_by_their_clients(clients: dict[str, famnb.Client]):
+    """A client that is none, and an endpoint that a client does not have, are said."""
+    board = Board(variants=[{"client": client} for client in clients.values()])
+    assert board.labels == ("openai · responses", "anthropic · messages", "openrouter · chat")
+    with pytest.raises(InvalidRequest, match=r"variants\[0\]: client: expected a famnb.Client"):
+        Board(clients["openai"], [{"client": "openai"}])
+    with pytest.raises(InvalidRequest, match="no endpoint 'messages'"):
+        Board(clients["openai"], [{"endpoint": "messages"}])
+
+
+def test_a_board_of_a_vendor_begins_with_two_of_its_models(clients: dict[str, famnb.Client]):
+    """As one of the document's does."""
+    board = Board(clients["anthropic"])
+    assert board.labels == ("messages · claude-sonnet-5", "messages · claude-opus-5")
+    board.say("Why?")
+    assert all(reply.error is None for reply in board.wait(60).values())
+
+
+def test_the_experiment_s_code_carries_the_clients_by_name(
+    clients: dict[str, famnb.Client], service: famnb.service.Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """It runs with the vendors' own variables, without a key in it, and plans what the panes sent."""
+    for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY"):
+        monkeypatch.setenv(variable, service.key)
+    monkeypatch.setenv("FAMNB_LEDGER", str(tmp_path / "other.sqlite"))
+    board = Board(variants=famnb.grid(client=clients, max_tokens=50))
+    board.say("Why?")
+    sent = [reply.request.body() for reply in board.wait(60).values()]
+    code = board.code
+    assert service.key not in code
+    assert "# Each reads its key from the variable of its profile" in code
+    assert f'"anthropic": famnb.Client(profile="anthropic", base_url="{service.url}")' in code
+    names: dict[str, object] = {}
+    tree = ast.parse(code)
+    exec(compile(ast.Module(tree.body[:-1], []), "cell", "exec"), names)
+    experiment = names["experiment"]
+    assert isinstance(experiment, famnb.Experiment)
+    planned = {str(cell.request.body()) for cell in experiment.cells}
+    assert planned == {str(body) for body in sent}
+    experiment.run()
+    assert set(zip(experiment.frame()["variant"], experiment.frame()["profile"], strict=True)) == {
+        (n, n) for n in NAMES
+    }

@@ -1,0 +1,274 @@
+"""Composers of vendors' clients: the form has the vendor's fields, and what it makes is sent as the vendor takes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pydantic
+import pytest
+
+import famnb
+from famnb.errors import InvalidRequest
+from famnb.profiles import NAMES, find_profile
+from famnb.request import Request
+from famnb.widget import Composer
+from famnb.widget.composer import presets
+from famnb.widget.form.draft import Draft, draft_of, read_draft
+from tests.support.composers import choose_endpoint, form_of, panel_of, receive, wait_until_idle, write_field
+
+KEY = "sk-vendor-0123456789abcdef"
+PNG = "data:image/png;base64,iVBORw0KGgo="
+
+
+class Answer(pydantic.BaseModel):
+    """What to answer."""
+
+    words: list[str]
+
+
+def weather(city: str) -> str:
+    """The weather of a city."""
+    return f"{city}: 4 degrees"
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[famnb.service.Server]:
+    """The local service, which speaks the vendors' dialects."""
+    with famnb.serve(time_scale=0, compat=True) as running:
+        yield running
+
+
+@pytest.fixture
+def connect(service: famnb.service.Server, tmp_path: Path) -> Iterator[Any]:
+    """Makes a client of a profile, all of them with one ledger."""
+    clients: list[famnb.Client] = []
+
+    def make(profile: str) -> famnb.Client:
+        ledger = tmp_path / "ledger.sqlite"
+        clients.append(famnb.Client(profile=profile, base_url=service.url, api_key=service.key, ledger=ledger))
+        return clients[-1]
+
+    yield make
+    for client in clients:
+        client.close()
+
+
+def names(composer: Composer) -> set[str]:
+    """The fields that the form has."""
+    return {field["path"] for group in composer.describe()["fields"]["groups"] for field in group["fields"]}
+
+
+# Not azure and gemini, whose paths the local service does not have.
+@pytest.mark.parametrize("profile", ["openai", "anthropic", "openrouter", "ollama", "vllm", "open"])
+def test_every_endpoint_of_every_profile_is_asked_through_the_form(connect: Any, profile: str):
+    """The form as it is drawn is a valid request, which the service answers; a follow-up repeats the talk."""
+    client = connect(profile)
+    composer = Composer(client)
+    assert [each["name"] for each in composer.describe()["fields"]["endpoints"]] == list(client.endpoints)
+    for number, name in enumerate(client.endpoints, start=1):
+        composer.new_talk()
+        choose_endpoint(composer, name)
+        assert form_of(composer)["faults"] == {}
+        for prompt in ("First?", "Second?"):
+            receive(composer, kind="send", prompt=prompt)
+            wait_until_idle(composer)
+            assert composer.reply.error is None
+            assert composer.reply.status == "completed"
+        assert type(composer.reply.request) is client.endpoints[name].request
+        assert len(composer.reply.request.turns()) in (1, 3)  # responses names the stored turn before
+        assert len(composer.replies) == 2 * number
+
+
+def test_a_vendor_s_fields_are_filled_in_checked_and_sent(connect: Any):
+    """Typed fields by their own limits; what famnb does not know goes along with a remark."""
+    composer = Composer(connect("openai"), endpoint="chat", prompt="Hi")
+    assert {"seed", "stop", "tools", "stream_options.include_usage", "max_completion_tokens", "extra_body"} <= names(
+        composer
+    )
+    for field, text in {
+        "seed": "7",
+        "stop": '["END"]',
+        "max_completion_tokens": "300",
+        "reasoning_effort": "low",
+    }.items():
+        write_field(composer, field, text)
+    write_field(composer, "model", "ft:gpt-of-our-own")
+    write_field(composer, "extra_body", '{"new_field": [1]}')
+    form = form_of(composer)
+    assert form["faults"] == {}
+    assert "`new_field` is sent as it is: famnb does not know it." in form["remarks"]
+    body = composer.request.body()
+    assert {
+        name: body[name] for name in ("model", "seed", "stop", "max_completion_tokens", "reasoning_effort", "new_field")
+    } == {
+        "model": "ft:gpt-of-our-own",
+        "seed": 7,
+        "stop": ["END"],
+        "max_completion_tokens": 300,
+        "reasoning_effort": "low",
+        "new_field": [1],
+    }
+    write_field(composer, "presence_penalty", "3")
+    write_field(composer, "extra_body", "[1]")
+    assert set(form_of(composer)["faults"]) == {"presence_penalty", "extra_body"}
+
+
+def test_a_cap_that_a_vendor_insists_on_is_filled_in(connect: Any):
+    """It is seen and can be changed; without it the form says what is missing, and it goes nowhere else by itself."""
+    composer = Composer(connect("anthropic"), prompt="Hi")
+    assert form_of(composer)["values"]["max_tokens"] == "4096"
+    write_field(composer, "max_tokens", "")
+    assert "required" in form_of(composer)["faults"]["max_tokens"]
+    composer = Composer(connect("open"), endpoint="messages", prompt="Hi")
+    choose_endpoint(composer, "chat")
+    assert "max_tokens" not in composer.request.body()
+    choose_endpoint(composer, "messages")
+    write_field(composer, "max_tokens", "50")
+    choose_endpoint(composer, "responses")
+    assert composer.request.body()["max_output_tokens"] == 50
+
+
+def test_tools_and_schema_are_asked_for_in_each_dialect(connect: Any):
+    """A box that stays ticked writes what the other endpoint takes; the model's call runs and is answered there."""
+    client = connect("open")
+    composer = Composer(client, prompt="What is the weather in Oslo?", tools=[weather], schema=Answer)
+    for name in ("chat", "responses", "messages", "chat"):
+        choose_endpoint(composer, name)
+        expected = client.compose(name, "?", tools=[weather], schema=Answer).body()
+        body = composer.request.body()
+        assert body["tools"] == expected["tools"], name
+        form = "output_config" if name == "messages" else "text" if name == "responses" else "response_format"
+        assert body[form] == expected[form], name
+        assert [box["on"] for box in form_of(composer)["tools"]] == [True]
+        assert form_of(composer)["schema"]["on"]
+        assert form_of(composer)["faults"] == {}
+
+
+@pytest.mark.parametrize("profile", ["openai", "anthropic"])
+def test_a_tool_runs_and_its_result_goes_back(connect: Any, profile: str):
+    """As that dialect sends it."""
+    composer = Composer(connect(profile), prompt="What is the weather in Oslo?", tools=[weather], auto=True)
+    receive(composer, kind="send", prompt="What is the weather in Oslo?")
+    wait_until_idle(composer, replies=1)
+    assert composer.reply.error is None
+    assert [result.call.name for round_ in composer.reply.rounds for result in round_.results] == ["weather"]
+
+
+def test_what_moves_between_dialects_is_carried_or_named(connect: Any):
+    """An effort has another name, a choice of tools another form."""
+    composer = Composer(connect("open"), endpoint="chat", prompt="Hi")
+    write_field(composer, "reasoning_effort", "low")
+    write_field(composer, "seed", "7")
+    choose_endpoint(composer, "responses")
+    assert composer.request.body()["reasoning"] == {"effort": "low"}
+    assert [remark.split()[0] for remark in form_of(composer)["remarks"]] == ["`seed`"]
+    choose_endpoint(composer, "messages")
+    write_field(composer, "tool_choice.type", "none")
+    choose_endpoint(composer, "chat")
+    assert any("`tool_choice" in remark for remark in form_of(composer)["remarks"])
+
+
+def test_images_are_written_as_the_vendor_takes_them_and_move_along(connect: Any):
+    """Of a talk too, whose next turn may have another endpoint."""
+    composer = Composer(connect("open"), endpoint="messages", prompt="What is it?")
+    receive(composer, kind="image", name="", url="https://example.org/cat.png")
+    (content,) = [message["content"] for message in composer.request.body()["messages"]]
+    assert content[1] == {"type": "image", "source": {"type": "url", "url": "https://example.org/cat.png"}}
+    assert form_of(composer)["remarks"] == []
+    receive(composer, kind="send", prompt="What is it?")
+    wait_until_idle(composer, replies=1)
+    choose_endpoint(composer, "chat")
+    receive(composer, kind="send", prompt="And now?")
+    wait_until_idle(composer, replies=2)
+    assert composer.reply.request.turns()[0].images == ("https://example.org/cat.png",)
+
+
+REQUESTS = [
+    find_profile("anthropic")
+    .endpoints["messages"]
+    .request(
+        model="claude-opus-5",
+        max_tokens=90,
+        system="Be brief.",
+        messages=[
+            {"role": "user", "content": [{"type": "text", "text": "Hi", "cache_control": {"type": "ephemeral"}}]}
+        ],
+        top_k=5,
+        extra_body={"mcp_servers": []},
+    ),
+    find_profile("openai")
+    .endpoints["chat"]
+    .request(
+        model="gpt-5.4", messages=[{"role": "user", "content": "Hi"}], seed=1, metadata={}, extra_body={"a": None}
+    ),
+    find_profile("openrouter")
+    .endpoints["chat"]
+    .request(model="x/y", messages=[{"role": "user", "content": "Hi"}], provider={"order": ["z"]}, models=["a/b"]),
+    find_profile("openai").endpoints["responses"].request(model="gpt-5.4", input="Hi", include=["x"], store=False),
+]
+
+
+@pytest.mark.parametrize("request_", REQUESTS, ids=lambda request: type(request).__name__)
+def test_a_vendor_s_request_opens_as_exactly_itself(request_: Request):
+    """With what famnb does not know, and what no control can hold."""
+    profile = next(
+        find_profile(name)
+        for name in NAMES
+        if type(request_) in {e.request for e in find_profile(name).endpoints.values()}
+    )
+    assert read_draft(draft_of(request_, profile.endpoints)).request == request_
+
+
+def test_another_service_s_call_opens_where_there_is_such_an_endpoint(connect: Any):
+    """Read as this client's; else the error says which endpoints there are."""
+    composer = Composer(connect("openai"))
+    composer.open(famnb.compose("chat", "Hi", model="fam-mini", max_tokens=9))
+    assert type(composer.request) is composer._client.endpoints["chat"].request
+    with pytest.raises(InvalidRequest, match="no endpoint 'messages'; expected one of responses, chat"):
+        composer.open(famnb.compose("messages", "Hi"))
+    with pytest.raises(InvalidRequest, match="no endpoint 'web'; expected one of messages"):
+        Composer(connect("anthropic"), endpoint="web")
+
+
+def test_unknown_fields_written_as_json_are_sent_as_they_are():
+    """Vendors have fields that famnb does not know; the document's endpoints have none."""
+    profile = find_profile("openai")
+    raw = {("model",): "gpt-5.4", ("fields as JSON",): '{"seed": 3, "new": true}', ("extra_body",): '{"old": 1}'}
+    request = read_draft(Draft(endpoint="chat", endpoints=profile.endpoints, raw=raw)).request
+    assert request is not None
+    assert {name: request.body()[name] for name in ("seed", "new", "old")} == {"seed": 3, "new": True, "old": 1}
+    strict = read_draft(Draft(endpoint="chat", raw={**raw, ("model",): "fam-mini"}))
+    assert strict.request is None
+
+
+def test_a_preset_says_for_which_profile_it_was_saved(connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Where there is such an endpoint it is loaded with a remark; where there is none the message says what to do."""
+    monkeypatch.setenv("FAMNB_PRESETS", str(tmp_path / "presets.json"))
+    composer = Composer(connect("anthropic"), prompt="Hi")
+    write_field(composer, "top_k", "5")
+    panel_of(composer, kind="preset", do="save", name="mine")
+    assert json.loads((tmp_path / "presets.json").read_text())["presets"]["mine"]["profile"] == "anthropic"
+    loaded = panel_of(Composer(connect("anthropic")), kind="preset", do="load", name="mine")
+    assert loaded["lines"] == ("“mine” is loaded.",)
+    fault = panel_of(Composer(connect("openai")), kind="preset", do="load", name="mine")["fault"]
+    assert "saved with profile 'anthropic'" in fault
+    assert "famnb.Client(profile='anthropic')" in fault
+    draft, remarks = presets.load(tmp_path / "presets.json", "mine", profile=find_profile("vllm"))
+    assert draft.raw["top_k",] == "5"
+    assert "saved with profile 'anthropic'" in remarks[0]
+    # Without a profile it is the document's, which has such an endpoint, but not such a field.
+    assert any("`top_k` is left out" in remark for remark in presets.load(tmp_path / "presets.json", "mine").left_out)
+
+
+def test_a_comparison_stays_at_the_vendor(connect: Any):
+    """The board's panes have the form's fields, and another of the vendor's models."""
+    composer = Composer(connect("anthropic"), prompt="Hi")
+    write_field(composer, "top_k", "5")
+    board = composer.compare()
+    assert board.labels == ("messages · claude-sonnet-5", "messages · claude-opus-5")
+    board.send()
+    bodies = [reply.request.body() for reply in board.wait(60).values()]
+    assert [(body["model"], body["top_k"]) for body in bodies] == [("claude-sonnet-5", 5), ("claude-opus-5", 5)]
