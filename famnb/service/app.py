@@ -32,7 +32,7 @@ from famnb.service.loopback import names_this_machine
 from famnb.service.metrics import Metrics
 from famnb.service.openapi import openapi_document
 from famnb.service.request_body import check_head
-from famnb.service.request_log import RECORD, RequestRecord
+from famnb.service.request_log import DISCONNECTED, RECORD, UNREADABLE, RequestRecord, name_path
 from famnb.service.settings import Options
 from famnb.service.shutdown import Shutdown
 from famnb.service.stores.base import Store
@@ -165,12 +165,13 @@ class _Front:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         id_ = new_request_id()
-        record = RequestRecord(id_.decode(), scope["method"], _name_path(scope["path"]), time.monotonic())
+        record = RequestRecord(id_.decode(), scope["method"], name_path(scope["path"]), time.monotonic())
         scope.setdefault("state", {}).update({RECORD: record, SEND_BODY: send})
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                record.status = message["status"]
+                if record.error != DISCONNECTED:  # else nobody gets it
+                    record.status = message["status"]
                 names = [b"x-request-id", *(_ID_HEADERS[name] for name, _ in scope["headers"] if name in _ID_HEADERS)]
                 added = [(name, id_) for name in names]
                 message["headers"] = [*message.get("headers", ()), *added, self._engine_header]
@@ -181,6 +182,8 @@ class _Front:
             await (self._app if self._knows_host(scope) else _refuse_host)(scope, receive, send_with_headers)
         finally:
             record.ended = time.monotonic()
+            if UNREADABLE in scope["state"]:
+                record.note_unreadable(*scope["state"][UNREADABLE])
             self._context.metrics.end(record)
             record.log()
 
@@ -205,18 +208,6 @@ async def _refuse_host(scope: Scope, receive: Receive, send: Send) -> None:
     message = f"this service is not {host}, and listens for this machine alone; call it by its address, or start it "
     error = ServiceError(421, message + "with --allow-host NAME", code="unknown_host")
     await _handle_service_error(request, error)(scope, receive, send)
-
-
-_PATH_NAMES = {"/health": "health", "/metrics": "metrics", "/openapi.json": "openapi"}
-
-
-@functools.lru_cache(1000)
-def _name_path(path: str) -> str:
-    """Return what a path is called in log and metrics: the endpoint's name, or one of a few others."""
-    endpoint = endpoint_for_path(path)
-    if path.startswith(endpoint.path):
-        return endpoint.name
-    return "models" if path.startswith("/v1/models") else _PATH_NAMES.get(path, "other")
 
 
 def _authenticate(context: ServiceContext, request: Request, *, key_header: str | None = None) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
 import dataclasses
 import hashlib
 import logging
@@ -38,7 +37,7 @@ from famnb.service.metrics import Metrics
 from famnb.service.openresponses import REPEATED_FIELDS, OpenResponsesDialect
 from famnb.service.prompt import GenerationPrompt, PriorConversation, build_prompt, read_turns
 from famnb.service.request_body import check_head, parse_request, read_body, run_without_blocking
-from famnb.service.request_log import RECORD, RequestRecord
+from famnb.service.request_log import DISCONNECTED, RECORD, RequestRecord
 from famnb.service.settings import Options
 from famnb.service.shutdown import Shutdown
 from famnb.service.stores.base import Store, StoredResponse, find_items, store_events
@@ -112,9 +111,11 @@ class EndpointApp:
         key = record.key = authenticate(http.headers, context.keys, key_header=conventions.key_header)
         check_head(http)
         # A caller who leaves during the upload is no failure of the service, and nobody is left to answer.
-        with contextlib.suppress(ClientDisconnect):
+        try:
             async with context.limiter.admit(key):
                 await self._serve(http, send, record, named=named)
+        except ClientDisconnect:
+            record.error = DISCONNECTED
 
     async def _serve(self, http: HTTPRequest, send: Send, record: RequestRecord, *, named: bool) -> None:
         """Read the body of an admitted request, and answer it. Raises ClientDisconnect if its caller leaves before."""
@@ -174,13 +175,17 @@ class EndpointApp:
     async def count_tokens(self, http: HTTPRequest) -> Response:
         """Return how many tokens the prompt of a request has."""
         context, options = self._context, self._context.options
-        key = authenticate(http.headers, context.keys, key_header=self._endpoint.conventions.key_header)
-        getattr(http.state, RECORD).key = key
+        record: RequestRecord = getattr(http.state, RECORD)
+        key = record.key = authenticate(http.headers, context.keys, key_header=self._endpoint.conventions.key_header)
         check_head(http)
         async with context.limiter.admit(key):
-            body = await context.shutdown.wait_for(
-                lambda: read_body(http, limit=options.body_limit, timeout=options.upload_timeout)
-            )
+            try:
+                body = await context.shutdown.wait_for(
+                    lambda: read_body(http, limit=options.body_limit, timeout=options.upload_timeout)
+                )
+            except ClientDisconnect:
+                record.error = DISCONNECTED
+                return Response()
             request, ignored = await self._read_request(body)
             prompt = await run_without_blocking(lambda: build_prompt(request), size=len(body))
             count = await context.shutdown.wait_for(lambda: context.engine.count_tokens(prompt))
@@ -346,7 +351,7 @@ async def _run_until_disconnect(answer: Coroutine[Any, Any, None], receive: Rece
             pass
         # The server says the same once the answer is complete.
         if not answering.done():
-            record.error = "disconnected"
+            record.error = DISCONNECTED
             answering.cancel()
 
     watcher = asyncio.create_task(wait_for_disconnect())

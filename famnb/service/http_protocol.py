@@ -4,6 +4,7 @@ head     at most HEAD_LIMIT bytes are kept of it, and it must have arrived withi
 errors   HTTP that cannot be read gets the endpoint's own error body, never in the middle of an answer
 1.0      a stream ends with its connection: this version of HTTP has no chunks
 upgrade  an offer to speak HTTP/2 or WebSocket is ignored, as HTTP allows, and the request itself answered
+record   what cannot be read is counted and logged as requests are, though no application sees it
 
 uvicorn (0.54) does none of this: it keeps heads of any size for any time, answers unreadable HTTP with plain text, also
 inside a running answer, sends chunks to HTTP/1.0, and loses the body of a request that offers to upgrade. It has no
@@ -14,14 +15,17 @@ from __future__ import annotations
 
 import asyncio
 import http
+import time
 from typing import Any
 
 import httptools
 from starlette.types import Message
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from famnb.service.errors import ServiceError, encode_error, new_request_id
+from famnb.service.errors import ServiceError, encode_error, endpoint_for_path, new_request_id
+from famnb.service.metrics import Metrics
 from famnb.service.request_body import HEAD_LIMIT, HEAD_TOO_LARGE, head_too_large_error
+from famnb.service.request_log import DISCONNECTED, UNREADABLE, RequestRecord, name_path
 
 # More than HEAD_LIMIT, so that a request with an oversize key is read to its end and answered as a wrong key (401).
 _MAX_HEAD = 2**20
@@ -43,6 +47,8 @@ They begin with the connection, or the end of the last answer.
 """
 SHUTDOWN = "shutdown"
 """The name in the application's state of its `Shutdown`."""
+METRICS = "metrics"
+"""The name in the application's state of its `Metrics`."""
 
 
 class ServiceProtocol(HttpToolsProtocol):
@@ -51,12 +57,14 @@ class ServiceProtocol(HttpToolsProtocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.head_timeout: float = self.app_state[HEAD_TIMEOUT]
+        self._metrics: Metrics = self.app_state[METRICS]
         self.url = b""  # uvicorn sets it with the first request; errors may come before that
         self._head_size = 0
         """The bytes of the current head that are kept."""
         self._unfinished_size = 0
         """The bytes that arrived of a head that is not complete."""
         self._is_in_head = False
+        self._head_since = time.monotonic()
         self._current: RequestResponseCycle | None = None
         """The answer under way; uvicorn's `cycle` is the latest request's, which may be waiting for its turn."""
         self._ignores_input = False
@@ -70,6 +78,8 @@ class ServiceProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel_head_timer()
         self._abandon_answer()
+        if self._is_in_head and not self._ignores_input:
+            self._record_unreadable(new_request_id(), None, DISCONNECTED)
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
@@ -99,6 +109,7 @@ class ServiceProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._is_in_head, self._head_size = True, 0
+        self._head_since = time.monotonic()
 
     def on_url(self, url: bytes) -> None:
         super().on_url(url if self._reserve_head(len(url)) else url[:_KEPT_OF_LARGE_FIELD])
@@ -196,18 +207,25 @@ class ServiceProtocol(HttpToolsProtocol):
         """
         self._ignores_input = True
         has_begun = self._current is not None and self._current.response_started
+        path = self.url.partition(b"?")[0].decode("latin-1")
+        code = error.to_fault(endpoint_for_path(path)).code or ""
+        id_ = new_request_id()
+        if self._current is None:
+            self._record_unreadable(id_, error.status, code)
+        else:
+            state = self._current.scope["state"]
+            state[UNREADABLE] = None if has_begun else error.status, code, id_.decode()
         self._abandon_answer()
         if has_begun:
             self.transport.close()
         elif not self.transport.is_closing():
-            path = self.url.partition(b"?")[0].decode("latin-1")
             body = encode_error(path, error)
             headers = [
                 *self.server_state.default_headers,
                 (b"content-type", b"application/json"),
                 (b"content-length", str(len(body)).encode()),
                 (b"connection", b"close"),
-                (b"x-request-id", new_request_id()),
+                (b"x-request-id", id_),
             ]
             status_line = f"HTTP/1.1 {error.status} {http.HTTPStatus(error.status).phrase}".encode()
             lines = [status_line, *(b"%b: %b" % header for header in headers), b"", body]
@@ -215,6 +233,15 @@ class ServiceProtocol(HttpToolsProtocol):
             # Closed at once, with unread bytes of the caller's, the connection would be reset and the answer lost.
             self.transport.write_eof()
             self.loop.call_later(_LINGER_S, self.transport.close)
+
+    def _record_unreadable(self, id_: bytes, status: int | None, code: str) -> None:
+        """Count and log a request of which the application knows nothing."""
+        path = self.url.partition(b"?")[0].decode("latin-1")
+        record = RequestRecord(id_.decode(), "", name_path(path), self._head_since, status, error=code)
+        record.ended = time.monotonic()
+        self._metrics.begin(record)
+        self._metrics.end(record)
+        record.log()
 
 
 def _disable_chunks(cycle: RequestResponseCycle) -> None:

@@ -9,15 +9,25 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import functools
 import hashlib
 import logging
 from typing import Any
 
 from famnb.events import Usage
+from famnb.service.errors import endpoint_for_path
 from famnb.wire import lenient_json
 
 RECORD = "record"
 """The name in a request's `state` under which its record is."""
+UNREADABLE = "unreadable"
+"""The name in a request's `state` of how it was answered below the application, whose own answer nobody gets.
+
+The status, the error's code and the id of the answer, for HTTP that becomes unreadable behind its head; no status for
+an answer that had begun.
+"""
+DISCONNECTED = "disconnected"
+"""The error of a request whose caller left."""
 _requests = logging.getLogger("famnb.service.requests")
 
 
@@ -28,6 +38,7 @@ class RequestRecord:
     id: str
     """The value of `x-request-id`."""
     method: str
+    """Empty if it could not be read."""
     endpoint: str
     """The endpoint's name, or that of another path."""
     started: float
@@ -43,7 +54,7 @@ class RequestRecord:
     ignored: tuple[str, ...] = ()
     """The paths of its fields that have no effect."""
     error: str | None = None
-    """The code of the error that ended it, `disconnected` if its caller left."""
+    """The code of the error that ended it, `DISCONNECTED` if its caller left."""
 
     @property
     def ttft_s(self) -> float | None:
@@ -55,6 +66,12 @@ class RequestRecord:
         """Seconds to the end of the answer."""
         return self.ended - self.started
 
+    def note_unreadable(self, status: int | None, code: str, id_: str) -> None:
+        """Say that HTTP that could not be read has ended the request; without a status its answer was broken off."""
+        self.error = code
+        if status is not None:
+            self.status, self.id = status, id_
+
     def log(self) -> None:
         """Write one line about the request, if the log has such lines."""
         if not _requests.isEnabledFor(logging.INFO):
@@ -62,7 +79,7 @@ class RequestRecord:
         fields = {
             "id": self.id,
             "key": hash_key(self.key) if self.key else None,
-            "method": self.method,
+            "method": self.method or None,
             "endpoint": self.endpoint,
             "model": self.model or None,
             "stream": self.streams,
@@ -74,6 +91,18 @@ class RequestRecord:
             "duration_s": round(self.duration_s, 6),
         }
         _requests.info("request", extra={"fields": fields})
+
+
+_PATH_NAMES = {"/health": "health", "/metrics": "metrics", "/openapi.json": "openapi"}
+
+
+@functools.lru_cache(1000)
+def name_path(path: str) -> str:
+    """Return what a path is called in log and metrics: the endpoint's name, or one of a few others."""
+    endpoint = endpoint_for_path(path)
+    if path.startswith(endpoint.path):
+        return endpoint.name
+    return "models" if path.startswith("/v1/models") else _PATH_NAMES.get(path, "other")
 
 
 def hash_key(key: str) -> str:

@@ -23,7 +23,7 @@ from famnb.errors import ConnectError
 from famnb.service.app import create_app, create_engine, create_store
 from famnb.service.auth import RateLimits
 from famnb.service.engines.base import Engine
-from famnb.service.http_protocol import HEAD_TIMEOUT, SHUTDOWN, ServiceProtocol
+from famnb.service.http_protocol import HEAD_TIMEOUT, METRICS, SHUTDOWN, ServiceProtocol
 from famnb.service.metrics import Metrics
 from famnb.service.request_body import collect_rarely
 from famnb.service.request_log import log_settings
@@ -118,7 +118,9 @@ class ServiceApp:
             end_with_supervisor()
         parts = self._parts
         assert parts is not None
-        scope["state"].update({SHUTDOWN: parts.shutdown, HEAD_TIMEOUT: self._settings.upload_timeout})
+        scope["state"].update(
+            {SHUTDOWN: parts.shutdown, HEAD_TIMEOUT: self._settings.upload_timeout, METRICS: parts.metrics}
+        )
         shared = parts.metrics if isinstance(parts.metrics, SharedMetrics) else None
         with collect_rarely():
             # Not awaited, for an upstream may take seconds to answer.
