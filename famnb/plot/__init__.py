@@ -8,6 +8,7 @@
     throughput(frame, of=)                         output tokens or ended calls a second, all calls together
     pareto(frame, score=)                          cost, latency, score of groups; which are, or may be, on the front
     compare(frame, metric=, pair=, baseline=)      groups on the same prompts, pair by pair; of costs the ratio
+    explore(frame, x=, y=, by=)                    calls as points: hover shows one, a click opens it, brushing chooses
 
 `by=` chooses the colours, `facet=` a panel for each value of a column, `ax=` the caller's own axes. A figure is dark
 where matplotlib's style is. A percentile is shown only where n is large enough for it (n ≥ 1/(1 − p)), and more than
@@ -24,6 +25,7 @@ the table above, and into `DRAWS` of `tests/support/plot_figures.py`, whose test
 
 from famnb.plot.compare import compare
 from famnb.plot.cost import cost
+from famnb.plot.explore import explore
 from famnb.plot.figure import Figure
 from famnb.plot.gaps import gaps
 from famnb.plot.latency import latency
@@ -32,4 +34,4 @@ from famnb.plot.throughput import throughput
 from famnb.plot.timeline import timeline
 from famnb.plot.tokens import tokens
 
-__all__ = ["Figure", "compare", "cost", "gaps", "latency", "pareto", "throughput", "timeline", "tokens"]
+__all__ = ["Figure", "compare", "cost", "explore", "gaps", "latency", "pareto", "throughput", "timeline", "tokens"]

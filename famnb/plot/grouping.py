@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import itertools
 from typing import Any
 
@@ -42,7 +43,11 @@ def require_columns(frame: pd.DataFrame, *columns: str | None) -> None:
     """Raise KeyError naming the first of the columns that the frame does not have; None is ignored."""
     for column in columns:
         if column is not None and column not in frame.columns:
-            raise UnknownName(f"the frame has no column {column!r}; it has {', '.join(map(str, frame.columns))}")
+            known = list(map(str, frame.columns))
+            close = difflib.get_close_matches(str(column), known, 1)
+            # At the end, which is what one sees of a message that names seventy columns.
+            hint = f". Did you mean {close[0]!r}?" if close else ""
+            raise UnknownName(f"the frame has no column {column!r}; it has {', '.join(known)}{hint}")
 
 
 def numeric_column(frame: pd.DataFrame, column: str, expected: str) -> np.ndarray[Any, Any]:

@@ -20,8 +20,9 @@ from famnb.experiment.metrics import read_bounds
 from famnb.experiment.resume import ANSWERED
 from famnb.formatting import format_count, format_duration, format_sum, format_usd
 from famnb.frame.spend import is_unpriced
-from famnb.model_colours import COLOURS, model_slots
+from famnb.model_colours import model_slots
 from famnb.widget.html import sanitize
+from famnb.widget.html.group_colours import page_style
 
 # As many bars as a chart of 300 pixels has room for.
 MAX_SPANS = 40
@@ -124,7 +125,7 @@ class Groups:
         positions[shown] = np.arange(len(shown))
         labels = [str(uniques[code]) for code in shown]
         slots = model_slots(labels) if by == "model" else [list(ENDPOINTS).index(label) for label in labels]
-        styles = [{"colour": _page_colour(slot), "cycle": slot // len(COLOURS)} for slot in slots]
+        styles = [page_style(slot) for slot in slots]
         if len(shown) < len(uniques):
             labels.append(f"{len(uniques) - len(shown)} others")
             styles.append({"colour": "var(--famnb-muted)", "cycle": 0})
@@ -135,12 +136,6 @@ class Groups:
         return [
             {"label": sanitize.visible(label), **style} for label, style in zip(self.labels, self.styles, strict=True)
         ]
-
-
-def _page_colour(slot: int) -> str:
-    colour = COLOURS[slot % len(COLOURS)]
-    # Black would not be seen on a dark page.
-    return "currentColor" if colour == "#000000" else colour
 
 
 def draw_charts(frame: pd.DataFrame, timeline: Timeline, groups: Groups) -> dict[str, Any]:

@@ -8,7 +8,7 @@ const PAGE = globalThis.crypto?.randomUUID?.() ?? String(Math.random()); // tell
 const ASK_AGAIN_MS = 1000;
 
 /**
- * Listens to a model; a message without a number is heard as it comes.
+ * Listens to a model; a message without a number is heard as it comes. Parts that are bytes are DataViews.
  * @param {object} model
  * @param {{hear: (message: object) => void, lose: () => void}} listener `lose` is called when the kernel has ended
  */
@@ -22,8 +22,9 @@ export function openChannel(model, { hear, lose }) {
     asked = performance.now();
     model.send({ kind: "ready", page: PAGE });
   };
-  model.on("msg:custom", (message) => {
+  model.on("msg:custom", ({ binary = [], ...message }, buffers) => {
     const { kind, seq } = message;
+    for (const [index, name] of binary.entries()) message[name] = buffers[index];
     if (seq !== undefined) {
       if (kind !== "snapshot" && (sequence === null || seq !== sequence + 1)) {
         sequence = null;

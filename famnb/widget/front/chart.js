@@ -2,6 +2,7 @@
 // said in words when it is pointed at or reached by arrow keys, and a click or Enter chooses it.
 
 import { make, write } from "./dom.js";
+import { shape, writeText } from "./svg.js";
 
 const HEIGHT = 132;
 const EDGES = { left: 58, right: 8, top: 8, bottom: 20 };
@@ -17,18 +18,6 @@ const DASHES = ["none", "6 3", "2 3", "8 3 2 3"]; // tell lines of one colour ap
  * @property {(number|null)[][]} values of each group, one a span
  * @property {string[]} words each span in words
  */
-
-function shape(tag, attributes) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  return element;
-}
-
-function drawText(text, attributes) {
-  const element = shape("text", attributes);
-  element.textContent = text;
-  return element;
-}
 
 /**
  * Returns the shapes of a chart's values.
@@ -121,16 +110,16 @@ export function drawChart(choose) {
     const grid = chart.ticks.flatMap(([value, text]) => {
       const y = EDGES.top + (HEIGHT - EDGES.top - EDGES.bottom) * (1 - value / chart.top);
       const line = shape("line", { class: "famnb-rule", x1: EDGES.left, x2: wide - EDGES.right, y1: y, y2: y });
-      return [line, drawText(text, { x: EDGES.left - 5, y: y + 3.5, "text-anchor": "end" })];
+      return [line, writeText(text, { x: EDGES.left - 5, y: y + 3.5, "text-anchor": "end" })];
     });
     const space = (wide - EDGES.left) / Math.max(around.ticks.length, 1);
     const every = Math.ceil(LABEL_PX / Math.max(space, 1));
     const times = around.ticks.filter((_, index) => index % every === 0).map(([index, text]) => {
       const x = EDGES.left + index * width();
       const isLast = x + LABEL_PX > wide;
-      return drawText(text, { x: isLast ? wide : x, y: HEIGHT - 6, "text-anchor": isLast ? "end" : "start" });
+      return writeText(text, { x: isLast ? wide : x, y: HEIGHT - 6, "text-anchor": isLast ? "end" : "start" });
     });
-    const nothing = chart.top ? [] : [drawText("none", { x: wide / 2, y: HEIGHT / 2, "text-anchor": "middle" })];
+    const nothing = chart.top ? [] : [writeText("none", { x: wide / 2, y: HEIGHT / 2, "text-anchor": "middle" })];
     svg.replaceChildren(...grid, ...drawValues(chart, around.groups, around.spans.length, width()), ...times, ...nothing, mark);
     point(Math.min(at, around.spans.length - 1));
   };

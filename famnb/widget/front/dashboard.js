@@ -5,9 +5,19 @@ import { drawChart } from "./chart.js";
 import { describedWidget } from "./described.js";
 import { button, make, write } from "./dom.js";
 import { labelled, makeSelect } from "./field.js";
+import { drawHead, drawRows } from "./rows.js";
 
 const FILTERS = { range: "Calls of", model: "Model", endpoint: "Endpoint", by: "Grouped by" };
-const COLUMNS = ["started", "endpoint", "model", "status", "took", "tokens out", "cost", "prompt"];
+const COLUMNS = [
+  ["started", "word"],
+  ["endpoint", "word", "less"],
+  ["model", "word"],
+  ["status", "word"],
+  ["took", "fact"],
+  ["tokens out", "fact", "less"],
+  ["cost", "fact"],
+  ["prompt", "data"],
+];
 const CELLS = ["time", "endpoint", "model", "status", "took", "tokens", "cost"];
 
 function drawFilters(outbox) {
@@ -43,11 +53,6 @@ function drawRow(cells) {
   return make("tr", "", first, ...others);
 }
 
-function drawHead(names) {
-  const cells = names.map((name) => Object.assign(make("th", "", name), { scope: "col" }));
-  return make("thead", "", make("tr", "", ...cells));
-}
-
 // By model or endpoint; it is the legend of the charts, and a label narrows everything to it.
 function drawGroups(outbox) {
   const table = make("table", "famnb-grid");
@@ -69,76 +74,27 @@ function drawGroups(outbox) {
   };
 }
 
-// The latest calls: arrows move through them, and Enter or a click opens one.
+// The latest calls, or those of a span.
 function drawCalls(outbox) {
-  const title = make("strong", "");
-  title.setAttribute("role", "status");
   const all = button("famnb-small", "Show all", "", () => outbox.now({ kind: "span" }));
-  const body = make("tbody", "");
-  const table = make("table", "famnb-grid famnb-rows", drawHead(COLUMNS), body);
-  const box = make("div", "famnb-scrolling", table);
-  const rows = new Map(); // by the call's id, so that one that has the focus keeps it
-  let order = [];
-  let opened = null;
-  let current = ""; // the row that Tab reaches
-
-  const settle = () => {
-    if (!rows.has(current)) current = rows.has(opened) ? opened : (order[0] ?? "");
-    for (const [id, row] of rows) {
-      row.tabIndex = id === current ? 0 : -1;
-      row.setAttribute("aria-selected", id === opened);
-    }
-  };
-  const makeRow = (id) => {
-    const cells = [...CELLS, "prompt"].map((name) => make("td", `famnb-${name === "prompt" ? "data" : "fact"}`));
-    const row = make("tr", "", ...cells);
-    row.addEventListener("click", () => outbox.now({ kind: "open", id }));
-    rows.set(id, row);
-    return row;
-  };
-  const fillRow = (row, told) => {
-    for (const [index, name] of [...CELLS, "prompt"].entries()) write(row.cells[index], told[name]);
-    row.classList.toggle("famnb-bad", told.status === "failed");
-    row.setAttribute("aria-label", `${told.time} ${told.model} ${told.status}: ${told.prompt}`);
-  };
-  body.addEventListener("keydown", (event) => {
-    const index = order.indexOf(current);
-    const last = order.length - 1;
-    const next = { ArrowDown: Math.min(index + 1, last), ArrowUp: Math.max(index - 1, 0), Home: 0, End: last }[event.key];
-    const isChoice = event.key === "Enter" || event.key === " ";
-    if (next === undefined && !isChoice) return;
-    event.preventDefault();
-    if (isChoice) outbox.now({ kind: "open", id: current });
-    else {
-      current = order[next];
-      settle();
-      rows.get(current).focus();
-    }
-  });
-  table.setAttribute("aria-label", "Calls");
-  table.setAttribute("role", "grid"); // whose rows take the focus
+  const list = drawRows("Calls", (id) => outbox.now({ kind: "open", id }));
+  list.setColumns(COLUMNS);
+  list.head.append(all);
   return {
-    element: make("div", "", make("div", "famnb-bar", title, all), box),
-    tell: (calls) => {
-      const focused = body.querySelector(":focus");
-      write(title, calls.title);
-      all.hidden = !calls.narrowed;
-      const known = new Set(calls.rows.map(({ id }) => id));
-      for (const id of rows.keys()) if (!known.has(id)) rows.delete(id);
-      for (const told of calls.rows) fillRow(rows.get(told.id) ?? makeRow(told.id), told);
-      const ids = calls.rows.map(({ id }) => id);
-      if (ids.join() !== order.join()) {
-        order = ids;
-        body.replaceChildren(...order.map((id) => rows.get(id)));
-        if (focused && known.has(current)) rows.get(current).focus({ preventScroll: true });
-      }
-      settle();
+    element: list.element,
+    tell: ({ title, narrowed, rows }) => {
+      all.hidden = !narrowed;
+      list.tell(
+        title,
+        rows.map((told) => ({
+          id: told.id,
+          cells: [...CELLS.map((name) => told[name]), told.prompt],
+          label: `${told.time} ${told.model} ${told.status}: ${told.prompt}`,
+          isBad: told.status === "failed",
+        })),
+      );
     },
-    open: (id) => {
-      opened = id;
-      if (rows.has(id)) current = id;
-      settle();
-    },
+    open: list.open,
   };
 }
 

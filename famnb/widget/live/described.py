@@ -48,7 +48,7 @@ class DescribedWidget(BaseWidget):
     # What a tool says of itself
 
     def describe(self) -> dict[str, Any]:
-        """Return everything that is drawn, by part."""
+        """Return everything that is drawn, by part; a part that is bytes reaches the page as a DataView."""
         raise NotImplementedError
 
     def handle(self, message: dict[str, Any]) -> None:
@@ -82,7 +82,13 @@ class DescribedWidget(BaseWidget):
 
     def _send_numbered(self, message: dict[str, Any]) -> None:
         self._sequence += 1
-        self.send({**message, "seq": self._sequence})
+        # JSON has no bytes: they go beside it, and their names tell the page which is which.
+        binary = {name: part for name, part in message.items() if isinstance(part, bytes)}
+        words = {name: part for name, part in message.items() if name not in binary}
+        if binary:
+            self.send({**words, "binary": list(binary), "seq": self._sequence}, list(binary.values()))
+        else:
+            self.send({**words, "seq": self._sequence})
 
     def _on_message(self, _widget: object, message: dict[str, Any], _buffers: object) -> None:
         with self._lock:

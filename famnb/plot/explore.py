@@ -1,0 +1,50 @@
+"""`famnb.plot.explore`: the calls of a frame as points to hover over, to open, and to choose from."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from famnb.frame.filters import HasLedger, ledger_of
+from famnb.plot.points import Points, read_points
+from famnb.record import Ledger
+from famnb.validation import explain_arguments
+
+if TYPE_CHECKING:
+    from famnb.widget.explorer import Explorer
+
+
+@explain_arguments
+def explore(
+    frame: pd.DataFrame,
+    *,
+    x: str = "started_at",
+    y: str = "e2e_s",
+    by: str | None = "model",
+    ledger: Ledger | str | os.PathLike[str] | HasLedger | None = None,
+) -> Explorer:
+    """Each row a point of a scatter plot in the notebook: hover shows the call, a click opens it, brushing chooses.
+
+        explorer = famnb.plot.explore(famnb.calls(), x="output_tokens", y="e2e_s", by="model")
+        explorer                     # a widget; drag over points, then:
+        explorer.selection           # the rows brushed, as a frame; all of them until then
+
+    `x` and `y` are columns of numbers or of times, `by` a column of few values, which decides the colours; None is one
+    colour. Rows without a value of `x` or `y`, and warm-ups, are left out with a note. By keyboard, arrows go from call
+    to call, Enter opens one, Space marks two corners of what is chosen, Escape chooses all again.
+    A click opens the call as an `Inspector` does, from `ledger`: unless given, that of the latest `famnb.connect()`.
+    Up to 200,000 points are drawn, of more a sample; `selection` is always of all rows.
+    KeyError for a column that is not there, ValueError for one that holds neither numbers nor times.
+    """
+    return show_points(read_points(frame, x=x, y=y, by=by), ledger)
+
+
+def show_points(points: Points, ledger: Ledger | str | os.PathLike[str] | HasLedger | None = None) -> Explorer:
+    """Return the widget that shows points; what `interactive=True` makes of a figure."""
+    # By its name, since widgets stand above figures, and on use: a figure needs no ipywidgets.
+    module = importlib.import_module("famnb.widget.explorer")
+    explorer: Explorer = module.Explorer(points, None if ledger is None else ledger_of(ledger))
+    return explorer

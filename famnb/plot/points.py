@@ -1,0 +1,219 @@
+"""Points of a frame, each a row: where it lies, which group it is of, and which rows a part of the plane holds.
+
+frame ── read_points(x, y, by) ──► Points ──┬── widget/explorer.py draws them to be pointed at
+                                            └── draw: the same as a figure, for where no kernel is
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+import matplotlib.figure
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from famnb.errors import InvalidArgument
+from famnb.formatting import format_count
+from famnb.plot.canvas import Canvas
+from famnb.plot.facets import Chart, LegendEntry
+from famnb.plot.grouping import group_rows, group_slots, numeric_column, require_columns, select_calls, time_column
+from famnb.plot.labels import axis_label, capitalize, column_name, no_rows_reason, simulation_note
+from famnb.plot.time_axis import set_date_ticks
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Span: TypeAlias = tuple[float, float]
+"""The two ends of a part of an axis, both included, in the axis' unit."""
+# A kernel's server drops messages beyond some megabytes in three seconds (jupyter_server 2), and a screen has no more
+# pixels to tell points apart.
+MAX_DRAWN = 200_000
+"""The most points that are drawn; of more, a sample is."""
+SAMPLE_SEED = 7
+_DAY_S = 86_400
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Axis:
+    """One axis, and where each point lies on it."""
+
+    name: str
+    """What it shows, in words."""
+    label: str
+    """The same with the unit."""
+    values: Floats
+    """In the axis' unit; of times, seconds since 1970; of names, their index, moved a little."""
+    kind: Literal["number", "time", "names"] = "number"
+    column: str = ""
+    """The frame's column that the values are of; empty if they are computed."""
+    names: tuple[str, ...] = ()
+    """What the indexes 0, 1, … stand for, from the top down, on an axis of names."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Points:
+    """The rows of a frame that have a place on both axes."""
+
+    frame: pd.DataFrame
+    """A row a point."""
+    x: Axis
+    y: Axis
+    by: str
+    """What the groups are of; empty if there is one only."""
+    groups: list[str]
+    codes: npt.NDArray[np.int64]
+    """The group of each point, as an index into `groups`."""
+    notes: list[str]
+    """What is left out, and whether calls were simulated."""
+    empty: str = ""
+    """Why there is no point; empty if there is one."""
+
+    @property
+    def title(self) -> str:
+        """What is drawn, as a heading."""
+        title = f"{capitalize(self.y.name)} against {self.x.name}"
+        return f"{title} by {self.by}" if self.by else title
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """The number that decides the colour of each group."""
+        slots = group_slots(self.by, self.groups) or range(len(self.groups))
+        return tuple(slots)[: len(self.groups)]
+
+    def sample(self) -> npt.NDArray[np.int64]:
+        """Return which points are drawn, in order: all, or MAX_DRAWN drawn by lot, always the same."""
+        count = len(self.frame)
+        if count <= MAX_DRAWN:
+            return np.arange(count)
+        drawn: npt.NDArray[np.int64] = np.random.default_rng(SAMPLE_SEED).choice(count, MAX_DRAWN, replace=False)
+        drawn.sort()
+        return drawn
+
+    def within(self, x: Span | None, y: Span | None, hidden: Sequence[int] = ()) -> npt.NDArray[np.bool_]:
+        """Return for each point whether it lies in these parts of the axes and in no hidden group."""
+        chosen = ~np.isin(self.codes, list(hidden))
+        for axis, span in ((self.x, x), (self.y, y)):
+            if span is not None:
+                chosen &= (axis.values >= min(span)) & (axis.values <= max(span))
+        return chosen
+
+
+def read_points(frame: pd.DataFrame, *, x: str, y: str, by: str | None) -> Points:
+    """Return the points of a frame for two columns of numbers or times. Raises InvalidRequest for other columns.
+
+    Warm-ups, and rows that lack either value, are left out with a note.
+    """
+    if not isinstance(frame, pd.DataFrame):
+        raise InvalidArgument(f"frame: expected a DataFrame such as famnb.calls() returns, got {frame!r:.80}")
+    require_columns(frame, x, y, by)
+    calls, left_out = select_calls(frame)
+    across, up = (read_axis(calls, column) for column in (x, y))
+    return place_points(calls, across, up, by=by or "", notes=left_out)
+
+
+def place_points(
+    frame: pd.DataFrame,
+    x: Axis,
+    y: Axis,
+    *,
+    by: str = "",
+    groups: tuple[npt.NDArray[np.int64], list[str]] | None = None,
+    notes: Sequence[str] = (),
+) -> Points:
+    """Return the points of rows whose places are known; `groups` are each row's group and the names of groups.
+
+    Unless given, the groups are the values of the column `by`.
+    """
+    if groups is None:
+        groups = group_rows(frame[by]) if by else (np.zeros(len(frame), np.int64), ["calls"])
+    codes, names = groups
+    placed = np.isfinite(x.values) & np.isfinite(y.values)
+    missing, wanted = int((~placed).sum()), " or ".join(dict.fromkeys((x.name, y.name)))
+    note = [f"{missing:,} of {format_count(len(frame), 'row')} have no {wanted} and are not drawn."] if missing else []
+    return Points(
+        frame[placed],
+        dataclasses.replace(x, values=x.values[placed]),
+        dataclasses.replace(y, values=y.values[placed]),
+        by,
+        names,
+        codes[placed],
+        [*note, *notes, *simulation_note(frame[placed])],
+        "" if placed.any() else no_rows_reason(frame, " and ".join(dict.fromkeys((x.name, y.name)))),
+    )
+
+
+def read_axis(frame: pd.DataFrame, column: str) -> Axis:
+    """Return the axis of a column of numbers or times. Raises InvalidRequest for any other column."""
+    values = frame[column]
+    if _is_time(values):
+        moments = pd.to_datetime(time_column(frame, column), utc=True)
+        seconds: Floats = np.asarray((moments - pd.Timestamp(0, tz="UTC")).dt.total_seconds(), dtype=np.float64)
+        name = "start" if column == "started_at" else column_name(column)
+        return Axis(name, f"{name} (UTC)", seconds, "time", column)
+    numbers = numeric_column(frame, column, "x and y are columns of numbers or of times; by may be any column")
+    known = numbers[~np.isnan(numbers)]
+    label, scale = axis_label(column, float(known.max()) if len(known) else 0.0)
+    return Axis(column_name(column), label, numbers * scale, "number", column)
+
+
+def names_axis(name: str, codes: npt.NDArray[np.int64], names: Sequence[str]) -> Axis:
+    """Return an axis with a row for each name, on which points of one row lie a little above one another."""
+    # By the row's number and not at random, so that a point stays where it is when others come or go.
+    moved = (np.arange(len(codes)) * 0.6180339887 % 1 - 0.5) * 0.6
+    return Axis(name, name, (codes + moved).astype(np.float64), "names", names=tuple(names))
+
+
+def _is_time(values: pd.Series[Any]) -> bool:
+    """Whether a column holds times, as datetimes or as text such as a CSV file has."""
+    if pd.api.types.is_datetime64_any_dtype(values.dtype):
+        return True
+    first = next(iter(values.dropna().head(1)), None)
+    if not isinstance(first, str):
+        return False
+    try:
+        pd.to_datetime(first, format="ISO8601")
+    except ValueError:
+        return False
+    # "2026" is a year in ISO 8601, and a number in any other column of text.
+    return not first.isdigit()
+
+
+def draw(points: Points) -> matplotlib.figure.Figure:
+    """Return the points as a figure."""
+    chart = Chart(
+        title=points.title, x=points.x.label, y=points.y.label, notes=points.notes, slots=points.slots, height_in=4.0
+    )
+    if points.empty:
+        return chart.finish_empty(points.empty)
+    drawn = points.sample()
+    for canvas, _ in chart.panels(points.frame):
+        x, y = (_positions(axis)[drawn] for axis in (points.x, points.y))
+        sizes = np.bincount(points.codes, minlength=len(points.groups))
+        entries = []
+        for code, group in enumerate(points.groups):
+            colour, mask = canvas.palette.line_style(code)["color"], points.codes[drawn] == code
+            size = 5 if len(drawn) < 1000 else 3 if len(drawn) < 10_000 else 1.5
+            style: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": colour, "markeredgewidth": 0}
+            canvas.axes.plot(x[mask], y[mask], markersize=size, alpha=0.6, rasterized=True, **style)
+            (handle,) = canvas.axes.plot([], [], markersize=6, **style)
+            entries.append(LegendEntry(handle, f"{group} (n={sizes[code]:,})"))
+        _set_ticks(canvas, points)
+        few = "" if len(drawn) == len(points.frame) else f"{len(drawn):,} of {len(points.frame):,} drawn, by lot"
+        chart.add_legend(entries, few)
+    return chart.finish()
+
+
+def _positions(axis: Axis) -> Floats:
+    """Where points lie for matplotlib, whose times are days."""
+    return axis.values / _DAY_S if axis.kind == "time" else axis.values
+
+
+def _set_ticks(canvas: Canvas, points: Points) -> None:
+    if points.x.kind == "time":
+        set_date_ticks(canvas.axes)
+    if points.y.kind == "time":
+        canvas.axes.yaxis_date()
+    if points.y.kind == "names":
+        canvas.axes.set_yticks(range(len(points.y.names)), points.y.names)
+        canvas.axes.invert_yaxis()

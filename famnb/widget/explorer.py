@@ -1,0 +1,284 @@
+"""The explorer: the rows of a frame as points; hover shows one, a click opens its call, brushing chooses rows.
+
+Points ── bytes: places, groups ──► front/explore.js ── draws, finds the point under the pointer by itself
+                                        │
+point, open, brush: a few numbers ◄─────┘ ── facts of one point, a CallPages, the first rows chosen ──►
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import traitlets
+
+from famnb.errors import InvalidRequest, UnknownName
+from famnb.formatting import format_count, format_estimate, format_number
+from famnb.plot.labels import column_name, format_metric
+from famnb.plot.points import Axis, Points, Span, draw
+from famnb.record import Ledger
+from famnb.widget.default_client import connected_ledger
+from famnb.widget.html import sanitize, transcript
+from famnb.widget.html.group_colours import page_style
+from famnb.widget.html.sanitize import SafeHtml
+from famnb.widget.html.transcript import Bundle, Section
+from famnb.widget.inspector import CallPages, handle_pages
+from famnb.widget.live.base import join_front
+from famnb.widget.live.described import DescribedWidget
+from famnb.widget.live.form_widget import Computed
+
+LIST_LENGTH = 100
+"""Rows in the list of what is chosen."""
+PROMPT_CHARS = 120
+"""Characters of a prompt that are shown of a point."""
+HEAD_COLUMNS = ("model", "endpoint", "variant", "status", "error", "kind", "type")
+"""What names a row, those that the frame has."""
+FACT_COLUMNS = (
+    *("started_at", "ttft_s", "ttfa_s", "e2e_s", "t_s"),
+    *("input_tokens", "output_tokens", "reasoning_tokens", "chars", "cost_usd"),
+)
+"""What is shown of a point besides its place, those that the frame has."""
+TEXT_COLUMNS = ("prompt", "text")
+"""What was said; the first that a frame has is shown."""
+WORD_COLUMNS = ("model", "variant", "endpoint", "kind", "status")
+"""Columns of the list before the two that are drawn."""
+SHORT_NAMES = {
+    "started_at": "started",
+    "ttft_s": "first token",
+    "ttfa_s": "first answer",
+    "e2e_s": "whole reply",
+    "t_s": "arrived",
+    "input_tokens": "tokens in",
+    "output_tokens": "tokens out",
+    "reasoning_tokens": "reasoning tokens",
+    "chars": "characters",
+    "cost_usd": "cost",
+}
+"""What columns are called where there is little room."""
+_PICTURE = SafeHtml('<p><img src="{}" alt="{}" style="max-width:100%"></p>')
+
+
+class Explorer(DescribedWidget):
+    """Points of a frame, as `famnb.plot.explore` makes it: hover, click, brush; `selection` is what is brushed."""
+
+    _esm = join_front("explore.js")
+
+    selection = Computed["pd.DataFrame"](lambda explorer: explorer._points.frame[explorer._chosen])
+    """The rows inside the brushed area that are in no hidden group, as a frame; all until something is brushed."""
+
+    def __init__(self, points: Points, ledger: Ledger | None = None) -> None:
+        """Show points; calls are opened from `ledger`, unless given that of the latest `famnb.connect()`."""
+        self._points = points
+        self._ledger = ledger
+        self._drawn = points.sample()
+        self._spans: dict[str, Span | None] = {"x": None, "y": None}
+        """The brushed area; None from one end of the axis to the other."""
+        self._hidden: set[int] = set()
+        self._chosen = points.within(None, None)
+        self._pages: CallPages | None = None
+        """The call that is open."""
+        self._opened: int | None = None
+        """The row that is open."""
+        super().__init__()
+
+    # What the user does
+
+    def show_row(self, row: int) -> None:
+        """Open the call of a row of the frame, by its position. Raises UnknownName if no ledger has it."""
+        with self._lock:
+            self._pages = CallPages(self._find_call(row))
+            self._opened = row
+            self.send_changes(opened=row, **self._pages.describe())
+
+    def handle(self, message: dict[str, Any]) -> None:
+        match message:
+            case {"kind": "point", "number": int(number)} if 0 <= number < len(self._drawn):
+                self.send({"kind": "point", "number": number, **self._describe_row(int(self._drawn[number]))})
+            case {"kind": "brush", "x": x, "y": y}:
+                self._spans = {"x": _read_span(x), "y": _read_span(y)}
+                self._update()
+            case {"kind": "hide", "groups": [*groups]}:
+                self._hidden = {group for group in groups if isinstance(group, int)}
+                self._update()
+            case {"kind": "open", "number": int(number)} if 0 <= number < len(self._drawn):
+                self.show_row(int(self._drawn[number]))
+            case {"kind": "open", "row": int(row)} if 0 <= row < len(self._points.frame):
+                self.show_row(row)
+            case {"kind": "shut"}:
+                self._pages = self._opened = None
+                self.send_changes(call=None, opened=None)
+            case _ if self._pages is not None:
+                handle_pages(self, self._pages, message)
+            case _:
+                pass
+
+    def _update(self) -> None:
+        self._chosen = self._points.within(self._spans["x"], self._spans["y"], sorted(self._hidden))
+        self.send_changes(chosen=self._describe_chosen())
+        change = {"name": "selection", "old": None, "new": self.selection, "owner": self, "type": "change"}
+        self.notify_change(traitlets.Bunch(change))
+
+    def _find_call(self, row: int) -> Any:
+        frame = self._points.frame
+        call_id = frame["call_id"].iloc[row] if "call_id" in frame else None
+        if not isinstance(call_id, str):
+            raise InvalidRequest("this row names no call to open: its frame has no `call_id` for it")
+        ledger = connected_ledger() if self._ledger is None else self._ledger
+        try:
+            return ledger.call(call_id)
+        except KeyError as error:
+            raise UnknownName(f"{error}; if it is in another ledger, give that one as `ledger=`") from None
+
+    # What is drawn
+
+    def describe(self) -> dict[str, Any]:
+        points = self._points
+        if points.empty:
+            return {"plot": self._describe_plot()}
+        pages = {"call": None} if self._pages is None else self._pages.describe()
+        x, y = (_page_values(axis)[self._drawn].astype("<f4") for axis in (points.x, points.y))
+        codes = points.codes[self._drawn].astype("u1")
+        return {
+            "plot": self._describe_plot(),
+            "xs": x.tobytes(),
+            "ys": y.tobytes(),
+            "codes": codes.tobytes(),
+            "chosen": self._describe_chosen(),
+            "opened": self._opened,
+            **pages,
+        }
+
+    def _describe_plot(self) -> dict[str, Any]:
+        points, total = self._points, len(self._points.frame)
+        drawn = len(self._drawn)
+        few = f"{drawn:,} of {total:,} are drawn, by lot; what is chosen is of all." if drawn < total else ""
+        sizes = np.bincount(points.codes, minlength=len(points.groups))
+        groups = [
+            {"label": sanitize.visible(group), "count": f"{count:,}", **page_style(slot)}
+            for group, count, slot in zip(points.groups, sizes.tolist(), points.slots, strict=True)
+        ]
+        return {
+            "title": sanitize.visible(points.title),
+            "x": _describe_axis(points.x),
+            "y": _describe_axis(points.y),
+            "by": points.by,
+            "groups": groups,
+            "notes": [note for note in (few, *points.notes) if note],
+            "empty": points.empty,
+            "columns": [[_short_name(column), *_column_kind(column)] for column in self._list_columns()],
+        }
+
+    def _describe_chosen(self) -> dict[str, Any]:
+        """The brushed area, how many rows are in it, and the latest of them."""
+        rows = np.flatnonzero(self._chosen)[::-1][:LIST_LENGTH]
+        total, count = len(self._chosen), int(self._chosen.sum())
+        title = f"{count:,} of {format_count(total, 'row')} chosen" if count < total else format_count(total, "row")
+        frame, columns = self._points.frame, self._list_columns()
+        return {
+            "spans": [None if span is None else list(span) for span in self._spans.values()],
+            "hidden": sorted(self._hidden),
+            "title": f"{title}; the last {LIST_LENGTH}" if count > LIST_LENGTH else title,
+            "rows": [
+                {"id": row, "cells": [self._format_cell(frame, row, column) for column in columns]}
+                for row in rows.tolist()
+            ],
+        }
+
+    def _list_columns(self) -> list[str]:
+        """The columns of the list: when, what, the two that are drawn, cost, and what was said."""
+        axes = [axis.column for axis in (self._points.x, self._points.y) if axis.column]
+        text = [column for column in TEXT_COLUMNS if column in self._points.frame][:1]
+        wanted = ["started_at", self._points.by, *WORD_COLUMNS[:1], *WORD_COLUMNS[2:], *axes, "cost_usd", *text]
+        return [column for column in dict.fromkeys(wanted) if column in self._points.frame]
+
+    def _describe_row(self, row: int) -> dict[str, Any]:
+        """One row in words: what it is, what was said, and its figures."""
+        frame, points = self._points.frame, self._points
+        head = dict.fromkeys([*HEAD_COLUMNS, points.by])
+        names = [self._format_cell(frame, row, column) for column in head if column in frame]
+        axes = [axis.column for axis in (points.x, points.y) if axis.column]
+        columns = [column for column in dict.fromkeys([*axes, *FACT_COLUMNS]) if column in frame]
+        computed = [
+            [axis.name, format_number(float(axis.values[row]))]
+            for axis in (points.x, points.y)
+            if not axis.column and axis.kind == "number"
+        ]
+        facts = [[_short_name(column), self._format_cell(frame, row, column)] for column in columns]
+        text = [column for column in TEXT_COLUMNS if column in frame][:1]
+        return {
+            "title": " · ".join(name for name in names if name),
+            "text": self._format_cell(frame, row, text[0]) if text else "",
+            "facts": [fact for fact in (*computed, *facts) if fact[1]],
+        }
+
+    @staticmethod
+    def _format_cell(frame: pd.DataFrame, row: int, column: str) -> str:
+        """A value as it is shown; empty where it is missing."""
+        value: Any = frame[column].iloc[row]
+        if pd.api.types.is_scalar(value) and pd.isna(value):
+            return ""
+        if column == "cost_usd" and {"cost_low_usd", "cost_high_usd"} <= set(frame.columns):
+            low, high = (frame[end].iloc[row] for end in ("cost_low_usd", "cost_high_usd"))
+            return format_estimate(value, low, high, brief=True) if pd.notna(low) and pd.notna(high) else ""
+        if isinstance(value, pd.Timestamp):
+            return f"{value:%Y-%m-%d %H:%M:%S}"
+        if isinstance(value, bool | np.bool_):
+            return "yes" if value else "no"
+        if isinstance(value, int | float | np.number):
+            return format_metric(column, float(value))
+        text = " ".join(sanitize.visible(str(value)).split())
+        return text if len(text) <= PROMPT_CHARS else f"{text[: PROMPT_CHARS - 1]}…"
+
+    # What is saved
+
+    def snapshot(self) -> Bundle:
+        points = self._points
+        title = transcript.render([Section("head", points.title)])
+        if points.empty:
+            return transcript.join_bundles([title, transcript.render([Section("note", points.empty)])])
+        figure: Any = draw(points)
+        data, _ = figure._repr_mimebundle_()
+        url = f"data:image/png;base64,{base64.b64encode(data['image/png']).decode()}"
+        picture = _PICTURE.format(url, figure.alt)
+        # The picture has the title, the groups and the notes in it.
+        return {"text/html": picture, "text/plain": figure.alt, "text/markdown": figure.alt}
+
+    def __repr__(self) -> str:
+        return f"<Explorer {self._points.title}: {format_count(len(self._points.frame), 'row')}>"
+
+
+def _page_values(axis: Axis) -> np.ndarray[Any, Any]:
+    return axis.values - _offset(axis)
+
+
+def _offset(axis: Axis) -> float:
+    """What the page adds to the values it gets: seconds since 1970 would be minutes off as 32-bit floats."""
+    return float(axis.values.min()) if axis.kind == "time" and len(axis.values) else 0.0
+
+
+def _describe_axis(axis: Axis) -> dict[str, Any]:
+    names = [sanitize.visible(name) for name in axis.names]
+    return {"label": sanitize.visible(axis.label), "kind": axis.kind, "offset": _offset(axis), "names": names}
+
+
+def _short_name(column: str) -> str:
+    return SHORT_NAMES.get(column) or column_name(column)
+
+
+def _column_kind(column: str) -> tuple[str, ...]:
+    """How a column of the list is set (front/rows.js): figures right, words left, what was said where room is left."""
+    if column in TEXT_COLUMNS:
+        return ("data",)
+    if column in ("endpoint", "status"):
+        return ("word", "less")
+    return ("word",) if column in (*HEAD_COLUMNS, "started_at") else ("fact",)
+
+
+def _read_span(ends: object) -> Span | None:
+    match ends:
+        case [int() | float() as first, int() | float() as last]:
+            return (float(min(first, last)), float(max(first, last)))
+        case _:
+            return None

@@ -1,0 +1,89 @@
+"""Points of a frame: where rows lie, what is left out, and which lie in a part of the plane."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from famnb.errors import InvalidRequest, UnknownName
+from famnb.plot import points as points_module
+from famnb.plot.points import draw, names_axis, place_points, read_axis, read_points
+from tests.support.plot_figures import FRAMES, figure_text
+from tests.support.plot_frames import START_US, calls, many_calls
+
+
+def test_numbers_are_in_the_axis_unit_and_times_in_seconds():
+    """Below a second that is milliseconds; a time is seconds since 1970, as datetime and as a CSV file's text alike."""
+    frame = calls(ttft_s=[0.25, 0.5])
+    assert read_axis(frame, "ttft_s").label == "time to first token (ms)"
+    assert list(read_axis(frame, "ttft_s").values) == [250, 500]
+    started = read_axis(frame, "started_at")
+    assert (started.kind, list(started.values)) == ("time", [START_US / 1e6, START_US / 1e6 + 1])
+    as_text = frame.assign(started_at=frame["started_at"].map(str))
+    assert list(read_axis(as_text, "started_at").values) == list(started.values)
+
+
+def test_rows_without_a_place_are_left_out_and_counted():
+    """So are warm-ups; what is left keeps its own index, though two rows have the same."""
+    frame = calls(model=["a", "b", "a", "b"], ttft_s=[0.1, None, 0.3, 0.4], warmup=[False, False, False, True])
+    frame.index = pd.Index([5, 5, 6, 6])
+    points = read_points(frame, x="started_at", y="ttft_s", by="model")
+    assert list(points.frame.index) == [5, 6]
+    assert (points.groups, list(points.codes)) == (["a", "b"], [0, 0])
+    assert points.notes == [
+        "1 of 3 rows have no start or time to first token and are not drawn.",
+        "1 warm-up call is left out.",
+    ]
+
+
+def test_a_part_of_the_plane_holds_what_lies_between_its_ends():
+    """Ends included, whichever comes first; a hidden group is never in it."""
+    frame = calls(model=["a", "b", "a"], input_tokens=[1, 2, 3], e2e_s=[10.0, 20.0, 30.0])
+    points = read_points(frame, x="input_tokens", y="e2e_s", by="model")
+    assert list(points.within((3, 2), None)) == [False, True, True]
+    assert list(points.within(None, (5, 20))) == [True, True, False]
+    assert list(points.within(None, None, hidden=[0])) == [False, True, False]
+
+
+def test_what_cannot_be_drawn_is_refused_in_words():
+    """An unknown column with the nearest name, a column of words with what was expected, a frame that is none."""
+    frame = many_calls(4)
+    with pytest.raises(UnknownName, match=r"no column 'e2e'; it has model, .* Did you mean 'e2e_s'\?"):
+        read_points(frame, x="started_at", y="e2e", by="model")
+    with pytest.raises(InvalidRequest, match="'prompt' holds no numbers; x and y are columns of numbers or of times"):
+        read_points(frame, x="prompt", y="e2e_s", by="model")
+    with pytest.raises(InvalidRequest, match="expected a DataFrame"):
+        read_points([1, 2], x="a", y="b", by=None)  # type: ignore[arg-type]
+
+
+def test_of_very_many_points_a_sample_is_drawn(monkeypatch: pytest.MonkeyPatch):
+    """Always the same one, in order, each once."""
+    monkeypatch.setattr(points_module, "MAX_DRAWN", 10)
+    points = read_points(many_calls(100), x="input_tokens", y="e2e_s", by="model")
+    drawn = points.sample()
+    assert len(set(drawn)) == 10
+    assert list(drawn) == sorted(drawn) == list(points.sample())
+    assert "10 of 100 drawn, by lot" in figure_text(draw(points))
+
+
+def test_names_have_a_row_each_and_its_points_do_not_hide_one_another():
+    """From 0 downwards; a point is moved by less than half a row, and always as far."""
+    codes = np.array([0, 1, 1, 1])
+    axis = names_axis("model", codes, ["a", "b"])
+    assert len(set(axis.values)) == 4
+    assert list(np.round(axis.values)) == [0, 1, 1, 1]
+    frame = calls(e2e_s=[1.0, 2.0, 3.0, 4.0])
+    points = place_points(frame, read_axis(frame, "e2e_s"), axis, by="model", groups=(codes, ["a", "b"]))
+    low, high = draw(points).axes[0].get_ylim()
+    assert low > high
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_frames_of_every_shape_are_drawn_or_say_why_not(name: str):
+    """Each group with its n; a frame without a point with the reason."""
+    points = read_points(FRAMES[name], x="started_at", y="ttft_s", by="model")
+    text = figure_text(draw(points)).replace("\n", " ")
+    assert ("Nothing to draw" in text) == bool(points.empty) == (len(points.frame) == 0)
+    if not points.empty:
+        assert f"(n={int((points.codes == 0).sum()):,})" in text
