@@ -229,7 +229,8 @@ def compose(
     request = target.request.compose(
         prompt, system=system, thinking=thinking, model=model or target.models[0], **fields
     )
-    return request.with_losses(tuple(losses))
+    # A request may have losses of its own, such as a vendor's model without a token budget.
+    return request.with_losses((*request.losses, *losses))
 
 
 def check_fields(target: Endpoint, fields: Iterable[str], endpoints: Endpoints, *, besides: Sequence[str] = ()) -> None:

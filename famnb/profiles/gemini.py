@@ -1,7 +1,33 @@
-"""Gemini: chat completions at Google's address for them."""
+"""Gemini: chat completions at Google's address for them.
+
+    header      authorization: Bearer
+    body        model, messages, max_tokens, temperature, top_p, stop, seed, stream, stream_options, tools,
+                tool_choice, response_format, reasoning_effort
+
+It refuses a field that it does not know with status 400, so those of OpenAI that Google does not name are not offered
+here: penalties, `logprobs`, `user`, `parallel_tool_calls`. What Gemini alone has stands in its own `extra_body`:
+`extra_body={"extra_body": {"google": {"thinking_config": {"include_thoughts": True}}}}`.
+
+https://ai.google.dev/gemini-api/docs/openai
+"""
+
+from typing import ClassVar
 
 from famnb.profiles.profile import CHAT_FIELDS, CHAT_TRAITS, Profile, vendor_endpoint
 from famnb.request.vendor import VendorChatRequest
+
+
+class GeminiChatRequest(VendorChatRequest):
+    """Chat completions at Gemini."""
+
+    reasoning: ClassVar[None] = None  # type: ignore[misc]
+    frequency_penalty: ClassVar[None] = None  # type: ignore[misc]
+    presence_penalty: ClassVar[None] = None  # type: ignore[misc]
+    parallel_tool_calls: ClassVar[None] = None  # type: ignore[misc]
+    logprobs: ClassVar[None] = None  # type: ignore[misc]
+    top_logprobs: ClassVar[None] = None  # type: ignore[misc]
+    user: ClassVar[None] = None  # type: ignore[misc]
+
 
 PROFILE = Profile(
     name="gemini",
@@ -10,7 +36,7 @@ PROFILE = Profile(
     endpoints={
         "chat": vendor_endpoint(
             "chat",
-            VendorChatRequest,
+            GeminiChatRequest,
             "/chat/completions",
             ("gemini-3.5-flash", "gemini-3.8-flash"),
             fields=CHAT_FIELDS,

@@ -1,4 +1,15 @@
-"""OpenAI: responses and chat completions."""
+"""OpenAI: responses and chat completions.
+
+    header      authorization: Bearer
+    chat        max_completion_tokens, reasoning_effort, verbosity, response_format, tools, stop, seed, penalties,
+                logprobs, stream_options, store, metadata, service_tier, prompt_cache_key, safety_identifier
+    responses   input (a text, or items whose content is a text or a list), instructions, max_output_tokens, reasoning,
+                text, tools, previous_response_id, conversation, store, include, truncation, background, metadata
+
+The effort of chat completions is `reasoning_effort`; `reasoning` is a field of responses alone.
+
+https://platform.openai.com/docs/api-reference/chat/create, https://platform.openai.com/docs/api-reference/responses/create
+"""
 
 from typing import ClassVar, Literal
 
@@ -8,7 +19,7 @@ from famnb.request.types import Text, Tokens
 from famnb.request.vendor import VendorChatRequest, VendorResponsesRequest
 
 MODELS = ("gpt-5.4-mini", "gpt-5.4", "gpt-6-luna", "gpt-6.2-sol")
-ServiceTier = Literal["auto", "default", "flex", "scale", "priority"]
+ServiceTier = Literal["auto", "default", "flex", "scale", "priority", "fast"]
 Verbosity = Literal["low", "medium", "high"]
 
 
@@ -17,6 +28,7 @@ class OpenAIChatRequest(VendorChatRequest):
 
     cap: ClassVar[str] = "max_completion_tokens"
 
+    reasoning: ClassVar[None] = None  # type: ignore[misc]
     max_completion_tokens: Tokens | None = None
     """Upper bound on generated tokens, reasoning included."""
     store: bool | None = None
@@ -50,6 +62,10 @@ class OpenAIResponsesRequest(VendorResponsesRequest):
     """Whether the service answers at once and goes on working."""
     conversation: Text | None = None
     """The id of a conversation that the service keeps."""
+
+    @property
+    def stores_reply(self) -> bool:
+        return self.store is not False
 
 
 _METADATA: dict[str, Heading] = {

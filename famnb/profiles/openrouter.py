@@ -1,4 +1,12 @@
-"""OpenRouter: models of many vendors by chat completions."""
+"""OpenRouter: models of many vendors by chat completions.
+
+    header      authorization: Bearer; `headers={"HTTP-Referer": …, "X-Title": …}` names the application to it
+    body        as OpenAI's chat completions, with max_tokens, and reasoning (effort, max_tokens, exclude, enabled),
+                models, provider, plugins, top_k, min_p, top_a, repetition_penalty, logit_bias, verbosity
+    usage       with the cost of each call, which counts before any price
+
+https://openrouter.ai/docs/api/reference/overview
+"""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -6,29 +14,19 @@ from pydantic import Field
 
 from famnb.profiles.profile import CHAT_FIELDS, CHAT_TRAITS, Profile, vendor_endpoint
 from famnb.request.chat import prompt_messages
-from famnb.request.message_parts import Reasoning
-from famnb.request.types import Effort, StrictModel, Text, Tokens
-from famnb.request.vendor import VendorChatRequest
+from famnb.request.types import Text, Tokens
+from famnb.request.vendor import VendorChatRequest, VendorReasoning
 
 
-class OpenRouterReasoning(Reasoning):
+class OpenRouterReasoning(VendorReasoning):
     """How much to reason: by effort, or in tokens."""
 
-    effort: Effort | None = None
-    """How much reasoning effort."""
     max_tokens: Tokens | None = None
     """At most this many tokens of reasoning."""
     exclude: bool | None = None
     """Whether to leave the reasoning out of the reply."""
     enabled: bool | None = None
     """Whether to reason at all."""
-
-
-class UsageOptions(StrictModel):
-    """What usage to report."""
-
-    include: bool | None = None
-    """Whether to report what the call cost."""
 
 
 class OpenRouterChatRequest(VendorChatRequest):
@@ -52,8 +50,12 @@ class OpenRouterChatRequest(VendorChatRequest):
     """Plug-ins of the router, such as its search."""
     transforms: list[Literal["middle-out"]] | None = None
     """What the router may do to a prompt that is too long."""
-    usage: UsageOptions | None = None
-    """What usage to report."""
+    logit_bias: dict[str, float] | None = None
+    """By token, from -100 for never to 100 for always."""
+    verbosity: Literal["low", "medium", "high", "xhigh", "max"] | None = None
+    """How much to say."""
+    session_id: str | None = None
+    """A name for requests that belong together."""
 
     @classmethod
     def compose(cls, prompt: str, *, system: str | None, thinking: int | None, **fields: Any) -> Self:
@@ -65,7 +67,7 @@ class OpenRouterChatRequest(VendorChatRequest):
 PROFILE = Profile(
     name="openrouter",
     title="OpenRouter",
-    documentation="https://openrouter.ai/docs/api-reference/overview",
+    documentation="https://openrouter.ai/docs/api/reference/overview",
     endpoints={
         "chat": vendor_endpoint(
             "chat",
@@ -79,7 +81,8 @@ PROFILE = Profile(
                 "min_p": "Sampling",
                 "top_a": "Sampling",
                 "repetition_penalty": "Sampling",
-                "usage": "Stream",
+                "logit_bias": "Sampling",
+                "verbosity": "Output form",
             },
             traits={**CHAT_TRAITS, "thinking": "budget"},
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any, ClassVar
 
 from famnb.endpoints import Endpoints
 from famnb.profiles.profile import (
@@ -18,16 +19,25 @@ from famnb.request.base import Heading, Request
 from famnb.request.vendor import VendorChatRequest, VendorMessagesRequest, VendorResponsesRequest
 
 
+class ServerChatRequest(VendorChatRequest):
+    """Chat completions, as most servers of one's own take them."""
+
+    # Servers have the effort as a field of its own, `reasoning_effort`.
+    reasoning: ClassVar[None] = None  # type: ignore[misc]
+
+
 def server_endpoints(
     models: tuple[str, ...],
     *,
-    chat: type[Request] = VendorChatRequest,
+    chat: type[Request] = ServerChatRequest,
     chat_fields: Mapping[str, Heading] = MappingProxyType({}),
-    stores_replies: bool = True,
+    responses: type[Request] = VendorResponsesRequest,
+    messages: type[Request] = VendorMessagesRequest,
+    messages_traits: Mapping[str, Any] = MESSAGES_TRAITS,
 ) -> Endpoints:
     """Return chat completions, responses and messages, with these models to suggest.
 
-    `chat` is the request of chat completions where it has fields of its own, and `chat_fields` are their headings.
+    A request is given where it differs from that of most servers, and `chat_fields` are the headings of its fields.
     """
     return {
         "chat": vendor_endpoint(
@@ -40,13 +50,14 @@ def server_endpoints(
         ),
         "responses": vendor_endpoint(
             "responses",
-            VendorResponsesRequest,
+            responses,
             "/v1/responses",
             models,
             fields=RESPONSES_FIELDS,
-            traits={"stores_replies": stores_replies},
+            # Few keep replies, and most of those only if they are told to when they start.
+            traits={"stores_replies": False},
         ),
         "messages": vendor_endpoint(
-            "messages", VendorMessagesRequest, "/v1/messages", models, fields=MESSAGES_FIELDS, traits=MESSAGES_TRAITS
+            "messages", messages, "/v1/messages", models, fields=MESSAGES_FIELDS, traits=messages_traits
         ),
     }

@@ -55,8 +55,6 @@ CHAT_FIELDS: Mapping[str, Heading] = MappingProxyType(
         "parallel_tool_calls": "Tools",
         "stream_options": "Stream",
         "user": "Metadata",
-        # The document's own, which few vendors have.
-        "reasoning": "More",
     }
 )
 """The headings of the fields of chat completions that most vendors have."""
@@ -104,12 +102,15 @@ def vendor_endpoint(
     headings of fields that it does not have.
     """
     ours = ENDPOINTS[name]
-    groups = {**ours.traits.groups, **fields}
+    known = request.model_fields
+    # A vendor may be without a field of the document.
+    groups = {field: heading for field, heading in {**ours.traits.groups, **fields}.items() if field in known}
+    implied = {path: value for path, value in traits.get("implied", ours.traits.implied).items() if path[0] in known}
     return dataclasses.replace(
         ours,
         request=request,
         path=path,
         models=models,
         alt=False,
-        traits=dataclasses.replace(ours.traits, groups=groups, **traits),
+        traits=dataclasses.replace(ours.traits, **{**traits, "groups": groups, "implied": implied}),
     )

@@ -90,7 +90,8 @@ class CompatChatRequest(ChatRequest):
             raise ValueError(f"{self.model} generates at most {MINI_OUTPUT_TOKENS:,} tokens, asked for {cap:,}")
         return self
 
-    _require_chosen_tool = field_validator("tool_choice")(require_chosen_tool)
+    # Unchecked, since a profile may be without the field.
+    _require_chosen_tool = field_validator("tool_choice", check_fields=False)(require_chosen_tool)
 
     def settings(self) -> GenerationSettings:
         settings = super().settings()
@@ -373,15 +374,6 @@ class ToolUseBlock(StrictModel):
     input: Any = Field(default_factory=dict)
 
 
-class ToolResultBlock(StrictModel):
-    """The result of a call."""
-
-    type: Literal["tool_result"]
-    tool_use_id: Text
-    content: Annotated[str, Tag("<text>")] | Annotated[list[ResultBlock], Tag("<blocks>")] = ""
-    is_error: Annotated[bool | None, UNUSED] = None
-
-
 def _block_type(block: Any) -> str | None:
     type_ = block.get("type") if isinstance(block, Mapping) else getattr(block, "type", None)
     own = ("image", "tool_use", "tool_result")
@@ -391,6 +383,17 @@ def _block_type(block: Any) -> str | None:
 ResultBlock: TypeAlias = Annotated[
     Annotated[ContentPart, Tag("<part>")] | Annotated[ImageBlock, Tag("<image>")], Discriminator(_block_type)
 ]
+
+
+class ToolResultBlock(StrictModel):
+    """The result of a call."""
+
+    type: Literal["tool_result"]
+    tool_use_id: Text
+    content: Annotated[str, Tag("<text>")] | Annotated[list[ResultBlock], Tag("<blocks>")] = ""
+    is_error: Annotated[bool | None, UNUSED] = None
+
+
 CompatBlock: TypeAlias = Annotated[
     Annotated[ContentPart, Tag("<part>")]
     | Annotated[ImageBlock, Tag("<image>")]

@@ -1,7 +1,11 @@
 """Requests in the vendors' own dialects: what most of them take, to which each profile adds its fields.
 
 They accept any model, and a field that none of them names in `extra_body`, which is sent as it is. Unlike the models of
-the document they have no defaults of a service's own, since those differ from vendor to vendor.
+the document they have no defaults of a service's own, since those differ from vendor to vendor. A profile takes a field
+that its vendor does not have out again by declaring it a class variable:
+
+    class GeminiChatRequest(VendorChatRequest):
+        reasoning: ClassVar[None] = None
 """
 
 from __future__ import annotations
@@ -9,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import Discriminator, Field, Tag
 
@@ -17,16 +21,19 @@ from famnb.reply import Block, Reply
 from famnb.request.base import Request, write_rounds
 from famnb.request.chat import prompt_messages, round_messages
 from famnb.request.compat import (
-    CompatBlock,
     CompatChatRequest,
     CompatMessage,
     CompatMessagesRequest,
     CompatResponsesRequest,
+    ImageBlock,
     InputSchemaTool,
+    ToolResultBlock,
+    ToolUseBlock,
     content_shape,
 )
-from famnb.request.message_parts import Content, ContentPart, Reasoning, images, plain_text
+from famnb.request.message_parts import Content, ContentPart, Reasoning, ResponseFormat, images, plain_text
 from famnb.request.neutral import GenerationSettings, PromptTurn
+from famnb.request.responses import TextFormat, TextOptions
 from famnb.request.types import NON_EMPTY, StrictModel, Temperature, Text, Tokens, TopP
 
 # More than models generate unless they are asked to; a plan of what a call costs at most needs some number.
@@ -36,6 +43,7 @@ UNCAPPED_TOKENS = 128_000
 MESSAGES_TOKENS = 4096
 """The cap of a messages request that is composed without one."""
 
+VendorEffort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 _ExtraBody: TypeAlias = dict[str, Any]
 
 
@@ -56,6 +64,8 @@ class VendorRequest(Request):
     @classmethod
     def from_body(cls, body: Mapping[str, Any]) -> Self:
         known = {field.alias or name for name, field in cls.model_fields.items()}
+        # Our field is never sent; what has this name in a body is the vendor's own, such as Gemini's.
+        known.remove("extra_body")
         fields = {name: value for name, value in body.items() if name in known}
         if extra := {name: value for name, value in body.items() if name not in known}:
             fields["extra_body"] = extra
@@ -71,9 +81,35 @@ class VendorRequest(Request):
         return [*notes, *super().hints()]
 
 
+# Below, what the document gives a default has none at a vendor, or allows more or less: pydantic takes such a change of
+# a field's type, mypy does not, hence each `type: ignore[assignment]`.
+
+
+class VendorReasoning(Reasoning):
+    """How much to reason, and whether to sum it up."""
+
+    effort: VendorEffort | None = None  # type: ignore[assignment]
+    """How much reasoning effort."""
+    summary: Literal["auto", "concise", "detailed"] | None = None
+    """Whether a summary of the reasoning is wanted."""
+
+
+class VendorResponseFormat(ResponseFormat):
+    """The form of the answer."""
+
+    type: Literal["text", "json_object", "json_schema"] = "text"
+    """`text`, any JSON (`json_object`), or JSON by a schema."""
+
+
 class VendorChatRequest(VendorRequest, CompatChatRequest):
     """Chat completions, as nearly every vendor and engine takes them."""
 
+    reasoning: VendorReasoning | None = None
+    """How much to reason."""
+    reasoning_effort: VendorEffort | None = None  # type: ignore[assignment]
+    """How much to reason."""
+    response_format: VendorResponseFormat | None = None
+    """Text or JSON."""
     max_tokens: Tokens | None = None
     """Upper bound on generated tokens."""
     temperature: Temperature | None = None
@@ -114,8 +150,18 @@ class VendorChatRequest(VendorRequest, CompatChatRequest):
         return (*(self.tools or ()), *super().input_parts)
 
 
-# Below, what the document gives a default has none at a vendor, or allows more: pydantic takes such a change of a
-# field's type, mypy does not, hence each `type: ignore[assignment]`.
+class VendorTextFormat(TextFormat):
+    """The form of the reply."""
+
+    type: Literal["text", "json_object", "json_schema"] = "text"
+    """`text`, any JSON (`json_object`), or JSON by a schema."""
+
+
+class VendorTextOptions(TextOptions):
+    """The form and length of the reply."""
+
+    format: VendorTextFormat | None = None
+    """Text or JSON."""
 
 
 class VendorResponsesRequest(VendorRequest, CompatResponsesRequest):
@@ -127,6 +173,12 @@ class VendorResponsesRequest(VendorRequest, CompatResponsesRequest):
     """Sampling temperature."""
     top_p: TopP | None = None  # type: ignore[assignment]
     """Nucleus sampling."""
+    reasoning: VendorReasoning | None = None
+    """How much to reason."""
+    text: VendorTextOptions | None = None
+    """The form and length of the reply."""
+    store: bool | None = None  # type: ignore[assignment]
+    """Whether the response is kept, to be retrieved and continued."""
     parallel_tool_calls: bool | None = None
     """Whether one reply may call several tools."""
     include: list[Text] | None = None
@@ -140,12 +192,28 @@ class VendorResponsesRequest(VendorRequest, CompatResponsesRequest):
         return _with_cap(self, super().settings())
 
     @classmethod
+    def compose(cls, prompt: str, *, system: str | None, thinking: int | None, **fields: Any) -> Self:
+        if thinking is not None:
+            fields.setdefault("reasoning", {"effort": Reasoning.for_budget(thinking).effort})
+        return super().compose(prompt, system=system, thinking=None, **fields)
+
+    @property
+    def stores_reply(self) -> bool:
+        # Most servers keep none unless they are told to, and some ignore what they would have to look up.
+        return self.store is True
+
+    @classmethod
+    def user_content(cls, content: str | Sequence[Mapping[str, Any]]) -> Any:
+        # Vendors take a text or a list, but not one part, as the document does.
+        return content if isinstance(content, str) else super().user_content(content)
+
+    @classmethod
     def declare_tool(cls, name: str, description: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
         return {"type": "function", "name": name, "description": description, "parameters": parameters}
 
     @classmethod
     def answer_messages(cls, reply: Reply) -> list[dict[str, Any]]:
-        return [*write_rounds(reply, cls._round_items), *super().answer_messages(reply)]
+        return [*write_rounds(reply, cls._round_items), *_answer_items(reply)]
 
     def with_tool_results(self, reply: Reply, results: Sequence[str]) -> Self:
         prompt = self.body()["input"]
@@ -163,11 +231,18 @@ class VendorResponsesRequest(VendorRequest, CompatResponsesRequest):
             {"type": "function_call_output", "call_id": call.id, "output": result}
             for call, result in zip(reply.tool_calls, results, strict=True)
         ]
-        return [*super().answer_messages(reply), *calls, *outputs]
+        return [*_answer_items(reply), *calls, *outputs]
 
     @property
     def input_parts(self) -> tuple[StrictModel, ...]:
         return (*(self.tools or ()), *super().input_parts)
+
+
+class StatelessResponsesRequest(VendorResponsesRequest):
+    """Responses of a service that keeps none: each request has the whole conversation."""
+
+    previous_response_id: ClassVar[None] = None  # type: ignore[misc]
+    store: ClassVar[None] = None  # type: ignore[misc]
 
 
 class CacheControl(StrictModel):
@@ -179,22 +254,57 @@ class CacheControl(StrictModel):
     """How long it is kept; five minutes unless set."""
 
 
-class CacheableBlock(ContentPart):
-    """A text that may end what is kept in the cache."""
+class _Cacheable(StrictModel):
+    """What may end what is kept in the cache."""
 
     cache_control: CacheControl | None = None
     """Keep all up to here."""
 
 
+class CacheablePart(_Cacheable, ContentPart):
+    """A text, or the thinking of an earlier answer."""
+
+
+class CacheableImage(_Cacheable, ImageBlock):
+    """An image."""
+
+
+class CacheableToolUse(_Cacheable, ToolUseBlock):
+    """A call that an earlier message made."""
+
+
+class CacheableToolResult(_Cacheable, ToolResultBlock):
+    """The result of a call."""
+
+
+class DocumentBlock(_Cacheable):
+    """A document, such as a PDF."""
+
+    type: Literal["document"]
+    """Only `document`."""
+    source: dict[str, Any]
+    """`{"type": "base64", "media_type": "application/pdf", "data": …}`, or a `url`, or a `text`."""
+    title: str | None = None
+    """Its title, for the model."""
+    context: str | None = None
+    """What the model should know of it and not cite."""
+    citations: dict[str, Any] | None = None
+    """`{"enabled": true}` where the answer shall cite it."""
+
+
 def _block_type(block: Any) -> str | None:
-    fields = block if isinstance(block, Mapping) else getattr(block, "__dict__", {})
-    return "<cacheable>" if fields.get("cache_control") is not None and fields.get("type") == "text" else "<block>"
+    type_ = block.get("type") if isinstance(block, Mapping) else getattr(block, "type", None)
+    return f"<{type_}>" if type_ in ("image", "tool_use", "tool_result", "document") else "<part>"
 
 
 _VendorBlocks: TypeAlias = Annotated[
     list[
         Annotated[
-            Annotated[CacheableBlock, Tag("<cacheable>")] | Annotated[CompatBlock, Tag("<block>")],
+            Annotated[CacheablePart, Tag("<part>")]
+            | Annotated[CacheableImage, Tag("<image>")]
+            | Annotated[CacheableToolUse, Tag("<tool_use>")]
+            | Annotated[CacheableToolResult, Tag("<tool_result>")]
+            | Annotated[DocumentBlock, Tag("<document>")],
             Discriminator(_block_type),
         ]
     ],
@@ -208,9 +318,9 @@ _VendorContent: TypeAlias = Annotated[
 
 
 class VendorMessage(CompatMessage):
-    """A message whose content may hold images, calls, their results, and marks for the cache."""
+    """A message whose content may hold images, documents, calls, their results, and marks for the cache."""
 
-    content: _VendorContent
+    content: _VendorContent  # type: ignore[assignment]
 
 
 class CacheableTool(InputSchemaTool):
@@ -235,6 +345,8 @@ class VendorMessagesRequest(VendorRequest, CompatMessagesRequest):
     """Nucleus sampling."""
     top_k: Annotated[int, Field(ge=0)] | None = None
     """Only from so many of the likeliest tokens."""
+    # An earlier name of `output_config.format`, which only a beta of the API had.
+    output_format: ClassVar[None] = None  # type: ignore[misc]
     tools: list[CacheableTool] | None = None  # type: ignore[assignment]
     """Functions the model may call."""
     cache_control: CacheControl | None = None
@@ -291,6 +403,11 @@ class VendorMessagesRequest(VendorRequest, CompatMessagesRequest):
     @property
     def input_parts(self) -> tuple[StrictModel, ...]:
         return (*(self.tools or ()), *super().input_parts)
+
+
+def _answer_items(reply: Reply) -> list[dict[str, Any]]:
+    """Return what an earlier reply said as input items of responses; none if it said nothing."""
+    return [{"role": "assistant", "content": reply.text}] if reply.text else []
 
 
 def _with_cap(request: Request, settings: GenerationSettings) -> GenerationSettings:
