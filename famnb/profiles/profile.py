@@ -105,7 +105,8 @@ def vendor_endpoint(
     known = request.model_fields
     # A vendor may be without a field of the document.
     groups = {field: heading for field, heading in {**ours.traits.groups, **fields}.items() if field in known}
-    implied = {path: value for path, value in traits.get("implied", ours.traits.implied).items() if path[0] in known}
+    implications = traits.get("implied", ours.traits.implied)
+    implied = {field: value for field, value in implications.items() if field[0] in known}
     return dataclasses.replace(
         ours,
         request=request,
