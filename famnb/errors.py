@@ -140,6 +140,9 @@ class BadRequestError(APIStatusError):
 class AuthenticationError(APIStatusError):
     """401: the key is missing or wrong."""
 
+    key_variable: str | None = None
+    """The environment variable from which the client takes its key; None where that is not known."""
+
 
 class NotFoundError(APIStatusError):
     """404: no such path or object."""

@@ -29,7 +29,7 @@ class Credential:
     environment with `getenv` alone: such a traceback would show all of `environ`.
     """
 
-    __slots__ = ("_fault", "find", "headers", "mask", "mask_bytes")
+    __slots__ = ("_fault", "find", "headers", "mask", "mask_bytes", "variable")
 
     headers: Callable[[], dict[str, str]]
     """The headers that carry the key, and the caller's own, in lower case."""
@@ -47,6 +47,8 @@ class Credential:
 
         An empty `variable` has the key be left out where there is none.
         """
+        self.variable = variable
+        """The environment variable to name where the key is at fault; empty where none is needed."""
         self._fault = _find_fault(key, variable) or _find_header_fault(own)
         text = key if isinstance(key, str) and not self._fault else ""
         others = _own_headers(own) if not self._fault else {}

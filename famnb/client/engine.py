@@ -28,7 +28,15 @@ from famnb.client.redaction import conceal
 from famnb.client.replay import Replays
 from famnb.client.retry import THROTTLED, Retries, RetryBudget, compute_pause, is_worth_retrying
 from famnb.client.transport import RequestSender, Response, StampedTransport, origin_of
-from famnb.errors import APIStatusError, FamnbError, ProcessEnded, ResponseFormatError, StreamInterrupted, status_error
+from famnb.errors import (
+    APIStatusError,
+    AuthenticationError,
+    FamnbError,
+    ProcessEnded,
+    ResponseFormatError,
+    StreamInterrupted,
+    status_error,
+)
 from famnb.reply import Reply
 from famnb.timing import Arrival
 from famnb.wire import errors
@@ -490,7 +498,10 @@ class CallEngine:
                 status=response.status,
                 request_id=call.exchange.request_id,
             )
-        return errors.read(response.status, dict(response.headers), body)
+        error = errors.read(response.status, dict(response.headers), body)
+        if isinstance(error, AuthenticationError):
+            error.key_variable = self._credential.variable or None
+        return error
 
     def _service(self, exchange: Exchange) -> _Service:
         origin = origin_of(exchange.url)

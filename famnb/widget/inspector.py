@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from famnb.errors import InvalidArgument, InvalidRequest
+from famnb.profiles import DEFAULT, NAMES, find_profile
 from famnb.record import Ledger, RecordedCall
 from famnb.reply import Reply
 from famnb.validation import explain_arguments
@@ -178,9 +179,17 @@ def _read_events(call: RecordedCall) -> list[ArrivedEvent]:
 def _describe_request(call: RecordedCall) -> tuple[Sequence[str], str]:
     """What to know about the request, a line each, and its head and body as they were sent, without the key."""
     summary = f"{call.row['attempts'] or 0} sent, started {call.started_at:%Y-%m-%d %H:%M:%S} UTC"
-    # The ledger does not hold the key.
-    head = [f"POST {call.row['url']}", "authorization: Bearer ••••••", "content-type: application/json"]
+    headers = [f"{name}: {value}" for name, value in _request_headers(call.row["profile"])]
+    head = [f"POST {call.row['url']}", *headers, "content-type: application/json"]
     return (summary,), _http_message(head, json.dumps(call.body, indent=2, ensure_ascii=False))
+
+
+def _request_headers(profile_name: str) -> list[tuple[str, str]]:
+    """The headers that a profile sends, with what stands for the key, which the ledger does not hold."""
+    profile = find_profile(profile_name if profile_name in NAMES else DEFAULT)
+    prefix = "Bearer " if profile.key_header == "authorization" else ""
+    condition = "" if profile.needs_key else " (if the client had a key)"
+    return [(profile.key_header, f"{prefix}••••••{condition}"), *profile.headers.items()]
 
 
 def _describe_response(call: RecordedCall) -> tuple[Sequence[str], str]:

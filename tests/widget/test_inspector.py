@@ -125,3 +125,27 @@ def test_what_was_never_recorded_cannot_be_opened(client: famnb.Client) -> None:
         Inspector(famnb.Reply())
     with pytest.raises(KeyError):
         Inspector("call_none", client.ledger)
+
+
+@pytest.mark.parametrize(
+    ("profile", "lines"),
+    [
+        ("fam", ["authorization: Bearer ••••••"]),
+        ("openai", ["authorization: Bearer ••••••"]),
+        ("anthropic", ["x-api-key: ••••••", "anthropic-version: 2023-06-01"]),
+        ("ollama", ["authorization: Bearer •••••• (if the client had a key)"]),
+    ],
+)
+def test_the_head_of_a_request_is_that_of_its_profile(tmp_path: Path, profile: str, lines: list[str]) -> None:
+    """The key is hidden, what else the vendor wants is shown."""
+    with (
+        famnb.serve(time_scale=0, compat=True) as server,
+        famnb.Client(
+            profile=profile, base_url=server.url, api_key=server.key, ledger=tmp_path / "own.sqlite"
+        ) as client,
+    ):
+        reply = client.ask("Hi", stream=False)
+        text = Inspector(reply, client.ledger).describe()["call"]["request"]["text"]
+    head, _, _ = text.partition("\n\n")
+    assert head.splitlines()[1:] == [*lines, "content-type: application/json"]
+    assert server.key not in text

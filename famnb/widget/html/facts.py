@@ -72,7 +72,9 @@ def _what_to_do(error: Exception) -> str:
     """Return what mends an error of which the service says only what is wrong."""
     if not isinstance(error, AuthenticationError):
         return ""
-    return f". The client reads the key from {VARIABLE} (with a profile: from its vendor's variable), or takes api_key="
+    # A call that was recorded does not say.
+    variable = error.key_variable or f"{VARIABLE} (with a profile: from its vendor's variable)"
+    return f". The client reads the key from {variable}, or takes api_key="
 
 
 def describe_thinking(timing: Timing, usage: Usage, *, closed: bool) -> str:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import ast
+import inspect
+import operator
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import anthropic
+import openai
 import pytest
 from hypothesis import given
 
 import famnb
 from famnb.endpoints import ENDPOINTS, compose
 from famnb.errors import InvalidRequest
+from famnb.profiles import NAMES, find_profile
 from famnb.reply import fold
 from famnb.request import Request
 from famnb.service.process import KEY_VARIABLE, SERVICE_URL
@@ -105,6 +111,84 @@ def test_an_address_of_no_environment_is_written_out() -> None:
     curl = write_cell(make_request("messages", stream=False), kind="curl", target=Target("https://api.example.com"))
     assert "'https://api.example.com/v1/messages'" in curl
     assert "$FAM_API_KEY" in curl
+
+
+@pytest.fixture(scope="module")
+def vendor_service() -> Iterator[famnb.service.Server]:
+    """A service that speaks the vendors' dialects, and answers at once."""
+    with famnb.serve(time_scale=0, compat=True) as server:
+        yield server
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize(
+    ("profile", "endpoint", "fields"),
+    [
+        ("openai", "responses", {"include": ["reasoning.encrypted_content"]}),
+        ("openai", "chat", {"seed": 7, "extra_body": {"new_field": 1}}),
+        ("anthropic", "messages", {"top_k": 5, "temperature": 0.5}),
+        ("openrouter", "chat", {"provider": {"order": ["a"]}, "top_k": 5}),
+        ("vllm", "messages", {}),
+    ],
+)
+def test_a_vendor_s_cell_connects_as_that_vendor_wants_it(
+    profile: str,
+    endpoint: str,
+    fields: dict[str, Any],
+    stream: bool,
+    vendor_service: famnb.service.Server,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """With its profile, its paths and headers, its key's own variable; the SDK gets what it has no parameter for."""
+    value = find_profile(profile)
+    variable, service = value.key_variables[0], vendor_service
+    monkeypatch.setenv(variable, service.key)
+    monkeypatch.setenv("FAMNB_LEDGER", str(tmp_path / "calls.sqlite"))
+    with famnb.Client(profile=profile, base_url=service.url, api_key=service.key) as client:
+        request = client.compose(endpoint, PROMPT, system="Be brief.", max_tokens=40, stream=stream, **fields)
+        words = client.send(request).text.split()[:3]
+    target = Target(service.url, value)
+    for kind in available_kinds(request, value.endpoints):
+        cell = write_cell(request, kind=kind, target=target)
+        assert service.key not in cell
+        assert (variable in cell) == (kind != "famnb"), kind
+        output = run_cell(cell)
+        if stream and kind in ("httpx", "curl"):
+            output = read_text(output, endpoint)
+        assert all(word in output for word in words), (kind, output)
+
+
+def test_what_a_profile_sends_is_written_out() -> None:
+    """Header of the key, version, query, and the vendor's own address where that is asked."""
+    request = (
+        find_profile("anthropic").endpoints["messages"].request.compose("Hi", system=None, thinking=None, model="m")
+    )
+    target = Target("https://api.anthropic.com", find_profile("anthropic"))
+    assert 'client = famnb.Client(profile="anthropic")' in write_cell(request, kind="famnb", target=target)
+    curl = write_cell(request, kind="curl", target=target)
+    assert '-H "x-api-key: $ANTHROPIC_API_KEY" -H "anthropic-version: 2023-06-01"' in curl
+    azure = Target("https://mine.openai.azure.com", find_profile("azure"), query={"api-version": "preview"})
+    request = find_profile("azure").endpoints["chat"].request.compose("Hi", system=None, thinking=None, model="m")
+    httpx = write_cell(request, kind="httpx", target=azure)
+    assert '"https://mine.openai.azure.com/openai/v1/chat/completions?api-version=preview"' in httpx
+    assert '{"api-key": os.getenv("AZURE_OPENAI_API_KEY", "")}' in httpx
+    assert 'default_query={"api-version": "preview"}' in write_cell(request, kind="openai", target=azure)
+    local = Target("http://127.0.0.1:11434", find_profile("ollama"))
+    request = find_profile("ollama").endpoints["chat"].request.compose("Hi", system=None, thinking=None, model="m")
+    assert 'client = famnb.Client(profile="ollama")' in write_cell(request, kind="famnb", target=local)
+    assert "authorization" not in write_cell(request, kind="curl", target=local)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_sdks_get_every_field_that_they_have_a_parameter_for_and_no_other(name: str) -> None:
+    """What a profile adds to its dialect is in `extra_fields`, or is one of the SDK's own parameters."""
+    clients = {"openai": openai.OpenAI(api_key="k"), "anthropic": anthropic.Anthropic(api_key="k")}
+    for endpoint in find_profile(name).endpoints.values():
+        sdk = endpoint.conventions.sdk
+        method = operator.attrgetter(f"{sdk.method}.create")(clients[sdk.package])
+        known = {*inspect.signature(method).parameters, *sdk.extra_fields}
+        assert set(endpoint.request.model_fields) <= known, endpoint.name
 
 
 def test_an_endpoint_has_no_cell_for_a_foreign_sdk() -> None:

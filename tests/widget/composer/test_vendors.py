@@ -263,6 +263,20 @@ def test_a_preset_says_for_which_profile_it_was_saved(connect: Any, tmp_path: Pa
     assert any("`top_k` is left out" in remark for remark in presets.load(tmp_path / "presets.json", "mine").left_out)
 
 
+@pytest.mark.parametrize(
+    ("profile", "variable"), [("openai", "OPENAI_API_KEY"), ("anthropic", "ANTHROPIC_API_KEY"), ("fam", "FAM_API_KEY")]
+)
+def test_a_refused_key_is_said_with_the_vendor_s_variable(service: famnb.service.Server, profile: str, variable: str):
+    """It is what the user has to set."""
+    with famnb.Client(profile=profile, base_url=service.url, api_key=KEY) as client:
+        composer = Composer(client, prompt="Hi")
+        receive(composer, kind="send", prompt="Hi")
+        wait_until_idle(composer, replies=1)
+        html = composer.html()
+    assert f"The client reads the key from {variable}, or takes api_key=" in html
+    assert KEY not in html
+
+
 def test_a_comparison_stays_at_the_vendor(connect: Any):
     """The board's panes have the form's fields, and another of the vendor's models."""
     composer = Composer(connect("anthropic"), prompt="Hi")
