@@ -70,6 +70,8 @@ class LiveRound:
     """The label `tag` of its calls in the ledger, by which `frame` finds them."""
     panes: dict[str, BoardPane] = dataclasses.field(default_factory=dict)
     """The answers by the id of the pane."""
+    clients: dict[str, BlockingClient] = dataclasses.field(default_factory=dict)
+    """The clients that asked for them, in the same way."""
     pictures: tuple[PromptImage, ...] = ()
     winner: str | None = None
     """The label of the answer that was pinned."""
@@ -175,10 +177,13 @@ class Board(FormWidget):
 
         A replayed reply has no row, since no call was made for it.
         """
-        # Any, since a client without a ledger is refused by `ledger_of`, whose message says what to use.
-        client: Any = self._client
-        ledger = ledger_of(client)
-        frame = calls(ledger, tag=self._rounds[-1].tag) if self._rounds else calls(ledger, limit=0)
+        if not self._rounds:
+            frame = calls(_ledger_of(self._client), limit=0)
+        else:
+            # Several clients mostly have one ledger.
+            ledgers = {ledger.path: ledger for ledger in map(_ledger_of, self._rounds[-1].clients.values())}
+            frames = [calls(ledger, tag=self._rounds[-1].tag) for ledger in ledgers.values()]
+            frame = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
         positions = {label: index for index, label in enumerate(self.replies)}
         frame = frame.sort_values("variant", key=lambda labels: labels.astype(object).map(positions), ignore_index=True)
         return frame.assign(winner=(frame["variant"].astype(object) == self.winner).astype("boolean"))
@@ -330,7 +335,8 @@ class Board(FormWidget):
         """Send a pane's request of a round."""
         taken = [pane.label for id, pane in asked.panes.items() if id != column.id]
         label = column.label if column.label not in taken else f"{column.label} ({column.id})"
-        stream = self._client_of(column).start(request, labels={"variant": label, "tag": asked.tag})
+        asked.clients[column.id] = client = self._client_of(column)
+        stream = client.start(request, labels={"variant": label, "tag": asked.tag})
         said = last_user_content(request)
         own_prompt = "" if asked.prompt else (said if isinstance(said, str) else column.editor.prompt)
         before = asked.panes.get(column.id)
@@ -678,6 +684,11 @@ def _first_variants(endpoints: Endpoints) -> list[dict[str, str]]:
     pairs = [(target.name, model) for model in target.models[:2]]
     pairs += [(other.name, other.models[0]) for other in endpoints.values() if other is not target]
     return [{"endpoint": endpoint, "model": model} for endpoint, model in pairs[:2]]
+
+
+def _ledger_of(client: Any) -> Ledger:
+    # Any, since a client without a ledger is refused by `ledger_of`, whose message says what to use.
+    return ledger_of(client)
 
 
 def _prompts_of(asked: LiveRound) -> list[str]:

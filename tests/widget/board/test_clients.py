@@ -55,6 +55,23 @@ def test_each_pane_of_a_grid_asks_its_own_client(clients: dict[str, famnb.Client
     assert [*frame["profile"]] == [*frame["variant"]] == [*NAMES]
 
 
+def test_the_frame_has_the_calls_of_every_client_s_ledger(service: famnb.service.Server, tmp_path: Path):
+    """Also where each client keeps its own."""
+    options = {"base_url": service.url, "api_key": service.key}
+    with (
+        famnb.Client(profile="openai", ledger=tmp_path / "a.sqlite", **options) as one,
+        famnb.Client(profile="anthropic", ledger=tmp_path / "b.sqlite", **options) as other,
+    ):
+        board = Board(one, {"b": {"client": other}, "a": {}}, prompt="Why?")
+        assert board.frame().empty
+        board.send()
+        board.wait(60)
+        assert [*zip(board.frame()["variant"], board.frame()["profile"], strict=True)] == [
+            ("b", "anthropic"),
+            ("a", "openai"),
+        ]
+
+
 def test_each_pane_s_form_has_the_fields_of_its_own_service(clients: dict[str, famnb.Client]):
     """Also where two services have an endpoint of one name; a copy stays at its service."""
     board = Board(clients["openai"], {"own": {"endpoint": "chat"}, "other": {"client": clients["openrouter"]}})
