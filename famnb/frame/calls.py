@@ -23,11 +23,12 @@ from famnb.frame.calls_frame import CallsFrame
 from famnb.frame.columnar_reader import CodedWords, ColumnArrays, SelectedColumn, read_columns, to_pandas
 from famnb.frame.columns import BOUNDED_COUNTS, CALLS, PEER, format_columns, plain_series, tag_column_name
 from famnb.frame.fill_estimates import NEEDED_COLUMNS, CountBounds, as_floats, as_integers, fill_counts
-from famnb.frame.filters import HasLedger, Moment, OneOrMore, source_of, where
+from famnb.frame.filters import Moment, OneOrMore, source_of, where
 from famnb.frame.latency_definitions import Definition, Latencies, Peer, latencies
 from famnb.profiles import DEFAULT
 from famnb.record import Ledger, prices
 from famnb.record.costs import cost_columns
+from famnb.record.ledger import HasLedger
 from famnb.record.parquet import Parquet
 from famnb.record.price import ServiceNames, service_names
 from famnb.validation import check_integer, explain_arguments

@@ -7,15 +7,16 @@ import os
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, TypedDict, get_args
+from typing import Any, TypeAlias, TypedDict, get_args
 
 import numpy as np
 import pandas as pd
 
 from famnb.endpoints import ENDPOINTS
-from famnb.errors import InvalidArgument, InvalidRequest, LedgerError
+from famnb.errors import InvalidRequest, LedgerError
 from famnb.events import Status
 from famnb.record import Ledger, serialize, sql
+from famnb.record.ledger import HasLedger, ledger_of
 from famnb.record.parquet import Parquet
 
 Moment: TypeAlias = datetime | date | timedelta | np.datetime64 | str
@@ -34,27 +35,6 @@ class Filters(TypedDict, total=False):
     experiment: OneOrMore | None
     variant: OneOrMore | None
     tag: OneOrMore | None
-
-
-class HasLedger(Protocol):
-    """Anything with a ledger: a `famnb.Client`."""
-
-    @property
-    def ledger(self) -> Any:
-        """The ledger, or None where nothing is recorded."""
-
-
-def ledger_of(source: Ledger | str | os.PathLike[str] | HasLedger | None) -> Ledger:
-    """Return a ledger: itself, the one at a path, a client's, or the default one for None."""
-    match source:
-        case Ledger():
-            return source
-        case None | str() | os.PathLike():
-            return Ledger(source)
-        case _ if isinstance(ledger := getattr(source, "ledger", None), Ledger):
-            return ledger
-        case _:
-            raise InvalidArgument(f"ledger: expected a Ledger, a path, or a client that records; got {source!r}")
 
 
 def source_of(source: Ledger | str | os.PathLike[str] | HasLedger | None) -> Ledger | Parquet:

@@ -12,8 +12,9 @@ import pandas as pd
 from famnb.errors import InvalidRequest
 from famnb.frame.calls import calls
 from famnb.frame.columns import SPEND, format_columns
-from famnb.frame.filters import Filters, HasLedger, OneOrMore
+from famnb.frame.filters import Filters, OneOrMore
 from famnb.record import Ledger
+from famnb.record.ledger import HasLedger
 from famnb.record.price import UNMADE_ERRORS
 from famnb.validation import explain_arguments
 

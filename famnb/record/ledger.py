@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import platformdirs
 
 from famnb.client.exchange import Exchange
 from famnb.client.live_call import Stream
 from famnb.client.replay import play
-from famnb.errors import LedgerError, UnknownName
+from famnb.errors import InvalidArgument, LedgerError, UnknownName
 from famnb.profiles import DEFAULT
 from famnb.record import maintenance, parquet, schema, serialize, sql, token_estimates
 from famnb.record.price import Cost, service_names
@@ -374,3 +374,24 @@ def _standing_of_running(pid: int | None, born: float | None, host: str | None) 
     if pid is None or born is None or host is None:
         return "interrupted"
     return "running" if OwnerProcess(pid, born, host).is_alive else "interrupted"
+
+
+class HasLedger(Protocol):
+    """Anything with a ledger: a `famnb.Client`."""
+
+    @property
+    def ledger(self) -> Any:
+        """The ledger, or None where nothing is recorded."""
+
+
+def ledger_of(source: Ledger | str | os.PathLike[str] | HasLedger | None) -> Ledger:
+    """Return a ledger: itself, the one at a path, a client's, or the default one for None."""
+    match source:
+        case Ledger():
+            return source
+        case None | str() | os.PathLike():
+            return Ledger(source)
+        case _ if isinstance(ledger := getattr(source, "ledger", None), Ledger):
+            return ledger
+        case _:
+            raise InvalidArgument(f"ledger: expected a Ledger, a path, or a client that records; got {source!r}")

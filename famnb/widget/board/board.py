@@ -26,8 +26,8 @@ from famnb.endpoints import Endpoints, endpoint_able_to
 from famnb.errors import InvalidArgument, InvalidRequest, UnknownName
 from famnb.formatting import format_count
 from famnb.frame.calls import calls
-from famnb.frame.filters import ledger_of
 from famnb.record import Cost, Ledger
+from famnb.record.ledger import ledger_of
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.validation import explain_arguments

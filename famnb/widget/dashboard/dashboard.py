@@ -1,35 +1,34 @@
 """The dashboard: spend, calls, latency and errors over time, kept up to date, and the latest calls to open.
 
-ledger ── CallFeed ── filters ──┬── figures  headline, table by model or endpoint
-                                ├── charts   over time
-                                └── the latest calls ── CallPages, the one that is open
+thread ── Overview ── CallFeed ── ledger        what the calls say, by part
+page ── filters, a chosen span ── Dashboard ── CallPages, the call that is open
+
+The page shows the filters at once, and that the calls are being read; the thread reads them after the cell has ended.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import psutil
 
 from famnb.endpoints import ENDPOINTS
-from famnb.formatting import format_count, format_duration, format_estimate
-from famnb.frame.calls import calls
-from famnb.frame.filters import HasLedger, ledger_of
 from famnb.record import Ledger
+from famnb.record.ledger import HasLedger, ledger_of
 from famnb.validation import explain_arguments
-from famnb.widget.dashboard import figures
-from famnb.widget.dashboard.call_feed import CallFeed
-from famnb.widget.dashboard.charts import Groups, Timeline, describe_span, draw_charts
+from famnb.widget.dashboard.time_ranges import RANGES, SESSION, find_start
 from famnb.widget.default_client import connected_ledger
-from famnb.widget.html import sanitize, transcript
+from famnb.widget.html import transcript
 from famnb.widget.html.transcript import Bundle, Section
 from famnb.widget.inspector import CallPages, handle_pages
 from famnb.widget.live.base import join_front
 from famnb.widget.live.described import DescribedWidget
+
+if TYPE_CHECKING:
+    from famnb.widget.dashboard.overview import Overview
 
 PERIOD_S = 0.5
 """The least time between two looks at the ledger; see also PAUSE_PER_LOOK."""
@@ -38,27 +37,12 @@ PAUSE_PER_LOOK = 20
 # Each marks the notebook as changed.
 KEEP_PERIOD_S = 5.0
 """The least time between two updates of the saved output."""
-LIST_LENGTH = 100
-"""Calls in the list."""
 SAVED_LENGTH = 10
 """Calls in the saved output."""
-SESSION, TODAY, ALL = "this session", "today", "all calls"
-RANGES: dict[str, timedelta | None] = {
-    SESSION: None,
-    "last 15 minutes": timedelta(minutes=15),
-    "last hour": timedelta(hours=1),
-    "last 24 hours": timedelta(days=1),
-    "last 7 days": timedelta(days=7),
-    TODAY: None,
-    ALL: None,
-}
-"""Since when calls are shown; with a length where it moves with the clock."""
 GROUPINGS = ("model", "endpoint")
-_LIST_COLUMNS = (
-    *("call_id", "started_at", "endpoint", "model", "status", "error", "prompt"),
-    *("e2e_s", "cost_usd", "cost_low_usd", "cost_high_usd", "output_tokens"),
-)
-_SIMULATED = "Some of these calls were simulated: nothing was billed for them."
+_READING = "Reading the calls …"
+_UNREADABLE = "The calls cannot be read. Another look follows by itself."
+_UNREAD = "Its calls were still being read when this was saved."
 
 
 class Dashboard(DescribedWidget):
@@ -75,16 +59,20 @@ class Dashboard(DescribedWidget):
         # Before anything can fail: ipywidgets (8.1) calls `close` when a widget is deleted, even if `__init__` failed.
         self._closed = threading.Event()
         self._ledger = connected_ledger() if client is None else ledger_of(client)
-        self._feed = CallFeed(self._ledger)
+        self._looking = threading.Lock()
+        """Held during a look at the ledger. Who holds it may wait for the widget's own lock, not the reverse."""
+        self._overview: Overview | None = None
+        """None until the first look."""
         self._session_start = datetime.fromtimestamp(psutil.Process().create_time(), UTC)
         self._filters = {"range": SESSION, "model": "", "endpoint": "", "by": GROUPINGS[0]}
         self._span: tuple[datetime, datetime] | None = None
         """The span of time whose calls are listed; None lists the latest of all."""
-        self._timeline: Timeline | None = None
         self._pages: CallPages | None = None
         """The call that is open."""
         self._parts: dict[str, Any] = {}
         """What was sent last."""
+        self._is_read = False
+        """Whether a look at the ledger has succeeded."""
         self._is_unreadable = False
         """Whether the last look at the ledger has failed."""
         self._kept_s = -KEEP_PERIOD_S
@@ -92,27 +80,33 @@ class Dashboard(DescribedWidget):
         self._is_kept = True
         """Whether the saved output shows what the page shows."""
         super().__init__()
-        self.refresh()
+        self._update()
         threading.Thread(target=self._watch, name="famnb-dashboard", daemon=True).start()
 
     # What the user does
 
     def refresh(self) -> None:
         """Look at the ledger now."""
-        with self._lock:
+        with self._looking:
             try:
-                is_new = self._feed.refresh()
-                # The end of a range that moves with the clock moves although no call is new.
-                if is_new or not self._parts or self._range_length is not None:
-                    self._update()
-                self._follow_call()
-                if self._is_unreadable:
-                    self._is_unreadable = False
-                    self.report(None)
+                # Without the widget's lock, for which its page would wait.
+                is_new = self._look()
+                with self._lock:
+                    # The end of a range that moves with the clock moves although no call is new.
+                    if is_new or not self._is_read or RANGES[self._filters["range"]] is not None:
+                        self._is_read = True
+                        self._update()
+                    self._follow_call()
+                    if self._is_unreadable:
+                        self._is_unreadable = False
+                        self.report(None)
             # On the thread of `_watch` it would end the updates, and the next look at the ledger may succeed.
             except Exception as error:
                 self._is_unreadable = True
+                if not self._is_read:
+                    self._update()
                 self.report(error)
+        with self._lock:
             self._keep_up()
 
     def show_call(self, call_id: str) -> None:
@@ -132,8 +126,8 @@ class Dashboard(DescribedWidget):
                 self._filters[name] = value
                 self._span = None
                 self._update()
-            case {"kind": "span", "index": int(index)} if self._timeline is not None:
-                self._show_span(self._timeline.span(index))
+            case {"kind": "span", "index": int(index)} if self._overview and self._overview.timeline:
+                self._show_span(self._overview.timeline.span(index))
             case {"kind": "span"}:
                 self._show_span(None)
             case {"kind": "open", "id": str(call_id)}:
@@ -150,8 +144,7 @@ class Dashboard(DescribedWidget):
         """List the calls of a span of time; the only one of its calls is opened."""
         self._span = span
         self._update()
-        rows = self._parts["calls"]["rows"]
-        if span is not None and len(rows) == 1:
+        if span is not None and len(rows := self._parts["calls"]["rows"]) == 1:
             self.show_call(rows[0]["id"])
 
     # What is drawn
@@ -162,19 +155,11 @@ class Dashboard(DescribedWidget):
 
     def _update(self) -> None:
         """Send the parts that have changed since they were sent last."""
-        chosen, others = self._choose()
+        choices = {name: list(values) for name, values in self._choices().items()}
         parts = {
-            "filters": {
-                "chosen": dict(self._filters),
-                "choices": {key: list(some) for key, some in self._choices().items()},
-            },
-            "empty": "" if len(chosen) else self._explain_nothing(others),
-            "figures": figures.headline(chosen) if len(chosen) else [],
-            "note": _SIMULATED if chosen["simulated"].fillna(False).any() else "",
-            **self._draw(chosen),
-            "calls": self._list_calls()
-            if len(chosen)
-            else {"rows": [], "title": "Latest calls", "narrowed": False, "span": None},
+            "filters": {"chosen": dict(self._filters), "choices": choices},
+            "reading": not self._is_read and not self._is_unreadable,
+            **self._describe_calls(),
         }
         changed = {name: part for name, part in parts.items() if part != self._parts.get(name)}
         self._parts = parts
@@ -182,81 +167,24 @@ class Dashboard(DescribedWidget):
             self._is_kept = False
             self.send_changes(**changed)
 
+    def _describe_calls(self) -> dict[str, Any]:
+        if self._overview is None or not self._is_read:
+            return {"empty": _UNREADABLE if self._is_unreadable else _READING}
+        since = find_start(self._filters["range"], self._session_start)
+        return self._overview.describe(self._filters, since, self._span)
+
     def _choices(self) -> dict[str, tuple[str, ...]]:
         """What each filter may be; "" is any."""
-        models = sorted(self._feed.frame["model"].dropna().unique())
+        models = self._overview.models if self._overview else []
         return {"range": tuple(RANGES), "model": ("", *models), "endpoint": ("", *ENDPOINTS), "by": GROUPINGS}
 
-    @property
-    def _range_length(self) -> timedelta | None:
-        return RANGES[self._filters["range"]]
+    def _look(self) -> bool:
+        """Look at the ledger; return whether anything is new."""
+        if self._overview is None:
+            from famnb.widget.dashboard.overview import Overview
 
-    def _since(self) -> datetime | None:
-        if self._range_length is not None:
-            return datetime.now(UTC) - self._range_length
-        midnight = datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
-        return {SESSION: self._session_start, TODAY: midnight}.get(self._filters["range"])
-
-    def _choose(self) -> tuple[pd.DataFrame, int]:
-        """Return the calls that the filters let through, and how many model and endpoint leave out."""
-        frame, since = self._feed.frame, self._since()
-        if since is not None and len(frame):
-            frame = frame[frame["started_at"] >= since]
-        in_range = len(frame)
-        for column in ("model", "endpoint"):
-            if self._filters[column]:
-                frame = frame[frame[column] == self._filters[column]]
-        return frame, in_range - len(frame)
-
-    def _explain_nothing(self, others: int) -> str:
-        """Why there is nothing to show, when model and endpoint leave out `others` calls."""
-        if others:
-            subject = f"None of the {format_count(others)} calls is" if others > 1 else "The one call is not"
-            return f"{subject} of this model and endpoint. Choose “all” to see them."
-        earlier = f" Earlier ones are under “{ALL}”." if len(self._feed.frame) else ""
-        return f"No calls yet. They appear here as soon as they start.{earlier}"
-
-    def _draw(self, chosen: pd.DataFrame) -> dict[str, Any]:
-        """The charts, and the table by model or endpoint, which is their legend too."""
-        if not len(chosen):
-            self._timeline = None
-            return {"charts": None, "table": None}
-        since, by = self._since(), self._filters["by"]
-        first, last = chosen["started_at"].iloc[0].to_pydatetime(), chosen["started_at"].max().to_pydatetime()
-        if self._range_length is not None and since is not None:
-            first, last = since, datetime.now(UTC)
-        self._timeline, groups = Timeline.over(first, last), Groups.of(chosen, by)
-        rows = [figures.table_row(chosen[groups.codes == code]) for code in range(len(groups.labels))]
-        table = {"by": by, "head": [by, *figures.TABLE_HEAD], "rows": rows}
-        return {"charts": draw_charts(chosen, self._timeline, groups), "table": table}
-
-    def _list_calls(self) -> dict[str, Any]:
-        """The latest calls, those that run first."""
-        start, end = self._span or (self._since(), None)
-        frame = calls(
-            self._ledger,
-            since=start,
-            until=end,
-            model=self._filters["model"] or None,
-            endpoint=self._filters["endpoint"] or None,
-            limit=LIST_LENGTH,
-            columns=_LIST_COLUMNS,
-        )
-        latest = frame.iloc[::-1]
-        is_running = latest["status"] == "running"
-        rows = [_describe_row(row) for _, row in pd.concat([latest[is_running], latest[~is_running]]).iterrows()]
-        is_cut = len(rows) == LIST_LENGTH
-        what = f"Latest {LIST_LENGTH} calls" if is_cut else "Calls" if self._span else "Latest calls"
-        title = f"{what} of {describe_span(*self._span)}" if self._span else what
-        return {"rows": rows, "title": title, "narrowed": self._span is not None, "span": self._span_index()}
-
-    def _span_index(self) -> int | None:
-        """Which of the spans of the charts is listed."""
-        if self._span is None or self._timeline is None:
-            return None
-        index = round((self._span[0] - self._timeline.start) / self._timeline.step)
-        is_shown = 0 <= index < self._timeline.count and self._timeline.span(index) == self._span
-        return index if is_shown else None
+            self._overview = Overview(self._ledger)
+        return self._overview.refresh()
 
     def _follow_call(self) -> None:
         """Show the open call again once it has ended: until then the pages have it as it was when it was opened."""
@@ -267,6 +195,8 @@ class Dashboard(DescribedWidget):
                 self.send_changes(**self._pages.describe())
 
     def _watch(self) -> None:
+        # How long this takes says nothing of later looks: it loads pandas.
+        self.refresh()
         pause = PERIOD_S
         while not self._closed.wait(pause) and self.comm is not None:
             started_s = time.monotonic()
@@ -286,7 +216,8 @@ class Dashboard(DescribedWidget):
         chosen = [self._filters[name] for name in ("model", "endpoint") if self._filters[name]]
         head = " · ".join(["Dashboard", self._filters["range"], *chosen, f"{at:%Y-%m-%d %H:%M}"])
         if parts["empty"]:
-            return transcript.render([Section("head", head), Section("note", parts["empty"])])
+            note = _UNREAD if parts["reading"] else parts["empty"]
+            return transcript.render([Section("head", head), Section("note", note)])
         table = parts["table"]
         labels = [group["label"] for group in parts["charts"]["groups"]]
         rows = parts["calls"]["rows"][:SAVED_LENGTH]
@@ -307,26 +238,3 @@ class Dashboard(DescribedWidget):
 
     def __repr__(self) -> str:
         return f"<Dashboard {self._ledger!r}>"
-
-
-def _describe_row(row: Any) -> dict[str, str]:
-    """A call as one line of the list."""
-    started_at = row["started_at"].to_pydatetime().astimezone()
-    is_today = started_at.date() == datetime.now().astimezone().date()
-    error = "" if pd.isna(row["error"]) else f"{row['error']}: "
-    prompt = "" if pd.isna(row["prompt"]) else " ".join(sanitize.visible(row["prompt"]).split())
-    return {
-        "id": row["call_id"],
-        "time": f"{started_at:%H:%M:%S}" if is_today else f"{started_at:%Y-%m-%d %H:%M}",
-        "endpoint": row["endpoint"],
-        "model": sanitize.visible(row["model"]),
-        "status": row["status"],
-        "took": "" if pd.isna(row["e2e_s"]) else format_duration(row["e2e_s"], brief=True),
-        "tokens": "" if pd.isna(row["output_tokens"]) else f"{int(row['output_tokens']):,}",
-        "cost": "" if pd.isna(row["cost_usd"]) else _describe_cost(row),
-        "prompt": f"{error}{prompt:.120}",
-    }
-
-
-def _describe_cost(row: Any) -> str:
-    return format_estimate(row["cost_usd"], row["cost_low_usd"], row["cost_high_usd"], brief=True)

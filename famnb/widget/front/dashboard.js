@@ -110,9 +110,12 @@ function drawDashboard(outbox) {
   const shut = button("", "Close", "", () => outbox.now({ kind: "shut" }));
   const opened = make("section", "famnb-opened", make("div", "famnb-bar", make("strong", "", "Call"), make("span", "famnb-space"), shut), sheet.element);
   const empty = make("p", "famnb-none");
+  const reading = make("progress", "famnb-reading");
   const note = make("p", "famnb-help");
   const full = make("div", "famnb-full", figures, note, chartBox, groups.element, calls.element, opened);
   const title = make("header", "famnb-top", make("strong", "famnb-title", "Dashboard"));
+  empty.setAttribute("role", "status");
+  reading.setAttribute("aria-label", "Reading the calls");
   opened.setAttribute("aria-label", "Call");
   opened.hidden = true;
   let isOpened = false;
@@ -125,7 +128,7 @@ function drawDashboard(outbox) {
     }
   };
   return {
-    element: make("div", "famnb-dashboard", title, filters.element, empty, full),
+    element: make("div", "famnb-dashboard", title, filters.element, empty, reading, full),
     tell: (parts) => {
       Object.assign(known, parts);
       if (parts.filters) filters.tell(parts.filters);
@@ -134,6 +137,7 @@ function drawDashboard(outbox) {
         empty.hidden = !parts.empty;
         full.hidden = Boolean(parts.empty);
       }
+      if (parts.reading !== undefined) reading.hidden = !parts.reading;
       if (parts.figures) figures.replaceChildren(...parts.figures.map(drawFigure));
       if (parts.note !== undefined) write(note, parts.note);
       if (known.charts && (parts.charts || parts.calls)) drawCharts();

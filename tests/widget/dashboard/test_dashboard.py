@@ -14,8 +14,9 @@ from ipywidgets import HBox
 
 import famnb
 from famnb.service import Server
-from famnb.widget.dashboard import dashboard as dashboards
-from famnb.widget.dashboard.dashboard import ALL, Dashboard
+from famnb.widget.dashboard.call_feed import CallFeed
+from famnb.widget.dashboard.dashboard import Dashboard
+from famnb.widget.dashboard.time_ranges import ALL, RANGES
 from famnb.widget.inspector import Inspector
 from tests.support.waiting import wait_until
 
@@ -33,6 +34,7 @@ def dashboard(client: famnb.Client) -> Iterator[Dashboard]:
     """A dashboard that looks when it is told to."""
     made = Dashboard(client)
     made._closed.set()
+    made.refresh()
     yield made
     made.close()
 
@@ -66,6 +68,28 @@ def test_an_empty_ledger_says_so(dashboard: Dashboard) -> None:
     assert dashboard.describe()["empty"].startswith("No calls yet")
     assert rows(dashboard) == []
     assert "No calls yet" in dashboard.snapshot()["text/html"]
+
+
+def test_the_page_is_drawn_and_filtered_before_the_calls_are_read(
+    client: famnb.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cell ends at once; what is chosen meanwhile counts for the calls when they come."""
+    client.ask("one", model="fam-mini", endpoint="chat", stream=False)
+    may_read, read = threading.Event(), CallFeed.refresh
+    monkeypatch.setattr(CallFeed, "refresh", lambda feed: may_read.wait(60) and read(feed))
+    slow = Dashboard(client)
+    says(slow, kind="ready", page="1")
+    says(slow, kind="filter", name="endpoint", value="messages")
+    parts = slow.describe()
+    assert (parts["reading"], parts["empty"]) == (True, "Reading the calls …")
+    assert parts["filters"]["chosen"]["endpoint"] == "messages"
+    assert "still being read when this was saved" in slow.snapshot()["text/plain"]
+    may_read.set()
+    wait_until(lambda: not slow.describe()["reading"])
+    assert slow.describe()["empty"].startswith("The one call is not of this model and endpoint")
+    says(slow, kind="filter", name="endpoint", value="")
+    assert len(rows(slow)) == 1
+    slow.close()
 
 
 def test_what_has_no_ledger_is_refused_in_words(capfd: pytest.CaptureFixture[str]) -> None:
@@ -124,7 +148,7 @@ def test_a_time_range_leaves_earlier_calls_out(
 ) -> None:
     """What is not shown is said to be there."""
     client.ask("one", model="fam-mini", endpoint="chat", stream=False)
-    monkeypatch.setitem(dashboards.RANGES, "last hour", timedelta(0))
+    monkeypatch.setitem(RANGES, "last hour", timedelta(0))
     says(dashboard, kind="filter", name="range", value="last hour")
     dashboard.refresh()
     assert dashboard.describe()["empty"].endswith(f"Earlier ones are under “{ALL}”.")
@@ -149,6 +173,7 @@ def test_calls_are_grouped_by_model_or_endpoint(dashboard: Dashboard, client: fa
     assert dict(zip(labels, (row[0] for row in table["rows"]), strict=True)) == {"chat": "1", "messages": "2"}
     other = Dashboard(client)
     other.close()
+    other.refresh()
     assert {group["label"]: group["colour"] for group in other.describe()["charts"]["groups"]} == colours
 
 
@@ -237,6 +262,10 @@ def test_a_ledger_that_cannot_be_read_is_said_and_the_next_look_may_work(
     client.ledger.path.write_bytes(b"not a database" * 100)
     dashboard.refresh()
     assert "cannot be read" in dashboard._trouble
+    late = Dashboard(client)
+    late.close()
+    late.refresh()
+    assert late.describe()["empty"].startswith("The calls cannot be read")
     client.ledger.path.write_bytes(good)
     dashboard.refresh()
     assert dashboard._trouble == ""
