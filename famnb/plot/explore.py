@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from famnb.frame.filters import HasLedger, ledger_of
 from famnb.plot.points import Points, read_points
 from famnb.record import Ledger
+from famnb.record.ledger import HasLedger, ledger_of
 from famnb.validation import explain_arguments
 
 if TYPE_CHECKING:
