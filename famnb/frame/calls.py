@@ -88,9 +88,12 @@ def calls(
         tag=tag,
         status=status,
     )
-    # Counts and costs need columns of their own and most of the time; who asks for neither does not wait for them.
-    needs_costs = any(column.name in _COMPUTED for column in chosen)
+    # Counts and costs need columns of their own and much of the time; who asks for neither does not wait for them.
+    needs_costs = any(column.name in _COSTS for column in chosen)
+    needs_counts = needs_costs or any(column.name in _COMPUTED for column in chosen)
     selected = [SelectedColumn.of(column) for column in chosen if column.name not in (*_COSTS, *_BOUNDS)]
+    if needs_counts:
+        selected += NEEDED_COLUMNS
     if needs_costs:
         selected += _NEEDED_FOR_COSTS
         if any(price.service for price in prices):
@@ -102,13 +105,12 @@ def calls(
     if needs_tags:
         selected.append(_PROMPT_TAGS)
     arrays = read_columns(source, selected, condition, values, limit)
-    if needs_costs:
-        bounds = fill_counts(arrays, source)
-        arrays |= _costs(arrays, bounds)
-        for count, (low, high) in bounds.items():
-            arrays[f"{count}_low"], arrays[f"{count}_high"] = as_integers(low), as_integers(high)
-    # Taken out one by one, so that no column is in memory both as it was read and as it is shown.
+    if needs_counts:
+        _add_computed(arrays, source, with_costs=needs_costs)
     needed = {_PROMPT_TAGS.sql, *(field.sql for field in _NEEDED_FOR_PEERS)}
+    for name in arrays.keys() - needed - {column.sql or column.name for column in chosen}:
+        del arrays[name]
+    # Taken out one by one, so that no column is in memory both as it was read and as it is shown.
     table = {}
     for column in chosen:
         name = column.sql or column.name
@@ -138,17 +140,16 @@ _WITHOUT_CACHE_WRITES = {name for name, value in ENDPOINTS.items() if not value.
 _BOUNDS = tuple(f"{count}_{end}" for count in BOUNDED_COUNTS for end in ("low", "high"))
 _PRICED_AT_ONCE = 100_000
 """Calls whose costs are computed together."""
-_COMPUTED = {*_COSTS, *_BOUNDS, *COUNTS, *(f"{count}_source" for count in COUNTS)}
-"""Columns that are not simply what the ledger has stored."""
+_COMPUTED = {*_BOUNDS, *COUNTS, *(f"{count}_source" for count in COUNTS)}
+"""Columns that are not simply what the ledger has stored, costs apart."""
 _NEEDED_FOR_PEERS = (SelectedColumn("id", "text"), SelectedColumn("started_us", "integer"))
 _NEEDED_FOR_COSTS = (
-    *NEEDED_COLUMNS,
     SelectedColumn("started_us", "integer"),
     SelectedColumn("endpoint", "word"),
     *(SelectedColumn(name, "real") for name in (*_COSTS, _REPORTED_COST)),
 )
 
-_NEEDED_FOR_SERVICES = (SelectedColumn("url", "text"), SelectedColumn("profile", "word"))
+_NEEDED_FOR_SERVICES = (SelectedColumn("url", "word"), SelectedColumn("profile", "word"))
 """What else costs need where services have prices of their own."""
 
 
@@ -184,6 +185,16 @@ def _tag_columns(encoded: CodedWords) -> dict[str, Any]:
     return {tag_column_name(name): values.array.take(encoded.codes) for name, values in columns.items()}
 
 
+def _add_computed(arrays: ColumnArrays, source: Ledger | Parquet, *, with_costs: bool) -> None:
+    """Estimate missing counts in place, and add their bounds and, if they are wanted, the costs."""
+    bounds = fill_counts(arrays, source)
+    if with_costs:
+        arrays |= _costs(arrays, bounds)
+    for count in BOUNDED_COUNTS:
+        low, high = bounds.pop(count)
+        arrays[f"{count}_low"], arrays[f"{count}_high"] = as_integers(low), as_integers(high)
+
+
 def _costs(arrays: ColumnArrays, bounds: CountBounds) -> ColumnArrays:
     """The cost columns: as the service reported, by the price book of each call's day, or as stored when it ended."""
     counts = {
@@ -193,6 +204,7 @@ def _costs(arrays: ColumnArrays, bounds: CountBounds) -> ColumnArrays:
     written = counts["cache_write_tokens"]
     written[np.isnan(written) & arrays["endpoint"].isin(_WITHOUT_CACHE_WRITES)] = 0
     models = arrays["model"]
+    costs = {name: np.array(arrays[name]) for name in _COSTS}
     for model in {price.model for price in prices}.intersection(models.words):
         calls_of_model = np.flatnonzero(models.codes == models.code_of(model))
         for service, calls_of_service in _by_service(model, calls_of_model, arrays):
@@ -209,9 +221,12 @@ def _costs(arrays: ColumnArrays, bounds: CountBounds) -> ColumnArrays:
                 )
                 has_price = ~np.isnan(model_costs[0])
                 for name, column in zip(_COSTS, model_costs, strict=True):
-                    arrays[name][rows[has_price]] = column[has_price]
+                    costs[name][rows[has_price]] = column[has_price]
     reported = arrays[_REPORTED_COST]
-    return {name: np.where(np.isnan(reported), arrays[name], reported) for name in _COSTS}
+    is_reported = ~np.isnan(reported)
+    for column in costs.values():
+        column[is_reported] = reported[is_reported]
+    return costs
 
 
 def _by_service(
@@ -222,12 +237,12 @@ def _by_service(
     if not known:
         yield (), rows
         return
-    url_codes, urls = pd.factorize(arrays["url"][rows], use_na_sentinel=False)
+    url_codes, urls = arrays["url"].codes[rows], arrays["url"].words
     profile_codes, profiles = arrays["profile"].codes[rows], arrays["profile"].words
     rows_of: dict[ServiceNames, list[npt.NDArray[np.intp]]] = {}
     for url, profile in np.unique(np.stack([url_codes, profile_codes]), axis=1).T:
         # A call of an exported file of old has no profile, and one that was not sent no address.
-        address = None if pd.isna(urls[url]) else str(urls[url])
+        address = urls[url] if url >= 0 else None
         names = service_names(address, profiles[profile] if profile >= 0 else DEFAULT)
         own = rows[(url_codes == url) & (profile_codes == profile)]
         rows_of.setdefault(tuple(name for name in names if name in known), []).append(own)

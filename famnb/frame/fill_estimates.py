@@ -134,7 +134,10 @@ def _store(
     columns: ColumnArrays, count: str, rows: Rows, values: FloatColumn, mask: npt.NDArray[np.bool_], source: str
 ) -> None:
     """Write those values of a count that `mask` marks to these rows, and where they come from."""
+    if not mask.any():
+        return
     sources = columns[f"{count}_source"]
+    columns[count] = np.array(columns[count])  # what was read may be a column of no values, which cannot be written
     columns[count][rows[mask]] = values[mask].astype(np.int64)
     sources.codes[rows[mask]] = sources.code_of(source)
 

@@ -114,6 +114,43 @@ def test_more_rows_than_are_read_at_once_stay_in_order(ledger: Ledger) -> None:
     assert calls(ledger, limit=1)["endpoint"].iloc[0] == "chat"
 
 
+def test_every_cell_is_what_the_ledger_holds(ledger: Ledger) -> None:
+    """Awkward words, integers of all sizes, numbers that only the last rows have, and more words than a byte counts."""
+    ledger.on_close(exchange()).result()
+    words = ['a"b\\', "l1\nl2", "\x00\x1f,", "\U0001f600 é", "", "null", None, *(f"w{number}" for number in range(300))]
+    integers = [0, -1, None, 2**63 - 1, -(2**63) + 1, 2**53 + 1]
+    names = (
+        "id",
+        "started_us",
+        "model",
+        "tag",
+        "error",
+        "variant",
+        "thinking_latency_ms",
+        "ttfb_s",
+        "think_s",
+        "complete",
+    )
+    rows = [
+        (
+            *(f"c{place:05}", place, words[place % len(words)], words[-1 - place % len(words)]),
+            *(words[place % 7], words[place % 5], integers[place % len(integers)], place / 7),
+            *(None if place <= CHUNK else place / 3, (None, 0, 1)[place % 3]),
+        )
+        for place in range(CHUNK + 9)
+    ]
+    with sqlite3.connect(ledger.path) as connection:
+        connection.executemany(
+            f"INSERT INTO calls ({', '.join(names)}, status, endpoint) VALUES ({'?,' * len(names)} 'failed', 'web')",
+            rows,
+        )
+    frame = calls(ledger).iloc[:-1]
+    for number, name in enumerate(names):
+        if name != "started_us":
+            found = frame["call_id" if name == "id" else name].astype(object)
+            assert found.where(found.notna(), None).tolist() == [row[number] for row in rows]
+
+
 def test_a_run_is_a_row_a_variant(ledger: Ledger) -> None:
     """Counts by status, medians with their n, sums and times of each variant; missing stays missing."""
     for place, (variant, count) in enumerate([("a", 2), ("a", 4), ("b", 6)]):
