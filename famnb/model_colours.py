@@ -1,4 +1,4 @@
-"""The colours of models: each keeps its own for as long as the process lives, in every figure and on every page."""
+"""The colours of models, variants and other groups, and of the parts of a call: the same in all figures and pages."""
 
 from __future__ import annotations
 
@@ -9,22 +9,41 @@ from collections.abc import Sequence
 # colour vision.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
-_numbers: dict[str, int] = {}
-"""Each model in the order in which they were first drawn."""
+# Found by search: of the colours that read on white and on near-black, these are the farthest from COLOURS and from
+# each other, also for eyes that lack one kind of cone.
+PART_COLOURS = {
+    "thinking": "#8462E8",
+    "answer": "#85592C",
+    "tool call": "#8C9550",
+    "refusal": "#D62839",
+    "input": "#57606A",
+    "cached": "#B8C0C8",
+    "waiting": "#B8C0C8",
+}
+"""The parts of a call: none looks like a model."""
+
+_numbers: dict[tuple[str, str], int] = {}
+"""The groups of each column in the order in which they were first drawn, as numbers."""
 _lock = threading.Lock()
 
 
-def model_slots(models: Sequence[str]) -> tuple[int, ...]:
-    """Return a number for each of some models that are drawn together, no two alike.
+def group_slots(column: str, names: Sequence[str]) -> tuple[int, ...]:
+    """Return a number for each of some values of a column that are drawn together, no two alike.
 
-    Its rest by the number of colours decides the colour, which belongs to the model; how often they go into it tells
-    models of one colour apart, by dashes, hatches or marks.
+    Its rest by the number of colours decides the colour, which belongs to the value for as long as the process lives;
+    how often they go into it tells values of one colour apart, by dashes, hatches or marks.
     """
     slots: list[int] = []
-    for model in models:
+    for name in names:
         with _lock:
-            slot = _numbers.setdefault(model, len(_numbers)) % len(COLOURS)
+            of_column = sum(key[0] == column for key in _numbers)
+            slot = _numbers.setdefault((column, name), of_column) % len(COLOURS)
         while slot in slots:
             slot += len(COLOURS)
         slots.append(slot)
     return tuple(slots)
+
+
+def model_slots(models: Sequence[str]) -> tuple[int, ...]:
+    """Return the number of each of some models that are drawn together; `group_slots` says what it decides."""
+    return group_slots("model", models)

@@ -24,13 +24,14 @@ def test_a_model_keeps_its_colour_whichever_others_are_drawn() -> None:
     assert group_slots("model", ["colour-a", "colour-b"]) == both
 
 
-def test_other_groups_are_coloured_by_their_order() -> None:
-    """A variant or an endpoint is not a model, and takes no colour from one."""
-    assert group_slots("variant", ["one", "two"]) == ()
-    assert [group["colour"] for group in Groups.of(pd.DataFrame({"endpoint": ["web", "chat"]}), "endpoint").styles] == [
-        COLOURS[0],
-        COLOURS[2],
-    ]
+def test_a_variant_keeps_its_colour_and_takes_none_from_a_model() -> None:
+    """So does an endpoint, in figures and on the dashboard."""
+    assert group_slots("model", ["one", "two"])[:2] == (0, 1)
+    assert group_slots("variant", ["two", "one"])[:2] == (0, 1)
+    assert group_slots("variant", ["one"])[:1] == (1,)
+    assert group_slots("endpoint", ["chat"])[:1] == (0,)
+    frame = pd.DataFrame({"endpoint": ["web", "chat"]})
+    assert [group["colour"] for group in Groups.of(frame, "endpoint").styles] == list(COLOURS[:2])
 
 
 def test_both_kinds_of_a_models_replies_have_its_colour() -> None:

@@ -1,62 +1,60 @@
-"""One axes to draw on, our own or the caller's, with title, legend and footnotes around it."""
+"""One axes to draw on, our own or the caller's, and what may stand around it."""
 
 from __future__ import annotations
 
 import dataclasses
-import textwrap
 from collections.abc import Sequence
 from typing import Any, Self, cast
 
 import matplotlib.figure
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.legend import Legend
-from matplotlib.lines import Line2D
-from matplotlib.patheffects import AbstractPathEffect, withStroke
-from matplotlib.transforms import ScaledTranslation
+from matplotlib.font_manager import FontProperties
 
+from famnb.plot.direct_labels import DirectLabel, InsideLegend
 from famnb.plot.figure import Figure
-from famnb.plot.labels import shorten
+from famnb.plot.layout import FigureSize, text_width_in, wrap_text
 from famnb.plot.palette import PLAIN_TEXT, Palette, palette_of_style, palette_on
 
-# As wide as a notebook's output with room to spare, so that the page does not scale it.
-FIGURE_WIDTH_IN = 8.0
-"""Width of our own figures; at `figure.DPI`, 800 pixels of the page."""
-# Counted in characters, as in `Canvas.text_width`: measuring text would need a renderer and a settled layout.
-LEGEND_CHARS = 98
-"""Characters that fit into a line of the legend, the names beside the axes included."""
-NOTE_CHARS = 118
-"""Characters that fit into a line of a footnote, whose font is smaller."""
-LEGEND_OFFSET_PT = 40.0
-"""From the axes down to the legend: room for the ticks and the label."""
-EMPTY_HEIGHT_IN = 1.7
-"""Height of a figure that only says why it shows nothing."""
+TICK_PT = 8.5
+LABEL_PT = 9.0
+# Names beside the axes take their room from the data.
+ROW_NAME_SHARE = 0.26
+"""The most of a figure's width that names of rows beside the axes take."""
+MAX_TITLE_LINES = 2
+"""The most lines of a title above the caller's axes."""
 
 
 @dataclasses.dataclass(slots=True)
 class Canvas:
-    """One axes to draw on, our own or the caller's, and the text around it, less of it where room is scarce."""
+    """One axes to draw on, our own or the caller's."""
 
     figure: matplotlib.figure.Figure
     axes: Axes
     palette: Palette
     is_own: bool
-    """Whether the figure is ours; in the caller's, the legend is inside the axes and notes are part of the label."""
-    width_in: float = FIGURE_WIDTH_IN * 0.88
-    """About how wide our own axes are, in inches."""
+    """Whether the figure is ours; in the caller's, nothing but the axes' own labels is outside of the axes."""
+    size: FigureSize
+    width_in: float
+    """About how wide the axes are, in inches: what is said exactly only when the figure is drawn."""
     is_panel: bool = False
     """Whether it is one of several, with one title and legend around all of them."""
 
     @classmethod
-    def create(cls, axes: Axes | None, *, height_in: float = 3.6) -> Self:
-        """A canvas on the caller's axes, or on new ones."""
-        if axes is not None:
-            # The look of the caller's axes is the caller's: only the colours of text follow their ground.
-            figure = cast(matplotlib.figure.Figure, axes.figure)
-            return cls(figure, axes, palette_on(axes.get_facecolor()), is_own=False)
+    def on(cls, axes: Axes) -> Self:
+        """A canvas on the caller's axes."""
+        # The look of the caller's axes is the caller's: only the colours of text follow their ground.
+        figure = cast(matplotlib.figure.Figure, axes.get_figure(root=True))
+        width_in, height_in = (side / figure.dpi for side in axes.bbox.size)
+        size = FigureSize(width_in, height_in, 1.0)
+        return cls(figure, axes, palette_on(axes.get_facecolor()), is_own=False, size=size, width_in=width_in)
+
+    @classmethod
+    def create(cls, size: FigureSize) -> Self:
+        """A canvas on a figure of our own."""
         palette = palette_of_style()
-        own = Figure(palette=palette, figsize=(FIGURE_WIDTH_IN, height_in))
-        canvas = cls(own, own.add_subplot(), palette, is_own=True)
+        figure = Figure(palette=palette, figsize=(size.width_in, size.height_in or size.width_in / 2))
+        canvas = cls(figure, figure.add_subplot(), palette, is_own=True, size=size, width_in=size.width_in * 0.8)
         canvas.style_axes()
         return canvas
 
@@ -70,25 +68,61 @@ class Canvas:
             spine.set_color(palette.faint)
             spine.set_linewidth(1)
             spine.set_capstyle("round")
-        axes.tick_params(colors=palette.soft, labelsize=8.5, length=3, width=0.8)
+        axes.tick_params(colors=palette.soft, labelsize=self.text_pt(TICK_PT), length=3, width=0.8)
         axes.grid(visible=True, color=palette.faint, linewidth=0.6, alpha=0.7)
         axes.set_axisbelow(True)
 
-    def set_titles(self, *, title: str, subtitle: str = "", x: str = "", y: str = "", above_pt: float = 0) -> None:
-        """Set the title, the line of facts under it, and axis labels; `above_pt` keeps room above the axes."""
-        palette = self.palette
-        label: dict[str, Any] = {"fontsize": 9, "color": palette.soft, "fontfamily": "sans-serif", **PLAIN_TEXT}
-        self.axes.set_xlabel(x, **label)
-        self.axes.set_ylabel(y, **label)
-        subtitle = subtitle if self.is_own else ""
+    def text_pt(self, points: float) -> float:
+        """The size of a text that has so many points in a figure of the usual size; never below 8."""
+        return self.size.text_pt(points)
+
+    def text_width(self, text: str, points: float = TICK_PT) -> float:
+        """Return about which share of the axes' width a text takes."""
+        return text_width_in(text, self.text_pt(points)) / max(self.width_in, 0.1)
+
+    def set_labels(self, *, x: str = "", y: str = "") -> None:
+        """Set the labels of both axes; in the caller's style on the caller's axes, and only where they reach none."""
+        own: dict[str, Any] = {"fontsize": self.text_pt(LABEL_PT), "color": self.palette.soft}
+        style = {**(own if self.is_own else {}), **PLAIN_TEXT}
+        points = self.text_pt(LABEL_PT) if self.is_own else _points_of(self.axes.xaxis.label.get_fontproperties())
+        height_in = (self.size.height_in or self.size.width_in * 0.5) * (0.6 if self.is_own else 1.0)
+        self.axes.set_xlabel("\n".join(wrap_text(x, self.width_in, points)), **style)
+        self.axes.set_ylabel("\n".join(wrap_text(y, max(height_in, 1.0), points)), **style)
         if not self.is_own:
-            # The caller's axes may be narrow and have others beside them, and matplotlib does not wrap titles.
-            title = "\n".join(textwrap.wrap(title, max(int(0.6 / self.text_width("a")), 12)))
-        pad = 8 + above_pt + (15 if subtitle else 0)
-        font: dict[str, Any] = {"fontsize": 11.5, "fontweight": "bold", "color": palette.strong, **PLAIN_TEXT}
-        self.axes.set_title(title, loc="left", pad=pad, **font)
-        if subtitle:
-            self.annotate(subtitle, at=(0, 1), offset_pt=(0, 7 + above_pt), fontsize=9, va="bottom")
+            self._drop_what_reaches_others()
+
+    def set_title(self, title: str) -> None:
+        """Set the title of the caller's axes, in the caller's style, if there is room for it."""
+        points = _points_of(self.axes.title.get_fontproperties())
+        lines = wrap_text(title, self.width_in, points)
+        if len(lines) <= MAX_TITLE_LINES:
+            self.axes.set_title("\n".join(lines), loc="left", **PLAIN_TEXT)
+            self._drop_what_reaches_others()
+
+    def _drop_what_reaches_others(self) -> None:
+        """Leave out labels that lie on another axes or off the figure, where no layout makes room for them."""
+        if self.figure.get_layout_engine() is not None:
+            return
+        others = [axes.get_tightbbox() for axes in self.figure.axes if axes is not self.axes and axes.get_visible()]
+        for text in (self.axes.xaxis.label, self.axes.yaxis.label, *self._left_titles()):
+            box = text.get_window_extent()
+            is_off = text is not self.axes.xaxis.label and not self.figure.bbox.padded(1).contains(box.x0, box.y1)
+            if text.get_text() and (is_off or any(other is not None and other.overlaps(box) for other in others)):
+                text.set_text("")
+
+    def _left_titles(self) -> list[Any]:
+        # No public way leads to the title that stands left.
+        shown = self.axes.get_title(loc="left")
+        return [text for text in self.axes.get_children() if getattr(text, "get_text", str)() == shown != ""]
+
+    def set_row_names(self, names: Sequence[str]) -> None:
+        """Name rows, the first at y = 0, beside the axes; a name too long for a line is broken into two."""
+        points, room_in = self.text_pt(TICK_PT), ROW_NAME_SHARE * self.size.width_in
+        broken = ["\n".join(wrap_text(name, room_in, points)[:3]) for name in names]
+        self.axes.set_yticks(range(len(names)), broken)
+        for label in self.axes.get_yticklabels():
+            label.set(linespacing=0.95, **PLAIN_TEXT)
+        self.axes.grid(visible=False, axis="y")
 
     def annotate(
         self,
@@ -100,64 +134,34 @@ class Canvas:
         **style: Any,
     ) -> Artist:
         """Add soft text at a position (0 to 1) in the axes, or in the artist `of`, moved by `offset_pt` points."""
-        options = {"fontsize": 8.5, "color": self.palette.soft, "annotation_clip": False, **PLAIN_TEXT, **style}
+        options: dict[str, Any] = {
+            "fontsize": self.text_pt(TICK_PT),
+            "color": self.palette.soft,
+            "annotation_clip": False,
+        }
         coordinates: Any = of or "axes fraction"
         return self.axes.annotate(
-            text, at, xycoords=coordinates, xytext=offset_pt, textcoords="offset points", **options
+            text, at, xycoords=coordinates, xytext=offset_pt, textcoords="offset points", **options | PLAIN_TEXT | style
         )
 
-    def add_legend(self, handles: Sequence[Artist], rows: Sequence[Sequence[str]], notes: Sequence[str]) -> None:
-        """Add a legend, one row of texts a handle, and footnotes.
+    def add_corner_text(self, text: str) -> None:
+        """Write a word into the corner of the axes where it covers nothing, if there is one."""
+        corners = [(x, y) for y in (1, 0) for x in (1, 0)]
+        places = [
+            {"at": (x, y), "offset_pt": (4 - 8 * x, 4 - 8 * y), "ha": ("left", "right")[x], "va": ("bottom", "top")[y]}
+            for x, y in corners
+        ]
+        style: dict[str, Any] = {"color": self.palette.soft, "fontsize": self.text_pt(8)}
+        DirectLabel(self.axes, [text], (0, 0), places, xycoords="axes fraction", **style)
 
-        They are a table under our own axes; in the caller's, the legend is inside and notes follow the x label.
-        """
-        if not self.is_own:
-            labels = [text if self.text_width(text) < 0.7 else row[0] for row in rows for text in ["  ".join(row)]]
-            if handles:
-                _disable_math(self.axes.legend(handles, labels, fontsize=8, loc="best", framealpha=0.85))
-            line_chars = max(int(1 / self.text_width("a")), 20)
-            lines = [line for note in notes for line in textwrap.wrap(note, line_chars)]
-            self.axes.set_xlabel("\n".join([self.axes.get_xlabel(), *lines]))
-            return
-        legend = None
-        if handles:
-            beside = max((len(tick.get_text()) for tick in self.axes.get_yticklabels()), default=0)
-            legend = self._add_legend_table(handles, *_fit_rows(rows, LEGEND_CHARS - beside))
-        lines = [line for note in notes for line in textwrap.wrap(note, NOTE_CHARS)]
-        if lines:
-            # Under the legend as it comes to be drawn: how high its rows are depends on the font and the resolution.
-            offset_pt = (0.0, -LEGEND_OFFSET_PT if legend is None else -7.0)
-            self.annotate(
-                "\n".join(lines), at=(0, 0), offset_pt=offset_pt, of=legend, va="top", fontsize=8, linespacing=1.4
-            )
-        width, height = self.figure.get_size_inches()
-        self.figure.set_size_inches(width, height + 0.2 * len(rows) + 0.16 * len(lines))
-
-    def _add_legend_table(self, handles: Sequence[Artist], rows: Sequence[Sequence[str]], font_size: float) -> Legend:
-        """Add a legend whose facts stand in columns, under the axes."""
-        columns = max(map(len, rows))
-        blank = Line2D([], [], linestyle="none")
-        # A legend fills column by column, so that is the order of its cells.
-        cells = [row[column] if column < len(row) else "" for column in range(columns) for row in rows]
-        under = self.axes.transAxes + ScaledTranslation(0, -LEGEND_OFFSET_PT / 72, self.figure.dpi_scale_trans)
-        legend = self.axes.legend(
-            [*handles, *[blank] * (len(cells) - len(handles))],
-            cells,
-            ncols=columns,
-            loc="upper left",
-            bbox_to_anchor=(0, 0),
-            bbox_transform=under,
-            frameon=False,
-            fontsize=font_size,
-            labelcolor=self.palette.strong,
-            handlelength=1.7,
-            columnspacing=0.2,
-            borderaxespad=0,
-            borderpad=0,
-            labelspacing=0.45 + (9 / font_size - 1) * 1.3,
-        )
-        _disable_math(legend)
-        return legend
+    def add_inside_legend(self, handles: Sequence[Artist], names: Sequence[str]) -> None:
+        """Add a legend to the caller's axes, which shows itself where it covers nothing."""
+        legend = InsideLegend(self.axes, handles, names, framealpha=0.85)
+        for text in legend.get_texts():
+            text.set(**PLAIN_TEXT)
+        # Else a layout engine would make room beside the axes for what is inside.
+        legend.set_in_layout(False)
+        self.axes.legend_ = legend
 
     def show_message(self, sentence: str) -> None:
         """Show a sentence in place of data: why there is none, and what to do."""
@@ -166,41 +170,10 @@ class Canvas:
         self.axes.grid(visible=False)
         for spine in self.axes.spines.values():
             spine.set_visible(False)
-        if self.is_own:
-            # A sentence does not need the height of a figure.
-            self.figure.set_size_inches(FIGURE_WIDTH_IN, EMPTY_HEIGHT_IN)
-        text = "\n".join(textwrap.wrap(sentence, 76 if self.is_own else max(int(0.8 / self.text_width("a")), 20)))
-        self.annotate(text, at=(0.5, 0.5), offset_pt=(0, 0), ha="center", va="center", fontsize=10, linespacing=1.5)
-
-    def text_width(self, text: str) -> float:
-        """Return about which share of the axes' width a small text takes."""
-        # 4.7 pt is about the mean width of a character of 8.5 pt. Measuring would need a renderer and a settled layout.
-        width_in = self.width_in if self.is_own else self.axes.get_window_extent().width / self.figure.dpi
-        return len(text) * 4.7 / 72 / max(width_in, 0.1)
-
-    def halo(self) -> list[AbstractPathEffect]:
-        """An edge in the colour of the ground, for text that may lie on lines."""
-        return [withStroke(linewidth=2.5, foreground=self.palette.ground, alpha=0.85)]
-
-    def finish(self, alt: str) -> matplotlib.figure.Figure:
-        """Return the finished figure, with what it shows in words."""
-        if isinstance(self.figure, Figure):
-            self.figure.alt = alt
-        return self.figure
+        points = self.text_pt(10)
+        text = "\n".join(wrap_text(sentence, self.width_in * 0.95, points))
+        self.annotate(text, at=(0.5, 0.5), offset_pt=(0, 0), ha="center", va="center", fontsize=points, linespacing=1.5)
 
 
-def _fit_rows(rows: Sequence[Sequence[str]], line_chars: int) -> tuple[list[list[str]], float]:
-    """The rows of a legend and their font size in points: long names cut, then a smaller font, so that all fits."""
-    columns = range(max(map(len, rows)))
-    widths = [max((len(row[column]) for row in rows if column < len(row)), default=0) for column in columns]
-    facts_chars = sum(width + 4 for width in widths[1:])
-    # Names give way first, but keep 36 characters: those of models differ at their ends. Then the font shrinks, down to
-    # 6.5 pt, the least that can be read.
-    name_chars = max(line_chars - facts_chars, 36)
-    font_size = 9 * min(line_chars / (min(widths[0], name_chars) + facts_chars), 1)
-    return [[shorten(row[0], name_chars), *row[1:]] for row in rows], max(font_size, 6.5)
-
-
-def _disable_math(legend: Legend) -> None:
-    for text in legend.get_texts():
-        text.set(**PLAIN_TEXT)
+def _points_of(font: FontProperties) -> float:
+    return float(font.get_size_in_points())

@@ -18,7 +18,7 @@ from famnb.experiment.narrative import format_difference
 from famnb.formatting import format_count
 from famnb.plot.canvas import Canvas
 from famnb.plot.facets import Chart, LegendEntry
-from famnb.plot.grouping import group_rows, group_slots, numeric_column, require_columns, select_calls
+from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls
 from famnb.plot.labels import (
     COLUMN_NAMES,
     axis_label,
@@ -29,6 +29,7 @@ from famnb.plot.labels import (
     shorten,
     simulation_note,
 )
+from famnb.plot.layout import FigureSize, Width
 from famnb.validation import explain_arguments
 
 LEVEL = 0.95
@@ -49,6 +50,8 @@ def compare(
     by: str = "model",
     pair: str | None = None,
     baseline: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    width: Width | None = None,
     ax: Axes | None = None,
 ) -> matplotlib.figure.Figure:
     """A row of dots for each value of the column `by`: one dot a value of `pair`, repeats averaged, joined across rows.
@@ -61,6 +64,7 @@ def compare(
     of one experiment, else `prompt_hash`, which is the same for the same prompt anywhere, else `prompt`.
     KeyError for a column that is not there, ValueError for a metric that is no number or a baseline that is no group.
     """
+    size = FigureSize.choose(figsize, width, ax)
     pair = _find_pair(frame) if pair is None else pair
     require_columns(frame, by, metric, pair)
     frame, left_out = select_calls(frame)
@@ -84,7 +88,9 @@ def compare(
         x=label,
         notes=[*([note] if missing else []), *left_out, *simulation_note(frame)],
         ax=ax,
-        slots=group_slots(by, groups),
+        size=size,
+        by=by,
+        groups=groups,
         height_in=1.7 + 0.42 * len(groups),
     )
     if means.empty:

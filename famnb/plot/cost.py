@@ -20,8 +20,9 @@ from famnb.formatting import format_count, format_sum
 from famnb.frame.spend import is_unpriced
 from famnb.plot.canvas import Canvas
 from famnb.plot.facets import Chart, LegendEntry
-from famnb.plot.grouping import group_rows, group_slots, require_columns, select_calls, time_column
+from famnb.plot.grouping import group_rows, require_columns, select_calls, time_column
 from famnb.plot.labels import shorten, simulation_note
+from famnb.plot.layout import FigureSize, Width
 from famnb.plot.time_axis import set_date_ticks, time_positions, to_naive_utc
 from famnb.validation import explain_arguments
 
@@ -46,6 +47,8 @@ def cost(
     stacked: bool = False,
     per: Per | None = None,
     facet: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    width: Width | None = None,
     ax: Axes | None = None,
 ) -> matplotlib.figure.Figure:
     """What the calls cost so far, added up over time, one line for each value of the column `by`.
@@ -57,6 +60,7 @@ def cost(
     nothing. Warm-ups of an experiment's frame are left out. `facet` draws a panel for each value of a column;
     `ax` draws into that axes. KeyError for a column that is not there.
     """
+    size = FigureSize.choose(figsize, width, ax)
     require_columns(frame, by, "started_at", "model", *COST_COLUMNS, *COUNT_COLUMNS, facet)
     if per is not None and per not in get_args(Per):
         raise InvalidRequest(f"per: expected one of {', '.join(get_args(Per))}, or None to add up; got {per!r}")
@@ -69,7 +73,7 @@ def cost(
     title = f"Cost by {by} and {per}" if per else f"Cost by {by}"
     if counted["cost_usd"].isna().all():
         reason = " ".join(missing) or "There are no calls in this frame that cost anything."
-        return Chart(title=title, ax=ax).finish_empty(f"Nothing to add up. {reason}")
+        return Chart(title=title, ax=ax, size=size).finish_empty(f"Nothing to add up. {reason}")
     codes, groups = group_rows(counted[by])
     # What is not known adds nothing to a sum; the sum says so.
     rows = pd.DataFrame({name: counted[name].to_numpy(dtype=float, na_value=0.0) for name in COST_COLUMNS})
@@ -85,7 +89,9 @@ def cost(
         notes=[*missing, *left_out, *simulation_note(frame)],
         facet=(facet, counted[facet].reset_index(drop=True)) if facet else None,
         ax=ax,
-        slots=group_slots(by, groups),
+        size=size,
+        by=by,
+        groups=groups,
     )
     for canvas, part in chart.panels(rows):
         if per:

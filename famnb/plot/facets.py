@@ -1,35 +1,53 @@
-"""A chart on one axes, or as small multiples: a panel for each value of a column.
+"""A chart on one axes, on axes under each other, or as small multiples: a panel for each value of a column.
 
 chart = Chart(title=…, …) ── for canvas, part in chart.panels(rows): draw; chart.add_legend(…) ── chart.finish()
+                         │      └── chart.add_row(…): a second axes under the first
                          └── nothing to draw ── chart.finish_empty(why)
+
+What is around the axes is measured. Where the height is free the figure grows; in a given one the facts of the legend
+go first, then the notes, then names, and a line says so. `figure.caption` has all of it in any case.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import matplotlib.figure
-import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.legend import Legend
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
 
 from famnb.errors import InvalidRequest
-from famnb.plot.canvas import FIGURE_WIDTH_IN, NOTE_CHARS, Canvas
+from famnb.formatting import format_count
+from famnb.plot.canvas import LABEL_PT, Canvas
 from famnb.plot.figure import Figure
-from famnb.plot.grouping import group_rows
-from famnb.plot.labels import shorten
+from famnb.plot.grouping import group_rows, group_slots
+from famnb.plot.labels import describe_short_names, shorten_names
+from famnb.plot.layout import MIN_AXES_SHARE, PAD_IN, FigureSize, StackedLayout, fit_text, text_width_in, wrap_text
 from famnb.plot.palette import PLAIN_TEXT, Palette, palette_of_style
 
-PANEL_HEIGHT_IN = 1.9
+TITLE_PT = 11.5
+LEGEND_PT = 8.5
+NOTE_PT = 8.0
+PANEL_HEIGHT_IN = 1.4
 """The least height of a panel."""
+MIN_PANEL_IN = 1.6
+"""The least width of a panel, with its ticks."""
+MESSAGE_HEIGHT_IN = 0.7
+"""Height of the axes that only say why they show nothing."""
 # Four panels are a square rather than three and one.
 COLUMNS = {1: 1, 2: 2, 4: 2}
 """Panels side by side, by the number of panels; 3 for any other number."""
+HANDLE_LINE_EM, HANDLE_EM = 1.7, 2.4
+"""Length of a line in the legend, without and with the space after it, in sizes of the text."""
+COLUMN_GAP_EM, NAME_GAP_EM = 0.2, 1.2
+"""Between the columns of a legend of facts, whose cells begin with the room of a handle, and of one of names."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,19 +71,29 @@ class Chart:
         notes: Sequence[str] = (),
         facet: tuple[str, pd.Series[Any]] | None = None,
         ax: Axes | None = None,
-        height_in: float = 3.6,
-        slots: tuple[int, ...] = (),
+        size: FigureSize | None = None,
+        height_in: float | None = None,
+        by: str = "",
+        groups: Sequence[str] = (),
     ) -> None:
-        """`facet` is the name of a column and its value for each row; `slots` decide the colours of groups.
+        """`facet` is the name of a column and its value for each row; `by` and `groups` are whose colours are used.
 
-        Raises InvalidRequest for both `facet` and `ax`.
+        `height_in` is that of the axes, where the figure's is free. Raises InvalidRequest for both `facet` and `ax`.
         """
         if facet is not None and ax is not None:
             raise InvalidRequest("facet: several panels do not fit into one axes; give either `facet` or `ax`")
         self.title, self.x, self.y, self.notes = title, x, y, notes
-        self._facet, self._ax, self._height_in, self._slots = facet, ax, height_in, slots
-        self._canvases: list[Canvas] = []
-        self._names: list[str] = []
+        self.size = size or FigureSize.choose(None, None)
+        self.groups = list(groups)
+        self.names = shorten_names(self.groups)
+        """The names of the groups as they are shown: short, and no two alike."""
+        self.details: list[str] = []
+        """Sentences that only the caption has."""
+        self._facet, self._ax, self._slots = facet, ax, group_slots(by, self.groups)
+        self._height_in = max(1.9, 0.34 * self.size.width_in) if height_in is None else height_in
+        self._rows: list[list[Canvas]] = []
+        self._heights_in: list[float] = []
+        self._panel_names: list[str] = []
         """The values of the column that panels are for."""
         self._entries: list[LegendEntry] = []
         self._subtitle = ""
@@ -73,22 +101,37 @@ class Chart:
     def panels(self, rows: pd.DataFrame) -> Iterator[tuple[Canvas, pd.DataFrame]]:
         """Yield each canvas to draw on with the rows that belong there, perhaps none."""
         if self._facet is None:
-            canvas = Canvas.create(self._ax, height_in=self._height_in)
+            canvas = Canvas.create(self.size) if self._ax is None else Canvas.on(self._ax)
             canvas.palette = dataclasses.replace(canvas.palette, slots=self._slots)
-            self._canvases = [canvas]
+            self._rows, self._heights_in = [[canvas]], [self._height_in]
+            canvas.set_labels(x=self.x, y=self.y)
             yield canvas, rows
             return
-        codes, self._names = group_rows(self._facet[1])
-        self._canvases = self._create_panels(len(self._names))
-        for index, canvas in enumerate(self._canvases):
+        codes, self._panel_names = group_rows(self._facet[1])
+        canvases = self._create_panels(len(self._panel_names))
+        for index, (canvas, name) in enumerate(zip(canvases, shorten_names(self._panel_names), strict=True)):
             part = rows[codes == index]
             limits = canvas.axes.get_xlim(), canvas.axes.get_ylim()
             yield canvas, part
             # The first panel has no earlier limits to keep: matplotlib's default of 0 to 1 must not count.
             if index:
                 _widen_limits(canvas.axes, *limits)
-            title = f"{shorten(self._names[index], 74 // self._columns)} (n={len(part):,})"
-            canvas.axes.set_title(title, loc="left", fontsize=9, color=canvas.palette.strong, **PLAIN_TEXT)
+            points = canvas.text_pt(LABEL_PT)
+            title = fit_text(f"{name} (n={len(part):,})", canvas.width_in, points)
+            canvas.axes.set_title(title, loc="left", fontsize=points, color=canvas.palette.strong, **PLAIN_TEXT)
+
+    def add_row(self, *, x: str = "", y: str = "", height_in: float | None = None) -> Canvas | None:
+        """A second axes of our own figure, under the first; None where the axes are the caller's or panels."""
+        if self._ax is not None or self._facet is not None:
+            return None
+        first = self._rows[0][0]
+        axes = first.figure.add_subplot(len(self._rows) + 1, 1, len(self._rows) + 1)
+        canvas = dataclasses.replace(first, axes=axes)
+        canvas.style_axes()
+        canvas.set_labels(x=x, y=y)
+        self._rows.append([canvas])
+        self._heights_in.append(self._height_in if height_in is None else height_in)
+        return canvas
 
     def add_legend(self, entries: Sequence[LegendEntry], subtitle: str = "") -> None:
         """Add the entries of the canvas just drawn; those of panels are merged by name and lose their facts."""
@@ -100,92 +143,207 @@ class Chart:
         self._entries += [LegendEntry(entry.handle, entry.name) for entry in entries if entry.name not in names]
 
     def finish(self) -> matplotlib.figure.Figure:
-        """Add title, labels, legend and notes around what was drawn, and return the figure."""
+        """Add title, legend and notes around what was drawn, and return the figure."""
+        title, subtitle = self.title, self._subtitle
         if self._facet is not None:
-            return self._finish_panels(self._facet[0])
-        [canvas] = self._canvases
-        rows = [[shorten(entry.name), *entry.facts] for entry in self._entries]
-        canvas.set_titles(title=self.title, subtitle=self._subtitle, x=self.x, y=self.y)
-        canvas.add_legend([entry.handle for entry in self._entries], rows, self.notes)
-        legend = "; ".join(", ".join(row) for row in rows)
-        return canvas.finish(f"{self.title}: {'; '.join(part for part in (self._subtitle, legend) if part)}")
+            title, subtitle = f"{title}, for each {self._facet[0]}", ""
+        panels = f"{', '.join(self._panel_names)}; " if self._panel_names else ""
+        facts = "; ".join(", ".join([entry.name, *entry.facts]) for entry in self._entries)
+        parts = "; ".join(part for part in (subtitle, panels + facts) if part)
+        sentences = [f"{parts}.", *self.details, *self.notes, *describe_short_names(self.groups)]
+        return self._finish(title, subtitle, f"{title}: {parts}" if parts else title, f"{title}: {' '.join(sentences)}")
 
     def finish_empty(self, reason: str) -> matplotlib.figure.Figure:
         """Return a figure that says, in a sentence, why there is nothing to draw."""
-        canvas = Canvas.create(self._ax, height_in=self._height_in)
-        canvas.set_titles(title=self.title)
+        canvas = Canvas.create(self.size) if self._ax is None else Canvas.on(self._ax)
         canvas.show_message(reason)
-        return canvas.finish(f"{self.title}: {reason}")
+        lines = len(wrap_text(reason, canvas.width_in * 0.95, canvas.text_pt(10)))
+        self._rows, self._heights_in = [[canvas]], [max(MESSAGE_HEIGHT_IN, 0.24 * self.size.text_scale * lines)]
+        self._facet, self._entries, self.notes = None, [], ()
+        text = f"{self.title}: {reason}"
+        return self._finish(self.title, "", text, text)
+
+    def _finish(self, title: str, subtitle: str, alt: str, caption: str) -> matplotlib.figure.Figure:
+        canvas = self._rows[0][0]
+        figure: Any = canvas.figure
+        if self._ax is None:
+            self._surround(figure, title, subtitle)
+        else:
+            canvas.set_title(title)
+            if any(note.startswith("Simulated") for note in self.notes):
+                canvas.add_corner_text("simulated")
+            if self._entries:
+                names = [entry.name for entry in self._entries]
+                canvas.add_inside_legend([entry.handle for entry in self._entries], names)
+            # The caller's figure may have several charts.
+            caption = "\n".join(filter(None, [getattr(figure, "caption", ""), caption]))
+        if isinstance(figure, Figure):
+            figure.alt = alt
+        figure.caption = caption
+        return canvas.figure
+
+    def _surround(self, figure: Figure, title: str, subtitle: str) -> None:
+        """Put headings above our own axes, legend and notes below, as much of it as there is room for."""
+        size, palette = self.size, self._rows[0][0].palette
+        layout = StackedLayout([[canvas.axes for canvas in row] for row in self._rows], self._heights_in)
+        figure.set_layout_engine(layout)
+        points = size.text_pt(TITLE_PT)
+        lines = wrap_text(title, size.width_in - 2 * PAD_IN, points, "bold")
+        style: dict[str, Any] = {"ha": "left", "va": "top", "linespacing": 1.25, **PLAIN_TEXT}
+        heading = figure.suptitle("\n".join(lines), fontsize=points, fontweight="bold", color=palette.strong, **style)
+        layout.headings.append(heading)
+        if subtitle:
+            facts = self._add_lines(figure, [subtitle], LABEL_PT, va="top")
+            layout.headings.append(facts)
+        if self._facet is not None:
+            label: dict[str, Any] = {"fontsize": size.text_pt(LABEL_PT), "color": palette.soft, **PLAIN_TEXT}
+            layout.shared_x = figure.text(0.5, 0, self.x, ha="center", va="bottom", **label)
+            y = "\n".join(wrap_text(self.y, sum(self._heights_in), size.text_pt(LABEL_PT)))
+            layout.shared_y = figure.text(0, 0.5, y, ha="left", va="center", rotation="vertical", **label)
+        for legend, notes, has_facts in self._arrangements(figure, palette):
+            layout.legend = legend
+            if subtitle and not has_facts and facts in layout.headings:
+                layout.headings.remove(facts)
+                facts.remove()
+            layout.notes = self._add_lines(figure, notes, NOTE_PT, va="bottom") if notes else None
+            if size.height_in is None:
+                figure.set_figheight(layout.needed_height_in(figure))
+                # Once more, since ticks and what they take change with the height.
+                figure.set_figheight(layout.needed_height_in(figure))
+                break
+            least_in = MIN_AXES_SHARE * size.height_in
+            if layout.needed_height_in(figure, axes_height_in=least_in) <= size.height_in:
+                break
+            for artist in (layout.legend, layout.notes):
+                if artist is not None:
+                    artist.remove()
+            layout.legend = layout.notes = None
+        layout.execute(figure)
+
+    def _arrangements(self, figure: Figure, palette: Palette) -> Iterator[tuple[Legend | None, list[str], bool]]:
+        """Legends, notes, and whether the line of facts stays, the fullest first; each is made when it is asked for."""
+        notes, entries = list(self.notes), self._entries
+        left_out: list[str] = []
+        if any(entry.facts for entry in entries):
+            yield self._add_facts(figure, palette), notes, True
+            left_out = ["numbers of the legend"]
+        if not left_out or notes:
+            yield self._add_names(figure, palette, entries), [*notes, *self._say_left_out(left_out)], True
+        if notes:
+            left_out = [*left_out, format_count(len(notes), "note")]
+        yield self._add_names(figure, palette, entries), self._say_left_out(left_out), True
+        if self._subtitle:
+            left_out = [*left_out, "line below the title"]
+        for count in range(len(entries), 0, -1):
+            missing = [format_count(len(entries) - count, "name")] if count < len(entries) else []
+            yield self._add_names(figure, palette, entries[:count]), self._say_left_out([*missing, *left_out]), False
+        yield None, self._say_left_out([*(["legend"] if entries else []), *left_out]), False
+        yield None, [], False
+
+    def _say_left_out(self, what: Sequence[str]) -> list[str]:
+        """What the figure does not show for want of room; that calls are simulated it says in any case."""
+        simulated = "Simulated. " if any(note.startswith("Simulated") for note in self.notes) else ""
+        return [f"{simulated}No room for: {', '.join(what)}; see `.caption`."] if what else []
+
+    def _add_facts(self, figure: Figure, palette: Palette) -> Legend:
+        """Add a legend with the facts of each group: in columns where these fit, else under its name."""
+        points, room_in = self.size.text_pt(LEGEND_PT), self.size.width_in - 2 * PAD_IN
+        em_in = points / 72
+        table = [[entry.name, *entry.facts] for entry in self._entries]
+        columns = range(max(map(len, table)))
+        widths = [max(text_width_in(row[i], points) for row in table if i < len(row)) for i in columns]
+        if sum(widths) + (HANDLE_EM + COLUMN_GAP_EM) * em_in * len(columns) <= room_in:
+            # A legend fills column by column, so that is the order of its cells.
+            cells = [(row[i] if i < len(row) else "", i == 0) for i in columns for row in table]
+            return self._make_legend(figure, palette, self._entries, cells, columns=len(columns), gap_em=COLUMN_GAP_EM)
+        cells = []
+        for name, *facts in table:
+            cells.append((fit_text(name, room_in - HANDLE_EM * em_in, points), True))
+            cells += [(line, False) for line in wrap_text(" · ".join(facts), room_in - HANDLE_EM * em_in, points)]
+        return self._make_legend(figure, palette, self._entries, cells, columns=1)
+
+    def _add_names(self, figure: Figure, palette: Palette, entries: Sequence[LegendEntry]) -> Legend | None:
+        """Add a legend of names only, as many beside each other as fit."""
+        if not entries:
+            return None
+        points, room_in = self.size.text_pt(LEGEND_PT), self.size.width_in - 2 * PAD_IN
+        handle_in, gap_in = HANDLE_EM * points / 72, NAME_GAP_EM * points / 72
+        names = [fit_text(entry.name, room_in - handle_in, points) for entry in entries]
+        widest_in = handle_in + max(text_width_in(name, points) for name in names)
+        columns = min(max(int((room_in + gap_in) / (widest_in + gap_in)), 1), len(names))
+        cells = [(name, True) for name in names]
+        return self._make_legend(figure, palette, entries, cells, columns=columns, gap_em=NAME_GAP_EM)
+
+    def _make_legend(
+        self,
+        figure: Figure,
+        palette: Palette,
+        entries: Sequence[LegendEntry],
+        cells: Sequence[tuple[str, bool]],
+        *,
+        columns: int,
+        gap_em: float = 0.0,
+    ) -> Legend:
+        """A legend under the axes, of texts of which some are names, which have the handles of the entries."""
+        blank, handles = Line2D([], [], linestyle="none"), iter([entry.handle for entry in entries])
+        owner: Any = figure if self._facet is not None else self._rows[0][0].axes
+        legend: Legend = owner.legend(
+            [next(handles) if is_name else blank for _, is_name in cells],
+            [text for text, _ in cells],
+            ncols=columns,
+            loc="upper left",
+            frameon=False,
+            fontsize=self.size.text_pt(LEGEND_PT),
+            handlelength=HANDLE_LINE_EM,
+            handletextpad=HANDLE_EM - HANDLE_LINE_EM,
+            columnspacing=gap_em,
+            borderaxespad=0,
+            borderpad=0,
+            labelspacing=0.35,
+        )
+        # `StackedLayout` has made room for it.
+        legend.set_in_layout(False)
+        for text, (_, is_name) in zip(legend.get_texts(), cells, strict=True):
+            text.set(color=palette.strong if is_name else palette.soft, **PLAIN_TEXT)
+        return legend
+
+    def _add_lines(self, figure: Figure, texts: Sequence[str], points: float, *, va: str) -> Text:
+        """Add lines of soft text from edge to edge of the figure; the layout says how high."""
+        points = self.size.text_pt(points)
+        lines = [line for text in texts for line in wrap_text(text, self.size.width_in - 2 * PAD_IN, points)]
+        colour = self._rows[0][0].palette.soft
+        return figure.text(
+            0, 0, "\n".join(lines), ha="left", va=va, fontsize=points, color=colour, linespacing=1.25, **PLAIN_TEXT
+        )
 
     @property
     def _columns(self) -> int:
         """The number of panels side by side."""
-        return COLUMNS.get(len(self._names), 3)
+        return min(COLUMNS.get(len(self._panel_names), 3), max(int(self.size.width_in / MIN_PANEL_IN), 1))
 
     def _create_panels(self, count: int) -> list[Canvas]:
         """Create a figure with this many canvases, which share their scales."""
         rows, palette = math.ceil(count / self._columns), dataclasses.replace(palette_of_style(), slots=self._slots)
         height_in = max(PANEL_HEIGHT_IN, self._height_in * 0.55)
-        figure = Figure(palette=palette, figsize=(FIGURE_WIDTH_IN, height_in * rows + 0.9))
+        size = self.size
+        figure = Figure(palette=palette, figsize=(size.width_in, size.height_in or height_in * rows))
         # Shared axes, since panels are there to be compared.
-        grid = figure.subplots(rows, self._columns, squeeze=False, sharex=True, sharey=True).ravel()
-        for axes in grid[count:]:
-            axes.set_visible(False)
-        width_in = FIGURE_WIDTH_IN * 0.85 / self._columns
+        grid = figure.subplots(rows, self._columns, squeeze=False, sharex=True, sharey=True)
+        for axes in grid.ravel()[count:]:
+            axes.remove()
+        width_in = size.width_in * 0.85 / self._columns
         canvases = [
-            Canvas(figure, axes, palette, is_own=True, width_in=width_in, is_panel=True) for axes in grid[:count]
+            Canvas(figure, axes, palette, is_own=True, size=size, width_in=width_in, is_panel=True)
+            for axes in grid.ravel()[:count]
         ]
         for canvas in canvases:
             canvas.style_axes()
-        return canvases
-
-    def _finish_panels(self, column: str) -> matplotlib.figure.Figure:
-        """Add title, axis labels, one legend and the notes around all panels."""
-        figure, palette = self._canvases[0].figure, self._canvases[0].palette
-        assert isinstance(figure, Figure)
         # The lowest panel of each column has ticks, also where the row under it is not full.
-        for canvas in self._canvases[max(len(self._canvases) - self._columns, 0) :]:
+        for canvas in canvases[max(count - self._columns, 0) :]:
             canvas.axes.tick_params(labelbottom=True)
-        title: dict[str, Any] = {"x": 0.02, "ha": "left", "fontsize": 11.5, "fontweight": "bold", **PLAIN_TEXT}
-        figure.suptitle(f"{self.title}, for each {column}", color=palette.strong, **title)
-        self._add_shared_labels(figure, palette)
-        names = f"{', '.join(self._names)}; {', '.join(entry.name for entry in self._entries)}"
-        figure.alt = f"{self.title}, for each {column}: {names}"
-        return figure
-
-    def _add_shared_labels(self, figure: Figure, palette: Palette) -> None:
-        """Add axis labels, legend and notes of all panels, in room made under them."""
-        entries = self._entries
-        lines = [line for note in self.notes for line in textwrap.wrap(note, NOTE_CHARS)]
-        label: dict[str, Any] = {"fontsize": 9, "color": palette.soft, **PLAIN_TEXT}
-        figure.supylabel(self.y, **label)
-        longest = max((len(shorten(entry.name)) for entry in entries), default=1)
-        # 112 characters of 8.5 pt fit across the figure; 8 of them are the handle and the space of an entry.
-        columns = int(np.clip(112 // (longest + 8), 1, 4))
-        rows = math.ceil(len(entries) / columns)
-        width, height = figure.get_size_inches()
-        under = 0.42 + 0.19 * rows + 0.17 * len(lines)
-        height += under - 0.4
-        figure.set_size_inches(width, height)
-        layout: Any = figure.get_layout_engine()
-        layout.set(rect=(0, under / height, 1, 1 - under / height))
-        figure.text(0.53, (under - 0.02) / height, self.x, ha="center", va="center", **label)
-        if lines:
-            figure.text(0.02, 0.1 / height, "\n".join(lines), va="bottom", linespacing=1.4, **label | {"fontsize": 8})
-        legend = figure.legend(
-            [entry.handle for entry in entries],
-            [shorten(entry.name) for entry in entries],
-            loc="upper left",
-            bbox_to_anchor=(0.01, (under - 0.1) / height),
-            ncols=columns,
-            frameon=False,
-            fontsize=8.5,
-            labelcolor=palette.strong,
-        )
-        for text in legend.get_texts():
-            text.set(**PLAIN_TEXT)
-        # The layout engine would make the panels smaller for it a second time.
-        legend.set_in_layout(False)
+        self._rows = [canvases[start : start + self._columns] for start in range(0, count, self._columns)]
+        self._heights_in = [height_in] * rows
+        return canvases
 
 
 def _widen_limits(axes: Axes, x: tuple[float, float], y: tuple[float, float]) -> None:

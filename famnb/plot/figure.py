@@ -5,14 +5,16 @@ from __future__ import annotations
 import io
 from typing import Any
 
+import matplotlib
 import matplotlib.figure
 from matplotlib.backend_bases import RendererBase
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import FancyBboxPatch
 
 from famnb.plot.palette import LIGHT, Palette
 
-# With FIGURE_WIDTH_IN of `canvas`, 800 pixels of the page.
+# With the width of `layout.WIDTHS`, 800 pixels of the page.
 DPI = 100
 PIXEL_RATIO = 2
 """Pixels of the image per pixel of the page, for screens of high density."""
@@ -24,10 +26,14 @@ class Figure(matplotlib.figure.Figure):
 
     alt = ""
     """What the figure shows, in words, for those who cannot see it."""
+    caption = ""
+    """All that the figure says, as text: facts, notes and whole names, also what it has no room to show."""
 
     def __init__(self, *, palette: Palette = LIGHT, **options: Any) -> None:
         layout = ConstrainedLayoutEngine(w_pad=0.16, h_pad=0.16)
         super().__init__(dpi=DPI, layout=layout, facecolor=palette.ground, edgecolor="none", **options)
+        # Measuring text needs a renderer, of which a figure without a canvas of its own would make a new one each time.
+        FigureCanvasAgg(self)
         self._card = FancyBboxPatch(
             (0, 0),
             1,
@@ -44,11 +50,17 @@ class Figure(matplotlib.figure.Figure):
 
     def draw(self, renderer: RendererBase) -> None:
         """Draw, with the card under everything fitted to the size the figure has now."""
-        # The legend makes a figure higher after the card was made.
+        # A figure's height is what it needs, which is known after the card was made.
         width, height = self.get_size_inches()
         edge = 0.01
         self._card.set_bounds(edge, edge, width - 2 * edge, height - 2 * edge)
         super().draw(renderer)
+
+    def savefig(self, fname: Any, **options: Any) -> None:
+        """Save the figure as matplotlib does, with the text of SVG and PDF files as text."""
+        # Else SVG has outlines, which no editor and no search finds, and PDF fonts that some publishers refuse.
+        with matplotlib.rc_context({"svg.fonttype": "none", "pdf.fonttype": 42}):
+            super().savefig(fname, **options)
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         width, height = self.get_size_inches() * self.dpi

@@ -15,8 +15,9 @@ from famnb.frame.deltas import CallSelection, deltas
 from famnb.plot.canvas import Canvas
 from famnb.plot.ecdf import draw_ecdf, set_ecdf_axes
 from famnb.plot.facets import Chart, LegendEntry
-from famnb.plot.grouping import group_rows, group_slots, numeric_column, require_columns, select_calls
+from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls
 from famnb.plot.labels import simulation_note
+from famnb.plot.layout import FigureSize, Width
 from famnb.reply import Reply
 from famnb.validation import explain_arguments
 
@@ -26,7 +27,13 @@ PERCENTILE_MARKS = ((0.5, "o", "○ median"), (0.95, "D", "◇ p95"), (0.99, "s"
 
 @explain_arguments
 def gaps(
-    which: CallSelection, *, by: str = "kind", facet: str | None = None, ax: Axes | None = None
+    which: CallSelection,
+    *,
+    by: str = "kind",
+    facet: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    width: Width | None = None,
+    ax: Axes | None = None,
 ) -> matplotlib.figure.Figure:
     """The share of inter-chunk gaps that were at most so long (ECDF), one line for each value of the column `by`.
 
@@ -35,6 +42,7 @@ def gaps(
     two reads from the socket that brought content, so a gap is per chunk, not per token; y: share of the gaps. A gap
     belongs to what came after it. Percentiles stand where n carries them. Whole replies have no gaps.
     """
+    size = FigureSize.choose(figsize, width, ax)
     left_out: list[str] = []
     if isinstance(which, pd.DataFrame):
         which, left_out = select_calls(which)
@@ -50,7 +58,9 @@ def gaps(
         notes=[*left_out, *simulation_note(events.drop_duplicates("call_id"))],
         facet=(facet, table[facet]) if facet else None,
         ax=ax,
-        slots=group_slots(by, groups),
+        size=size,
+        by=by,
+        groups=groups,
     )
     if rows.empty:
         return chart.finish_empty("Nothing to draw: no stream here has two reads that brought content.")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from famnb import model_colours
 from famnb.errors import InvalidRequest, UnknownName
 from famnb.formatting import format_count
-from famnb.model_colours import model_slots
 
 # Beyond this a legend has more rows than one compares by eye; the palette has styles for more (28 lines, 21 areas).
 MAX_GROUPS = 12
@@ -78,6 +80,11 @@ def time_column(frame: pd.DataFrame, column: str = "started_at") -> pd.Series[An
         raise InvalidRequest(f"the column {column!r} holds no times; expected datetimes, or text in ISO 8601") from None
 
 
+def natural_key(name: str) -> list[tuple[int, str]]:
+    """What to sort names by, so that numbers in them count as numbers: v2 before v10."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"([0-9]+)", name)]
+
+
 def group_rows(values: pd.Series[Any]) -> tuple[np.ndarray[Any, Any], list[str]]:
     """Return each row's group as an index, and the groups' names in order; the smallest beyond MAX_GROUPS are one."""
     codes, uniques = pd.factorize(values)
@@ -89,19 +96,20 @@ def group_rows(values: pd.Series[Any]) -> tuple[np.ndarray[Any, Any], list[str]]
     if len(present) > MAX_GROUPS:
         by_size = sorted(present, key=lambda code: -int(sizes[code]))
         shown, others = by_size[: MAX_GROUPS - 1], by_size[MAX_GROUPS - 1 :]
-    # In order of name, not of size: the same groups have the same colours in every figure.
-    shown = sorted(shown, key=lambda code: names[code])
+    # A column's own order, such as that of an experiment's variants; else by name, v2 before v10. Not by size: the same
+    # groups have the same place in every figure.
+    categories = list(map(str, values.cat.categories)) if getattr(values.dtype, "ordered", False) else []
+    places = {name: place for place, name in enumerate(categories)}
+    shown = sorted(shown, key=lambda code: (places.get(str(names[code]), len(places)), natural_key(str(names[code]))))
     index = np.full(len(names), len(shown))
     index[shown] = np.arange(len(shown))
     labels = [str(names[code]) for code in shown]
     return index[codes], [*labels, f"{len(others)} others"] if others else labels
 
 
-def group_slots(by: str, groups: list[str]) -> tuple[int, ...]:
-    """Return the numbers that decide the colours of groups: a model has its own in every figure, others their index."""
-    if by != "model":
-        return ()
-    # The two kinds of a model's replies have one colour. What stands for the rest is no model, and comes last.
-    models = [group.removesuffix(", streamed").removesuffix(", whole") for group in groups]
-    slots = model_slots([model for model in models if not model.endswith(" others")])
+def group_slots(by: str, groups: Sequence[str]) -> tuple[int, ...]:
+    """Return the numbers that decide the colours of the groups of a column: each has its own in every figure."""
+    # The two kinds of a model's replies have one colour. What stands for the rest is no group, and comes last.
+    names = [group.removesuffix(", streamed").removesuffix(", whole") for group in groups]
+    slots = model_colours.group_slots(by, [name for name in names if not name.endswith(" others")])
     return (*slots, next(slot for slot in itertools.count() if slot not in slots))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import pandas as pd
@@ -71,12 +72,31 @@ def format_metric_interval(column: str, interval: Interval, *, factor: float = 1
     return format_interval(interval, partial(format_metric, column), factor=factor)
 
 
-def shorten(text: str, limit: int = 44) -> str:
-    """Cut a text for a legend in its middle: names of models differ at their ends."""
+NAME_CHARS = 30
+"""The most characters of a name in a figure; what is cut stands in the figure's caption."""
+
+
+def shorten(text: str, limit: int = NAME_CHARS) -> str:
+    """Cut a text in its middle: names of models differ at their ends."""
     if len(text) <= limit:
         return text
     head = limit // 2
     return f"{text[:head]}…{text[head + 1 - limit :]}"
+
+
+def shorten_names(names: Sequence[str]) -> list[str]:
+    """Names as every part of every figure shows them: the long ones cut, no two alike."""
+    cut = [shorten(name) for name in names]
+    # Names that differ in their middle alone would be one name twice.
+    return [
+        short if cut.count(short) == 1 else f"{shorten(short, NAME_CHARS - 4)} #{cut[: index + 1].count(short)}"
+        for index, short in enumerate(cut)
+    ]
+
+
+def describe_short_names(names: Sequence[str]) -> list[str]:
+    """A sentence for each name that is shown cut."""
+    return [f"{short} is {name}." for short, name in zip(shorten_names(names), names, strict=True) if short != name]
 
 
 def capitalize(text: str) -> str:

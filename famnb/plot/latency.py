@@ -17,7 +17,6 @@ from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import (
     NO_VALUE,
     group_rows,
-    group_slots,
     numeric_column,
     require_columns,
     select_calls,
@@ -34,6 +33,7 @@ from famnb.plot.labels import (
     no_rows_reason,
     simulation_note,
 )
+from famnb.plot.layout import FigureSize, Width
 from famnb.validation import explain_arguments
 
 FIRST_TOKEN = ("ttft_s", "ttfa_s")
@@ -50,6 +50,8 @@ def latency(
     metric: str = "ttft_s",
     over: Literal["hour"] | None = None,
     facet: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    width: Width | None = None,
     ax: Axes | None = None,
 ) -> matplotlib.figure.Figure:
     """The share of calls that were at most so slow (ECDF), one line for each value of the column `by`.
@@ -63,6 +65,7 @@ def latency(
     percentile. `facet` draws a panel for each value of a column; `ax` draws into that axes.
     KeyError for a column that is not there, ValueError for a metric that is no number.
     """
+    size = FigureSize.choose(figsize, width, ax)
     require_columns(frame, by, metric, facet, "started_at" if over else None)
     if over not in (None, "hour"):
         raise InvalidRequest(f"over: expected 'hour' or None, got {over!r}")
@@ -83,7 +86,7 @@ def latency(
     whole_note = _whole_note(name) if has_both and metric in FIRST_TOKEN else []
     notes = [*_missing_note(values, name), *whole_note, *left_out, *clock_notes(frame, metric), *simulation_note(frame)]
     parts = (facet, frame[facet].reset_index(drop=True)) if facet else None
-    chart = Chart(title=title, x=x, y=y, notes=notes, facet=parts, ax=ax, slots=group_slots(by, groups))
+    chart = Chart(title=title, x=x, y=y, notes=notes, facet=parts, ax=ax, size=size, by=by, groups=groups)
     if not len(known):
         return chart.finish_empty(no_rows_reason(frame, f"a {name}"))
     for canvas, part in chart.panels(rows):

@@ -11,8 +11,9 @@ from matplotlib.colors import to_hex, to_rgb, to_rgba
 from famnb.model_colours import COLOURS
 
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = COLOURS[:6]
-# Where colours repeat, dashes and hatches tell lines and areas apart, also in print and without colour vision.
-DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)), (0, (5, 1.5, 1.5, 1.5)))
+# From the third line on, and where colours repeat, dashes tell lines apart, also in print and without colour vision.
+DASHES: tuple[Any, ...] = ((0, (5, 1.5)), (0, (1.5, 1.5)), (0, (5, 1.5, 1.5, 1.5)), (0, (9, 2)))
+MARKERS = "os^DvPX"
 HATCHES = ("", "////", "....")
 
 PLAIN_TEXT: dict[str, Any] = {"parse_math": False}
@@ -33,9 +34,16 @@ class Palette:
     def line_style(self, index: int) -> dict[str, Any]:
         """Colour and dash of the line of a group; no two of the first 28 are alike."""
         colour = COLOURS[self._slot(index) % len(COLOURS)]
-        dash = DASHES[self.cycle(index) % len(DASHES)]
+        slot = self._slot(index)
+        # Seven colours and four dashes have no common factor: four slots of one colour have four dashes.
+        dash = "-" if slot < 2 else DASHES[(slot - 2) % len(DASHES)]
         # Black would not be seen on dark ground.
         return {"color": self.strong if colour == "#000000" else colour, "linestyle": dash}
+
+    def marker(self, index: int) -> str:
+        """The marker of a group; no two of the first 49 have marker and colour alike."""
+        slot = self._slot(index)
+        return MARKERS[(slot + slot // len(COLOURS)) % len(MARKERS)]
 
     def area_style(self, index: int) -> dict[str, Any]:
         """Colour and hatch of the area of a group; no two of the first 21 are alike."""

@@ -16,7 +16,7 @@ from famnb.formatting import format_usd
 from famnb.frame.cost_front import cost_front
 from famnb.plot.canvas import Canvas
 from famnb.plot.facets import Chart, LegendEntry
-from famnb.plot.grouping import group_rows, group_slots, numeric_column, require_columns, select_calls
+from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls
 from famnb.plot.labels import (
     axis_label,
     capitalize,
@@ -26,6 +26,7 @@ from famnb.plot.labels import (
     shorten,
     simulation_note,
 )
+from famnb.plot.layout import FigureSize, Width
 from famnb.validation import explain_arguments
 
 MARKERS = "oDs^"
@@ -44,6 +45,8 @@ def pareto(
     latency: str = "e2e_s",
     score: str | None = None,
     pair: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    width: Width | None = None,
     ax: Axes | None = None,
 ) -> matplotlib.figure.Figure:
     """One point for each value of the column `by`, with 95% intervals for new prompts, and whether another beats it.
@@ -55,6 +58,7 @@ def pareto(
     by the column `pair`, else by their prompts. Warm-ups are left out, and groups that lack any of the columns named in
     a footnote. KeyError for a column that is not there.
     """
+    size = FigureSize.choose(figsize, width, ax)
     require_columns(frame, by, cost, latency, score, pair)
     columns = [cost, latency, *([score] if score else [])]
     calls, left_out = select_calls(frame)
@@ -78,7 +82,9 @@ def pareto(
         y=f"mean {label}" if score else f"median {label}",
         notes=[*([note] if missing else []), *_comparison_notes(front), *left_out, *simulation_note(calls)],
         ax=ax,
-        slots=group_slots(by, groups),
+        size=size,
+        by=by,
+        groups=groups,
     )
     if not points:
         return chart.finish_empty(no_rows_reason(frame, " and ".join(names)))

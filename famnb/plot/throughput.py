@@ -16,8 +16,9 @@ from famnb.errors import InvalidRequest
 from famnb.formatting import ESTIMATE_MARK, format_count, format_number
 from famnb.plot.canvas import Canvas
 from famnb.plot.facets import Chart, LegendEntry
-from famnb.plot.grouping import group_rows, group_slots, numeric_column, require_columns, select_calls, time_column
+from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls, time_column
 from famnb.plot.labels import no_rows_reason, simulation_note
+from famnb.plot.layout import FigureSize, Width
 from famnb.plot.time_axis import UNITS_OF_TIME, to_naive_utc
 from famnb.validation import explain_arguments
 
@@ -36,6 +37,8 @@ def throughput(
     by: str = "model",
     of: Literal["tokens", "calls"] = "tokens",
     facet: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    width: Width | None = None,
     ax: Axes | None = None,
 ) -> matplotlib.figure.Figure:
     """What all calls of a group together brought each second, over time; one line for each value of the column `by`.
@@ -46,6 +49,7 @@ def throughput(
     its start); with `of="calls"`, calls that ended a second. The area under a line is the tokens or calls in all. Calls
     without a count or an end are named in a footnote. `facet` draws a panel for each value of a column.
     """
+    size = FigureSize.choose(figsize, width, ax)
     require_columns(frame, by, "started_at", "e2e_s", "ttft_s", "output_tokens", facet)
     if of not in ("tokens", "calls"):
         raise InvalidRequest(f"of: expected 'tokens' or 'calls', got {of!r}")
@@ -68,7 +72,9 @@ def throughput(
         notes=[*([note] if missing else []), *left_out, *simulation_note(frame)],
         facet=(facet, frame.loc[known.to_numpy(), facet].reset_index(drop=True)) if facet else None,
         ax=ax,
-        slots=group_slots(by, groups),
+        size=size,
+        by=by,
+        groups=groups,
     )
     if rows.empty:
         return chart.finish_empty(no_rows_reason(frame, needed))

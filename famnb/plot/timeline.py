@@ -1,98 +1,208 @@
-"""`famnb.plot.timeline`: one reply over time, waiting, thinking and answering, and what came when."""
+"""`famnb.plot.timeline`: replies over time, waiting, thinking and answering, and of one reply what came when."""
 
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 import matplotlib.figure
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from famnb.formatting import format_count, format_duration
 from famnb.frame.deltas import deltas
+from famnb.model_colours import PART_COLOURS
 from famnb.plot.canvas import Canvas
+from famnb.plot.direct_labels import DirectLabel
+from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.labels import shorten
-from famnb.plot.palette import BLUE, GREEN, ORANGE, PURPLE, VERMILLION
+from famnb.plot.layout import FigureSize, Width
+from famnb.plot.palette import VERMILLION
 from famnb.record import Ledger, RecordedCall
 from famnb.reply import Reply
 from famnb.timing import Timing
 from famnb.validation import explain_arguments
 
-GREY = "#8c959f"
-BLOCK_COLOURS = {"thinking": PURPLE, "text": BLUE, "tool_call": GREEN, "refusal": ORANGE}
-BLOCK_NAMES = {"thinking": "thinking", "text": "answer", "tool_call": "tool call", "refusal": "refusal"}
+BLOCK_PARTS = {"thinking": "thinking", "text": "answer", "tool_call": "tool call", "refusal": "refusal"}
+"""The kinds of content, and the parts of a call that they are."""
 # "completed" and "incomplete" are missing: these are ends of the reply's own.
 END_NAMES = {"cancelled": "stopped", "interrupted": "cut off", "failed": "failed", "running": "so far"}
 """The mark of an end by the status of the reply."""
 # So that the mark of the end is not on the edge of the axes.
 X_MARGIN = 1.02
 """The length of the axis, in durations of the reply."""
+# More rows are not compared by eye.
+MAX_REPLIES = 40
+"""The most replies under each other."""
+ROW_HEIGHT_IN = 0.3
+SIDES: tuple[dict[str, Any], ...] = tuple(
+    {"offset_pt": (x, y), "ha": ha, "va": va}
+    for y, va in ((4, "bottom"), (-4, "top"))
+    for x, ha in ((6, "left"), (-6, "right"))
+)
+"""Where a label may stand beside a point."""
+AnyReply = Reply | RecordedCall | str
 
 
 @explain_arguments
-def timeline(reply: Reply | RecordedCall | str, *, ax: Axes | None = None) -> matplotlib.figure.Figure:
+def timeline(
+    reply: AnyReply | Sequence[AnyReply],
+    *,
+    figsize: tuple[float, float] | None = None,
+    width: Width | None = None,
+    ax: Axes | None = None,
+) -> matplotlib.figure.Figure:
     """The waterfall of one reply: bands for waiting, thinking and answering, and the characters as they came.
 
     `reply` is a `Reply`, a `RecordedCall`, or a call's id in the default ledger. x: seconds since the request was
-    sent; y: characters so far, by kind. A stop, a cut or a failure is marked where it happened.
+    sent; y: characters so far, by kind. A stop, a cut or a failure is marked where it happened. Of a list of replies
+    each is a bar, under each other on one axis, divided into waiting, thinking and answering.
     """
+    size = FigureSize.choose(figsize, width, ax)
+    if isinstance(reply, Sequence) and not isinstance(reply, str):
+        return _draw_replies([_find_reply(one) for one in reply], ax, size)
+    return _draw_reply(_find_reply(reply), ax, size)
+
+
+def _find_reply(reply: AnyReply) -> Reply:
     call = Ledger().call(reply) if isinstance(reply, str) else reply
-    reply = call.reply if isinstance(call, RecordedCall) else call
-    canvas = Canvas.create(ax)
-    title = _title(reply)
-    # A reply that was cut off has no terminal event: it ends with its last read.
-    total = reply.timing.e2e_s or (reply.reads[-1].t_ns / 1e9 if reply.reads else None)
-    if total is None:
-        canvas.set_titles(title=title)
-        canvas.show_message(_empty_reason(reply))
-        return canvas.finish(f"{title}: {_empty_reason(reply)}")
-    series = _characters_by_kind(reply, total)
-    _draw_bands(canvas, reply.timing, total, has_thinking="thinking" in series)
-    _draw_characters(canvas, series, total)
-    label_rows = _draw_marks(canvas, reply, total)
-    facts = _facts(reply, total)
+    return call.reply if isinstance(call, RecordedCall) else call
+
+
+def _draw_reply(reply: Reply, ax: Axes | None, size: FigureSize) -> matplotlib.figure.Figure:
+    """Draw one reply: what came when."""
     x, y = "seconds since the request was sent", "characters so far"
-    canvas.set_titles(title=title, subtitle=facts, x=x, y=y, above_pt=12 * label_rows)
-    canvas.add_legend([], [], _notes(reply))
-    return canvas.finish(f"{title}: {facts}")
+    name = _name(reply)
+    chart = Chart(title=f"One reply: {name}" if name else "One reply", x=x, y=y, notes=_notes(reply), ax=ax, size=size)
+    total = _duration(reply)
+    if total is None:
+        return chart.finish_empty(_empty_reason(reply))
+    series = _characters_by_kind(reply, total)
+    for canvas, _ in chart.panels(pd.DataFrame()):
+        _draw_bands(canvas, reply.timing, total, has_thinking="thinking" in series)
+        _draw_characters(canvas, series, total)
+        _draw_marks(canvas, reply, total)
+        chart.add_legend([], _facts(reply, total))
+    return chart.finish()
 
 
-def _title(reply: Reply) -> str:
+def _draw_replies(replies: Sequence[Reply], ax: Axes | None, size: FigureSize) -> matplotlib.figure.Figure:
+    """Draw replies under each other, a bar each."""
+    shown = replies[:MAX_REPLIES]
+    notes = [note for note in (_simulation_note(reply) for reply in shown) if note][:1]
+    if len(replies) > len(shown):
+        notes.append(f"The first {len(shown)} of {len(replies):,} replies.")
+    chart = Chart(
+        title=format_count(len(replies), "reply").replace("replys", "replies"),
+        x="seconds since each request was sent",
+        notes=notes,
+        ax=ax,
+        size=size,
+        height_in=0.3 + ROW_HEIGHT_IN * size.text_scale * len(shown),
+        groups=[f"{number} {_name(reply)}".rstrip() for number, reply in enumerate(shown, 1)],
+    )
+    durations = [_duration(reply) for reply in shown]
+    longest = max((total for total in durations if total is not None), default=None)
+    if longest is None:
+        reason = " ".join(map(_empty_reason, shown[:1])) or "There are no replies in this list."
+        return chart.finish_empty(f"Nothing to draw: {reason[:1].lower()}{reason[1:]}")
+    for canvas, _ in chart.panels(pd.DataFrame()):
+        canvas.axes.set_xlim(0, longest * 1.12)
+        canvas.set_row_names(chart.names)
+        canvas.axes.set_ylim(len(shown) - 0.45, -0.55)
+        used: dict[str, None] = {}
+        facts = []
+        for row, (reply, total) in enumerate(zip(shown, durations, strict=True)):
+            used |= dict.fromkeys(_draw_row(canvas, row, reply, total))
+            facts.append(_facts(reply, total) if total is not None else _empty_reason(reply))
+        entries = [LegendEntry(Patch(facecolor=PART_COLOURS[part], alpha=0.85), part) for part in used]
+        if any(reply.status in END_NAMES for reply in shown):
+            entries.append(LegendEntry(_end_mark(), "stopped, cut off or failed"))
+        chart.add_legend(entries)
+    chart.details = [f"{name}: {fact}." for name, fact in zip(chart.names, facts, strict=True)]
+    return chart.finish()
+
+
+def _draw_row(canvas: Canvas, row: int, reply: Reply, total: float | None) -> list[str]:
+    """Draw one reply as a bar; returns its parts."""
+    if total is None:
+        text = DirectLabel(canvas.axes, ["no content"], (0, row), [{"offset_pt": (4, 0), "ha": "left", "va": "center"}])
+        text.set(color=canvas.palette.soft, fontsize=canvas.text_pt(8))
+        return []
+    has_thinking = any(block.kind == "thinking" for block in reply.blocks)
+    spans = _spans(reply.timing, total, has_thinking=has_thinking)
+    for part, start, end in spans:
+        colour = PART_COLOURS[part]
+        canvas.axes.barh([row], [end - start], 0.62, left=start, color=colour, alpha=0.85, zorder=2)
+    is_bad_end = reply.status in END_NAMES and reply.status != "running"
+    if is_bad_end:
+        canvas.axes.plot([total], [row], marker="X", markersize=8, color=VERMILLION, zorder=5)
+    name = END_NAMES.get(reply.status, "")
+    DirectLabel(
+        canvas.axes,
+        [f"{_format_time(total)} {name}".rstrip(), _format_time(total)],
+        (total, row),
+        [{"offset_pt": (9 if is_bad_end else 4, 0), "ha": "left", "va": "center"}],
+        color=canvas.palette.soft,
+        fontsize=canvas.text_pt(8),
+    )
+    return [part for part, _, _ in spans]
+
+
+def _end_mark() -> Line2D:
+    return Line2D([], [], linestyle="none", marker="X", markersize=8, color=VERMILLION)
+
+
+def _name(reply: Reply) -> str:
     model = reply.model or getattr(reply.request, "model", "")
-    names = " · ".join(name for name in (shorten(model), reply.endpoint) if name)
-    return f"One reply: {names}" if names else "One reply"
+    return " · ".join(name for name in (shorten(model), reply.endpoint) if name)
+
+
+def _duration(reply: Reply) -> float | None:
+    """Until when a reply has something to show; one that was cut off has no terminal event, but a last read."""
+    return reply.timing.e2e_s or (reply.reads[-1].t_ns / 1e9 if reply.reads else None)
 
 
 def _characters_by_kind(reply: Reply, total: float) -> dict[str, pd.DataFrame]:
     """Characters so far by kind: columns `t_s`, `chars`; a whole reply brings all of it at its end."""
     if not reply.streamed:
-        sizes = {kind: sum(len(block.text) for block in reply.blocks if block.kind == kind) for kind in BLOCK_COLOURS}
+        sizes = {kind: sum(len(block.text) for block in reply.blocks if block.kind == kind) for kind in BLOCK_PARTS}
         return {kind: pd.DataFrame({"t_s": [total], "chars": [size]}) for kind, size in sizes.items() if size}
     table = deltas(reply)
-    content = table[(table["chars"] > 0) & table["kind"].isin(BLOCK_COLOURS)]
+    content = table[(table["chars"] > 0) & table["kind"].isin(BLOCK_PARTS)]
     return {
         str(kind): pd.DataFrame({"t_s": rows["t_s"].astype(float), "chars": rows["chars"].astype(float).cumsum()})
         for kind, rows in content.groupby("kind", observed=True)
     }
 
 
-def _draw_bands(canvas: Canvas, timing: Timing, total: float, *, has_thinking: bool) -> None:
-    """Shade what the reply was doing, named where there is room."""
+def _spans(timing: Timing, total: float, *, has_thinking: bool) -> list[tuple[str, float, float]]:
+    """What the reply was doing, from when to when."""
     first = total if timing.ttft_s is None else timing.ttft_s
     answer = timing.ttfa_s if timing.ttfa_s is not None else total if has_thinking else first
-    spans = [("waiting", 0.0, first, GREY), ("thinking", first, answer, PURPLE), ("answer", answer, total, BLUE)]
-    for name, start, end, colour in spans:
-        if end <= start:
-            continue
+    spans = [("waiting", 0.0, first), ("thinking", first, answer), ("answer", answer, total)]
+    return [(part, start, end) for part, start, end in spans if end > start]
+
+
+def _draw_bands(canvas: Canvas, timing: Timing, total: float, *, has_thinking: bool) -> None:
+    """Shade what the reply was doing, named where there is room."""
+    for part, start, end in _spans(timing, total, has_thinking=has_thinking):
+        colour = PART_COLOURS[part]
         canvas.axes.axvspan(start, end, color=colour, alpha=0.1, linewidth=0, zorder=0)
-        text = f"{name}  {_format_time(end - start)}"
-        if canvas.text_width(text) < (end - start) / (total * X_MARGIN) - 0.025:
-            across = canvas.axes.get_xaxis_transform()
-            font: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 8.5}
-            colour = canvas.palette.text_colour(colour)
-            canvas.axes.text((start + end) / 2, 0.955, text, transform=across, color=colour, **font)
+        label = DirectLabel(
+            canvas.axes,
+            [f"{part}  {_format_time(end - start)}", part],
+            ((start + end) / 2, 0.97),
+            [{"offset_pt": (0, 0), "ha": "center", "va": "top"}],
+            xycoords=canvas.axes.get_xaxis_transform(),
+            color=canvas.palette.text_colour(colour),
+            fontsize=canvas.text_pt(8.5),
+        )
+        label.within = (start, end)
 
 
 def _draw_characters(canvas: Canvas, series: dict[str, pd.DataFrame], total: float) -> None:
@@ -108,36 +218,27 @@ def _draw_characters(canvas: Canvas, series: dict[str, pd.DataFrame], total: flo
     for kind, rows in series.items():
         times = [rows["t_s"].iloc[0], *rows["t_s"]]
         sizes = [0.0, *rows["chars"]]
-        colour = BLOCK_COLOURS[kind]
+        colour = PART_COLOURS[BLOCK_PARTS[kind]]
         axes.step(times, sizes, where="post", color=colour, linewidth=1.8, solid_joinstyle="round", zorder=3)
         axes.fill_between(times, sizes, step="post", color=colour, alpha=0.14, linewidth=0, zorder=2)
         axes.plot(times[-1:], sizes[-1:], marker="o", markersize=4.5, color=colour, zorder=5, clip_on=False)
-        _label_end(canvas, kind, times[-1], sizes[-1], total)
+    # After all lines, since none of them may be crossed.
+    for kind, rows in series.items():
+        size = format_count(int(rows["chars"].iloc[-1]))
+        DirectLabel(
+            axes,
+            [f"{BLOCK_PARTS[kind]}: {format_count(int(rows['chars'].iloc[-1]), 'character')}", size],
+            (rows["t_s"].iloc[-1], rows["chars"].iloc[-1]),
+            SIDES,
+            fontsize=canvas.text_pt(8.5),
+            color=canvas.palette.text_colour(PART_COLOURS[BLOCK_PARTS[kind]]),
+            fontweight="bold",
+            zorder=6,
+        )
 
 
-def _label_end(canvas: Canvas, kind: str, time_s: float, size: float, total: float) -> None:
-    """Write a kind's name and size at the end of its line, on the side that has room, or its size alone."""
-    across = time_s / (total * X_MARGIN)
-    full = f"{BLOCK_NAMES[kind]}: {format_count(int(size), 'character')}"
-    text = full if canvas.text_width(full) < max(across, 1 - across) else format_count(int(size))
-    is_left = canvas.text_width(text) < across
-    canvas.axes.annotate(
-        text,
-        (time_s, size),
-        xytext=(-5 if is_left else 5, 4),
-        textcoords="offset points",
-        ha="right" if is_left else "left",
-        va="bottom",
-        fontsize=8.5,
-        color=canvas.palette.text_colour(BLOCK_COLOURS[kind]),
-        fontweight="bold",
-        path_effects=canvas.halo(),
-        zorder=6,
-    )
-
-
-def _draw_marks(canvas: Canvas, reply: Reply, total: float) -> int:
-    """Mark first token, first answer and end above the axes; returns how many rows of labels that took."""
+def _draw_marks(canvas: Canvas, reply: Reply, total: float) -> None:
+    """Mark first token, first answer and end, named above our own axes."""
     timing, end_name = reply.timing, END_NAMES.get(reply.status)
     marks: list[tuple[float, str, str]] = []
     if timing.ttft_s is not None and reply.streamed:
@@ -150,15 +251,18 @@ def _draw_marks(canvas: Canvas, reply: Reply, total: float) -> int:
     filled: list[float] = []
     for time_s, name, colour in marks:
         canvas.axes.axvline(time_s, color=colour, linewidth=1, alpha=0.75, zorder=4)
+        if not canvas.is_own:
+            # Above the caller's axes another may begin.
+            continue
         across, width = time_s / (total * X_MARGIN), canvas.text_width(name)
         left = min(max(across - width / 2, 0), 1 - width)
         row = next((row for row, until in enumerate(filled) if until < left), len(filled))
-        filled[row : row + 1] = [left + width + 0.01]
+        filled[row : row + 1] = [left + width + 0.02]
+        above_pt = 3 + canvas.text_pt(8.5) * 1.35 * row
         text_colour = canvas.palette.text_colour(colour)
-        canvas.annotate(name, at=(left, 1), offset_pt=(0, 3 + 11 * row), va="bottom", color=text_colour)
+        canvas.annotate(name, at=(left, 1), offset_pt=(0, above_pt), va="bottom", color=text_colour)
     if is_bad_end:
         canvas.axes.plot([total], [0], marker="X", markersize=9, color=VERMILLION, clip_on=False, zorder=6)
-    return len(filled)
 
 
 def _facts(reply: Reply, total: float) -> str:
@@ -188,9 +292,13 @@ def _notes(reply: Reply) -> list[str]:
         notes.append("Not streamed: the whole reply came at once.")
     if not reply.blocks and reply.status != "completed":
         notes.append(_empty_reason(reply))
-    if reply.service == "sim":
-        notes.append("Simulated: answered by a simulated engine; timings and texts are made up.")
-    return notes
+    return [*notes, *filter(None, [_simulation_note(reply)])]
+
+
+def _simulation_note(reply: Reply) -> str:
+    if reply.service != "sim":
+        return ""
+    return "Simulated: answered by a simulated engine; timings and texts are made up."
 
 
 def _empty_reason(reply: Reply) -> str:

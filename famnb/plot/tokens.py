@@ -16,6 +16,7 @@ from famnb.plot.canvas import Canvas
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls
 from famnb.plot.labels import no_rows_reason, shorten, simulation_note
+from famnb.plot.layout import FigureSize, Width
 from famnb.plot.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION
 from famnb.validation import explain_arguments
 
@@ -34,7 +35,13 @@ ESTIMATED_HATCH = "xxxx"
 
 @explain_arguments
 def tokens(
-    frame: pd.DataFrame, *, by: str = "model", facet: str | None = None, ax: Axes | None = None
+    frame: pd.DataFrame,
+    *,
+    by: str = "model",
+    facet: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    width: Width | None = None,
+    ax: Axes | None = None,
 ) -> matplotlib.figure.Figure:
     """The tokens of all calls, one bar for each value of the column `by`, divided into input and output of each kind.
 
@@ -42,6 +49,7 @@ def tokens(
     apart, the bar says so in a colour of its own. Estimated counts are crossed. Calls without a count are named in a
     footnote and in no bar. `facet` draws a panel for each value of a column. KeyError for a column that is not there.
     """
+    size = FigureSize.choose(figsize, width, ax)
     require_columns(frame, by, *COUNT_COLUMNS, facet)
     frame, left_out = select_calls(frame, of_use=True)
     counts = {name: numeric_column(frame, name, "expected counts") for name in COUNT_COLUMNS}
@@ -57,6 +65,7 @@ def tokens(
         notes=[*_missing_note(int((~(has_input & has_output)).sum())), *left_out, *simulation_note(frame)],
         facet=(facet, frame[facet].reset_index(drop=True)) if facet else None,
         ax=ax,
+        size=size,
         height_in=1.5 + 0.34 * len(groups),
     )
     if not (has_input | has_output).any():

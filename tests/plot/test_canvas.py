@@ -32,7 +32,7 @@ def test_every_figure_bears_every_frame(name: str, kind: str) -> None:
     """Without a warning, every word on the figure, the axes no narrower than half of it, and said in words."""
     figure = DRAWS[name](FRAMES[kind])
     assert texts_off_figure(figure) == []
-    assert figure.axes[0].get_position().width > 0.5
+    assert figure.axes[0].get_position().width > 0.55
     assert figure.alt
 
 
@@ -44,7 +44,7 @@ def test_footnotes_stand_under_the_legend(name: str, dpi: int) -> None:
     figure.set_dpi(dpi)
     figure.draw_without_rendering()
     axes = figure.axes[0]
-    [note] = [text for text in axes.texts if "Simulated" in text.get_text()]
+    [note] = [text for text in figure.texts if "Simulated" in text.get_text()]
     assert note.get_window_extent().y1 < axes.get_legend().get_window_extent().y0
 
 

@@ -15,12 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from famnb.endpoints import ENDPOINTS
 from famnb.experiment.metrics import read_bounds
 from famnb.experiment.resume import ANSWERED
 from famnb.formatting import format_count, format_duration, format_sum, format_usd
 from famnb.frame.spend import is_unpriced
-from famnb.model_colours import model_slots
+from famnb.model_colours import group_slots
 from famnb.widget.html import sanitize
 from famnb.widget.html.group_colours import page_style
 
@@ -124,8 +123,7 @@ class Groups:
         positions = np.full(len(uniques), len(shown))
         positions[shown] = np.arange(len(shown))
         labels = [str(uniques[code]) for code in shown]
-        slots = model_slots(labels) if by == "model" else [list(ENDPOINTS).index(label) for label in labels]
-        styles = [page_style(slot) for slot in slots]
+        styles = [page_style(slot) for slot in group_slots(by, labels)]
         if len(shown) < len(uniques):
             labels.append(f"{len(uniques) - len(shown)} others")
             styles.append({"colour": "var(--famnb-muted)", "cycle": 0})

@@ -1,0 +1,221 @@
+"""Where the parts of our own figures stand: measured, not guessed, and the same however often a figure is drawn."""
+
+from __future__ import annotations
+
+import dataclasses
+import textwrap
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Literal, Self, get_args
+
+import matplotlib.figure
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.font_manager import FontProperties
+from matplotlib.layout_engine import PlaceHolderLayoutEngine
+from matplotlib.legend import Legend
+from matplotlib.text import Text
+from matplotlib.textpath import text_to_path
+
+from famnb.errors import InvalidRequest
+
+MIN_TEXT_PT = 8.0
+"""The smallest text of a figure."""
+Width = Literal["column", "page", "slide"]
+# A column and the full width of a two-column paper; a slide is looked at from afar, so its text is larger.
+WIDTHS: dict[Width | None, tuple[float, float]] = {
+    None: (8.0, 1.0),
+    "column": (3.5, 1.0),
+    "page": (7.0, 1.0),
+    "slide": (10.0, 1.4),
+}
+"""Inches, and how much larger the text is. Without a name as wide as a notebook's output with room to spare."""
+SMALLEST_IN = (2.5, 1.5)
+"""The smallest width and height in which text of MIN_TEXT_PT leaves room for data."""
+# At a hundred dots an inch, strokes are moved to whole pixels.
+HINTING = 1.07
+"""How much wider than in its outlines a text may be drawn."""
+PAD_IN = 0.12
+"""From the edge of the figure to what is next to it."""
+GAP_IN = 0.07
+"""Between what stands under each other."""
+PANEL_GAP_IN = 0.16
+"""Between panels, their ticks and titles included."""
+MIN_AXES_SHARE = 0.35
+"""The share of a given height that belongs to the axes, whatever else has to go."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FigureSize:
+    """How large a figure is to be: a width, a height or None for what it needs, and a scale of its text."""
+
+    width_in: float
+    height_in: float | None
+    text_scale: float
+
+    @classmethod
+    def choose(cls, figsize: tuple[float, float] | None, width: Width | None, ax: Axes | None = None) -> Self:
+        """Read the arguments that every figure has; raises InvalidRequest for what does not go together."""
+        if figsize is not None and width is not None:
+            raise InvalidRequest(f"width: figsize={figsize} already says how wide; give either `figsize` or `width`")
+        if ax is not None and (figsize is not None or width is not None):
+            raise InvalidRequest("ax: the axes have the size of your own figure; leave `figsize` and `width` out")
+        if width not in WIDTHS:
+            raise InvalidRequest(f"width: expected one of {', '.join(get_args(Width))}, or None; got {width!r}")
+        if figsize is None:
+            width_in, scale = WIDTHS[width]
+            return cls(width_in, None, scale)
+        try:
+            width_in, height_in = (float(side) for side in figsize)
+        except (TypeError, ValueError):
+            raise InvalidRequest(f"figsize: expected a width and a height in inches, got {figsize!r}") from None
+        if not (SMALLEST_IN[0] <= width_in <= 100 and SMALLEST_IN[1] <= height_in <= 100):
+            least = " × ".join(map(str, SMALLEST_IN))
+            raise InvalidRequest(f"figsize: {width_in:g} × {height_in:g} inches; expected {least} to 100 × 100")
+        return cls(width_in, height_in, 1.0)
+
+    def text_pt(self, points: float) -> float:
+        """The size of a text that has so many points where text is not scaled; on a narrow figure titles shrink."""
+        shrink = 0.87 if self.width_in < 5 else 1.0
+        return max(points * self.text_scale * shrink, MIN_TEXT_PT * self.text_scale)
+
+
+@lru_cache(maxsize=4096)
+def text_width_in(text: str, size_pt: float, weight: str = "normal") -> float:
+    """The width of one line of text in inches, in matplotlib's font; measured without a figure."""
+    if not text:
+        return 0.0
+    font = FontProperties(size=size_pt, weight=weight)
+    width_pt, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
+    return float(width_pt) * HINTING / 72
+
+
+def wrap_text(text: str, width_in: float, size_pt: float, weight: str = "normal") -> list[str]:
+    """Break a text into lines that are no wider than `width_in`; words that are wider than that are broken, too."""
+    characters = len(text)
+    while characters > 4:
+        lines = textwrap.wrap(text, characters)
+        widest = max((text_width_in(line, size_pt, weight) for line in lines), default=0.0)
+        if widest <= width_in:
+            return lines
+        # By the measure of the widest line, at least one character less.
+        characters = min(characters - 1, int(max(map(len, lines)) * width_in / widest) + 1)
+    return textwrap.wrap(text, 4)
+
+
+def fit_text(text: str, width_in: float, size_pt: float) -> str:
+    """The text, cut in its middle until it is no wider than `width_in`."""
+    for characters in range(len(text), 3, -1):
+        head = characters // 2
+        cut = text if characters == len(text) else f"{text[:head]}…{text[head + 1 - characters :]}"
+        if text_width_in(cut, size_pt) <= width_in:
+            return cut
+    return text[:3]
+
+
+class StackedLayout(PlaceHolderLayoutEngine):
+    """Headings, panels, the label of all panels, legend and notes under each other, in what height there is.
+
+    Everything is placed anew from its own measures whenever the figure is drawn, so that a second drawing, another
+    resolution or a change of the user's gives the picture that its content asks for, and never a smaller one.
+    """
+
+    def __init__(self, rows: Sequence[Sequence[Axes]], heights_in: Sequence[float]) -> None:
+        """`rows` are the axes beside each other, `heights_in` how high each row is where the height is free."""
+        super().__init__(adjust_compatible=False, colorbar_gridspec=False)
+        self.rows, self.heights_in = rows, heights_in
+        self.headings: list[Text] = []
+        self.shared_x: Text | None = None
+        self.shared_y: Text | None = None
+        self.legend: Legend | None = None
+        self.notes: Text | None = None
+
+    def execute(self, fig: matplotlib.figure.Figure) -> None:
+        """Place everything for the size that the figure has."""
+        top, bottom = self._place_around(fig)
+        self._place_axes(fig, top, bottom)
+
+    def needed_height_in(self, fig: matplotlib.figure.Figure, *, axes_height_in: float | None = None) -> float:
+        """The height at which the axes are as high as they want to be, or `axes_height_in` in all."""
+        height = fig.get_figheight()
+        top, bottom = self._place_around(fig)
+        self._place_axes(fig, top, bottom)
+        _, _, above, below = self._overhangs(fig)
+        axes_height_in = sum(self.heights_in) if axes_height_in is None else axes_height_in
+        return height - top + bottom + axes_height_in + float(above.sum() + below.sum()) + self._row_gaps_in
+
+    @property
+    def _row_gaps_in(self) -> float:
+        return PANEL_GAP_IN * (len(self.rows) - 1)
+
+    def _place_around(self, fig: matplotlib.figure.Figure) -> tuple[float, float]:
+        """Place what stands above and below the panels; returns where these may end, in inches from below."""
+        width, height = fig.get_size_inches()
+        top, bottom = height - PAD_IN, PAD_IN
+        for heading in self.headings:
+            heading.set_position((PAD_IN / width, top / height))
+            top -= _height_in(heading, fig) + GAP_IN
+        if self.notes is not None:
+            self.notes.set_position((PAD_IN / width, bottom / height))
+            bottom += _height_in(self.notes, fig) + GAP_IN
+        if self.legend is not None:
+            bottom += _height_in(self.legend, fig)
+            self.legend.set_bbox_to_anchor((PAD_IN / width, bottom / height), transform=fig.transFigure)
+            bottom += GAP_IN
+        if self.shared_x is not None:
+            self.shared_x.set_position((0.5, bottom / height))
+            bottom += _height_in(self.shared_x, fig) + GAP_IN
+        return top, bottom
+
+    def _place_axes(self, fig: matplotlib.figure.Figure, top: float, bottom: float) -> None:
+        """Give each panel what its ticks, labels and title leave."""
+        width, height = fig.get_size_inches()
+        columns = max(map(len, self.rows))
+        left_in = PAD_IN
+        if self.shared_y is not None:
+            self.shared_y.set_position((PAD_IN / width, (top + bottom) / 2 / height))
+            left_in += self.shared_y.get_window_extent().width / fig.dpi + GAP_IN
+        # From the same first guess each time; ticks change with the size of the axes, so that one pass is not enough.
+        left, right = np.full(columns, 0.5), np.full(columns, 0.1)
+        above, below = np.full(len(self.rows), 0.1), np.full(len(self.rows), 0.4)
+        for last in (False, False, True):
+            gaps = PANEL_GAP_IN * (columns - 1)
+            free_in = width - left_in - PAD_IN - gaps - float(left.sum() + right.sum())
+            panel_in = max(free_in / columns, 0.1 * width / columns)
+            free_in = top - bottom - self._row_gaps_in - float(above.sum() + below.sum())
+            scale = max(free_in, 0.1 * height) / sum(self.heights_in)
+            y = top
+            for index, (row, row_height) in enumerate(zip(self.rows, self.heights_in, strict=True)):
+                y -= above[index] + row_height * scale
+                x = left_in
+                for column, axes in enumerate(row):
+                    x += left[column]
+                    axes.set_position((x / width, y / height, panel_in / width, row_height * scale / height))
+                    x += panel_in + right[column] + PANEL_GAP_IN
+                y -= below[index] + PANEL_GAP_IN
+            if not last:
+                left, right, above, below = self._overhangs(fig)
+
+    def _overhangs(self, fig: matplotlib.figure.Figure) -> tuple[np.ndarray[Any, Any], ...]:
+        """How far ticks, labels and titles reach out of the axes, in inches: left and right of each column, above and
+        below each row.
+        """
+        columns = max(map(len, self.rows))
+        left, right = np.zeros(columns), np.zeros(columns)
+        above, below = np.zeros(len(self.rows)), np.zeros(len(self.rows))
+        for index, row in enumerate(self.rows):
+            for column, axes in enumerate(row):
+                # By the figure's own renderer, whatever it is drawn for.
+                outer, inner = axes.get_tightbbox(), axes.bbox
+                if outer is None:
+                    continue
+                sides = inner.x0 - outer.x0, outer.x1 - inner.x1, outer.y1 - inner.y1, inner.y0 - outer.y0
+                for sizes, place, side in zip(
+                    (left, right, above, below), (column, column, index, index), sides, strict=True
+                ):
+                    sizes[place] = max(sizes[place], side / fig.dpi)
+        return left, right, above, below
+
+
+def _height_in(artist: Text | Legend, fig: matplotlib.figure.Figure) -> float:
+    return float(artist.get_window_extent().height) / fig.dpi
