@@ -75,10 +75,12 @@ class Chart:
         height_in: float | None = None,
         by: str = "",
         groups: Sequence[str] = (),
+        slots: tuple[int, ...] = (),
     ) -> None:
-        """`facet` is the name of a column and its value for each row; `by` and `groups` are whose colours are used.
+        """`facet` is the name of a column and its value for each row.
 
-        `height_in` is that of the axes, where the figure's is free. Raises InvalidRequest for both `facet` and `ax`.
+        The groups of the column `by` have their colours, unless `slots` has the numbers that decide them. `height_in`
+        is that of the axes, where the figure's is free. Raises InvalidRequest for both `facet` and `ax`.
         """
         if facet is not None and ax is not None:
             raise InvalidRequest("facet: several panels do not fit into one axes; give either `facet` or `ax`")
@@ -89,7 +91,7 @@ class Chart:
         """The names of the groups as they are shown: short, and no two alike."""
         self.details: list[str] = []
         """Sentences that only the caption has."""
-        self._facet, self._ax, self._slots = facet, ax, group_slots(by, self.groups)
+        self._facet, self._ax, self._slots = facet, ax, slots or group_slots(by, self.groups)
         self._height_in = max(1.9, 0.34 * self.size.width_in) if height_in is None else height_in
         self._rows: list[list[Canvas]] = []
         self._heights_in: list[float] = []
