@@ -10,6 +10,7 @@ import matplotlib.figure
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.font_manager import FontProperties
+from matplotlib.text import Text
 
 from famnb.plot.direct_labels import DirectLabel, InsideLegend
 from famnb.plot.figure import Figure
@@ -83,7 +84,7 @@ class Canvas:
     def set_labels(self, *, x: str = "", y: str = "") -> None:
         """Set the labels of both axes; in the caller's style on the caller's axes, and only where they reach none."""
         own: dict[str, Any] = {"fontsize": self.text_pt(LABEL_PT), "color": self.palette.soft}
-        style = {**(own if self.is_own else {}), **PLAIN_TEXT}
+        style = {**(own if self.is_own else self._text_colour(self.axes.xaxis.label)), **PLAIN_TEXT}
         points = self.text_pt(LABEL_PT) if self.is_own else _points_of(self.axes.xaxis.label.get_fontproperties())
         height_in = (self.size.height_in or self.size.width_in * 0.5) * (0.6 if self.is_own else 1.0)
         self.axes.set_xlabel("\n".join(wrap_text(x, self.width_in, points)), **style)
@@ -96,8 +97,14 @@ class Canvas:
         points = _points_of(self.axes.title.get_fontproperties())
         lines = wrap_text(title, self.width_in, points)
         if len(lines) <= MAX_TITLE_LINES:
-            self.axes.set_title("\n".join(lines), loc="left", **PLAIN_TEXT)
+            style = {**self._text_colour(self.axes.title), **PLAIN_TEXT}
+            self.axes.set_title("\n".join(lines), loc="left", **style)
             self._drop_what_reaches_others()
+
+    def _text_colour(self, text: Text) -> dict[str, Any]:
+        """The colour of a text of the caller's, if its own is not seen on this ground."""
+        is_seen = palette_on(text.get_color()).strong != self.palette.strong
+        return {} if is_seen else {"color": self.palette.strong}
 
     def _drop_what_reaches_others(self) -> None:
         """Leave out labels that lie on another axes or off the figure, where no layout makes room for them."""
