@@ -1,11 +1,13 @@
-"""The environments of the clients: a folder for each, made once and kept."""
+"""The environments of clients and servers: a folder for each, made once and kept."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,18 +43,33 @@ class Environment:
 
     def run(self, service: dict[str, Any]) -> dict[str, dict[str, Any]]:
         """Return what the client's script says of each case at a service."""
-        script, argument = SCRIPTS / self._client.script, json.dumps(service)
-        if self._client.is_javascript:
-            # Imports are looked for beside the file that has them.
-            for source in SCRIPTS.glob("*.mjs"):
-                shutil.copy(source, self._folder)
-            command = ["node", str(self._folder / script.name), argument]
-        else:
-            command = [self._python, str(script), argument]
-        finished = subprocess.run(command, capture_output=True, text=True, timeout=150)
+        finished = subprocess.run(self._command(service), capture_output=True, text=True, timeout=150)
         reports = [json.loads(line) for line in finished.stdout.splitlines() if line.startswith('{"case"')]
-        assert reports, f"{script.name} ended with {finished.returncode}:\n{finished.stderr[-2000:]}"
+        assert reports, f"{self._client.script} ended with {finished.returncode}:\n{finished.stderr[-2000:]}"
         return {report.pop("case"): report for report in reports}
+
+    @contextlib.contextmanager
+    def serve(self, settings: dict[str, Any]) -> Iterator[str]:
+        """Run a server's script, and yield the address that it prints once it answers."""
+        process = subprocess.Popen(self._command(settings), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            lines = (line for line in process.stdout if line.startswith('{"url"'))
+            yield str(json.loads(next(lines))["url"])
+        finally:
+            process.stdin.close()
+            process.wait(60)
+            process.stdout.close()
+
+    def _command(self, argument: dict[str, Any]) -> list[str]:
+        script = SCRIPTS / self._client.script
+        if not self._client.is_javascript:
+            return [self._python, str(script), json.dumps(argument)]
+        # Imports are looked for beside the file that has them.
+        for source in SCRIPTS.glob("*.mjs"):
+            shutil.copy(source, self._folder)
+        return ["node", str(self._folder / script.name), json.dumps(argument)]
 
     def version(self) -> str:
         """Return the version of the client that is installed."""

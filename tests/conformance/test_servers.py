@@ -1,0 +1,260 @@
+"""Foreign servers, each used through the profiles that it speaks: by Client and by Composer.
+
+    pytest -m conformance tests/conformance/test_servers.py     all of them, each installed from its registry
+    pytest tests/conformance/test_servers.py                    llama.cpp's, where it is installed
+
+A server is kept where the clients of `test_clients.py` are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import famnb
+from famnb.errors import APIStatusError
+from famnb.service import serve
+from famnb.widget import Composer
+from tests.conformance.clients import Client as Package
+from tests.conformance.environments import Environment
+from tests.support.composers import receive, wait_until_idle, write_field
+from tests.support.tiny_engine import NO_ENGINE, run_engine
+
+CACHE = os.environ.get("CONFORMANCE_CACHE", "")
+KEY = "sk-foreign-0123456789abcdef"
+PACKAGES = {
+    "aimock": Package("@copilotkit/aimock", "server", "aimock_server.mjs", ("@copilotkit/aimock",)),
+    "litellm": Package("litellm", "server", "litellm_proxy.py", ("litellm[proxy]",)),
+}
+BLUE = "Why is the sky blue?"
+CAP = 300
+# Its own tokens are capped at 4,096 with those of the answer.
+TOO_LONG = "long " * 4000
+
+
+@dataclasses.dataclass(frozen=True)
+class Use:
+    """A server that is used through one endpoint of a profile."""
+
+    server: str
+    profile: str
+    endpoint: str
+    model: str
+    path: str = ""
+    """What follows the server's address."""
+
+    def __str__(self) -> str:
+        return f"{self.server}-{self.profile}-{self.endpoint}"
+
+
+USES = (
+    Use("aimock", "openai", "chat", "gpt-5.4-mini"),
+    Use("aimock", "openai", "responses", "gpt-5.4-mini"),
+    Use("aimock", "azure", "chat", "gpt-5.4-mini"),
+    Use("aimock", "azure", "responses", "gpt-5.4-mini"),
+    Use("aimock", "anthropic", "messages", "claude-haiku-4-5"),
+    Use("aimock", "openrouter", "chat", "openai/gpt-5.4-mini", "/api"),
+    Use("litellm", "open", "chat", "chat-model"),
+    Use("litellm", "open", "responses", "chat-model"),
+    Use("litellm", "open", "messages", "claude-model"),
+    Use("litellm", "openai", "chat", "chat-model"),
+    Use("litellm", "anthropic", "messages", "claude-model"),
+    Use("llama.cpp", "open", "chat", "tiny"),
+)
+
+
+@famnb.tool
+def weather(city: str) -> str:
+    """The weather of a city right now."""
+    return f"4 degrees in {city}"
+
+
+def uses(*, of_engine: bool = True) -> Any:
+    """Parametrize a test by what is used; the engine's model of random weights calls no tools."""
+    rows = []
+    for use in USES:
+        is_engine = use.server == "llama.cpp"
+        marks = [pytest.mark.slow, NO_ENGINE] if is_engine else [pytest.mark.conformance]
+        if of_engine or not is_engine:
+            rows.append(pytest.param(use, id=str(use), marks=marks))
+    return pytest.mark.parametrize("use", rows)
+
+
+@pytest.fixture(scope="module")
+def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
+    """Gives the address of a server, which is installed and started when it is first asked for."""
+    cache = Path(CACHE) if CACHE else request.config.cache.mkdir("conformance")
+    with contextlib.ExitStack() as stack:
+
+        @functools.cache
+        def find(name: str) -> str:
+            if name == "llama.cpp":
+                return stack.enter_context(run_engine(tmp_path_factory.mktemp("model")))
+            package = PACKAGES[name]
+            if package.is_javascript and not shutil.which("npm"):
+                pytest.skip("npm is not installed")
+            environment = Environment(package, cache)
+            environment.install()
+            service = stack.enter_context(serve(time_scale=0, compat=True))
+            settings = {"key": KEY, "url": service.url, "service_key": service.key}
+            return stack.enter_context(environment.serve(settings))
+
+        yield find
+
+
+@pytest.fixture
+def connect(
+    address: Callable[[str], str], tmp_path: Path, request: pytest.FixtureRequest, record_property: Callable[..., None]
+) -> Iterator[Callable[..., famnb.Client]]:
+    """Makes a client of what is used."""
+    clients: list[famnb.Client] = []
+
+    def make(use: Use, *, key: str = KEY) -> famnb.Client:
+        base_url = f"{address(use.server)}{use.path}"
+        ledger = tmp_path / "ledger.sqlite"
+        clients.append(famnb.Client(profile=use.profile, base_url=base_url, api_key=key, ledger=ledger))
+        case = request.node.originalname.removeprefix("test_").replace("_", " ")
+        row = {
+            "client": f"famnb {use.profile} {use.endpoint}",
+            "version": famnb.__version__,
+            "service": use.server,
+            "case": case,
+        }
+        for name, value in row.items():
+            record_property(name, value)
+        return clients[-1]
+
+    yield make
+    for client in clients:
+        client.close()
+
+
+def ask(client: famnb.Client, use: Use, prompt: str, **fields: Any) -> Any:
+    return client.ask(prompt, **{"endpoint": use.endpoint, "model": use.model, "max_tokens": CAP, **fields})
+
+
+def check_answer(use: Use, reply: Any, text: str) -> None:
+    """An answer with its tokens, as far as its server counts them."""
+    assert reply.status == "completed", reply
+    assert reply.finish_reason == "stop"
+    assert not reply.warnings
+    match use.server:
+        case "aimock":
+            assert reply.text == text
+            assert (reply.usage.input_tokens, reply.usage.output_tokens) == (11, 7)
+            # Only this vendor says what a call costs.
+            assert (reply.cost is not None and float(reply.cost.usd) == 0.25) == (use.profile == "openrouter")
+        case "litellm":
+            assert reply.text.startswith("## ")
+            assert reply.usage.input_tokens > 3
+            assert reply.usage.output_tokens > 50
+        case "llama.cpp":
+            assert reply.text
+            # This engine counts only the tokens of whole answers; of others they are estimated, or absent.
+            assert (reply.usage.source("output_tokens") == "reported") == (not reply.streamed)
+
+
+@pytest.mark.timeout(900)
+@uses()
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_an_answer_with_its_tokens(use: Use, stream: bool, connect: Callable[..., famnb.Client]) -> None:
+    client = connect(use)
+    reply = ask(client, use, "Say hello.", stream=stream)
+    check_answer(use, reply, "Hello from afar.")
+    assert reply.streamed == stream
+    row = famnb.calls(client).iloc[-1]
+    assert (row["profile"], row["endpoint"], row["model"], row["status"]) == (
+        use.profile,
+        use.endpoint,
+        use.model,
+        "completed",
+    )
+
+
+@pytest.mark.timeout(900)
+@uses(of_engine=False)
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_thinking(use: Use, stream: bool, connect: Callable[..., famnb.Client]) -> None:
+    """Shown by aimock and on messages; our service behind the proxy counts it on chat, and shows none."""
+    has_budget = use.endpoint == "messages" or use.profile == "openrouter"
+    expected = contextlib.nullcontext() if has_budget else pytest.warns(UserWarning, match="nearest reasoning effort")
+    with expected:
+        reply = ask(connect(use), use, BLUE, thinking=1024, stream=stream, max_tokens=4000)
+    check_answer(use, reply, "It scatters.")
+    if use.server == "aimock":
+        assert reply.thinking == "Blue light is short."
+    elif use.endpoint == "messages":
+        assert reply.thinking
+    elif use.endpoint == "chat":
+        assert reply.usage.reasoning_tokens > 0
+
+
+@pytest.mark.timeout(900)
+@uses(of_engine=False)
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_a_tool_and_its_result(use: Use, stream: bool, connect: Callable[..., famnb.Client]) -> None:
+    reply = ask(connect(use), use, "How is the weather in Oslo?", tools=[weather], auto=True, stream=stream)
+    assert [result.content for each in reply.rounds for result in each.results] == ["4 degrees in Oslo"]
+    check_answer(use, reply, "It is cold in Oslo.")
+    if use.server == "litellm":
+        assert "4 degrees" in reply.text
+
+
+@pytest.mark.timeout(900)
+@uses()
+def test_a_conversation(use: Use, connect: Callable[..., famnb.Client]) -> None:
+    talk = connect(use).conversation(use.endpoint, model=use.model, max_tokens=CAP)
+    talk.say("Say hello.")
+    check_answer(use, talk.say("Now say hello again."), "Hello from afar.")
+
+
+@pytest.mark.timeout(900)
+@uses()
+def test_a_refusal(use: Use, connect: Callable[..., famnb.Client]) -> None:
+    """What the server says is wrong, without the key."""
+    prompt, model, message = {
+        "aimock": ("Please fail.", use.model, "no such thing"),
+        "litellm": ("Hello", "no-such-model", "no-such-model"),
+        "llama.cpp": (TOO_LONG, use.model, "context"),
+    }[use.server]
+    # To a stream the engine would answer 200, and then nothing.
+    with pytest.raises(APIStatusError, match=message) as caught:
+        ask(connect(use), use, prompt, model=model, stream=use.server != "llama.cpp")
+    assert caught.value.status == 400
+    assert KEY not in f"{caught.value!r} {caught.value.body}"
+
+
+@pytest.mark.timeout(900)
+@uses(of_engine=False)
+def test_a_wrong_key_is_refused(use: Use, connect: Callable[..., famnb.Client]) -> None:
+    """LiteLLM without a database says 400, and why."""
+    wrong = "sk-wrong-0123456789abcdef"
+    with pytest.raises(APIStatusError) as caught:
+        ask(connect(use, key=wrong), use, "Say hello.")
+    assert caught.value.status == (400 if use.server == "litellm" else 401)
+    assert wrong not in f"{caught.value!r} {caught.value.body}"
+
+
+@pytest.mark.timeout(900)
+@uses()
+def test_a_composer(use: Use, connect: Callable[..., famnb.Client]) -> None:
+    """A talk of two turns, and a tool that runs and goes back."""
+    composer = Composer(connect(use), endpoint=use.endpoint, tools=[weather], auto=True)
+    write_field(composer, "model", use.model)
+    for number, prompt in enumerate(("Say hello.", "Now say hello again."), start=1):
+        receive(composer, kind="send", prompt=prompt)
+        wait_until_idle(composer, replies=number)
+        assert composer.reply.error is None
+        check_answer(use, composer.reply, "Hello from afar.")
+    if use.server != "llama.cpp":
+        receive(composer, kind="send", prompt="How is the weather in Oslo?")
+        wait_until_idle(composer)
+        assert [result.content for each in composer.reply.rounds for result in each.results] == ["4 degrees in Oslo"]
