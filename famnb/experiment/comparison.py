@@ -88,9 +88,8 @@ def compare_variants(
     hold less often than it should. Missing where n carries none.
     """
     is_variant = {name: rows["variant"] == name for pair in pairs for name in pair}
-    prompts = rows["prompt_id"].astype(str)
     calls = {
-        metric: {name: values.to_frame(mask, prompts) for name, mask in is_variant.items()}
+        metric: {name: values.to_frame(mask, rows["prompt_id"]) for name, mask in is_variant.items()}
         for metric, values in measured.items()
     }
     records = [

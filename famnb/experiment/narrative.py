@@ -152,11 +152,11 @@ class Effect(NamedTuple):
     format_value: FormatValue
 
     @classmethod
-    def of(cls, row: Row) -> Effect:
-        """That of a row of `compare_variants`."""
+    def of(cls, row: Row, format_value: FormatValue | None = None) -> Effect:
+        """That of a row of `compare_variants`; a difference is written as its metric is, or by `format_value`."""
         if row["statistic"] == RATIO:
             return cls(row["ratio"], row["ratio_low"], row["ratio_high"], 1.0, format_times)
-        format_value = find_metric(row["metric"]).format_difference
+        format_value = format_value or find_metric(row["metric"]).format_difference
         return cls(row["difference"], row["low"], row["high"], 0.0, format_value)
 
     @property
@@ -176,9 +176,9 @@ class Effect(NamedTuple):
         return self._replace(value=-self.value, low=-self.high, high=-self.low)
 
 
-def format_difference(row: Row) -> str:
+def format_difference(row: Row, format_value: FormatValue | None = None) -> str:
     """A compared statistic as a figure with its interval: `−0.41 s (−0.43 to −0.38 s)`, `≈ 0.2 times (0.15–0.28)`."""
-    effect = Effect.of(row)
+    effect = Effect.of(row, format_value)
     if math.isnan(effect.value):
         return "–"
     sign = "+" if effect.none == 0 < effect.value else ""

@@ -189,6 +189,8 @@ def summary(
     has not.
     """
     rows = drop_warmups(frame)
+    # A column of categories would bring along prompts that no call here is of.
+    rows = rows.assign(prompt_id=rows["prompt_id"].astype(str))
     variants = list_variants(rows)
     level = check_share("level", level)
     first = check_choice("baseline", variants[0] if baseline is None else baseline, variants)
@@ -274,14 +276,13 @@ def _variant_table(
     shares = [SUCCESS, *([GOODPUT] if slo else [])]
     metrics = [find_metric(name, spans) for name in (*shares, *scores, *TIMES, *_MEANS)]
     measured = {metric: measure(rows, metric, failed=failed, slo=slo) for metric in metrics}
-    prompts = rows["prompt_id"].astype(str)
     cautions: list[tuple[str, int, str]] = []
     lines = []
     for name in variants:
         is_own = rows["variant"] == name
         line = _count_calls(rows[is_own])
         for metric, values in measured.items():
-            own = values.to_frame(is_own, prompts)
+            own = values.to_frame(is_own, rows["prompt_id"])
             if metric.name in shares:
                 line |= _interval_columns(metric.name, "", bounded_share(own, level=level))
             elif metric.name in TIMES:

@@ -42,7 +42,7 @@ def without_warmups(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def prompt_column(frame: pd.DataFrame) -> str | None:
-    """The column that says which calls asked the same prompt; None if there is none.
+    """The column that says which calls asked the same prompt; None if there is none, or all of it is missing.
 
     Ids of prompts are an experiment's own, so that of calls of several the hash tells.
     """

@@ -7,7 +7,9 @@
     tokens(frame)                                  input, cached, reasoning, visible tokens; estimated ones are marked
     throughput(frame, of=)                         output tokens or ended calls a second, all calls together
     pareto(frame, score=)                          cost, latency, score of groups; which are, or may be, on the front
-    compare(frame, metric=, pair=, baseline=)      groups on the same prompts, pair by pair; of costs the ratio
+    compare(frame, metric=, pair=, baseline=)      groups on the same prompts, and below their paired differences
+    differences(summary)                           all metrics of an experiment against its baseline
+    success(frame)                                 the share of calls that were answered, and what the others failed of
     explore(frame, x=, y=, by=)                    calls as points: hover shows one, a click opens it, brushing chooses
 
 `by=` chooses the colours, `facet=` a panel for each value of a column, `ax=` the caller's own axes. A figure is dark
@@ -25,13 +27,28 @@ the table above, and into `DRAWS` of `tests/support/plot_figures.py`, whose test
 
 from famnb.plot.compare import compare
 from famnb.plot.cost import cost
+from famnb.plot.differences import differences
 from famnb.plot.explore import explore
 from famnb.plot.figure import Figure
 from famnb.plot.gaps import gaps
 from famnb.plot.latency import latency
 from famnb.plot.pareto import pareto
+from famnb.plot.success import success
 from famnb.plot.throughput import throughput
 from famnb.plot.timeline import timeline
 from famnb.plot.tokens import tokens
 
-__all__ = ["Figure", "compare", "cost", "explore", "gaps", "latency", "pareto", "throughput", "timeline", "tokens"]
+__all__ = [
+    "Figure",
+    "compare",
+    "cost",
+    "differences",
+    "explore",
+    "gaps",
+    "latency",
+    "pareto",
+    "success",
+    "throughput",
+    "timeline",
+    "tokens",
+]

@@ -1,8 +1,8 @@
-"""`famnb.plot.compare`: variants on the same prompts, pair by pair, with the interval of each difference."""
+"""`famnb.plot.compare`: groups on the same prompts, and under them their paired differences from a baseline."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib.figure
@@ -12,34 +12,51 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from famnb.errors import InvalidRequest
-from famnb.experiment.comparison import bounded_mean, compare_two
-from famnb.experiment.metrics import find_metric, read_bounds
+from famnb.experiment.comparison import bounded_mean, compare_variants, to_records
+from famnb.experiment.metrics import RATIO, Measured, find_metric, measure, read_bounds
 from famnb.experiment.narrative import format_difference
-from famnb.formatting import format_count
+from famnb.formatting import FormatValue, format_count, format_interval
+from famnb.frame.cost_front import prompt_column
 from famnb.plot.canvas import Canvas
+from famnb.plot.effects import (
+    NARROW_IN,
+    draw_effect,
+    draw_reference,
+    fit_row_names,
+    left_out_note,
+    mark_style,
+    rows_that_fit,
+    set_difference_axis,
+)
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls
 from famnb.plot.labels import (
     COLUMN_NAMES,
+    UNITS,
     axis_label,
     capitalize,
     column_name,
-    format_metric_interval,
+    format_metric,
     no_rows_reason,
-    shorten,
     simulation_note,
 )
 from famnb.plot.layout import FigureSize, Width
+from famnb.stats import min_values
+from famnb.stats.differences import average_repeats
 from famnb.validation import explain_arguments
 
 LEVEL = 0.95
 """Of the intervals."""
-# More lines would hide the dots and the means.
-MAX_JOINED_PAIRS = 60
-"""Up to this many pairs are joined by lines."""
 # Dots this many overlap anyway, and each is drawn and stored.
 MAX_DOTS = 400
 """The most dots of a group, taken evenly in order of size."""
+# The dots of more pairs reach so far that the interval of their mean would be too short to be read.
+MAX_PAIR_DOTS = 60
+"""Up to this many pairs, each one's difference is a dot."""
+GROUP_HEIGHT_IN, DIFFERENCE_HEIGHT_IN = 0.38, 0.28
+"""The height of a row of the upper and of the lower axes, in inches."""
+PROMPT_COLUMNS = ("prompt_id", "prompt_hash", "prompt")
+_GOLDEN = (5**0.5 - 1) / 2
 
 
 @explain_arguments
@@ -54,118 +71,239 @@ def compare(
     width: Width | None = None,
     ax: Axes | None = None,
 ) -> matplotlib.figure.Figure:
-    """A row of dots for each value of the column `by`: one dot a value of `pair`, repeats averaged, joined across rows.
+    """Each value of the column `by` on the same prompts, and its paired difference from the group `baseline`.
 
-    x: the column `metric`, in its unit. The large mark is the mean over pairs with its 95% interval; the legend gives
-    what `Experiment.summary` compares, the mean paired difference from the group `baseline` (the first unless named),
-    of costs the ratio to it, over the pairs that both have, with its interval: where that excludes 0, of a ratio 1,
-    the two differ. What rests on estimated token counts has a thin line to the ends that hold it for
-    certain, intervals that reach as far, and the mark `≈`. `pair` is a column; unless named, `prompt_id` for the calls
-    of one experiment, else `prompt_hash`, which is the same for the same prompt anywhere, else `prompt`.
+    Above, x: the column `metric`, in its unit; a dot a prompt, repeats averaged, and the mean over prompts with its 95%
+    interval. Below, in the same unit: what `Experiment.summary` compares, the mean paired difference from the group
+    `baseline` (the first unless named), of costs the ratio to it, over the prompts that both have, with its interval.
+    Filled is clear, after Holm's adjustment for all differences that are drawn; hollow is not clear. Of up to 60 pairs
+    each has a dot. What rests on estimated token counts has a thin line to the ends that hold it for certain, intervals
+    that reach as far, and the mark `≈`. Scores of an experiment's failed calls count as in its summary.
+
+    `pair` is the column that says which calls ask the same; unless named, `prompt_id` for the calls of one experiment,
+    else `prompt_hash`, which is the same for the same prompt anywhere, else `prompt`. Into the caller's `ax` goes the
+    upper part; `.caption` has the differences.
     KeyError for a column that is not there, ValueError for a metric that is no number or a baseline that is no group.
     """
     size = FigureSize.choose(figsize, width, ax)
-    pair = _find_pair(frame) if pair is None else pair
+    pair = (prompt_column(frame) or "prompt") if pair is None else pair
     require_columns(frame, by, metric, pair)
     frame, left_out = select_calls(frame)
     codes, groups = group_rows(frame[by])
-    first = next(iter(groups), "") if baseline is None else baseline
-    if groups and first not in groups:
-        raise InvalidRequest(
-            f"baseline: there is no group {baseline!r} in the column {by!r}; it has {', '.join(groups)}"
-        )
-    values = numeric_column(frame, metric, f"measures are {', '.join(COLUMN_NAMES)}")
-    known = ~np.isnan(values) & frame[pair].notna().to_numpy()
-    measured = read_bounds(frame, metric)
-    in_group = [pd.Series(known & (codes == index), index=frame.index) for index in range(len(groups))]
-    calls = [measured.to_frame(mask, frame[pair]) for mask in in_group]
-    means = pd.DataFrame({index: own["value"].groupby(level=0).mean() for index, own in enumerate(calls)})
-    label, scale = axis_label(metric, float(np.nanmax(means.to_numpy())) if len(means) else 0.0)
+    first = _find_baseline(groups, baseline, by)
+    measured = _measure(frame, metric)
+    # Numbers rather than names: a prompt is looked up several times for every group.
+    rows = pd.DataFrame(
+        {
+            "variant": pd.Categorical.from_codes(codes, pd.RangeIndex(len(groups))),
+            "prompt_id": pd.factorize(frame[pair])[0],
+        },
+        index=frame.index,
+    )
+    known = measured.value.notna() & (rows["prompt_id"] >= 0)
+    measured = measured.where(known)
+    calls = [measured.to_frame(rows["variant"] == index, rows["prompt_id"]) for index in range(len(groups))]
+    means = [average_repeats(own) for own in calls]
+    differences = _compare_groups(rows, measured, metric, len(groups), first)
+    largest = max((float(own["value"].max()) for own in means if len(own)), default=0.0)
+    label, scale = axis_label(metric, largest)
     name, missing = column_name(metric), int((~known).sum())
-    note = f"{missing:,} of {len(frame):,} calls have no {name} or no {pair} and are not compared."
+    paired_by = "prompt" if pair in PROMPT_COLUMNS else pair
+    shown = _choose_groups(len(groups), first, size)
+    is_paired = not differences or any(row["n"] for row in differences.values())
     chart = Chart(
-        title=f"{capitalize(name)} by {by}, paired by {pair}",
+        title=f"{capitalize(name)} by {by}, {f'paired by {paired_by}' if is_paired else 'not paired'}",
         x=label,
-        notes=[*([note] if missing else []), *left_out, *simulation_note(frame)],
+        notes=[
+            *left_out_note(len(groups) - len(shown), "group"),
+            *_missing_note(missing, len(frame), name, paired_by),
+            *_unpaired_note(differences, groups, paired_by),
+            *left_out,
+            *simulation_note(frame),
+        ],
         ax=ax,
         size=size,
         by=by,
         groups=groups,
-        height_in=1.7 + 0.42 * len(groups),
+        height_in=0.3 + GROUP_HEIGHT_IN * len(shown),
     )
-    if means.empty:
-        return chart.finish_empty(no_rows_reason(frame, f"a {name} and a {pair}"))
+    if not any(map(len, means)):
+        return chart.finish_empty(no_rows_reason(frame, f"a {name} and a {paired_by}"))
+    format_value = _format_in(metric, scale)
     for canvas, _ in chart.panels(frame):
-        _join_pairs(canvas, means * scale)
-        entries = [
-            _draw_group(canvas, index, group, calls, groups.index(first), metric, scale)
-            for index, group in enumerate(groups)
-        ]
-        _set_group_axis(canvas, groups)
-        chart.add_legend(entries, f"{format_count(len(means), 'prompt')}; mean with its 95% interval")
+        entries = []
+        for index, group in enumerate(groups):
+            handle = Line2D([], [], **mark_style(canvas, index))
+            mean = _describe_mean(calls[index], means[index], metric, format_value)
+            facts = [mean, *_difference_facts(differences.get(index), format_value)]
+            entries.append(LegendEntry(handle, f"{group} (n={len(means[index]):,})", list(filter(None, facts))))
+        for place, index in enumerate(shown):
+            _draw_group(canvas, place, index, calls[index], means[index], metric, scale)
+        canvas.set_row_names(fit_row_names(canvas, [chart.names[index] for index in shown]))
+        canvas.axes.set_ylim(len(shown) - 0.5, -0.5)
+        drawn = {index: differences[index] for index in shown if index in differences}
+        _draw_differences(chart, drawn, means, metric, scale, first)
+        prompts = pd.concat([own["value"] for own in means]).index.nunique()
+        subtitle = f"{format_count(prompts, paired_by)}; mean with its 95% interval"
+        if differences and is_paired:
+            subtitle += f", below the difference from {chart.names[first]}: filled is clear"
+        # Rows have their names beside them: where there is no room for numbers, a legend would only say them again.
+        if ax is None and size.width_in >= NARROW_IN:
+            chart.add_legend(entries, subtitle)
+        else:
+            chart.add_legend([], subtitle)
+            chart.details += [f"{', '.join([entry.name, *entry.facts])}." for entry in entries]
     return chart.finish()
 
 
-def _find_pair(frame: pd.DataFrame) -> str:
-    """The column that says which calls ask the same."""
-    is_one_experiment = "experiment" not in frame or frame["experiment"].nunique(dropna=False) == 1
-    if "prompt_id" in frame and frame["prompt_id"].notna().any() and is_one_experiment:
-        return "prompt_id"
-    return "prompt_hash" if "prompt_hash" in frame and frame["prompt_hash"].notna().any() else "prompt"
+def _find_baseline(groups: Sequence[str], baseline: str | None, by: str) -> int:
+    """The index of the group that the others are compared with. Raises InvalidRequest if there is none of the name."""
+    if baseline is None or not groups:
+        return 0
+    if baseline not in groups:
+        raise InvalidRequest(
+            f"baseline: there is no group {baseline!r} in the column {by!r}; it has {', '.join(groups)}"
+        )
+    return groups.index(baseline)
 
 
-def _join_pairs(canvas: Canvas, table: pd.DataFrame) -> None:
-    """Draw faint lines from row to row, one a pair."""
-    if len(table) > MAX_JOINED_PAIRS:
-        return
-    for _, row in table.iterrows():
-        known = row.dropna()
-        style: dict[str, Any] = {"color": canvas.palette.soft, "linewidth": 0.6, "alpha": 0.35}
-        canvas.axes.plot(known.to_numpy(), list(known.index), zorder=1, **style)
+def _choose_groups(count: int, first: int, size: FigureSize) -> list[int]:
+    """The groups that are drawn: all, or in a given height the baseline and as many others as there is room for."""
+    room = rows_that_fit(size)
+    # Each but the baseline has a row in both axes.
+    most = count if room is None else max((room + 1) // 2, 1)
+    others = [index for index in range(count) if index != first]
+    return sorted([first, *others[: most - 1]]) if count else []
+
+
+def _measure(frame: pd.DataFrame, metric: str) -> Measured:
+    """The values of the metric, of an experiment's calls as its summary has them."""
+    numeric_column(frame, metric, f"measures are {', '.join(COLUMN_NAMES)}")
+    if {"variant", "prompt_id", "status", "error"} <= set(frame.columns):
+        return measure(frame, find_metric(metric), failed="zero", slo={})
+    return read_bounds(frame, metric)
+
+
+def _compare_groups(
+    rows: pd.DataFrame, measured: Measured, metric: str, groups: int, first: int
+) -> dict[int, dict[str, Any]]:
+    """The comparison of every other group with the baseline, by its index, judged as an experiment's are."""
+    pairs: list[tuple[Any, Any]] = [(first, index) for index in range(groups) if index != first]
+    if not pairs:
+        return {}
+    table = compare_variants(
+        rows, {find_metric(metric): measured}, pairs, baseline=str(first), primary=metric, level=LEVEL
+    )
+    return {int(row["second"]): row for row in to_records(table)}
+
+
+def _missing_note(missing: int, calls: int, name: str, paired_by: str) -> list[str]:
+    if not missing:
+        return []
+    return [f"{missing:,} of {format_count(calls, 'call')} have no {name} or no {paired_by} and are not compared."]
+
+
+def _unpaired_note(differences: Mapping[int, Mapping[str, Any]], groups: Sequence[str], paired_by: str) -> list[str]:
+    """The footnote of groups that no prompt pairs with the baseline."""
+    alone = [groups[index] for index, row in differences.items() if not row["n"]]
+    if not alone:
+        return []
+    which = "The groups are" if len(alone) == len(differences) else f"{', '.join(alone)}:"
+    return [f"{which} not paired, for want of a {paired_by} in common with the baseline; no difference is claimed."]
+
+
+def _format_in(metric: str, scale: float) -> FormatValue:
+    """How values are written beside an axis of that scale: all in one unit."""
+
+    def format_value(value: float, *, more_digits: int = 0) -> str:
+        unit, size = UNITS[metric] if scale == 1 else f"m{UNITS[metric]}", abs(value * scale)
+        decimals = (2 if size < 9.995 else 1 if size < 99.95 else 0) + more_digits
+        return f"{'−' if value < 0 else ''}{size:,.{decimals}f} {unit}"
+
+    if UNITS.get(metric, "") in ("s", "s/token"):
+        return format_value
+    return lambda value, *, more_digits=0: format_metric(metric, value, more_digits=more_digits)
 
 
 def _draw_group(
-    canvas: Canvas, index: int, group: str, calls: Sequence[pd.DataFrame], first: int, metric: str, scale: float
-) -> LegendEntry:
-    """Draw one group's dots and mean; returns its line of the legend."""
-    colour = canvas.palette.line_style(index)["color"]
-    means = calls[index].groupby(level=0).mean().sort_values("value")
-    style: dict[str, Any] = {"marker": "D", "markersize": 7, "color": colour, "markeredgecolor": canvas.palette.ground}
-    handle = Line2D([], [], linestyle="none", **style)
+    canvas: Canvas, place: int, index: int, calls: pd.DataFrame, means: pd.DataFrame, metric: str, scale: float
+) -> None:
+    """Draw one group's dots and mean in the row `place`."""
+    axes, colour = canvas.axes, canvas.palette.line_style(index)["color"]
     if means.empty:
-        return LegendEntry(handle, f"{group} (n=0)")
+        return
     # Evenly by rank: the thinned dots keep the shape of the distribution, the ends included.
-    ranks = np.unique(np.linspace(0, len(means) - 1, MAX_DOTS).round().astype(int))
-    drawn = means.iloc[ranks] * scale
-    estimates = drawn[drawn["low"] < drawn["high"]]
-    canvas.axes.hlines([index] * len(estimates), estimates["low"], estimates["high"], color=colour, lw=0.8, alpha=0.5)
-    dots = drawn["value"].to_numpy()
-    canvas.axes.plot(dots, [index] * len(dots), marker="o", markersize=4, linestyle="none", color=colour, alpha=0.4)
-    mean = bounded_mean(calls[index], find_metric(metric), level=LEVEL)
-    if mean.known:
-        ends = [mean.low * scale, mean.high * scale]
-        canvas.axes.plot(ends, [index] * 2, color=colour, linewidth=3, solid_capstyle="butt", zorder=4)
-    canvas.axes.plot([mean.value * scale], [index], linestyle="none", zorder=5, **style)
+    ascending = means.sort_values("value")
+    ranks = np.unique(np.linspace(0, len(ascending) - 1, MAX_DOTS).round().astype(int))
+    drawn = ascending.iloc[ranks] * scale
+    # Dots stand under the mean, at heights that no two neighbours share, so that equal ones are seen to be several.
+    heights = place + 0.06 + 0.3 * (np.arange(len(drawn)) * _GOLDEN % 1)
+    is_estimate = (drawn["low"] < drawn["high"]).to_numpy()
+    estimates = drawn[is_estimate]
+    axes.hlines(heights[is_estimate], estimates["low"], estimates["high"], color=colour, lw=0.8, alpha=0.4)
+    axes.plot(drawn["value"], heights, "o", markersize=3.5, color=colour, alpha=0.35, markeredgewidth=0)
+    mean = bounded_mean(calls, find_metric(metric), level=LEVEL)
+    draw_effect(canvas, place - 0.16, mean.value * scale, mean.low * scale, mean.high * scale, index)
+
+
+def _describe_mean(calls: pd.DataFrame, means: pd.DataFrame, metric: str, format_value: FormatValue) -> str:
+    """The mean of a group over prompts, in words; empty if there is none."""
+    if means.empty:
+        return ""
+    mean = bounded_mean(calls, find_metric(metric), level=LEVEL)
     least, most = means["low"].mean(), means["high"].mean()
-    facts = [f"mean {format_metric_interval(metric, mean, factor=most / least if least > 0 else 1.0)}"]
-    if index != first:
-        facts.append(_compare_with(calls[first], calls[index], metric))
-    return LegendEntry(handle, f"{group} (n={len(means):,})", facts)
+    return f"mean {format_interval(mean, format_value, factor=most / least if least > 0 else 1.0)}"
 
 
-def _compare_with(first: pd.DataFrame, second: pd.DataFrame, metric: str) -> str:
-    """How a group differs from the baseline, over the pairs that both have."""
-    found = compare_two(find_metric(metric), first, second, level=LEVEL)
-    if not found["n"]:
-        return "no pair in common with the baseline"
-    return f"{format_difference(found | {'metric': metric})} over {format_count(found['n'], 'pair')}"
+def _difference_facts(row: Mapping[str, Any] | None, format_value: FormatValue) -> list[str]:
+    """How a group differs from the baseline, over the pairs that both have, and whether that is clear."""
+    if row is None:
+        return ["baseline"]
+    if not row["n"]:
+        return ["no pair in common with the baseline"]
+    fewest = min_values(LEVEL)
+    sureness = "clear" if row["clear"] else "not clear" if row["n"] >= fewest else f"{fewest} pairs would be needed"
+    return [f"{format_difference(row, format_value)} over {format_count(row['n'], 'pair')}", sureness]
 
 
-def _set_group_axis(canvas: Canvas, groups: list[str]) -> None:
-    """Name the rows, the first on top."""
-    axes = canvas.axes
-    axes.set_yticks(range(len(groups)), [shorten(group, 28) for group in groups])
-    for label in axes.get_yticklabels():
-        label.set_parse_math(False)
-    axes.set_ylim(len(groups) - 0.5, -0.5)
-    axes.grid(visible=False, axis="y")
+def _draw_differences(
+    chart: Chart,
+    differences: Mapping[int, Mapping[str, Any]],
+    means: Sequence[pd.DataFrame],
+    metric: str,
+    scale: float,
+    first: int,
+) -> None:
+    """Draw the difference of every group from the baseline on axes of their own, if there is any to draw."""
+    rows = {index: row for index, row in differences.items() if row["n"]}
+    if not rows:
+        return
+    is_ratio = all(row["statistic"] == RATIO for row in rows.values())
+    factor = 1.0 if is_ratio else scale
+    name, unit = chart.names[first], UNITS.get(metric, "")
+    unit = f" (m{unit})" if scale > 1 else f" ({unit})" if unit else ""
+    x = f"{column_name(metric)}, times that of {name}" if is_ratio else f"difference from {name}{unit}"
+    canvas = chart.add_row(x=x, height_in=0.15 + DIFFERENCE_HEIGHT_IN * len(rows))
+    if canvas is None:
+        return
+    none = 1.0 if is_ratio else 0.0
+    draw_reference(canvas, none)
+    for place, (index, row) in enumerate(rows.items()):
+        pairs = _pair_values(means[first], means[index], is_ratio=is_ratio) * factor
+        if len(pairs) <= MAX_PAIR_DOTS:
+            colour = canvas.palette.line_style(index)["color"]
+            heights = place + 0.1 + 0.26 * (np.arange(len(pairs)) * _GOLDEN % 1)
+            canvas.axes.plot(pairs, heights, "o", markersize=3.5, color=colour, alpha=0.35, markeredgewidth=0)
+        names = ("ratio", "ratio_low", "ratio_high") if is_ratio else ("difference", "low", "high")
+        value, low, high = (row[name] * factor for name in names)
+        draw_effect(canvas, place - 0.12, value, low, high, index, is_clear=bool(row["clear"]))
+    canvas.set_row_names(fit_row_names(canvas, [chart.names[index] for index in rows]))
+    canvas.axes.set_ylim(len(rows) - 0.5, -0.5)
+    set_difference_axis(canvas, is_ratio=is_ratio)
+
+
+def _pair_values(first: pd.DataFrame, second: pd.DataFrame, *, is_ratio: bool) -> np.ndarray[Any, Any]:
+    """The difference, or the ratio, of every prompt that both have, in order of size."""
+    both = pd.concat([first["value"], second["value"]], axis=1, join="inner").to_numpy()
+    one, other = both[:, 0], both[:, 1]
+    return np.sort(other / one if is_ratio else other - one)

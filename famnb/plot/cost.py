@@ -19,6 +19,7 @@ from famnb.errors import InvalidRequest
 from famnb.formatting import format_count, format_sum
 from famnb.frame.spend import is_unpriced
 from famnb.plot.canvas import Canvas
+from famnb.plot.effects import mark_style
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, require_columns, select_calls, time_column
 from famnb.plot.labels import shorten, simulation_note
@@ -29,12 +30,16 @@ from famnb.validation import explain_arguments
 COST_COLUMNS = ("cost_usd", "cost_low_usd", "cost_high_usd")
 COUNT_COLUMNS = ("input_tokens", "output_tokens")
 MAX_DOTS = 12
-"""Up to this many calls, each is shown as a dot."""
+"""Up to this many calls, each is a point with its interval."""
+MIN_DAYS = 3
+"""From this many days on, there is a bar for each."""
+MAX_BARS = 62
+"""More days than this are shown by week, more weeks by month."""
 # About one a pixel of the image, which has two for one of the page.
 MAX_MOMENTS = 1_500
 """More calls than this are drawn as sums at this many moments."""
-Per = Literal["hour", "day", "week", "month"]
-PERIODS: dict[Per, str] = {"hour": "h", "day": "D", "week": "W", "month": "M"}
+Per = Literal["hour", "day", "week", "month", "total"]
+PERIODS: dict[str, str] = {"hour": "h", "day": "D", "week": "W", "month": "M"}
 HOLD_SHARE = 0.02
 """The share of the time for which stacked sums are held after the last call."""
 
@@ -51,26 +56,29 @@ def cost(
     width: Width | None = None,
     ax: Axes | None = None,
 ) -> matplotlib.figure.Figure:
-    """What the calls cost so far, added up over time, one line for each value of the column `by`.
+    """What the calls cost, in the colours of the values of the column `by`.
 
-    x: when a call started; y: USD. The band, and the bar at the right for the sum, is the interval where usage was
-    estimated. `stacked` puts the groups on top of each other, the interval being the sum's; `per` shows each hour,
-    day, week or month (UTC) as a stacked bar instead of adding up. Calls without a known price or without usage add
-    nothing to a sum, which then says `≥` and of how many it is; a note says how to set a price. Refused calls cost
-    nothing. Warm-ups of an experiment's frame are left out. `facet` draws a panel for each value of a column;
-    `ax` draws into that axes. KeyError for a column that is not there.
+    Up to 12 calls are points, x: in the order of their start, y: USD. Calls of three days or more are a stacked bar a
+    day (UTC), of more than 62 days a week or a month. Others are added up over time, one line a group, x: when a call
+    started; `stacked` puts the groups on top of each other. `per` says which: "hour", "day", "week", "month" for bars,
+    "total" to add up. Lines on points and bars, and bands, are intervals where usage was estimated. Calls without a
+    known price or without usage add nothing to a sum, which then says `≥` and of how many it is; a note says how to
+    set a price. Refused calls cost nothing. Warm-ups of an experiment's frame are left out. `facet` draws a panel for
+    each value of a column; `ax` draws into that axes. KeyError for a column that is not there.
     """
     size = FigureSize.choose(figsize, width, ax)
     require_columns(frame, by, "started_at", "model", *COST_COLUMNS, *COUNT_COLUMNS, facet)
     if per is not None and per not in get_args(Per):
-        raise InvalidRequest(f"per: expected one of {', '.join(get_args(Per))}, or None to add up; got {per!r}")
+        raise InvalidRequest(f"per: expected one of {', '.join(get_args(Per))}, or None; got {per!r}")
     frame, left_out = select_calls(frame, of_use=True)
     frame = frame.assign(started_at=time_column(frame), is_unknown=is_unpriced(frame))
     is_counted = frame["cost_usd"].notna() | frame["is_unknown"]
     # Stable, so that calls of one moment keep their order, and the figure of a frame is always the same.
     counted = frame[is_counted & frame["started_at"].notna()].sort_values("started_at", kind="stable")
     missing = _missing_notes(frame)
-    title = f"Cost by {by} and {per}" if per else f"Cost by {by}"
+    are_points = per is None and not stacked and len(counted) <= MAX_DOTS
+    period = None if are_points else _choose_period(counted["started_at"], per, stacked=stacked)
+    title = f"Cost by {by} and {period}" if period else f"Cost by {by}"
     if counted["cost_usd"].isna().all():
         reason = " ".join(missing) or "There are no calls in this frame that cost anything."
         return Chart(title=title, ax=ax, size=size).finish_empty(f"Nothing to add up. {reason}")
@@ -80,12 +88,14 @@ def cost(
     rows = rows.assign(group=codes, is_unknown=counted["is_unknown"].to_numpy(dtype=bool))
     rows["has_usage"] = _has_usage(counted).to_numpy(dtype=bool)
     rows["x"], label, has_dates = time_positions(counted["started_at"])
-    if per:
-        rows["period"] = to_naive_utc(counted["started_at"]).dt.to_period(PERIODS[per]).array
+    if period:
+        rows["period"] = to_naive_utc(counted["started_at"]).dt.to_period(PERIODS[period]).array
+    if are_points:
+        rows["x"], label = np.arange(1, len(rows) + 1), "call, in the order of their start"
     chart = Chart(
         title=title,
-        x=f"{per} (UTC)" if per else label,
-        y=f"USD each {per}" if per else "USD so far",
+        x=f"{period} (UTC)" if period else label,
+        y=f"USD each {period}" if period else "USD a call" if are_points else "USD so far",
         notes=[*missing, *left_out, *simulation_note(frame)],
         facet=(facet, counted[facet].reset_index(drop=True)) if facet else None,
         ax=ax,
@@ -94,10 +104,14 @@ def cost(
         groups=groups,
     )
     for canvas, part in chart.panels(rows):
-        if per:
+        if period:
             # All periods from first to last, those without a call included.
             periods = list(pd.period_range(rows["period"].min(), rows["period"].max()))
             entries = _draw_bars(canvas, groups, periods, part)
+        elif are_points:
+            entries = _draw_points(canvas, groups, part)
+            canvas.axes.set_xlim(0.4, len(rows) + 0.6)
+            canvas.axes.set_xticks(range(1, len(rows) + 1))
         else:
             entries = _draw_areas(canvas, groups, part) if stacked else _draw_lines(canvas, groups, part)
             if has_dates:
@@ -108,6 +122,32 @@ def cost(
         canvas.axes.yaxis.set_major_formatter(FuncFormatter(_tick_formatter(canvas.axes)))
         chart.add_legend(entries, _subtitle(part))
     return chart.finish()
+
+
+def _choose_period(started_at: pd.Series[Any], per: Per | None, *, stacked: bool) -> str | None:
+    """The period that each bar is of; None where costs are added up."""
+    if per is not None or stacked:
+        return None if per == "total" else per
+    times = to_naive_utc(started_at)
+    if times.dt.normalize().nunique() < MIN_DAYS:
+        return None
+    days = (times.max() - times.min()).days + 1
+    return "day" if days <= MAX_BARS else "week" if days <= 7 * MAX_BARS else "month"
+
+
+def _draw_points(canvas: Canvas, groups: list[str], rows: pd.DataFrame) -> list[LegendEntry]:
+    """Draw a point a call, with its interval."""
+    entries = []
+    for index, group in enumerate(groups):
+        part = rows[rows["group"] == index]
+        known = part[~part["is_unknown"]]
+        style = mark_style(canvas, index)
+        colour = canvas.palette.line_style(index)["color"]
+        canvas.axes.vlines(known["x"], known["cost_low_usd"], known["cost_high_usd"], color=colour, linewidth=2)
+        canvas.axes.plot(known["x"], known["cost_usd"], zorder=5, **style)
+        entries.append(_legend_entry(canvas, Line2D([], [], **style), group, part))
+    canvas.axes.margins(y=0.1)
+    return entries
 
 
 def _draw_lines(canvas: Canvas, groups: list[str], rows: pd.DataFrame) -> list[LegendEntry]:
@@ -140,9 +180,6 @@ def _draw_line(canvas: Canvas, index: int, rows: pd.DataFrame, until: float) -> 
         axes.plot([edge], [best[-1]], marker="o", markersize=4.5, **beside)
     # Steps rather than slopes: a sum holds until the next call.
     axes.step(np.append(times[:1], times), np.append([0.0], best), where="post", linewidth=1.8, **style)
-    if len(x) <= MAX_DOTS:
-        dots = sums["cost_usd"]
-        axes.plot(x, dots, marker="o", markersize=4, linestyle="none", color=style["color"], zorder=5)
 
 
 def _draw_areas(canvas: Canvas, groups: list[str], rows: pd.DataFrame) -> list[LegendEntry]:
@@ -193,9 +230,11 @@ def _draw_bars(canvas: Canvas, groups: list[str], periods: Sequence[Any], rows: 
     for x in map(int, np.flatnonzero(high > low)):
         axes.plot([x, x], [low[x], high[x]], color=canvas.palette.strong, marker="_", linewidth=1.4)
     # As many labels as fit beside each other.
-    label_width = max((canvas.text_width(str(period)) for period in periods[:1]), default=0.1) * 1.35
+    # A week is named by its first day, of which the second is known.
+    names = [str(period).partition("/")[0] for period in periods]
+    label_width = max(map(canvas.text_width, names[:1]), default=0.1) * 1.35
     every = max(1, math.ceil(len(periods) * label_width))
-    axes.set_xticks(range(0, len(periods), every), [str(period) for period in periods[::every]])
+    axes.set_xticks(range(0, len(periods), every), names[::every])
     axes.set_xlim(-0.7, len(periods) - 0.3)
     axes.grid(visible=False, axis="x")
     return entries

@@ -9,12 +9,13 @@ import matplotlib.figure
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from famnb import stats
 from famnb.formatting import format_usd
 from famnb.frame.cost_front import cost_front
 from famnb.plot.canvas import Canvas
+from famnb.plot.effects import NARROW_IN
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls
 from famnb.plot.labels import (
@@ -29,8 +30,6 @@ from famnb.plot.labels import (
 from famnb.plot.layout import FigureSize, Width
 from famnb.validation import explain_arguments
 
-MARKERS = "oDs^"
-"""The first seven groups have the first marker, the next seven the second: after seven, colours repeat."""
 _GROUP = "group of the figure"
 SHARE_COLUMNS = ("score_votes",)
 """Columns of shares: a mean of them is between 0 and 1, so its interval is too."""
@@ -100,9 +99,14 @@ def pareto(
             ]
             facts.append(f"beaten by {shorten(groups[int(rival)])}" if standing == "beaten" else standing)
             n = min(value.n for value in point)
-            entries.append(LegendEntry(handle, f"{groups[index]} (n={n:,})", facts))
+            name = f"{groups[index]} (n={n:,})"
+            if size.width_in < NARROW_IN:
+                chart.details.append(f"{', '.join([name, *facts])}.")
+                facts = facts[-1:]
+            entries.append(LegendEntry(handle, name, facts))
         if cost == "cost_usd":
             canvas.axes.xaxis.set_major_formatter(FuncFormatter(_format_usd_tick))
+        canvas.axes.xaxis.set_major_locator(MaxNLocator(max(int(canvas.width_in / 0.85), 2)))
         canvas.axes.margins(0.08, 0.15)
         # After the margins, which would move them. A score may be negative.
         canvas.axes.set_xlim(left=0)
@@ -151,7 +155,7 @@ def _draw_point(
     if y.known:
         canvas.axes.plot([x.value] * 2, [y.low * scale, y.high * scale], **thin)
     style: dict[str, Any] = {
-        "marker": MARKERS[canvas.palette.cycle(index) % len(MARKERS)],
+        "marker": canvas.palette.marker(index),
         "markersize": 8,
         "linestyle": "none",
         "markeredgecolor": colour,

@@ -288,8 +288,13 @@ def summary(values: Any, *, level: float = 0.95) -> pd.DataFrame:
     return pd.DataFrame(rows, index=pd.Index(intervals), columns=["value", "low", "high", "n"])
 
 
-def proportion(count: int, n: int, *, level: float = 0.95) -> Interval:
-    """The share `count / n` with Wilson's interval (as scipy's `binomtest` has it)."""
+def proportion(count: int, n: int, *, level: float = 0.95, method: Literal["wilson", "exact"] = "wilson") -> Interval:
+    """The share `count / n` with Wilson's interval, or Clopper's and Pearson's exact one, which never holds less often.
+
+    Both as scipy's `binomtest` has them.
+    """
+    if method not in ("wilson", "exact"):
+        raise InvalidRequest(f"method: expected 'wilson' or 'exact', got {method!r}")
     try:
         count, n, level = operator.index(count), operator.index(n), check_share("level", level)
     except TypeError:
@@ -301,7 +306,7 @@ def proportion(count: int, n: int, *, level: float = 0.95) -> Interval:
     if n == 0:
         return Interval(math.nan, math.nan, math.nan, 0, level)
     # Wilson's, since the plain normal interval has no width at a share of 0 or 1, such as where every reply is right.
-    ends = stats.binomtest(count, n).proportion_ci(level, method="wilson")
+    ends = stats.binomtest(count, n).proportion_ci(level, method=method)
     return Interval(count / n, float(ends.low), float(ends.high), n, level)
 
 

@@ -1,4 +1,4 @@
-"""Variants on the same prompts."""
+"""Groups on the same prompts, and their differences from a baseline."""
 
 from __future__ import annotations
 
@@ -7,13 +7,84 @@ import pandas as pd
 import pytest
 
 from famnb import plot
+from famnb.experiment.summary import summary
+from famnb.plot import Figure
 from tests.support.plot_figures import figure_text, legend_texts
+
+
+def paired_calls(prompts: int = 12, **shifts: float) -> pd.DataFrame:
+    """A call of every group on every prompt: as slow as the prompt is, and by its group's shift slower."""
+    ease = np.random.default_rng(1).lognormal(0, 0.4, prompts)
+    noise = np.random.default_rng(2).normal(0, 0.05, (len(shifts), prompts))
+    parts = [
+        pd.DataFrame({"model": name, "prompt": [f"p{i}" for i in range(prompts)], "e2e_s": ease + shift + own})
+        for (name, shift), own in zip(shifts.items(), noise, strict=True)
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def marks(figure: Figure, panel: int) -> list[tuple[float, bool]]:
+    """Where the mark of each row of a panel stands, and whether it is filled."""
+    axes = figure.axes[panel]
+    lines = [line for line in axes.lines if line.get_markersize() == 7 and len(line.get_xdata()) == 1]
+    grounds = {"#ffffff"}
+    return [(float(line.get_xdata()[0]), line.get_markerfacecolor() not in grounds) for line in lines]
+
+
+def intervals(figure: Figure, panel: int) -> list[tuple[float, float]]:
+    """The thick lines of a panel."""
+    lines = [line for line in figure.axes[panel].lines if line.get_linewidth() == 2.6]
+    return [(float(line.get_xdata()[0]), float(line.get_xdata()[1])) for line in lines]
 
 
 def test_a_comparison_is_over_the_pairs_that_both_have() -> None:
     """Prompts 1 and 2 differ by 1 s and 3 s, the third has no partner: 2 s over two pairs."""
     frame = pd.DataFrame({"model": list("aabbb"), "prompt": list("12123"), "e2e_s": [1.0, 1.0, 2.0, 4.0, 90.0]})
-    assert "+2.00 s over 2 pairs" in legend_texts(plot.compare(frame))
+    figure = plot.compare(frame)
+    assert "+2.00 s over 2 pairs" in legend_texts(figure)
+    assert marks(figure, 1) == [(2.0, False)]
+
+
+def test_differences_are_drawn_as_the_summary_of_an_experiment_has_them() -> None:
+    """The same values, ends and claims, after Holm's adjustment, from one computation."""
+    frame = paired_calls(a=0.0, b=0.4, c=0.02).rename(columns={"model": "variant", "prompt": "prompt_id"})
+    frame = frame.assign(status="completed", error=None, warmup=False, cost_usd=None, cost_low_usd=None)
+    frame = frame.assign(cost_high_usd=None, output_tokens=None, ttft_s=None, ttfa_s=None, input_tokens=None)
+    pairs = summary(frame, metrics=["e2e_s"]).pairs
+    figure = plot.compare(frame, by="variant")
+    assert [value for value, _ in marks(figure, 1)] == pytest.approx(pairs["difference"].tolist())
+    assert [filled for _, filled in marks(figure, 1)] == pairs["clear"].tolist() == [True, False]
+    assert np.array(intervals(figure, 1)) == pytest.approx(pairs[["low", "high"]].to_numpy(dtype=float))
+
+
+def test_one_unit_is_chosen_for_the_whole_figure() -> None:
+    """Of times up to 3 s a difference of 4 ms is in seconds, of times below one second all is in milliseconds."""
+    figure = plot.compare(paired_calls(a=0.0, b=0.004))
+    assert " ms" not in figure_text(figure)
+    assert [axes.get_xlabel()[-3:] for axes in figure.axes] == ["(s)", "(s)"]
+    frame = paired_calls(a=0.0, b=0.004)
+    figure = plot.compare(frame.assign(e2e_s=frame["e2e_s"] / 10))
+    assert " s " not in figure_text(figure)
+    assert [axes.get_xlabel()[-4:] for axes in figure.axes] == ["(ms)", "(ms)"]
+
+
+def test_groups_without_a_common_prompt_are_said_not_to_be_paired() -> None:
+    """In the title and a note; nothing is drawn below, and no difference is claimed."""
+    frame = paired_calls(a=0.0, b=0.4)
+    figure = plot.compare(frame.assign(prompt=range(len(frame))))
+    assert "not paired" in figure_text(figure)
+    assert "no difference is claimed" in figure_text(figure).replace("\n", " ")
+    assert len(figure.axes) == 1
+
+
+def test_twelve_groups_make_a_column_higher_not_narrower() -> None:
+    """Each group has its row in both axes; the numbers are in the caption."""
+    names = {f"m{number:02}": number / 10 for number in range(12)}
+    few, many = (plot.compare(paired_calls(**dict(list(names.items())[:n])), width="column") for n in (6, 12))
+    assert (len(marks(many, 0)), len(marks(many, 1))) == (12, 11)
+    assert many.get_figheight() > 1.4 * few.get_figheight()
+    assert many.get_figwidth() == few.get_figwidth() == 3.5
+    assert "m11 (n=12), mean" in many.caption
 
 
 def test_what_is_estimated_is_drawn_and_said_as_such() -> None:
@@ -36,22 +107,34 @@ def test_what_is_estimated_is_drawn_and_said_as_such() -> None:
     assert "mean at most $0.0" in figure_text(plot.compare(far, metric="cost_usd"))
 
 
+def test_costs_are_compared_by_their_ratio_on_a_scale_of_ratios() -> None:
+    """Half and double are as far from the line at 1."""
+    frame = paired_calls(a=0.0, b=0.0, c=0.0)
+    factor = frame["model"].map({"a": 1.0, "b": 0.5, "c": 2.0})
+    lower = plot.compare(frame.assign(cost_usd=frame["e2e_s"].tolist()[:12] * 3 * factor), metric="cost_usd").axes[1]
+    assert lower.get_xscale() == "log"
+    assert lower.get_xlabel() == "cost, times that of a"
+    assert [
+        line.get_xdata()[0] for line in lower.lines if line.get_markersize() == 7 and len(line.get_xdata()) == 1
+    ] == (pytest.approx([0.5, 2.0]))
+
+
 def test_calls_are_paired_by_what_they_ask() -> None:
     """By the id of the prompt within an experiment, else by the whole prompt, of which the column has but the head."""
     frame = pd.DataFrame(
         {
             "model": list("aabb"),
             "prompt": ["the same head …"] * 4,
-            "prompt_hash": list("xyxy"),
+            "prompt_hash": list("xyxz"),
             "prompt_id": ["p0", "p1", "p0", "p1"],
             "experiment": "one",
             "e2e_s": [1.0, 2.0, 2.0, 3.0],
         }
     )
-    assert "paired by prompt_id" in figure_text(plot.compare(frame))
     assert "+1.00 s over 2 pairs" in legend_texts(plot.compare(frame))
-    assert "paired by prompt_hash" in figure_text(plot.compare(frame.assign(experiment=list("ABAB"))))
-    assert "paired by prompt" in figure_text(plot.compare(frame[["model", "prompt", "e2e_s"]]))
+    assert "+1.00 s over 1 pair" in legend_texts(plot.compare(frame.assign(experiment=list("ABAB"))))
+    assert "by model, paired by prompt" in figure_text(plot.compare(frame.assign(experiment=list("ABAB"))))
+    assert "+1.00 s over 1 pair" in legend_texts(plot.compare(frame[["model", "prompt", "e2e_s"]]))
 
 
 def test_the_baseline_is_the_group_that_is_named() -> None:
@@ -60,3 +143,17 @@ def test_the_baseline_is_the_group_that_is_named() -> None:
     assert "−1.00 s over 1 pair" in legend_texts(plot.compare(frame, baseline="b"))
     with pytest.raises(ValueError, match="baseline: there is no group 'c' in the column 'model'; it has a, b"):
         plot.compare(frame, baseline="c")
+
+
+def test_failed_calls_of_an_experiment_count_in_its_scores() -> None:
+    """As in the summary: b answered half of the prompts, all of them right, and scores half."""
+    frame = pd.DataFrame(
+        {
+            "variant": ["a"] * 8 + ["b"] * 8,
+            "prompt_id": [f"p{i}" for i in range(8)] * 2,
+            "status": ["completed"] * 12 + ["failed"] * 4,
+            "error": [None] * 12 + ["ServerError"] * 4,
+            "score_exact": [1.0] * 12 + [None] * 4,
+        }
+    )
+    assert [value for value, _ in marks(plot.compare(frame, by="variant", metric="score_exact"), 0)] == [1.0, 0.5]

@@ -68,3 +68,21 @@ def test_refused_calls_are_not_in_want_of_a_price() -> None:
     assert "$0.01 for 1 call" in figure_text(figure)
     assert "Not in the sum" not in figure_text(figure)
     assert "cost anything" in figure_text(plot.cost(frame.iloc[1:]))
+
+
+def test_few_calls_are_points_with_their_intervals() -> None:
+    """One a call, in the order of their start, in the colour and with the mark of its group."""
+    axes = plot.cost(priced_calls(["a", "b", "a"], [0.01, 0.02, 0.04], off=2)).axes[0]
+    points = {(x, y) for line in axes.lines for x, y in zip(*line.get_data(), strict=True)}
+    assert points == {(1, 0.01), (2, 0.02), (3, 0.04)}
+    ends = {tuple(segment[:, 1]) for lines in axes.collections for segment in lines.get_segments()}
+    assert ends == {(0.005, 0.02), (0.01, 0.04), (0.02, 0.08)}
+    assert axes.get_ylabel() == "USD a call"
+
+
+@pytest.mark.parametrize(("gap_h", "period"), [(0.01, None), (3, "day"), (30, "week"), (150, "month")])
+def test_calls_of_several_days_are_bars(gap_h: float, period: str | None) -> None:
+    """Of days, weeks or months, by how many there are; of an hour added up, and others where that is asked."""
+    frame = many_calls(100, gap_s=gap_h * 3600)
+    labels = plot.cost(frame).axes[0].get_ylabel(), plot.cost(frame, per="total").axes[0].get_ylabel()
+    assert labels == (f"USD each {period}" if period else "USD so far", "USD so far")

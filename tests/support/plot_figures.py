@@ -73,6 +73,7 @@ DRAWS: dict[str, Any] = {
     "pareto": plot.pareto,
     "pareto of scores": lambda frame, **more: plot.pareto(frame, score="score", **more),
     "compare": plot.compare,
+    "success": plot.success,
 }
 
 FRAMES = {
@@ -86,7 +87,7 @@ FRAMES = {
     "long names": many_calls(60, name=LONG[:80]),
 }
 
-FACETED = [name for name in DRAWS if not name.startswith(("pareto", "compare"))]
+FACETED = [name for name in DRAWS if not name.startswith(("pareto", "compare", "success"))]
 
 
 def figure_text(figure: Figure) -> str:

@@ -1,0 +1,174 @@
+"""`famnb.plot.differences`: all metrics of an experiment against its baseline, as a forest plot."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib.figure
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from famnb.errors import InvalidRequest
+from famnb.experiment.comparison import to_records
+from famnb.experiment.metrics import RATIO, SHARE, find_metric
+from famnb.experiment.narrative import format_difference, format_p
+from famnb.experiment.summary import Summary
+from famnb.formatting import format_count, format_level
+from famnb.plot.canvas import Canvas
+from famnb.plot.effects import (
+    draw_effect,
+    draw_reference,
+    left_out_note,
+    mark_style,
+    rows_that_fit,
+    set_difference_axis,
+)
+from famnb.plot.facets import Chart, LegendEntry
+from famnb.plot.labels import capitalize
+from famnb.plot.layout import FigureSize, Width
+from famnb.validation import explain_arguments
+
+ROW_HEIGHT_IN, VARIANT_HEIGHT_IN = 0.3, 0.17
+"""The height of a metric of one variant, and of each variant beyond, in inches."""
+# On a scale of ratios an end at or below 0 has no place.
+LEAST_RATIO = 0.05
+"""Ends below this share of the baseline's value are drawn here."""
+_ARROWS = {"less": " ↓", "more": " ↑", "neither": ""}
+
+
+@explain_arguments
+def differences(
+    summary: Summary,
+    *,
+    figsize: tuple[float, float] | None = None,
+    width: Width | None = None,
+    ax: Axes | None = None,
+) -> matplotlib.figure.Figure:
+    """Every metric that `Experiment.summary` compares, against its baseline: a row a metric, a mark a variant.
+
+    x of times, tokens and costs: the variant's value as a multiple of the baseline's, on a scale of ratios; the paired
+    difference over the baseline's mean or, of costs, the mean ratio. Shares, and scores from 0 to 1, have axes of
+    their own, for the difference itself. Intervals have the level of the summary. Filled is clear in the sense of
+    `Summary.pairs`, after Holm's adjustment; hollow is not. ↓ stands where less is better, ↑ where more is. `.caption`
+    has every difference in its unit; into the caller's `ax` go the rows of the primary metric's axes.
+    """
+    size = FigureSize.choose(figsize, width, ax)
+    if not isinstance(summary, Summary):
+        raise InvalidRequest(
+            f"summary: expected what Experiment.summary() returns, got {type(summary).__name__}; "
+            "of a frame, famnb.plot.compare(frame, metric=…) shows one metric"
+        )
+    variants = [str(name) for name in summary.table.index]
+    rows = [row for row in to_records(summary.pairs[summary.pairs["baseline"]]) if row["n"]]
+    others = [name for name in variants if name != summary.baseline]
+    described = rows
+    metrics = _choose_metrics(rows, size)
+    rows = [row for row in rows if row["metric"] in metrics]
+    parts = [part for part in ([row for row in rows if _is_share(row) == which] for which in (False, True)) if part]
+    # The metric that decides comes first.
+    parts.sort(key=lambda part: rows[0] not in part)
+    title = f"Differences from {summary.baseline}" if len(others) != 1 else f"{others[0]} against {summary.baseline}"
+    chart = Chart(
+        title=capitalize(title),
+        x=_label(rows[0], summary) if rows else "",
+        height_in=_height_in(parts[0]) if parts else None,
+        notes=[
+            *left_out_note(len({row["metric"] for row in described}) - len(metrics), "metric"),
+            *(note for note in summary.notes if note.startswith("Simulated")),
+        ],
+        ax=ax,
+        size=size,
+        by="variant",
+        groups=variants,
+    )
+    if not rows:
+        why = "no two variants answered the same prompt" if others else "there is one variant, and nothing to compare"
+        return chart.finish_empty(f"Nothing to draw: {why}.")
+    for first, _ in chart.panels(summary.table):
+        _draw_rows(first, parts[0], variants)
+    for part in parts[1:]:
+        canvas = chart.add_row(x=_label(part[0], summary), height_in=_height_in(part))
+        if canvas is not None:
+            _draw_rows(canvas, part, variants)
+    entries = [
+        LegendEntry(Line2D([], [], **mark_style(first, variants.index(name))), name)
+        for name in others
+        if len(others) > 1 and any(row["second"] == name for row in rows)
+    ]
+    chart.add_legend(
+        entries, f"{format_level(summary.level)} intervals for new prompts; filled is clear; ↓ less is better, ↑ more"
+    )
+    chart.details += [_describe(row) for row in described]
+    chart.details += [note for note in summary.notes if note not in chart.notes]
+    return chart.finish()
+
+
+def _choose_metrics(rows: Sequence[Mapping[str, Any]], size: FigureSize) -> list[str]:
+    """The metrics that are drawn: all, or in a given height the first, of which the primary one is the first."""
+    metrics, variants = (list(dict.fromkeys(row[name] for row in rows)) for name in ("metric", "second"))
+    # Names of metrics may take two lines.
+    return metrics[: rows_that_fit(size, row_in=max(0.3, VARIANT_HEIGHT_IN * len(variants)))]
+
+
+def _is_share(row: Mapping[str, Any]) -> bool:
+    """Whether a difference is one of shares, or of scores that are like shares."""
+    levels = row["first_value"], row["second_value"]
+    return row["statistic"] == SHARE or (
+        find_metric(row["metric"]).is_score and all(0 <= value <= 1 for value in levels)
+    )
+
+
+def _label(row: Mapping[str, Any], summary: Summary) -> str:
+    if _is_share(row):
+        return f"difference from {summary.baseline} (share or score, of 1)"
+    return f"times the value of {summary.baseline}"
+
+
+def _height_in(rows: Sequence[Mapping[str, Any]]) -> float:
+    metrics, variants = ({row[name] for row in rows} for name in ("metric", "second"))
+    return 0.15 + len(metrics) * (ROW_HEIGHT_IN + VARIANT_HEIGHT_IN * (len(variants) - 1))
+
+
+def _draw_rows(canvas: Canvas, rows: Sequence[Mapping[str, Any]], variants: Sequence[str]) -> None:
+    """Draw a row a metric, with the variants under each other in it."""
+    is_ratio = not _is_share(rows[0])
+    draw_reference(canvas, float(is_ratio))
+    metrics = list(dict.fromkeys(row["metric"] for row in rows))
+    seconds = list(dict.fromkeys(row["second"] for row in rows))
+    step = 0.8 / len(seconds)
+    for row in rows:
+        y = metrics.index(row["metric"]) + (seconds.index(row["second"]) - (len(seconds) - 1) / 2) * step
+        value, low, high = _relative(row) if is_ratio else (row["difference"], row["low"], row["high"])
+        if math.isfinite(value):
+            draw_effect(canvas, y, value, low, high, variants.index(row["second"]), is_clear=bool(row["clear"]))
+    for line in range(1, len(metrics)):
+        canvas.axes.axhline(line - 0.5, color=canvas.palette.faint, linewidth=0.6, zorder=0.4)
+    names = [find_metric(name) for name in metrics]
+    primary = {row["metric"] for row in rows if row["primary"]}
+    canvas.set_row_names(
+        [f"{metric.title}{_ARROWS[metric.better]}{' (primary)' if metric.name in primary else ''}" for metric in names]
+    )
+    canvas.axes.set_ylim(len(metrics) - 0.5, -0.5)
+    set_difference_axis(canvas, is_ratio=is_ratio)
+
+
+def _relative(row: Mapping[str, Any]) -> tuple[float, float, float]:
+    """A difference with its ends as multiples of the baseline's value; NaN where that is 0 or less."""
+    if row["statistic"] == RATIO:
+        return row["ratio"], row["ratio_low"], row["ratio_high"]
+    base = row["first_value"]
+    if not base > 0:
+        return math.nan, math.nan, math.nan
+    value, low, high = (1 + row[name] / base for name in ("difference", "low", "high"))
+    if value <= 0:
+        return math.nan, math.nan, math.nan
+    return value, low if math.isnan(low) else max(low, min(LEAST_RATIO, value)), high
+
+
+def _describe(row: Mapping[str, Any]) -> str:
+    """A row in words, in its own unit."""
+    p_value = "" if math.isnan(row["p_adjusted"]) else f", {format_p(row['p_adjusted'])}"
+    sureness = f"{'clear' if row['clear'] else 'not clear'}{p_value}, {format_count(row['n'], 'pair')}"
+    return f"{row['second']}, {find_metric(row['metric']).title}: {format_difference(row)}, {sureness}."

@@ -1,0 +1,93 @@
+"""Marks of differences with their intervals, and the axes that they stand on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+from famnb.formatting import format_count, format_number
+from famnb.plot.canvas import ROW_NAME_SHARE, TICK_PT, Canvas
+from famnb.plot.layout import FigureSize, fit_text
+
+# Up to this an axis of ratios has ticks at equal steps; those of powers of ten would be one or none.
+MAX_LINEAR_TICKS = 3.0
+"""The ratio of the ends of an axis from which on its ticks are 1, 2 and 5 times powers of ten."""
+
+
+MIN_ROW_IN = 0.15
+"""The least height of a row, in inches: that of its name."""
+AROUND_IN = 1.95
+"""About what title, labels, ticks and notes take of a figure's height, in inches."""
+NARROW_IN = 5.0
+"""The width below which numbers stand in the caption: in a legend they would be higher than the axes."""
+
+
+def rows_that_fit(size: FigureSize, *, row_in: float = MIN_ROW_IN) -> int | None:
+    """How many rows a figure of a given height has room for; None where its height is free."""
+    return None if size.height_in is None else max(int((size.height_in - AROUND_IN) / row_in), 1)
+
+
+def fit_row_names(canvas: Canvas, names: Sequence[str]) -> list[str]:
+    """Names of rows, each cut to one line: in a row that is no higher, two would lie on the next."""
+    room_in = ROW_NAME_SHARE * canvas.size.width_in
+    return [fit_text(name, room_in, canvas.text_pt(TICK_PT)) for name in names]
+
+
+def left_out_note(count: int, noun: str) -> list[str]:
+    """The footnote of what a figure of a given height has no room for."""
+    return [f"Left out for want of room: {format_count(count, noun)}. `.caption` has it."] if count > 0 else []
+
+
+def draw_effect(
+    canvas: Canvas, y: float, value: float, low: float, high: float, index: int, *, is_clear: bool = True
+) -> Line2D:
+    """Draw a value and its interval in the colour and with the mark of a group, hollow if it is not clear."""
+    axes, colour = canvas.axes, canvas.palette.line_style(index)["color"]
+    if math.isfinite(low) and math.isfinite(high):
+        axes.plot([low, high], [y, y], color=colour, linewidth=2.6, solid_capstyle="butt", zorder=4)
+    style = mark_style(canvas, index, is_clear=is_clear)
+    (mark,) = axes.plot([value], [y], zorder=5, **style)
+    return mark
+
+
+def mark_style(canvas: Canvas, index: int, *, is_clear: bool = True) -> dict[str, Any]:
+    """The style of the mark of a group: filled, or hollow for what is not clear."""
+    colour = canvas.palette.line_style(index)["color"]
+    return {
+        "marker": canvas.palette.marker(index),
+        "markersize": 7,
+        "linestyle": "none",
+        "markerfacecolor": colour if is_clear else canvas.palette.ground,
+        "markeredgecolor": canvas.palette.ground if is_clear else colour,
+        "markeredgewidth": 0.8 if is_clear else 1.6,
+    }
+
+
+def draw_reference(canvas: Canvas, none: float) -> None:
+    """Draw the line at which two groups are equal."""
+    canvas.axes.axvline(none, color=canvas.palette.soft, linewidth=1, linestyle=(0, (4, 2)), zorder=0.5)
+
+
+def set_difference_axis(canvas: Canvas, *, is_ratio: bool) -> None:
+    """Give the axis of differences few ticks, and one of ratios a scale on which half and double are as far off."""
+    axes = canvas.axes
+    axes.margins(x=0.06)
+    most = max(int(canvas.width_in / 0.6), 3)
+    if not is_ratio:
+        axes.xaxis.set_major_locator(MaxNLocator(most))
+        return
+    axes.set_xscale("log")
+    low, high = axes.get_xlim()
+    if high / low < MAX_LINEAR_TICKS:
+        ticks = np.asarray(MaxNLocator(most).tick_values(low, high))
+        axes.xaxis.set_major_locator(FixedLocator(list(ticks[(ticks >= low) & (ticks <= high)])))
+    else:
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if np.log10(high / low) * 3 <= most else (1,)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{format_number(value)}×"))
+    axes.set_xlim(low, high)

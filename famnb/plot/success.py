@@ -1,0 +1,168 @@
+"""`famnb.plot.success`: the share of calls that were answered, and what the others failed of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.figure
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from famnb import stats
+from famnb.experiment.budget import is_failure
+from famnb.experiment.resume import ANSWERED
+from famnb.formatting import format_count, format_interval, format_share
+from famnb.plot.effects import NARROW_IN, draw_effect, fit_row_names, left_out_note, mark_style, rows_that_fit
+from famnb.plot.facets import Chart, LegendEntry
+from famnb.plot.grouping import group_rows, require_columns, select_calls
+from famnb.plot.labels import simulation_note
+from famnb.plot.layout import FigureSize, Width
+from famnb.validation import explain_arguments
+
+LEVEL = 0.95
+"""Of the intervals."""
+MAX_REASONS = 6
+"""Reasons of failures that have rows of their own; the rarer ones share one."""
+ROW_HEIGHT_IN = 0.28
+"""The height of a row, in inches."""
+NO_REASON = "no error named"
+
+
+@explain_arguments
+def success(
+    frame: pd.DataFrame,
+    *,
+    by: str = "model",
+    figsize: tuple[float, float] | None = None,
+    width: Width | None = None,
+    ax: Axes | None = None,
+) -> matplotlib.figure.Figure:
+    """The share of calls of each value of the column `by` that were answered, and what the others failed of.
+
+    Above, x: the share with its exact 95% interval (Clopper and Pearson) for more calls with these prompts; an answer
+    that was cut at a token cap is one. Below, x: failed calls, a row an error with its HTTP status, one colour a group.
+    Calls that run, were cancelled, or were cut off by the end of this process are in neither, and a note says how many
+    they are. Warm-ups are left out. Into the caller's `ax` goes the upper part; `.caption` has the failures.
+    KeyError for a column that is not there.
+    """
+    size = FigureSize.choose(figsize, width, ax)
+    require_columns(frame, by, "status")
+    frame, left_out = select_calls(frame)
+    status = frame["status"].astype("object").to_numpy()
+    is_answered = np.isin(status.astype(str), ANSWERED)
+    failed = _are_failures(frame)
+    is_tried = is_answered | failed
+    codes, groups = group_rows(frame[by])
+    shares = [
+        stats.proportion(int((is_answered & own).sum()), int((is_tried & own).sum()), level=LEVEL, method="exact")
+        for own in (codes == index for index in range(len(groups)))
+    ]
+    reasons = _count_reasons(frame[failed], codes[failed], len(groups))
+    room = rows_that_fit(size)
+    shown = reasons if room is None else reasons.iloc[: max(room - len(groups), 0)]
+    untried = int((~is_tried).sum())
+    note = f"{untried:,} of {format_count(len(frame), 'call')} came to no end, or were cancelled, and are not counted."
+    chart = Chart(
+        title=f"Success rate by {by}",
+        x="share of calls that were answered",
+        notes=[
+            *left_out_note(len(reasons) - len(shown), "reason"),
+            *([note] if untried else []),
+            *left_out,
+            *simulation_note(frame),
+        ],
+        ax=ax,
+        size=size,
+        by=by,
+        groups=groups,
+        height_in=0.15 + ROW_HEIGHT_IN * len(groups),
+    )
+    if not is_tried.any():
+        reason = "none of these calls came to an end" if len(frame) else "there are no calls in this frame"
+        return chart.finish_empty(f"Nothing to draw: {reason}.")
+    for canvas, _ in chart.panels(frame):
+        entries = []
+        for index, (group, share) in enumerate(zip(groups, shares, strict=True)):
+            if share.n:
+                draw_effect(canvas, index, share.value, share.low, share.high, index)
+            failures = share.n - round(share.value * share.n) if share.n else 0
+            facts = [format_interval(share, format_share), f"{failures:,} failed"] if share.n else ["no call ended"]
+            handle = Line2D([], [], **mark_style(canvas, index))
+            entries.append(LegendEntry(handle, f"{group} (n={share.n:,})", facts))
+        canvas.set_row_names(fit_row_names(canvas, chart.names))
+        canvas.axes.set_ylim(len(groups) - 0.5, -0.5)
+        lows = [share.low for share in shares if share.n]
+        # What is all at one end would have no room for its mark.
+        canvas.axes.set_xlim(min(lows) - 0.03 * (1 - min(lows)) - 0.002, 1 + 0.03 * (1 - min(lows)) + 0.002)
+        canvas.axes.xaxis.set_major_locator(MaxNLocator(max(int(canvas.width_in / 0.8), 3)))
+        canvas.axes.xaxis.set_major_formatter(FuncFormatter(_format_share_tick))
+        _draw_reasons(chart, shown)
+        total = f"{format_count(int(is_answered.sum()), 'call')} of {int(is_tried.sum()):,} answered"
+        subtitle = f"{total}; exact 95% intervals for more calls with these prompts"
+        # Rows have their names beside them: where there is no room for numbers, a legend would only say them again.
+        if ax is None and size.width_in >= NARROW_IN:
+            chart.add_legend(entries, subtitle)
+        else:
+            chart.add_legend([], subtitle)
+            chart.details += [f"{', '.join([entry.name, *entry.facts])}." for entry in entries]
+    chart.details += [
+        f"{group}: {', '.join(f'{reason} {int(count):,}' for reason, count in own[own > 0].items())}."
+        for group, own in zip(groups, (reasons[index] for index in range(len(groups))), strict=True)
+        if own.any()
+    ]
+    return chart.finish()
+
+
+def _are_failures(frame: pd.DataFrame) -> np.ndarray[Any, Any]:
+    """Which calls failed, as an experiment counts them."""
+    error = frame["error"] if "error" in frame else pd.Series(None, index=frame.index, dtype="object")
+    kinds = pd.DataFrame({"status": frame["status"].astype("object"), "error": error.astype("object")})
+    # There are few kinds of ends, and perhaps a million calls.
+    codes, ends = pd.factorize(pd.MultiIndex.from_frame(kinds), use_na_sentinel=False)
+    return np.array([is_failure(status, text) for status, text in ends], dtype=bool)[codes]
+
+
+def _count_reasons(failed: pd.DataFrame, codes: np.ndarray[Any, Any], groups: int) -> pd.DataFrame:
+    """How many calls of each group failed of what: a row a reason, the most frequent first, a column a group."""
+    if failed.empty:
+        return pd.DataFrame(columns=range(groups), dtype=int)
+    names = failed["error"].astype("object").to_list() if "error" in failed else [None] * len(failed)
+    statuses = failed["http_status"].to_list() if "http_status" in failed else [None] * len(failed)
+    reasons = [
+        " ".join([NO_REASON if pd.isna(name) else str(name), *([] if pd.isna(status) else [str(int(status))])])
+        for name, status in zip(names, statuses, strict=True)
+    ]
+    table = pd.crosstab(np.array(reasons), codes).reindex(columns=range(groups), fill_value=0)
+    table = table.loc[table.sum(axis=1).sort_values(ascending=False, kind="stable").index]
+    if len(table) <= MAX_REASONS + 1:
+        return table
+    rest = table.iloc[MAX_REASONS:]
+    rest_row = pd.DataFrame([rest.sum()], index=[f"{len(rest)} other reasons"])
+    return pd.concat([table.iloc[:MAX_REASONS], rest_row])
+
+
+def _draw_reasons(chart: Chart, reasons: pd.DataFrame) -> None:
+    """Draw a bar a reason, in parts by group, on axes of their own."""
+    if reasons.empty:
+        return
+    canvas = chart.add_row(x="failed calls", height_in=0.15 + ROW_HEIGHT_IN * len(reasons))
+    if canvas is None:
+        return
+    start = np.zeros(len(reasons))
+    for index in map(int, reasons.columns):
+        counts = reasons[index].to_numpy()
+        if counts.any():
+            canvas.axes.barh(range(len(reasons)), counts, 0.62, left=start, **canvas.palette.area_style(index))
+        start += counts
+    canvas.set_row_names([str(name) for name in reasons.index])
+    canvas.axes.set_ylim(len(reasons) - 0.5, -0.5)
+    canvas.axes.xaxis.set_major_locator(MaxNLocator(max(int(canvas.width_in / 0.8), 3), integer=True))
+    canvas.axes.grid(visible=True, axis="x")
+
+
+def _format_share_tick(value: float, _: int) -> str:
+    # Beyond both ends is room for marks only.
+    return format_share(round(value, 9)) if -1e-9 <= value <= 1 + 1e-9 else ""

@@ -1,0 +1,87 @@
+"""All metrics of an experiment against its baseline."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+import famnb
+from famnb import plot
+from famnb.experiment.summary import Summary, summary
+from famnb.plot import Figure
+from tests.support.experiment_frames import frame, spread
+from tests.support.plot_figures import figure_text, legend_texts
+
+PROMPTS = 12
+
+
+def three_variants(**options: object) -> Summary:
+    """B takes twice as long as A and costs half; C is as A, but for noise; all are right in as many of the answers."""
+    times, noise = spread(PROMPTS, 2, 0.3), [spread(PROMPTS, 0, 0.02, seed) for seed in range(2)]
+    rows = frame(
+        PROMPTS,
+        variants=("A", "B", "C"),
+        e2e_s=(times, 2 * times, times + noise[0]),
+        cost_usd=(times / 100, times / 200, times / 100 * (1 + noise[1])),
+        score_exact=([1, 0] * 6, [0, 1] * 6, [1, 0] * 6),
+    )
+    for end in ("low", "high"):
+        rows[f"cost_{end}_usd"] = rows["cost_usd"]
+    return summary(rows, **{"primary": "e2e_s", **options})
+
+
+def marks(figure: Figure, panel: int) -> list[tuple[float, bool]]:
+    """Where each mark of a panel stands, from top to bottom, and whether it is filled."""
+    lines = [line for line in figure.axes[panel].lines if line.get_markersize() == 7]
+    lines = sorted((line for line in lines if len(line.get_xdata()) == 1), key=lambda line: line.get_ydata()[0])
+    return [(float(line.get_xdata()[0]), line.get_markerfacecolor() != "#ffffff") for line in lines]
+
+
+def row_names(figure: Figure, panel: int) -> list[str]:
+    return [label.get_text().replace("\n", " ") for label in figure.axes[panel].get_yticklabels()]
+
+
+def test_times_and_costs_are_multiples_of_the_baselines() -> None:
+    """By the summary's own figures: time as difference over the baseline's mean, cost as the mean ratio."""
+    found = three_variants()
+    figure = plot.differences(found)
+    pairs = found.pairs.set_index(["metric", "second"])
+    times = [1 + pairs.loc[("e2e_s", name), "difference"] / pairs.loc[("e2e_s", name), "first_value"] for name in "BC"]
+    costs = [pairs.loc[("cost_usd", name), "ratio"] for name in "BC"]
+    assert row_names(figure, 0) == ["time to the end of the answer ↓ (primary)", "cost ↓"]
+    assert [value for value, _ in marks(figure, 0)] == pytest.approx([*times, *costs])
+    assert [filled for _, filled in marks(figure, 0)] == [True, False, True, False]
+    assert figure.axes[0].get_xscale() == "log"
+
+
+def test_shares_and_scores_have_axes_of_their_own() -> None:
+    """For the difference itself; a primary score comes first."""
+    figure = plot.differences(three_variants())
+    assert (row_names(figure, 1), marks(figure, 1)) == (["score exact ↑"], [(0.0, False), (0.0, False)])
+    assert row_names(plot.differences(three_variants(primary="score_exact")), 0) == ["score exact ↑ (primary)"]
+
+
+def test_the_caption_has_every_difference_in_its_unit() -> None:
+    """Also where a given height leaves no room for all, which is said."""
+    small = plot.differences(three_variants(), figsize=(4, 2.5))
+    assert "B, cost: 0.5 times" in small.caption
+    assert "clear, p <" in small.caption
+    assert "Left out for want of room: 2 metrics" in small.caption
+    assert row_names(small, 0) == ["time to the end of the answer ↓ (primary)"]
+    assert "Left out" not in plot.differences(three_variants()).caption
+
+
+def test_variants_have_a_legend_if_there_are_several() -> None:
+    """With one there is nothing to tell apart, and it is in the title."""
+    assert legend_texts(plot.differences(three_variants())) == ["B", "C"]
+    two = plot.differences(summary(frame(8, e2e_s=(spread(8, 1, 0.1), spread(8, 2, 0.1)))))
+    assert two.axes[0].get_legend() is None
+    assert "B against A" in figure_text(two)
+
+
+def test_one_variant_has_nothing_to_compare() -> None:
+    """The figure says so; a frame is refused with what does it."""
+    alone = summary(frame(8, variants=("A",), e2e_s=(spread(8, 1, 0.1),)))
+    assert "there is one variant" in figure_text(plot.differences(alone))
+    with pytest.raises(famnb.InvalidRequest, match=r"expected what Experiment.summary\(\) returns, got DataFrame"):
+        plot.differences(pd.DataFrame())
