@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+import famnb
 from famnb.widget import Composer
 from famnb.widget.board.board import Board
 from famnb.widget.html import sanitize
 from famnb.widget.live.base import FRONT, join_front
 
 pytestmark = pytest.mark.browser
+
+UNUSED_CLIENT = famnb.Client(base_url="http://127.0.0.1:9", api_key="unused")
+"""What the widgets take their endpoints from; they send nothing here."""
 
 POLICY = "default-src 'none'; script-src 'self' 'nonce-test'; style-src 'self' 'unsafe-inline'; img-src data:"
 """No eval, no inline script, no address but the page's own; Markdown made in Python carries its own styles, and the
@@ -120,7 +123,7 @@ HEAR = "message => window.hear('msg:custom', message)"
 
 def make_composer(page: Page, *panes: dict[str, Any], seq: int = 1, **state: Any) -> None:
     """The kernel's first message to a composer: all that it describes, and panes."""
-    everything = Composer(object(), endpoint="chat").describe()  # type: ignore[arg-type]  # nothing is sent
+    everything = Composer(UNUSED_CLIENT, endpoint="chat").describe()
     everything["state"].update(state)
     page.evaluate(HEAR, {"kind": "snapshot", "seq": seq, "panes": list(panes), **everything})
 
@@ -194,7 +197,7 @@ def test_what_is_being_written_is_not_written_over(page: Page):
     """A control that has the focus keeps its text; the others show what the kernel says, and what is wrong."""
     make_composer(page)
     view = page.locator("#one")
-    form = Composer(object(), endpoint="chat").describe()["form"]  # type: ignore[arg-type]
+    form = Composer(UNUSED_CLIENT, endpoint="chat").describe()["form"]
     form["values"] |= {"temperature": "9", "max_tokens": "5"}
     form |= {"faults": {"temperature": "too hot", "max_tokens": "too few"}, "faulty": ["", "Sampling"]}
     view.get_by_label("max_tokens", exact=True).fill("30")
@@ -321,7 +324,7 @@ GIVE_IMAGE = """gesture => {
 
 def make_board(page: Page, *, running: bool, **state: Any) -> None:
     """The kernel's first message to a board: two panes and their answers to one prompt."""
-    everything = Board(SimpleNamespace(start=print), {"a": {}, "b": {}}).describe()  # type: ignore[arg-type]
+    everything = Board(UNUSED_CLIENT, {"a": {}, "b": {}}).describe()
     ids = [column["id"] for column in everything["columns"]]
     cells = [{"pane": f"t.0.{id}.0", "column": id} for id in ids]
     everything["state"] |= {"busy": running, "rounds": [{"id": "t.0", "prompt": "Hi", "cells": cells}], **state}
