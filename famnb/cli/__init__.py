@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
 
 import famnb
-from famnb.cli import bench, calls, check, lab, ledger, prices, scrub, serve
 from famnb.errors import FamnbError
 
+COMMANDS = ("lab", "serve", "check", "calls", "ledger", "prices", "scrub", "bench")
+"""The commands, each a module of this package, in the order of the overview."""
 BROKEN_PIPE = 141
 """The exit status of a program whose pipe nobody reads any more: 128 + SIGPIPE, as shells report it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status: 0 for success, 1 for failure, 2 for wrong arguments."""
-    options = _make_parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    # Only the command that is called is imported: pandas, which others need, would more than double what a service
+    # takes of memory. Without one there is the overview, or an error, with all of them.
+    named = [name for name in words[:1] if name in COMMANDS]
+    options = _make_parser(named or COMMANDS).parse_args(words)
     run: Callable[[argparse.Namespace], int] = options.run
     try:
         status = run(options)
@@ -35,14 +41,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130  # 128 + SIGINT
 
 
-def _make_parser() -> argparse.ArgumentParser:
+def _make_parser(names: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the parser of these commands."""
     parser = argparse.ArgumentParser(
         prog="famnb", description="A notebook workbench and measuring instrument for a text-generation API."
     )
     parser.add_argument("--version", action="version", version=f"famnb {famnb.__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (lab, serve, check, calls, ledger, prices, scrub, bench):
-        name = command.__name__.rpartition(".")[2]
+    for name in names:
+        command = importlib.import_module(f"famnb.cli.{name}")
         # The docstring of `declare` describes a command; up to its semicolon, it is the line of the overview.
         description = (command.declare.__doc__ or "").strip()
         # What its module says after the first sentence stands below the options, line by line as it is written there.

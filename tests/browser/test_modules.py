@@ -131,6 +131,88 @@ def test_a_field_of_each_kind_shows_its_text_and_its_fault(page: Page, kind: str
         assert page.evaluate("edits") == ["7"]
 
 
+FORM = """async () => {
+  const { isTaken, makeOutbox } = await import("/outbox.js");
+  const { drawForm } = await import("/form.js");
+  const field = (path) => ({
+    path, kind: "integer", help: "", choices: [], hint: "", default: null, low: null, high: null, bare: false,
+  });
+  window.describe = (name, paths) => ({
+    endpoints: ["one", "two"].map((name) => ({ name, title: name, path: `/${name}` })),
+    groups: [{ name: "", fields: paths.map(field) }, { name: "Sampling", fields: [field("seed")] }],
+    name,
+  });
+  window.state = (endpoint, values, force = false) => ({
+    endpoint, values, force, faults: {}, faulty: [], tools: [], schema: null,
+  });
+  window.sent = [];
+  window.outbox = makeOutbox((message) => sent.push(message), isTaken);
+  window.form = drawForm(outbox);
+  document.body.append(form.element);
+  form.describe(describe("one", ["model", "cap"]));
+  form.tell(state("one", { model: "m", cap: "4096" }));
+}"""
+
+
+def test_who_writes_in_a_form_that_is_drawn_anew_goes_on_writing_there(page: Page):
+    """In the control of the same name, over what was selected in it; what waits to be sent is not lost either."""
+    page.evaluate(FORM)
+    page.get_by_label("cap", exact=True).select_text()
+    page.get_by_label("model", exact=True).fill("mine")
+    page.get_by_label("cap", exact=True).select_text()
+    page.evaluate(
+        "{ form.describe(describe('two', ['model', 'cap', 'top'])); form.tell(state('two', { cap: '100' })); }"
+    )
+    page.keyboard.insert_text("many")
+    expect(page.get_by_label("cap", exact=True)).to_have_value("many")
+    expect(page.get_by_label("model", exact=True)).to_have_value("mine")
+    page.clock.fast_forward(250)
+    assert page.evaluate("sent.map(({ field, text }) => [field, text])") == [["model", "mine"], ["cap", "many"]]
+
+
+def test_a_form_that_is_described_again_keeps_the_focus_where_it_is(page: Page):
+    """A snapshot that is like the last changes nothing; one that is not leaves a control or a heading the focus."""
+    page.evaluate(FORM)
+    page.get_by_label("Endpoint", exact=True).focus()
+    page.keyboard.press("Tab")
+    page.evaluate(
+        "{ window.before = form.element.querySelector(':focus'); form.describe(describe('one', ['model', 'cap'])); }"
+    )
+    assert page.evaluate("document.activeElement === before")
+    for name in ("cap", "seed"):
+        page.get_by_label(name, exact=True).focus()
+        page.evaluate(
+            "name => { form.describe(describe(name, ['model', 'cap', name + '2'])); form.tell(state('one', {})); }",
+            name,
+        )
+        expect(page.get_by_label(name, exact=True)).to_be_focused()
+    heading = page.locator("summary")
+    heading.focus()
+    page.evaluate("{ form.describe(describe('one', ['model'])); form.tell(state('one', {})); }")
+    expect(heading).to_be_focused()
+
+
+def test_what_the_kernel_said_before_it_heard_of_an_edit_does_not_undo_it(page: Page):
+    """Once it has answered the edit, what it says counts again; a preset that is loaded counts at once."""
+    page.evaluate(FORM)
+    cap = page.get_by_label("cap", exact=True)
+    cap.fill("many")
+    page.clock.fast_forward(250)
+    page.get_by_label("model", exact=True).fill("mine")
+    page.evaluate("form.tell(state('one', { cap: '4096' }))")
+    expect(cap).to_have_value("many")
+    page.evaluate("{ outbox.answered(); form.tell(state('one', { cap: '50' })); }")
+    expect(cap).to_have_value("50")
+    page.evaluate("form.tell(state('one', { cap: '7', model: 'theirs' }, true))")
+    expect(page.get_by_label("model", exact=True)).to_have_value("theirs")
+    page.get_by_label("Endpoint", exact=True).select_option("two")
+    cap.focus()
+    page.evaluate("form.tell(state('one', {}))")
+    expect(page.get_by_label("Endpoint", exact=True)).to_have_value("two")
+    page.evaluate("{ outbox.forget(); form.tell(state('one', {})); }")
+    expect(page.get_by_label("Endpoint", exact=True)).to_have_value("one")
+
+
 GROUPS = [{"label": "a", "colour": "rgb(1, 2, 3)", "cycle": 0}, {"label": "b", "colour": "rgb(4, 5, 6)", "cycle": 1}]
 SPANS = {"spans": ["10:00 to 10:05", "10:05 to 10:10"], "ticks": [[0, "10:00"], [1, "10:05"]], "groups": GROUPS}
 CHART = {"name": "calls", "top": 4, "ticks": [[0, "0"], [4, "4"]], "words": ["3 calls: a 1, b 2", "nothing"]}

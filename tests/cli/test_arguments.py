@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 import pytest
 
 from famnb import cli
 
-COMMANDS = ("lab", "serve", "check", "calls", "ledger", "scrub", "bench")
+COMMANDS = ("lab", "serve", "check", "calls", "ledger", "prices", "scrub", "bench")
 
 
 @pytest.mark.parametrize(
@@ -48,3 +50,17 @@ def test_each_command_explains_itself(command: str, capsys: pytest.CaptureFixtur
     assert exit_request.value.code == 0
     assert help_text.startswith(f"usage: famnb {command}".rstrip())
     assert not re.search(r"^  -\S+( \S+)?$\n(?!   )", help_text, re.M), "an option without a description"
+
+
+@pytest.mark.parametrize("command", ["serve", "lab", "bench"])
+def test_a_command_loads_nothing_of_the_others(command: str) -> None:
+    """A service has no use for frames and figures, which would take more memory than itself."""
+    code = f"""
+import atexit, sys
+from famnb import cli
+heavy = ("pandas", "numpy", "matplotlib", "ipywidgets")
+atexit.register(lambda: print([name for name in heavy if name in sys.modules]))
+cli.main(["{command}", "--help"])
+"""
+    printed = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert printed.splitlines()[-1] == "[]"

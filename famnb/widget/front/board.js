@@ -3,7 +3,7 @@
 import { arrange, button, make, once, withCode, write } from "./dom.js";
 import { drawForm } from "./form.js";
 import { drawFrame } from "./frame.js";
-import { makeOutbox } from "./outbox.js";
+import { isTaken, makeOutbox } from "./outbox.js";
 import { drawCode } from "./panels.js";
 import { drawPromptBox } from "./prompt.js";
 import { liveWidget } from "./stream.js";
@@ -17,7 +17,7 @@ const MOST_COLUMNS = 4; // beside one another; further panes stand below
 /** Returns an outbox for the edits of one pane. @param {object} outbox @param {string} column */
 const outboxFor = (outbox, column) => ({
   later: (name, message) => outbox.later(`${column} ${name}`, { ...message, column }),
-  now: (message) => outbox.now({ ...message, column }),
+  now: (message, name) => outbox.now({ ...message, column }, name && `${column} ${name}`),
   holds: (name) => outbox.holds(`${column} ${name}`),
 });
 
@@ -98,7 +98,7 @@ function drawRound(round, outbox) {
 
 function drawBoard({ model, el, known, stop, elementOf }) {
   let state = { busy: false, rounds: [] };
-  const outbox = makeOutbox((message) => model.send(message));
+  const outbox = makeOutbox((message) => model.send(message), isTaken);
   const frame = drawFrame(el, "famnb-board", { stop, isBusy: () => state.busy });
   const box = drawPromptBox(outbox, stop, " all");
   const system = drawSystem(outbox);
@@ -247,7 +247,12 @@ function drawBoard({ model, el, known, stop, elementOf }) {
     },
     settle,
     told: (message, rest) => {
-      if (message.kind === "taken") box.taken(message.ok);
+      if (message.kind === "snapshot") outbox.forget();
+      if (message.kind === "taken") {
+        outbox.answered();
+        box.taken(message.ok);
+        if (known.columns) tellColumns(known.columns);
+      }
       code.told(message);
       if (rest.form) frame.hear();
       if (message.seq !== undefined) apply(rest);

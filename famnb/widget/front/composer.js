@@ -3,7 +3,7 @@
 import { button, followEnd, make, once, write } from "./dom.js";
 import { drawForm } from "./form.js";
 import { drawFrame } from "./frame.js";
-import { makeOutbox } from "./outbox.js";
+import { isTaken, makeOutbox } from "./outbox.js";
 import { drawSide } from "./panels.js";
 import { drawPromptBox } from "./prompt.js";
 import { liveWidget } from "./stream.js";
@@ -26,7 +26,7 @@ function drawEmpty(suggest) {
 function drawComposer({ model, el, known, stop }) {
   let state = { busy: false };
   let isNarrowTold = false;
-  const outbox = makeOutbox((message) => model.send(message));
+  const outbox = makeOutbox((message) => model.send(message), isTaken);
   const form = drawForm(outbox);
   const system = drawSystem(outbox);
   const box = drawPromptBox(outbox, stop);
@@ -101,7 +101,12 @@ function drawComposer({ model, el, known, stop }) {
     },
     settle,
     told: (message, rest) => {
-      if (message.kind === "taken") box.taken(message.ok);
+      if (message.kind === "snapshot") outbox.forget();
+      if (message.kind === "taken") {
+        outbox.answered();
+        box.taken(message.ok);
+        if (known.form) form.tell({ ...known.form, force: false });
+      }
       side.told(message);
       if (rest.form) frame.hear();
       if (message.seq !== undefined) apply(rest);

@@ -153,6 +153,7 @@ export function drawField(field, edit) {
   return {
     element: make("div", `famnb-item famnb-item-${field.kind}`, label, box, fault, note),
     input,
+    text: () => control.value,
     /** Shows a text, unless the user is writing another one. @param {string} text @param {boolean} force */
     set: (text, force) => {
       if (control.value !== text && (force || !isHeld())) control.value = text;

@@ -4,6 +4,7 @@ import { make } from "./dom.js";
 import { drawField, labelled, makeSelect } from "./field.js";
 
 const OPEN_AT_FIRST = ["Sampling"];
+const CONTROLS = "summary, input, select, textarea, button";
 
 // Check boxes, by name; `tick(name, on)` is called with each change.
 function drawBoxes(tick) {
@@ -40,7 +41,7 @@ function drawBoxes(tick) {
 export function drawForm(outbox) {
   const endpoint = makeSelect([]);
   const address = make("p", "famnb-help");
-  endpoint.addEventListener("change", () => outbox.now({ kind: "endpoint", name: endpoint.value }));
+  endpoint.addEventListener("change", () => outbox.now({ kind: "endpoint", name: endpoint.value }, "endpoint"));
   const choice = labelled("Endpoint", endpoint, address);
   choice.classList.add("famnb-item-endpoint");
   const groups = make("div", "famnb-groups");
@@ -51,6 +52,31 @@ export function drawForm(outbox) {
   let endpoints = [];
   let fields = new Map();
   let headings = new Map();
+  let described = ""; // what is drawn
+  let giveBackFocus = null; // once what is drawn anew has its texts
+
+  // Returns what gives the focus, and what is selected, to the control that takes the place of the one that has it:
+  // whoever writes just then goes on writing there.
+  const holdFocus = () => {
+    const active = groups.querySelector(":focus");
+    if (!active) return null;
+    const { part } = active.closest("[data-part]").dataset;
+    const controls = () => [...(groups.querySelector(`[data-part="${CSS.escape(part)}"]`)?.querySelectorAll(CONTROLS) ?? [])];
+    const index = controls().indexOf(active);
+    const { selectionStart: start, selectionEnd: end, value } = active;
+    const isAll = start === 0 && end === value?.length;
+    return () => {
+      const twin = active.isConnected ? active : controls()[index];
+      if (!twin?.checkVisibility()) {
+        endpoint.focus();
+        return;
+      }
+      twin.focus({ preventScroll: true });
+      if (Number.isInteger(start) && Number.isInteger(twin.selectionStart)) {
+        twin.setSelectionRange(isAll ? 0 : start, isAll ? twin.value.length : end);
+      }
+    };
+  };
 
   const drawGroup = ({ name, fields: members }) => {
     const drawn = members.map((field) => {
@@ -58,6 +84,7 @@ export function drawForm(outbox) {
         outbox.later(`set ${field.path}`, { kind: "set", field: field.path, text }),
       );
       fields.set(field.path, item);
+      item.element.dataset.part = field.path;
       return item.element;
     });
     if (!name) return make("div", "famnb-group", ...drawn);
@@ -66,6 +93,7 @@ export function drawForm(outbox) {
     summary.dataset.lmSuppressShortcuts = "true";
     const boxes = { Tools: tools.element, "Output form": schema.element }[name];
     const group = make("details", "famnb-group", summary, boxes, ...drawn);
+    group.dataset.part = `under ${name}`;
     group.open = unfolded.has(name);
     group.addEventListener("toggle", () => (group.open ? unfolded.add(name) : unfolded.delete(name)));
     headings.set(name, { count, group, paths: members.map(({ path }) => path) });
@@ -77,7 +105,11 @@ export function drawForm(outbox) {
     first: endpoint,
     /** Draws the fields of an endpoint, in place of those of another. */
     describe: (description) => {
-      const held = groups.querySelector(":focus")?.id;
+      // What is drawn already stays, and with it what one is doing there.
+      if (JSON.stringify(description) === described) return;
+      described = JSON.stringify(description);
+      giveBackFocus = holdFocus();
+      const unsent = [...fields].filter(([path]) => outbox.holds(`set ${path}`)).map(([path, { text }]) => [path, text()]);
       fields = new Map();
       headings = new Map();
       endpoints = description.endpoints;
@@ -87,15 +119,18 @@ export function drawForm(outbox) {
         );
       }
       groups.replaceChildren(...description.groups.map(drawGroup));
-      if (held) endpoint.focus();
+      for (const [path, text] of unsent) fields.get(path)?.set(text, true);
+      for (const field of fields.values()) field.isNew = true;
     },
     /** Shows what the form holds and what is wrong with it. */
     tell: (form) => {
-      if (form.force || !endpoint.matches(":focus")) endpoint.value = form.endpoint;
+      const isChosen = endpoint.matches(":focus") || outbox.holds("endpoint");
+      if (form.force || !isChosen) endpoint.value = form.endpoint;
       const { title, path } = endpoints.find(({ name }) => name === form.endpoint) ?? {};
       address.textContent = `${title}: POST ${path}`;
       for (const [name, field] of fields) {
-        if (!outbox.holds(`set ${name}`)) field.set(form.values[name] ?? "", form.force);
+        if (form.force || !outbox.holds(`set ${name}`)) field.set(form.values[name] ?? "", form.force || field.isNew);
+        field.isNew = false;
         field.mark(form.faults[name] ?? "");
       }
       tools.tell(form.tools);
@@ -106,6 +141,8 @@ export function drawForm(outbox) {
         count.textContent = isFaulty ? "to mend" : set ? `${set} set` : "";
         group.classList.toggle("famnb-faulty", isFaulty);
       }
+      giveBackFocus?.();
+      giveBackFocus = null;
     },
   };
 }

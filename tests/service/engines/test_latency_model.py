@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import statistics
+import time
 from collections.abc import Iterable
 
 import numpy as np
@@ -14,7 +15,14 @@ from scipy import stats
 from famnb.endpoints import compose
 from famnb.events import Delta, Usage
 from famnb.request import Request
-from famnb.service.engines.latency_model import OTHER_PROFILE, PROFILES, LogNormal, TokenPacer, latency_profile
+from famnb.service.engines.latency_model import (
+    OTHER_PROFILE,
+    PROFILES,
+    LogNormal,
+    SharedTimer,
+    TokenPacer,
+    latency_profile,
+)
 from famnb.service.engines.simulated import SimulatedEngine
 from famnb.service.prompt import build_prompt
 
@@ -206,3 +214,28 @@ def test_the_waits_repeat_with_the_request_and_the_seed() -> None:
     assert [again[1], again[2], again[0]] == [pytest.approx(reply) for reply in first]
     assert moments([first_request], seed=1)[0] != first[0]
     assert moments([first_request.replace(model="fam-2-5-mini")])[0] != first[0]
+
+
+def test_shared_sleeps_end_in_their_order_and_none_too_early() -> None:
+    """Whichever was asked for first, beside one that is cancelled; in a second event loop as in the first."""
+    timer = SharedTimer()
+    durations = [0.03, 0.0, 0.01, 0.05, 0.02, -1.0]
+
+    async def sleep_all() -> list[float]:
+        ended = []
+
+        async def sleep(seconds: float) -> None:
+            began = time.monotonic()
+            await timer.sleep(seconds)
+            assert time.monotonic() - began >= seconds - 0.001
+            ended.append(seconds)
+
+        cancelled = asyncio.create_task(sleep(0.015))
+        sleeps = [asyncio.create_task(sleep(seconds)) for seconds in durations]
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        await asyncio.gather(*sleeps)
+        return ended
+
+    for _ in range(2):
+        assert asyncio.run(sleep_all()) == [0.0, -1.0, 0.01, 0.02, 0.03, 0.05]
