@@ -28,6 +28,7 @@ MODEL = "fam-mini"
 GAP_S = 0.033
 """Between the events of a paced stream; the mean of the simulated model's own gaps at SCALE."""
 SCALE = 2.0
+SIMULATION, COMPAT, GATEWAY = OURS = ("famnb serve", "famnb serve --compat", "famnb serve --upstream")
 PIN = "import os, sys\nif hasattr(os, 'sched_setaffinity'): os.sched_setaffinity(0, {int(sys.argv[1])})\n"
 EXEC = "os.execv(sys.argv[2], sys.argv[2:])"
 
@@ -42,12 +43,13 @@ def run(quick: bool) -> Result:
         servers = _Servers(Path(folder), texts, blocks)
         flat = _measure(servers.ways_to_start(0, 0), streams, repeats)
         paced = _measure(servers.ways_to_start(scale, gap_s), streams, 1 if quick else 2)
-    wrong = sum(figures["famnb serve"]["wrong"] for figures in (flat, paced))
+    wrong = sum(row["wrong"] for figures in (flat, paced) for name, row in figures.items() if name in OURS)
     notes = [
         f"{streams} streams of one answer each ({len(blocks)} events or so); a request, its validation and its "
         "connection are part of each event's cost. Every stream's text is compared with that of the whole reply.",
         "The bare response sends events rendered before; famnb makes each from a typed event. mockllm's events are "
         "characters of the same text, at its own server's settings.",
+        "The gateway stands before the bare response, on another core, which is the load's if there are two.",
         f"Paced: some {1 / gap_s:,.0f} events a second and stream.",
     ]
     if MOCK not in os.environ:
@@ -67,7 +69,7 @@ def run(quick: bool) -> Result:
 
 def _cpu_ratio(figures: Figures) -> float | None:
     """How many times the bare response's CPU an event of famnb's takes."""
-    return ratio(figures["famnb serve"]["cpu_us"], figures["bare Starlette"]["cpu_us"])
+    return ratio(figures[SIMULATION]["cpu_us"], figures["bare Starlette"]["cpu_us"])
 
 
 def _answers(prompts: list[str]) -> tuple[dict[str, str], list[str]]:
@@ -108,20 +110,25 @@ class _Servers:
     def ways_to_start(self, scale: float, gap_s: float) -> dict[str, Start]:
         """A server for each name; those that say the same to everyone are asked the first prompt alone."""
         ways: dict[str, Start] = {
-            "famnb serve": lambda: _famnb(scale, self._texts),
+            SIMULATION: lambda: _famnb(scale, self._texts),
             "bare Starlette": lambda: self._bare(gap_s),
+            COMPAT: lambda: _famnb(scale, self._texts, "--compat"),
+            GATEWAY: lambda: self._gateway(gap_s),
         }
         if MOCK in os.environ:
             ways["mockllm"] = lambda: self._mock(gap_s)
         return ways
 
     @contextlib.contextmanager
-    def _bare(self, gap_s: float) -> Iterator[Running]:
-        with harness.run_server(_pin(sys.executable, str(harness.HERE / "bare.py"), str(self._blocks), str(gap_s))) as (
-            line,
-            pid,
-        ):
+    def _bare(self, gap_s: float, *, is_engine: bool = False) -> Iterator[Running]:
+        command = (sys.executable, str(harness.HERE / "bare.py"), str(self._blocks), str(gap_s))
+        with harness.run_server(_pin(*command, core=0 if is_engine else -1)) as (line, pid):
             yield line["url"], pid, dict([self._first])
+
+    @contextlib.contextmanager
+    def _gateway(self, gap_s: float) -> Iterator[Running]:
+        with self._bare(gap_s, is_engine=True) as (url, _, texts), _famnb(0, texts, "--upstream", url) as running:
+            yield running
 
     @contextlib.contextmanager
     def _mock(self, gap_s: float) -> Iterator[Running]:
@@ -140,16 +147,16 @@ class _Servers:
 
 
 @contextlib.contextmanager
-def _famnb(scale: float, texts: dict[str, str] | None = None) -> Iterator[Running]:
-    command = [sys.executable, "-m", "famnb", "serve", "--time-scale", str(scale)]
+def _famnb(scale: float, texts: dict[str, str] | None = None, *options: str) -> Iterator[Running]:
+    command = [sys.executable, "-m", "famnb", "serve", "--time-scale", str(scale), *options]
     with harness.run_server(_pin(*command), env={"FAMNB_SERVICE_KEY": KEY}) as (line, pid):
         yield line["url"], pid, texts or {}
 
 
-def _pin(*command: str, tell: str = "") -> list[str]:
-    """A command that runs on one core, the last of those there are, where the system can do that."""
-    core = max(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
-    return [sys.executable, "-c", PIN + tell + EXEC, str(core), *command]
+def _pin(*command: str, tell: str = "", core: int = -1) -> list[str]:
+    """A command that runs on one core, by default the last of those there are, where the system can do that."""
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
+    return [sys.executable, "-c", PIN + tell + EXEC, str(cores[core]), *command]
 
 
 Figures = dict[str, dict[str, Any]]
@@ -190,7 +197,7 @@ def _measure_load(pid: int, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def _table(title: str, figures: Figures) -> Table:
-    base = figures["famnb serve"]
+    base = figures[SIMULATION]
     rows = [
         {
             "server": name,

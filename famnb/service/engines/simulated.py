@@ -54,6 +54,7 @@ _GENERIC_WORDS = {
     "do",
     "make",
     "create",
+    "current",
     "the",
     "to",
     "for",

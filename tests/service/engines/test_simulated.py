@@ -257,6 +257,14 @@ def test_a_required_tool_is_called_whoever_spoke_last(role: str) -> None:
     assert [call.name for call in reply.tool_calls] == ["get_weather"]
 
 
+def test_the_tool_of_many_examples_is_called() -> None:
+    """Vendors' examples call it `get_current_weather`, and ask without that word."""
+    reply = web("What is the weather in Istanbul?", tools=functions({**WEATHER, "name": "get_current_weather"}))
+    assert [(call.name, json.loads(call.text)["city"]) for call in reply.tool_calls] == [
+        ("get_current_weather", "Istanbul")
+    ]
+
+
 def test_a_tool_call_has_valid_arguments() -> None:
     """The arguments satisfy the tool's schema and take a name from the question."""
     (call,) = web("How is the weather in Paris?", tools=functions(WEATHER)).tool_calls
