@@ -26,8 +26,7 @@ from famnb.plot.time_axis import set_date_ticks
 Floats: TypeAlias = npt.NDArray[np.float64]
 Span: TypeAlias = tuple[float, float]
 """The two ends of a part of an axis, both included, in the axis' unit."""
-# A kernel's server drops messages beyond some megabytes in three seconds (jupyter_server 2), and a screen has no more
-# pixels to tell points apart.
+# A plot has no more pixels to tell points apart, and this many reach the page and are drawn in well under a second.
 MAX_DRAWN = 200_000
 """The most points that are drawn; of more, a sample is."""
 SAMPLE_SEED = 7

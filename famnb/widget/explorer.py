@@ -8,11 +8,13 @@ point, open, brush: a few numbers ◄─────┘ ── facts of one poin
 from __future__ import annotations
 
 import base64
+import io
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import traitlets
+from PIL import Image
 
 from famnb.errors import InvalidRequest, UnknownName
 from famnb.formatting import format_count, format_estimate, format_number
@@ -57,6 +59,7 @@ SHORT_NAMES = {
     "cost_usd": "cost",
 }
 """What columns are called where there is little room."""
+PICTURE_COLOURS = 64
 _PICTURE = SafeHtml('<p><img src="{}" alt="{}" style="max-width:100%"></p>')
 
 
@@ -240,13 +243,21 @@ class Explorer(DescribedWidget):
             return transcript.join_bundles([title, transcript.render([Section("note", points.empty)])])
         figure: Any = draw(points)
         data, _ = figure._repr_mimebundle_()
-        url = f"data:image/png;base64,{base64.b64encode(data['image/png']).decode()}"
+        url = f"data:image/png;base64,{base64.b64encode(_shrink(data['image/png'])).decode()}"
         picture = _PICTURE.format(url, figure.alt)
         # The picture has the title, the groups and the notes in it.
         return {"text/html": picture, "text/plain": figure.alt, "text/markdown": figure.alt}
 
     def __repr__(self) -> str:
         return f"<Explorer {self._points.title}: {format_count(len(self._points.frame), 'row')}>"
+
+
+def _shrink(png: bytes) -> bytes:
+    """Return a picture in fewer colours: thousands of half transparent points have too many to be saved."""
+    buffer = io.BytesIO()
+    with Image.open(io.BytesIO(png)) as image:
+        image.quantize(PICTURE_COLOURS).save(buffer, "png")
+    return buffer.getvalue()
 
 
 def _page_values(axis: Axis) -> np.ndarray[Any, Any]:

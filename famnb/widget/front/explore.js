@@ -6,6 +6,8 @@ import { button, make, write } from "./dom.js";
 import { drawRows } from "./rows.js";
 import { drawScatter } from "./scatter.js";
 
+const PATIENCE_MS = 1000; // after which a question to the kernel is asked again
+
 // A copy, since a part of a message may lie where no array of numbers can begin.
 const numbers = (Kind, { buffer, byteOffset, byteLength }) => new Kind(buffer.slice(byteOffset, byteOffset + byteLength));
 
@@ -41,17 +43,32 @@ function drawTip() {
 function drawExplorer(outbox) {
   const known = {};
   let pointed = -1;
+  const answers = new Map(); // what the kernel has said of points
+  let isAsked = false; // one question at a time: a pointer passes more points than a kernel can tell of
+  let waiting = 0;
   const tip = drawTip();
+  const ask = () => {
+    if (isAsked || pointed < 0 || answers.has(pointed)) return;
+    isAsked = true;
+    outbox.now({ kind: "point", number: pointed });
+    waiting = setTimeout(resume, PATIENCE_MS);
+  };
+  const resume = () => {
+    clearTimeout(waiting);
+    isAsked = false;
+    ask();
+  };
   const point = (index) => {
     pointed = index;
     if (index < 0) {
       tip.hide();
       return;
     }
-    const { label } = known.plot.groups[known.groups[index]];
-    tip.tell({ title: label, text: "", facts: [] });
+    // At once what the page knows by itself: the group and the place.
+    const facts = plot.valuesOf(index);
+    tip.tell(answers.get(index) ?? { title: known.plot.groups[known.groups[index]].label, text: "", facts });
     tip.show(plot.placeOf(index));
-    outbox.now({ kind: "point", number: index });
+    ask();
   };
   const brush = (spans) => outbox.now({ kind: "brush", x: spans?.[0] ?? null, y: spans?.[1] ?? null });
   const plot = drawScatter({ point, brush, open: (index) => outbox.now({ kind: "open", number: index }) });
@@ -135,10 +152,18 @@ function drawExplorer(outbox) {
       if (parts.call || parts.events || parts.timeline !== undefined) sheet.tell({ ...parts, call: parts.call ?? undefined });
     },
     told: (message) => {
-      if (message.kind !== "point") sheet.told(message);
-      else if (message.number === pointed) tip.tell(message);
+      if (message.kind !== "point") {
+        sheet.told(message);
+        return;
+      }
+      answers.set(message.number, message);
+      if (message.number === pointed) tip.tell(message);
+      resume();
     },
-    end: plot.end,
+    end: () => {
+      clearTimeout(waiting);
+      plot.end();
+    },
   };
 }
 

@@ -59,6 +59,13 @@ export function axisTicks(axis, [low, high], count) {
   return ticks.map(([value, text]) => [value - axis.offset, text]);
 }
 
+/** Returns a value of an axis in words. @param {Axis} axis @param {number} value */
+export function writeValue(axis, value) {
+  if (axis.kind === "names") return axis.names[Math.round(value)];
+  if (axis.kind === "time") return new Date((value + axis.offset) * 1000).toISOString().slice(0, 19).replace("T", " ");
+  return Number((value + axis.offset).toPrecision(3)).toLocaleString("en", { maximumSignificantDigits: 3 });
+}
+
 /** Returns the ends of an axis that show all values. @param {Axis} axis @param {Float32Array} values */
 export function axisLimits(axis, values) {
   if (axis.kind === "names") return [-0.5, axis.names.length - 0.5];
@@ -417,6 +424,8 @@ export function drawScatter({ point, open, brush }) {
       limits = isIn ? spans.map((span, axis) => span ?? limits[axis]) : whole;
       draw();
     },
+    /** What a point's place is called, by axis. @param {number} index */
+    valuesOf: (index) => [[told.x, xs], [told.y, ys]].map(([axis, values]) => [axis.label, writeValue(axis, values[index])]),
     /** Where a point is, in pixels of the plot. @param {number} index */
     placeOf: (index) => [box.left + places.x[index], box.top + places.y[index], wide],
     end: () => {

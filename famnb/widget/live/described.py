@@ -133,11 +133,12 @@ class DescribedWidget(BaseWidget):
             self._is_reloaded, self._page = False, ""
             bundle, _ = self._bundle({"text/html": _NOTE.format(self._note()), "text/plain": self._note()})
             widget.show(bundle)
+            # Before the snapshot, which may take a while to draw.
+            self._send_everything()
             # An Output widget that captures the widget captures what is kept below it too.
             self._output.captured = widget.captured
             if not widget.captured:
                 self._output.show(self._kept_bundle())
-            self._send_everything()
 
     def _repr_mimebundle_(self, **_options: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Return the widget, and for who has no kernel the snapshot and how to get the widget back."""
