@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from famnb.errors import InvalidRequest
 from famnb.plot.points import Points, read_points
 from famnb.record import Ledger
 from famnb.record.ledger import HasLedger, ledger_of
@@ -39,12 +40,22 @@ def explore(
     Up to 200,000 points are drawn, of more a sample; `selection` is always of all rows.
     KeyError for a column that is not there, ValueError for one that holds neither numbers nor times.
     """
-    return show_points(read_points(frame, x=x, y=y, by=by), ledger)
+    explorer: Explorer = show_points(read_points(frame, x=x, y=y, by=by), ledger)
+    return explorer
 
 
-def show_points(points: Points, ledger: Ledger | str | os.PathLike[str] | HasLedger | None = None) -> Explorer:
-    """Return the widget that shows points; what `interactive=True` makes of a figure."""
+def show_points(
+    points: Points, ledger: Ledger | str | os.PathLike[str] | HasLedger | None = None, **of_figures: object
+) -> Any:
+    """Return an Explorer of points: what `interactive=True` makes of a figure, though typed as the figure.
+
+    `of_figures` are the arguments that only a figure can follow. Raises InvalidRequest if any of them is given.
+    """
+    for name, value in of_figures.items():
+        if value is not None:
+            raise InvalidRequest(
+                f"{name}: a widget is as wide as its page and has one panel; leave it out, or `interactive`"
+            )
     # By its name, since widgets stand above figures, and on use: a figure needs no ipywidgets.
     module = importlib.import_module("famnb.widget.explorer")
-    explorer: Explorer = module.Explorer(points, None if ledger is None else ledger_of(ledger))
-    return explorer
+    return module.Explorer(points, None if ledger is None else ledger_of(ledger))

@@ -13,6 +13,7 @@ from famnb import stats
 from famnb.errors import InvalidRequest
 from famnb.plot.canvas import Canvas
 from famnb.plot.ecdf import draw_ecdf, set_ecdf_axes
+from famnb.plot.explore import show_points
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import (
     NO_VALUE,
@@ -34,6 +35,7 @@ from famnb.plot.labels import (
     simulation_note,
 )
 from famnb.plot.layout import FigureSize, Width
+from famnb.plot.points import Axis, Points, place_points, read_axis
 from famnb.validation import explain_arguments
 
 FIRST_TOKEN = ("ttft_s", "ttfa_s")
@@ -53,6 +55,7 @@ def latency(
     figsize: tuple[float, float] | None = None,
     width: Width | None = None,
     ax: Axes | None = None,
+    interactive: bool = False,
 ) -> matplotlib.figure.Figure:
     """The share of calls that were at most so slow (ECDF), one line for each value of the column `by`.
 
@@ -63,6 +66,7 @@ def latency(
     value, and those whose time is in doubt because a busy cell kept Python from reading. With `over="hour"` x is the
     hour of the day at which a call started, in the column's own time zone, and y each hour's median and 95th
     percentile. `facet` draws a panel for each value of a column; `ax` draws into that axes.
+    `interactive` returns a widget of the same calls instead, a point each, as `explore` does.
     KeyError for a column that is not there, ValueError for a metric that is no number.
     """
     size = FigureSize.choose(figsize, width, ax)
@@ -74,6 +78,10 @@ def latency(
     has_both = _has_both_kinds(frame, values)
     codes, groups = group_rows(_name_kinds(frame, by) if has_both and "streamed" not in (by, facet) else frame[by])
     rows = pd.DataFrame({"group": codes, "value": values})
+    if interactive:
+        points = _call_points(frame, codes, groups, values, by=by, metric=metric, over=over, notes=left_out)
+        widget: matplotlib.figure.Figure = show_points(points, facet=facet, figsize=figsize, width=width, ax=ax)
+        return widget
     known = values[~np.isnan(values)]
     name = column_name(metric)
     label, scale = axis_label(metric, float(known.max()) if len(known) else 0)
@@ -105,6 +113,31 @@ def latency(
             set_ecdf_axes(canvas, known * scale)
             chart.add_legend(entries)
     return chart.finish()
+
+
+def _call_points(
+    frame: pd.DataFrame,
+    codes: np.ndarray[Any, Any],
+    groups: list[str],
+    values: np.ndarray[Any, Any],
+    *,
+    by: str,
+    metric: str,
+    over: str | None,
+    notes: list[str],
+) -> Points:
+    """Each call where the figure counts it: at its share of the calls of its group, or at its hour."""
+    time = read_axis(frame, metric)
+    if over == "hour":
+        started = time_column(frame)
+        hours = ((started - started.dt.normalize()).dt.total_seconds() / 3600).to_numpy(dtype=float, na_value=np.nan)
+        label = f"hour of the day ({started.dt.tz or 'no time zone'})"
+        x, y = Axis("hour of the day", label, hours), time
+    else:
+        shares = pd.Series(values).groupby(codes).rank(method="max", pct=True).to_numpy(dtype=float)
+        x, y = time, Axis("share of calls", "share of calls", shares)
+    title = f"{capitalize(time.name)} by {by}{' and hour' if over else ''}"
+    return place_points(frame, x, y, by=by, groups=(codes, groups), notes=notes, title=title)
 
 
 def _has_both_kinds(frame: pd.DataFrame, values: np.ndarray[Any, Any]) -> bool:

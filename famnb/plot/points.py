@@ -65,20 +65,17 @@ class Points:
     """The group of each point, as an index into `groups`."""
     notes: list[str]
     """What is left out, and whether calls were simulated."""
+    title: str
+    """What is drawn, as a heading."""
     empty: str = ""
     """Why there is no point; empty if there is one."""
-
-    @property
-    def title(self) -> str:
-        """What is drawn, as a heading."""
-        title = f"{capitalize(self.y.name)} against {self.x.name}"
-        return f"{title} by {self.by}" if self.by else title
+    colours: tuple[str, ...] = ()
+    """The colours of the groups, where they have their own, as the parts of a call do."""
 
     @property
     def slots(self) -> tuple[int, ...]:
-        """The number that decides the colour of each group."""
-        slots = group_slots(self.by, self.groups) or range(len(self.groups))
-        return tuple(slots)[: len(self.groups)]
+        """The number that decides the colour of each group that has none of its own."""
+        return group_slots(self.by, self.groups)[: len(self.groups)]
 
     def sample(self) -> npt.NDArray[np.int64]:
         """Return which points are drawn, in order: all, or MAX_DRAWN drawn by lot, always the same."""
@@ -119,10 +116,12 @@ def place_points(
     by: str = "",
     groups: tuple[npt.NDArray[np.int64], list[str]] | None = None,
     notes: Sequence[str] = (),
+    title: str = "",
+    colours: Sequence[str] = (),
 ) -> Points:
     """Return the points of rows whose places are known; `groups` are each row's group and the names of groups.
 
-    Unless given, the groups are the values of the column `by`.
+    Unless given, the groups are the values of the column `by`, and the title says what the axes are.
     """
     if groups is None:
         groups = group_rows(frame[by]) if by else (np.zeros(len(frame), np.int64), ["calls"])
@@ -138,7 +137,9 @@ def place_points(
         names,
         codes[placed],
         [*note, *notes, *simulation_note(frame[placed])],
+        title or f"{capitalize(y.name)} against {x.name}{f' by {by}' if by else ''}",
         "" if placed.any() else no_rows_reason(frame, " and ".join(dict.fromkeys((x.name, y.name)))),
+        tuple(colours),
     )
 
 
@@ -191,7 +192,8 @@ def draw(points: Points) -> matplotlib.figure.Figure:
         sizes = np.bincount(points.codes, minlength=len(points.groups))
         entries = []
         for code, group in enumerate(points.groups):
-            colour, mask = canvas.palette.line_style(code)["color"], points.codes[drawn] == code
+            colour = points.colours[code] if points.colours else canvas.palette.line_style(code)["color"]
+            mask = points.codes[drawn] == code
             size = 5 if len(drawn) < 1000 else 3 if len(drawn) < 10_000 else 1.5
             style: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": colour, "markeredgewidth": 0}
             canvas.axes.plot(x[mask], y[mask], markersize=size, alpha=0.6, rasterized=True, **style)

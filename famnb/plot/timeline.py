@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import dataclasses
 import textwrap
 from collections.abc import Sequence
 from typing import Any
 
 import matplotlib.figure
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from famnb.errors import InvalidRequest
 from famnb.formatting import format_count, format_duration
 from famnb.frame.deltas import deltas
 from famnb.model_colours import PART_COLOURS
 from famnb.plot.canvas import Canvas
 from famnb.plot.direct_labels import DirectLabel
+from famnb.plot.explore import show_points
 from famnb.plot.facets import Chart, LegendEntry
+from famnb.plot.grouping import group_rows
 from famnb.plot.labels import shorten
 from famnb.plot.layout import FigureSize, Width
 from famnb.plot.palette import VERMILLION
+from famnb.plot.points import Axis, Points, names_axis, place_points, read_axis
 from famnb.record import Ledger, RecordedCall
 from famnb.reply import Reply
 from famnb.timing import Timing
@@ -55,17 +61,46 @@ def timeline(
     figsize: tuple[float, float] | None = None,
     width: Width | None = None,
     ax: Axes | None = None,
+    interactive: bool = False,
 ) -> matplotlib.figure.Figure:
     """The waterfall of one reply: bands for waiting, thinking and answering, and the characters as they came.
 
     `reply` is a `Reply`, a `RecordedCall`, or a call's id in the default ledger. x: seconds since the request was
     sent; y: characters so far, by kind. A stop, a cut or a failure is marked where it happened. Of a list of replies
     each is a bar, under each other on one axis, divided into waiting, thinking and answering.
+    `interactive` returns a widget of what came instead, a point each event, as `explore` does.
     """
+    if interactive:
+        widget: matplotlib.figure.Figure = show_points(_event_points(reply), figsize=figsize, width=width, ax=ax)
+        return widget
     size = FigureSize.choose(figsize, width, ax)
     if isinstance(reply, Sequence) and not isinstance(reply, str):
         return _draw_replies([_find_reply(one) for one in reply], ax, size)
     return _draw_reply(_find_reply(reply), ax, size)
+
+
+def _event_points(reply: AnyReply | Sequence[AnyReply]) -> Points:
+    """What came of one reply, by the characters so far, or of several, a row each. InvalidRequest if nothing did."""
+    given = [reply] if isinstance(reply, Reply | RecordedCall | str) else reply
+    replies = [_find_reply(one) for one in given[:MAX_REPLIES]]
+    tables = [deltas(one).assign(reply=number) for number, one in enumerate(replies)]
+    events = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+    if events.empty:
+        raise InvalidRequest("reply: nothing came of it as a stream, so there is no event to point at")
+    parts = events["kind"].astype(object).map(BLOCK_PARTS).fillna("other")
+    when = "seconds since the request was sent"
+    x = dataclasses.replace(read_axis(events, "t_s"), name="time", label=when, values=events["t_s"].to_numpy(float))
+    if given is not reply:
+        title = f"One reply: {_name(replies[0])}"
+        so_far = events["chars"].fillna(0).astype(float).groupby(parts).cumsum()
+        y = Axis("characters so far", "characters so far", np.asarray(so_far, dtype=np.float64))
+    else:
+        title = format_count(len(replies), "reply").replace("replys", "replies")
+        names = [f"{number} {_name(one)}".rstrip() for number, one in enumerate(replies, 1)]
+        y = names_axis("reply", events["reply"].to_numpy(), names)
+    codes, groups = group_rows(parts)
+    colours = [PART_COLOURS.get(group, PART_COLOURS["waiting"]) for group in groups]
+    return place_points(events, x, y, by="part", groups=(codes, groups), title=title, colours=colours)
 
 
 def _find_reply(reply: AnyReply) -> Reply:

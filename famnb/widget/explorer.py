@@ -158,9 +158,12 @@ class Explorer(DescribedWidget):
         drawn = len(self._drawn)
         few = f"{drawn:,} of {total:,} are drawn, by lot; what is chosen is of all." if drawn < total else ""
         sizes = np.bincount(points.codes, minlength=len(points.groups))
+        own = [{"colour": colour, "cycle": 0} for colour in points.colours]
         groups = [
-            {"label": sanitize.visible(group), "count": f"{count:,}", **page_style(slot)}
-            for group, count, slot in zip(points.groups, sizes.tolist(), points.slots, strict=True)
+            {"label": sanitize.visible(group), "count": f"{count:,}", **style}
+            for group, count, style in zip(
+                points.groups, sizes.tolist(), own or map(page_style, points.slots), strict=True
+            )
         ]
         return {
             "title": sanitize.visible(points.title),

@@ -1,0 +1,56 @@
+"""Figures that are asked for as widgets: their calls, each where the figure counts it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from famnb import plot
+from famnb.errors import InvalidRequest
+from famnb.reply import Reply
+from famnb.widget.explorer import Explorer
+from tests.support.exchanges import exchange
+from tests.support.plot_figures import THOUGHTFUL
+from tests.support.plot_frames import calls, many_calls
+
+
+def points_of(widget: object) -> plot.points.Points:
+    """What a widget draws."""
+    assert isinstance(widget, Explorer)
+    return widget._points
+
+
+def test_a_latency_is_the_share_of_the_calls_of_its_group():
+    """As the figure's lines have it: of four calls the slowest is at 1, the second at a half; by hour, at its hour."""
+    frame = calls(model=["a"] * 4 + ["b"], ttft_s=[0.4, 0.1, 0.2, 0.3, 9.0])
+    points = points_of(plot.latency(frame, interactive=True))
+    assert list(points.y.values) == [1, 0.25, 0.5, 0.75, 1]
+    assert (points.x.label, list(points.x.values)) == ("time to first token (s)", [0.4, 0.1, 0.2, 0.3, 9])
+    drawn = plot.latency(frame).axes[0].lines[0]
+    assert set(zip(points.x.values[:4], points.y.values[:4], strict=True)) <= set(
+        zip(np.asarray(drawn.get_xdata()), np.asarray(drawn.get_ydata()), strict=True)
+    )
+    by_hour = points_of(plot.latency(frame, over="hour", interactive=True))
+    assert np.allclose(by_hour.x.values, 14 + 13 / 60 + np.arange(20, 25) / 3600)
+    assert by_hour.title == "Time to first token by model and hour"
+
+
+def test_a_timeline_is_its_events():
+    """The characters so far of each part, in the part's own colour; of several replies a row each."""
+    reply = exchange(THOUGHTFUL).reply
+    points = points_of(plot.timeline(reply, interactive=True))
+    answer = points.codes == points.groups.index("answer")
+    assert list(points.y.values[answer]) == [7, 16]
+    assert list(points.x.values[answer]) == [1.0, 2.0]
+    assert len(set(points.colours)) == len(points.groups)
+    several = points_of(plot.timeline([reply, reply], interactive=True))
+    assert len(several.y.names) == 2
+    assert len(several.frame) == 2 * len(points.frame)
+    with pytest.raises(InvalidRequest, match="no event to point at"):
+        plot.timeline(Reply(), interactive=True)
+
+
+def test_what_only_a_figure_can_follow_is_refused():
+    """A widget has no axes of matplotlib's and no size."""
+    with pytest.raises(InvalidRequest, match="figsize: a widget is as wide as its page and has one panel"):
+        plot.latency(many_calls(4), figsize=(4, 3), interactive=True)
