@@ -28,6 +28,7 @@ from famnb.plot.effects import (
     rows_that_fit,
     set_difference_axis,
 )
+from famnb.plot.explore import show_points
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls
 from famnb.plot.labels import (
@@ -41,6 +42,7 @@ from famnb.plot.labels import (
     simulation_note,
 )
 from famnb.plot.layout import FigureSize, Width
+from famnb.plot.points import Points, names_axis, place_points, read_axis
 from famnb.stats import min_values
 from famnb.stats.differences import average_repeats
 from famnb.validation import explain_arguments
@@ -70,6 +72,7 @@ def compare(
     figsize: tuple[float, float] | None = None,
     width: Width | None = None,
     ax: Axes | None = None,
+    interactive: bool = False,
 ) -> matplotlib.figure.Figure:
     """Each value of the column `by` on the same prompts, and its paired difference from the group `baseline`.
 
@@ -82,7 +85,8 @@ def compare(
 
     `pair` is the column that says which calls ask the same; unless named, `prompt_id` for the calls of one experiment,
     else `prompt_hash`, which is the same for the same prompt anywhere, else `prompt`. Into the caller's `ax` goes the
-    upper part; `.caption` has the differences.
+    upper part; `.caption` has the differences. `interactive` returns a widget instead, of the calls of each group in a
+    row, as `explore` does.
     KeyError for a column that is not there, ValueError for a metric that is no number or a baseline that is no group.
     """
     size = FigureSize.choose(figsize, width, ax)
@@ -91,6 +95,10 @@ def compare(
     frame, left_out = select_calls(frame)
     codes, groups = group_rows(frame[by])
     first = _find_baseline(groups, baseline, by)
+    if interactive:
+        points = _call_points(frame, codes, groups, by=by, metric=metric, notes=left_out)
+        widget: matplotlib.figure.Figure = show_points(points, figsize=figsize, width=width, ax=ax)
+        return widget
     measured = _measure(frame, metric)
     # Numbers rather than names: a prompt is looked up several times for every group.
     rows = pd.DataFrame(
@@ -154,6 +162,15 @@ def compare(
             chart.add_legend([], subtitle)
             chart.details += [f"{', '.join([entry.name, *entry.facts])}." for entry in entries]
     return chart.finish()
+
+
+def _call_points(
+    frame: pd.DataFrame, codes: np.ndarray[Any, Any], groups: list[str], *, by: str, metric: str, notes: list[str]
+) -> Points:
+    """Each call in the row of its group."""
+    x, y = read_axis(frame, metric), names_axis(by, codes, groups)
+    title = f"{capitalize(x.name)} by {by}, call by call"
+    return place_points(frame, x, y, by=by, groups=(codes, groups), notes=notes, title=title)
 
 
 def _find_baseline(groups: Sequence[str], baseline: str | None, by: str) -> int:

@@ -16,6 +16,7 @@ from famnb.formatting import format_usd
 from famnb.frame.cost_front import cost_front
 from famnb.plot.canvas import Canvas
 from famnb.plot.effects import NARROW_IN
+from famnb.plot.explore import show_points
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls
 from famnb.plot.labels import (
@@ -28,6 +29,7 @@ from famnb.plot.labels import (
     simulation_note,
 )
 from famnb.plot.layout import FigureSize, Width
+from famnb.plot.points import read_points
 from famnb.validation import explain_arguments
 
 _GROUP = "group of the figure"
@@ -47,6 +49,7 @@ def pareto(
     figsize: tuple[float, float] | None = None,
     width: Width | None = None,
     ax: Axes | None = None,
+    interactive: bool = False,
 ) -> matplotlib.figure.Figure:
     """One point for each value of the column `by`, with 95% intervals for new prompts, and whether another beats it.
 
@@ -55,8 +58,13 @@ def pareto(
     worse in one of them. Half filled: possible, the calls do not decide. Hollow: beaten, another is clearly better in
     all that differs; `famnb.stats.front` has the rule. Calls are compared over the prompts that both have, told
     by the column `pair`, else by their prompts. Warm-ups are left out, and groups that lack any of the columns named in
-    a footnote. KeyError for a column that is not there.
+    a footnote. `interactive` returns a widget instead, of the calls that the groups are means of, as `explore` does.
+    KeyError for a column that is not there.
     """
+    if interactive:
+        calls_as_points = read_points(frame, x=cost, y=score or latency, by=by)
+        widget: matplotlib.figure.Figure = show_points(calls_as_points, figsize=figsize, width=width, ax=ax)
+        return widget
     size = FigureSize.choose(figsize, width, ax)
     require_columns(frame, by, cost, latency, score, pair)
     columns = [cost, latency, *([score] if score else [])]

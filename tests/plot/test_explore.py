@@ -50,6 +50,19 @@ def test_a_timeline_is_its_events():
         plot.timeline(Reply(), interactive=True)
 
 
+def test_groups_are_shown_call_by_call():
+    """`pareto` places each call by its cost and latency, or score; `compare` in the row of its group."""
+    frame = many_calls(60, models=3, missing=0.1)
+    known = frame[frame["cost_usd"].notna()]
+    points = points_of(plot.pareto(frame, interactive=True))
+    assert list(points.x.values) == list(known["cost_usd"])
+    assert points.title == "Time to the end of the reply against cost by model"
+    assert points_of(plot.pareto(frame, score="score", interactive=True)).y.column == "score"
+    compared = points_of(plot.compare(frame, interactive=True))
+    assert list(compared.x.values) == list(known["e2e_s"])
+    assert [compared.y.names[round(row)] for row in compared.y.values] == list(known["model"])
+
+
 def test_what_only_a_figure_can_follow_is_refused():
     """A widget has no axes of matplotlib's and no size."""
     with pytest.raises(InvalidRequest, match="figsize: a widget is as wide as its page and has one panel"):
