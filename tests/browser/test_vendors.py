@@ -1,0 +1,91 @@
+"""Composers and a board of vendors' profiles in a real JupyterLab."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.support.lab_page import Lab
+
+pytestmark = pytest.mark.browser
+
+SETUP = """
+import os, famnb
+service = famnb.serve(compat=True, time_scale=0.2)
+ledger = famnb.Ledger(f"{os.getpid()}.sqlite")
+clients = {
+    name: famnb.Client(profile=name, base_url=service.url, api_key=service.key, ledger=ledger)
+    for name in ("anthropic", "openai", "openrouter")
+}
+"""
+
+
+def shown(lab: Lab, number: int, tool: str = "composer") -> Locator:
+    """The tool that a cell shows."""
+    lab.run(number)
+    element = lab.output(number).locator(f".famnb.famnb-{tool}")
+    expect(element.get_by_label("Endpoint").first).to_be_visible()
+    return element
+
+
+def unfold(composer: Locator, heading: str) -> None:
+    """Open a group of the settings."""
+    composer.locator("summary", has_text=heading).click()
+
+
+def ask(composer: Locator, prompt: str) -> None:
+    """Write a prompt and send it by Enter; wait for its answer."""
+    composer.get_by_label("Prompt", exact=True).fill(prompt)
+    composer.get_by_label("Prompt", exact=True).press("Enter")
+    expect(composer.locator(".famnb-figures")).to_contain_text("in all")
+
+
+def test_a_vendor_s_model_thinks_answers_and_leaves_its_code(lab: Lab):
+    """Two profiles, each with its own fields, thinking, usage and code; a model that nobody listed is typed in."""
+    lab.page.set_viewport_size({"width": 1400, "height": 1000})
+    lab.notebook(SETUP, "famnb.Composer(clients['anthropic'])", "famnb.Composer(clients['openai'])").run(0)
+    composer = shown(lab, 1)
+    expect(composer.get_by_label("max_tokens", exact=True)).to_have_value("4096")
+    unfold(composer, "Reasoning")
+    composer.get_by_label("thinking.budget_tokens").fill("1024")
+    expect(composer.get_by_label("thinking.type")).to_have_value("enabled")
+    unfold(composer, "More")
+    composer.get_by_label("extra_body").fill('{"new_field": 1}')
+    expect(composer.locator(".famnb-remark")).to_contain_text("new_field is sent as it is")
+    ask(composer, "Why is the sky blue?")
+    expect(composer.locator(".famnb-pane")).to_contain_text("thought for")
+    expect(composer.locator(".famnb-figures")).to_contain_text("tokens in")
+    composer.get_by_role("button", name="Code", exact=True).click()
+    expect(composer.locator(".famnb-shown")).to_contain_text('famnb.Client(profile="anthropic"')
+    composer.get_by_label("As", exact=True).select_option("curl")
+    expect(composer.locator(".famnb-shown")).to_contain_text("x-api-key: $ANTHROPIC_API_KEY")
+
+    composer = shown(lab, 2)
+    composer.get_by_label("model", exact=True).select_option("another …")
+    composer.get_by_label("model id").fill("gpt-of-our-own")
+    unfold(composer, "Reasoning")
+    composer.get_by_label("reasoning.effort").select_option("low")
+    composer.get_by_label("reasoning.summary").select_option("auto")
+    ask(composer, "Why is the sky blue?")
+    expect(composer.locator(".famnb-title")).to_have_text("responses · gpt-of-our-own")
+    expect(composer.locator(".famnb-figures")).to_contain_text("tokens in")
+    composer.get_by_role("button", name="Code", exact=True).click()
+    expect(composer.locator(".famnb-shown")).to_contain_text('famnb.Client(profile="openai"')
+    expect(composer.locator(".famnb-shown")).to_contain_text('model="gpt-of-our-own"')
+
+
+def test_a_board_asks_three_vendors_at_once(lab: Lab):
+    """Each pane has the endpoints of its own client; the experiment's code names the clients."""
+    lab.page.set_viewport_size({"width": 1400, "height": 1000})
+    lab.notebook(SETUP, "famnb.Board(variants=famnb.grid(client=clients, max_tokens=100))").run(0)
+    board = shown(lab, 1, "board")
+    columns = board.locator(".famnb-column")
+    expect(columns).to_have_count(3)
+    for name, endpoints in (("anthropic", ["messages"]), ("openai", ["responses", "chat"]), ("openrouter", ["chat"])):
+        column = board.get_by_role("group", name=name, exact=True)
+        expect(column.get_by_label("Endpoint").locator("option")).to_have_text(endpoints)
+    board.get_by_label("Prompt", exact=True).fill("Why?")
+    board.get_by_label("Prompt", exact=True).press("Enter")
+    expect(board.locator(".famnb-settled")).to_have_count(3)
+    board.get_by_role("button", name="Make an experiment").click()
+    expect(board.locator(".famnb-shown")).to_contain_text('"anthropic": famnb.Client(profile="anthropic"')
