@@ -32,12 +32,7 @@ CONVENTIONS = Conventions(
         client="openai.OpenAI",
         path="/chat/completions",
         method="chat.completions",
-        # The document's, and those that servers other than the vendor's have.
-        extra_fields=(
-            *("reasoning", "max_new_tokens"),
-            *("top_k", "min_p", "top_a", "repetition_penalty", "models", "provider", "plugins", "transforms", "usage"),
-            *("min_tokens", "ignore_eos", "thinking_token_budget", "chat_template_kwargs", "structured_outputs"),
-        ),
+        extra_fields=("reasoning", "max_new_tokens"),
         answer="reply.choices[0].message",
         print_event='    if event.choices:\n        print(event.choices[0].delta.content or "", end="")',
     ),

@@ -62,7 +62,7 @@ class Sdk:
     """How the vendor's Python SDK sends a request of a dialect; used to generate code that repeats a call."""
 
     package: str
-    """The package to import; also the name of the kind of code cell that uses it."""
+    """The package to import; also the name of the kind of code cell that uses it, and of its vendor's profile."""
     client: str
     """The class of its client."""
     path: str
@@ -70,7 +70,7 @@ class Sdk:
     method: str
     """The attribute of the client that has the method `create`."""
     extra_fields: tuple[str, ...] = ()
-    """Request fields that the method has no parameter for; they are passed as `extra_body`."""
+    """Fields of the document or its vendor that the method has no parameter for; they are passed as `extra_body`."""
     wants_cap: bool = False
     """Whether the method requires a token cap."""
     answer: str

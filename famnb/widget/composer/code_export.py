@@ -6,8 +6,9 @@ import json
 from collections.abc import Callable
 
 from famnb.client.config import Deadlines
-from famnb.endpoints import ENDPOINTS, Endpoints, endpoint
+from famnb.endpoints import ENDPOINTS, Endpoint, Endpoints, endpoint
 from famnb.errors import InvalidRequest
+from famnb.profiles import find_profile
 from famnb.request import Request
 from famnb.widget.form.fields import EXTRA
 from famnb.widget.form.python_code import (
@@ -119,6 +120,14 @@ def _write_curl(request: Request, target: Target) -> str:
     )
 
 
+def is_extra(endpoint: Endpoint, field: str) -> bool:
+    """Return whether the SDK of an endpoint's dialect has no parameter for a field of its request."""
+    sdk = endpoint.conventions.sdk
+    # An SDK has parameters for the fields of its own vendor, which need not have that endpoint.
+    own = find_profile(sdk.package).endpoints.get(endpoint.name)
+    return field in sdk.extra_fields or (own is not None and field not in own.request.model_fields)
+
+
 def _write_sdk(request: Request, target: Target) -> str:
     """A cell for the SDK that speaks the endpoint's dialect."""
     request_endpoint = target.endpoint_of(request)
@@ -126,7 +135,7 @@ def _write_sdk(request: Request, target: Target) -> str:
     # Where the SDK insists on a cap, the endpoint's own default is written out.
     fields = {**request.given_fields(), **({request.cap: getattr(request, request.cap)} if sdk.wants_cap else {})}
     own_extra = fields.pop(EXTRA, {})
-    extra = {**{name: fields.pop(name) for name in sdk.extra_fields if name in fields}, **own_extra}
+    extra = {**{name: fields.pop(name) for name in [*fields] if is_extra(request_endpoint, name)}, **own_extra}
     base_url = target.url_literal(request_endpoint.path.removesuffix(sdk.path))
     arguments = [f"base_url={base_url}", f"api_key={target.key_expression}"]
     arguments += [f"default_query={one_line_literal(target.query)}"] if target.query else []
