@@ -63,8 +63,8 @@ class _RecordingClient(BaseClient):
     ) -> None:
         # In the first lines: the frames of an error, which a traceback may show, must not hold the key as text.
         profile = check_profile(profile)
-        api_key = Credential.from_argument(api_key, profile, headers)
-        headers = None
+        api_key = Credential.from_argument(api_key, profile, headers, query)
+        headers = query = None
         self.ledger = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
         super().__init__(
             base_url=base_url,
@@ -78,7 +78,6 @@ class _RecordingClient(BaseClient):
             viewer=notebook_viewer(),
             transport=transport,
             profile=profile,
-            query=query,
             verify=verify,
         )
 

@@ -1,5 +1,5 @@
-"""Credential, the API key and other secret headers: checked when they are given, held where no attribute shows them,
-read when a request is sent.
+"""Credential, the API key and the caller's own headers and query, which may hold secrets too: checked when they are
+given, held where no attribute shows them, read when a request is sent.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from typing import NoReturn
 
 from famnb.errors import CredentialError
 from famnb.profiles.profile import Profile
-from famnb.secret_patterns import MASK, MIN_KEY_LENGTH, key_pattern
+from famnb.secret_patterns import MASK, MIN_KEY_LENGTH, find_keys, key_pattern, known_keys
 
 VARIABLE = "FAM_API_KEY"
 # A cookie is a secret of its own; the others are what a proxy or a debugging service may echo of the request.
 _SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "set-cookie", "x-api-key", "api-key"})
-_SECRET_NAME = re.compile(r"key|token|secret|auth|cookie|password", re.IGNORECASE)
-"""In the name of a caller's own header, says that its value is a secret."""
+_SECRET_NAME = re.compile(r"key|token|secret|auth(?!or(?!i[sz]))|cookie|passw|credential|signature|^sig$|^code$", re.IGNORECASE)
+"""In the name of a caller's own header or parameter, says that its value is a secret."""
+_SCHEME = re.compile(r"(?:Bearer|Basic|Token)\s+", re.IGNORECASE)
+"""What may stand before a secret in a header."""
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
@@ -29,10 +31,23 @@ class Credential:
     environment with `getenv` alone: such a traceback would show all of `environ`.
     """
 
-    __slots__ = ("_fault", "find", "headers", "mask", "mask_bytes", "variable")
+    __slots__ = (
+        "_fault",
+        "find",
+        "has_more_secrets",
+        "headers",
+        "mask",
+        "mask_bytes",
+        "open_headers",
+        "open_query",
+        "query",
+        "variable",
+    )
 
     headers: Callable[[], dict[str, str]]
     """The headers that carry the key, and the caller's own, in lower case."""
+    query: Callable[[], dict[str, str]]
+    """The caller's own parameters of every address."""
     mask: Callable[[str], str]
     """Replaces the key in a text, should a user or a service have put it there."""
     mask_bytes: Callable[[bytes], bytes]
@@ -41,23 +56,38 @@ class Credential:
     """The places of the key in a text, as (start, end)."""
 
     def __init__(
-        self, key: object, *, header: str = "authorization", variable: str = VARIABLE, own: object = None
+        self,
+        key: object,
+        *,
+        header: str = "authorization",
+        variable: str = VARIABLE,
+        own: object = None,
+        query: object = None,
     ) -> None:
-        """`own` are further headers; `variable` is the one to name where the key is unset, `header` what carries it.
+        """`own` are further headers, `query` what follows every address; `header` carries the key, and `variable` is
+        the one to name where it is unset.
 
         An empty `variable` has the key be left out where there is none.
         """
         self.variable = variable
         """The environment variable to name where the key is at fault; empty where none is needed."""
-        self._fault = _find_fault(key, variable) or _find_header_fault(own)
+        self._fault = _find_fault(key, variable) or _find_header_fault(own) or _find_query_fault(query)
         text = key if isinstance(key, str) and not self._fault else ""
         others = _own_headers(own) if not self._fault else {}
+        pairs = dict(query) if isinstance(query, Mapping) and not self._fault else {}
         carried = {header: f"Bearer {text}" if header == "authorization" else text} if text else {}
         headers = {**carried, **others}
         self.headers: Callable[[], dict[str, str]] = lambda: headers
-        secrets = [text, *(value for name, value in others.items() if _SECRET_NAME.search(name))]
+        self.query: Callable[[], dict[str, str]] = lambda: pairs
+        more = [value for name, value in [*others.items(), *pairs.items()] if _is_secret(name, value)]
+        self.has_more_secrets = bool(more)
+        """Whether the caller's own headers or query hold secrets besides the key."""
+        self.open_headers = {name: value for name, value in others.items() if not _is_secret(name, value)}
+        """Those of the caller's own headers that are no secrets."""
+        self.open_query = {name: value for name, value in pairs.items() if not _is_secret(name, value)}
+        """Those of the caller's own parameters that are no secrets."""
         # A very short key would be found in ordinary words.
-        secrets = [secret.removeprefix("Bearer ") for secret in secrets]
+        secrets = [_SCHEME.sub("", secret, count=1) for secret in [text, *more]]
         secrets = [secret for secret in dict.fromkeys(secrets) if len(secret) >= MIN_KEY_LENGTH]
         if not secrets:
             self.mask, self.mask_bytes, self.find = str, bytes, lambda _: []
@@ -75,14 +105,16 @@ class Credential:
             self.mask_bytes = lambda data: raw_pattern.sub(raw_mask, data)
 
     @classmethod
-    def from_argument(cls, key: str | Credential | None, profile: Profile, own: object = None) -> Credential:
+    def from_argument(
+        cls, key: str | Credential | None, profile: Profile, own: object = None, query: object = None
+    ) -> Credential:
         """The given key, or the one in the environment that the profile names; not yet checked."""
         if isinstance(key, Credential):
             return key
         if key is None:
             key = next(filter(None, map(os.getenv, profile.key_variables)), None)
         variable = profile.key_variables[0] if profile.needs_key else ""
-        return cls(key, header=profile.key_header, variable=variable, own=own)
+        return cls(key, header=profile.key_header, variable=variable, own=own, query=query)
 
     def check(self) -> None:
         """Raise CredentialError if it cannot be a key."""
@@ -133,6 +165,21 @@ def _find_header_fault(own: object) -> str:
         if not isinstance(value, str) or not value.isascii() or not value.isprintable():
             return f"headers: the value of {name!r} is not a text of printable ASCII"
     return ""
+
+
+def _find_query_fault(query: object) -> str:
+    """What is wrong with the caller's own query, without its values; empty if nothing is."""
+    if query is None:
+        return ""
+    if not isinstance(query, Mapping):
+        return f"query: expected texts by name, got a {type(query).__name__}"
+    wrong = [name for name, value in query.items() if not isinstance(name, str) or not isinstance(value, str)]
+    return f"query: expected texts by name; that of {wrong[0]!r:.80} is none" if wrong else ""
+
+
+def _is_secret(name: str, value: str) -> bool:
+    """Whether the value of a header or parameter is a secret: by its name, or as it looks like a key."""
+    return bool(_SECRET_NAME.search(name) or find_keys(value, known_keys()))
 
 
 def _own_headers(own: object) -> dict[str, str]:

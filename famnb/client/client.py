@@ -29,7 +29,7 @@ from famnb.profiles import check_profile
 from famnb.profiles.profile import Profile
 from famnb.reply import Reply
 from famnb.request import Request
-from famnb.validation import check_integer, check_texts, explain_arguments
+from famnb.validation import check_integer, explain_arguments
 
 if TYPE_CHECKING:
     import httpx
@@ -78,8 +78,8 @@ class BaseClient:
         # In this order, and before anything else can fail: the frames of an error must not hold the key as text.
         self.profile = check_profile(profile)
         """The API that its service has."""
-        api_key = Credential.from_argument(api_key, self.profile, headers)
-        headers = None
+        api_key = Credential.from_argument(api_key, self.profile, headers, query)
+        headers = query = None
         api_key.check()
         self.connections = check_integer("connections", connections, minimum=1)
         """How many connections to one service may be in use at once."""
@@ -90,7 +90,6 @@ class BaseClient:
         self._addresses = Addresses.from_arguments(base_url, alt_base_url, self.profile)
         # Here, once: every call looks its address up.
         self._urls = {name: self._addresses.url(endpoint) for name, endpoint in self.profile.endpoints.items()}
-        self._query = check_texts("query", query or {})
         self._engine = CallEngine(
             credential=api_key,
             recorder=recorder,
@@ -102,7 +101,7 @@ class BaseClient:
             transport=transport,
             tls=_tls_context(verify),
             headers=self.profile.headers,
-            query={**self.profile.query, **self._query},
+            query=self.profile.query,
         )
         # Not at the end of the process: then the I/O thread closes what is open, in its own order.
         weakref.finalize(self, self._engine.retire).atexit = False
@@ -122,8 +121,13 @@ class BaseClient:
         """Whether it answers what it can from recorded calls."""
         return self._engine.replays
 
+    @property
+    def has_more_secrets(self) -> bool:
+        """Whether its headers or its query hold secrets besides the key, which other processes cannot have."""
+        return self._engine.credential.has_more_secrets
+
     def settings(self) -> dict[str, Any]:
-        """The arguments that make a client like this one in another process; without key, recorder and replays."""
+        """The arguments that make a client like this one in another process; without secrets, recorder and replays."""
         return {
             "base_url": self._addresses.base_url,
             "alt_base_url": self._addresses.alt_base_url,
@@ -131,7 +135,8 @@ class BaseClient:
             "deadlines": self._engine.deadlines,
             "connections": self.connections,
             "profile": self.profile.name,
-            "query": self._query,
+            "headers": self._engine.credential.open_headers,
+            "query": self._engine.credential.open_query,
         }
 
     @property

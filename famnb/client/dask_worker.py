@@ -33,7 +33,6 @@ from famnb.client.exchange import Exchange
 from famnb.client.live_call import Stream
 from famnb.errors import CredentialError
 from famnb.profiles import find_profile
-from famnb.profiles.profile import Profile
 from famnb.reply import Reply
 from famnb.request import Request
 from famnb.timing import Read
@@ -177,7 +176,7 @@ async def open_agent(
 
     Raises CredentialError if there is no key.
     """
-    credential = _read_credential(variable, key, find_profile(settings["profile"]))
+    credential = _read_credential(variable, key, settings)
     client = BaseClient(**settings, api_key=credential)
     AGENTS[run_id] = RemoteAgent(run_id, client, concurrency=concurrency)
 
@@ -189,14 +188,16 @@ async def ask_agent(run_id: str, method: Callable[..., Coroutine[Any, Any, Any]]
     return await method(agent, *arguments)
 
 
-def _read_credential(variable: str, key: Callable[[], str] | None, profile: Profile) -> Credential:
+def _read_credential(variable: str, key: Callable[[], str] | None, settings: Mapping[str, Any]) -> Credential:
     """Return the key of this process; raises CredentialError, which says what to do, if it has none."""
-    fault = None
+    profile, fault = find_profile(settings["profile"]), None
     try:
         credential = Credential(
             os.getenv(variable) if key is None else key(),
             header=profile.key_header,
             variable=variable if profile.needs_key else "",
+            own=settings["headers"],
+            query=settings["query"],
         )
         credential.check()
     except CredentialError as error:

@@ -241,7 +241,8 @@ class CallEngine:
         """The outcome of the call that ended last."""
         self.mask: Callable[[str], str] = credential.mask
         """Takes the key out of a text."""
-        self._credential = credential
+        self.credential = credential
+        """The key, and what else goes with every request and may be secret."""
         self._recorder = SafeRecorder(recorder)
         self._replays = replays
         self._connections = connections
@@ -400,7 +401,7 @@ class CallEngine:
                 error = self._bug_error(call, bug)
         error = call.conclude(error)
         if call.reader is not None:
-            conceal(exchange, call.reader.builder.texts(), self._credential.find)
+            conceal(exchange, call.reader.builder.texts(), self.credential.find)
         await self._recorder.on_close(exchange)
         if error is not None:
             error.reply = exchange.reply
@@ -408,7 +409,7 @@ class CallEngine:
     def _bug_error(self, call: LiveCall, bug: Exception) -> FamnbError:
         """A failure of ours as an error without its frames, which may hold the key; the log has the place."""
         _log.error("a bug in famnb ended call %s", call.exchange.id, exc_info=bug)
-        message = self._credential.mask(f"{type(bug).__name__}: {bug}")
+        message = self.credential.mask(f"{type(bug).__name__}: {bug}")
         return FamnbError(f"a bug in famnb ended the call ({message}); the log has more")
 
     async def _make_attempts(self, call: LiveCall, timer: DeadlineTimer) -> None:
@@ -470,7 +471,7 @@ class CallEngine:
                 # A service may answer `stream: true` with one JSON body; any other type is taken for a stream.
                 streamed = response.content_type == "text/event-stream" or (streams and not is_json)
                 try:
-                    await read_response(call, timer, response, streamed=streamed, mask=self._credential.mask_bytes)
+                    await read_response(call, timer, response, streamed=streamed, mask=self.credential.mask_bytes)
                 except ResponseFormatError as fault:
                     raise ResponseFormatError(f"status {response.status}, but {fault}") from None
 
@@ -479,7 +480,7 @@ class CallEngine:
         exchange.headers_ns = max(0, response.arrival.t_ns - (call.sent_ns or 0))
         exchange.http_status = response.status
         exchange.response_headers = tuple(
-            self._credential.mask_header(name, value) for name, value in response.header_list()
+            self.credential.mask_header(name, value) for name, value in response.header_list()
         )
         headers = dict(exchange.response_headers)
         exchange.request_id = headers.get("x-request-id") or headers.get("request-id")
@@ -488,19 +489,19 @@ class CallEngine:
 
     async def _read_error(self, call: LiveCall, response: Response) -> APIStatusError:
         """The error that an error status means; its body is kept."""
-        body = self._credential.mask_bytes(await read_error_body(response))
+        body = self.credential.mask_bytes(await read_error_body(response))
         call.keep_body(body)
         target = response.headers.get("location")
         if 300 <= response.status < 400 and target:
             return status_error(response.status)(
-                f"redirected to {self._credential.mask(target)}; no redirect is followed, since the key must go "
+                f"redirected to {self.credential.mask(target)}; no redirect is followed, since the key must go "
                 "to no other address: if you trust it, give that address as base_url or alt_base_url",
                 status=response.status,
                 request_id=call.exchange.request_id,
             )
         error = errors.read(response.status, dict(response.headers), body)
         if isinstance(error, AuthenticationError):
-            error.key_variable = self._credential.variable or None
+            error.key_variable = self.credential.variable or None
         return error
 
     def _service(self, exchange: Exchange) -> _Service:
@@ -515,7 +516,7 @@ class CallEngine:
             sender = RequestSender(
                 origin,
                 transport=self._transport,
-                credential=self._credential,
+                credential=self.credential,
                 deadlines=self.deadlines,
                 headers=self._headers,
                 query=self._query,

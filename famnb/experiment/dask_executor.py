@@ -97,6 +97,11 @@ class DaskExecutor:
         _check(dask_client)
         if client.replays:
             raise InvalidRequest("on: a client that replays answers from the ledger of this process; run without on=")
+        if client.has_more_secrets:
+            raise InvalidRequest(
+                "on: a secret in the headers= or query= of the client stays in this process; run without on=, or let "
+                "the workers reach the service by its key alone"
+            )
         self._dask = dask_client
         self._client = client
         self._recording = SafeRecorder(recorder)

@@ -212,7 +212,7 @@ class RequestSender:
         self._now_ns = now_ns
         self._credential = credential
         self._headers = headers
-        self._query = dict(query)
+        self._query = query
         self._timeout = {"connect": deadlines.finite("connect"), "read": silence, "write": None, "pool": None}
         self._free = asyncio.Semaphore(connections)
         self.in_use = 0
@@ -267,11 +267,12 @@ class RequestSender:
         }
         if body is not None:
             headers["content-type"] = "application/json"
+        query = {**self._query, **(self._credential.query() if self._credential else {})}
         method = "GET" if body is None else "POST"
-        return httpx.Request(
+        return _Request(
             method,
             url,
-            params=self._query or None,
+            params=query or None,
             headers=headers,
             content=body,
             extensions={"timeout": self._timeout},
@@ -280,6 +281,13 @@ class RequestSender:
     async def aclose(self) -> None:
         """Close the transport."""
         await self._transport.aclose()
+
+
+class _Request(httpx.Request):
+    """A request that shows no query, which may hold a key, where a traceback shows the variables of its frames."""
+
+    def __repr__(self) -> str:
+        return f"<Request({self.method!r}, {str(self.url.copy_with(query=None))!r})>"
 
 
 def check_transport(transport: object) -> None:
