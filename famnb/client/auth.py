@@ -16,7 +16,9 @@ from famnb.secret_patterns import MASK, MIN_KEY_LENGTH, find_keys, key_pattern, 
 VARIABLE = "FAM_API_KEY"
 # A cookie is a secret of its own; the others are what a proxy or a debugging service may echo of the request.
 _SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "set-cookie", "x-api-key", "api-key"})
-_SECRET_NAME = re.compile(r"key|token|secret|auth(?!or(?!i[sz]))|cookie|passw|credential|signature|^sig$|^code$", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"key|token|secret|auth(?!or(?!i[sz]))|cookie|passw|credential|signature|^sig$|^code$", re.IGNORECASE
+)
 """In the name of a caller's own header or parameter, says that its value is a secret."""
 _SCHEME = re.compile(r"(?:Bearer|Basic|Token)\s+", re.IGNORECASE)
 """What may stand before a secret in a header."""
