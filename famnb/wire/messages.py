@@ -28,7 +28,7 @@ CONVENTIONS = Conventions(
         path="/v1/messages",
         method="messages",
         # Newer versions of the SDK have no parameters for these; older ones take them in this way too.
-        extra_fields=("temperature", "top_p", "top_k", "output_format"),
+        extra_fields=("temperature", "top_p", "top_k", "output_format", "chat_template_kwargs"),
         wants_cap=True,
         answer="reply.content",
         print_event=(
