@@ -35,6 +35,7 @@ def test_importing_famnb_loads_no_heavy_library():
         ("famnb.scorers", "['pandas']"),
         ("famnb.Composer", "['ipywidgets']"),
         ("famnb.Dashboard", "['ipywidgets']"),
+        ("famnb.Board", "['ipywidgets']"),
     ],
 )
 def test_each_use_loads_only_its_own_libraries(use: str, expected: str):

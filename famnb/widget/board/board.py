@@ -14,9 +14,7 @@ import itertools
 import secrets
 import threading
 from collections.abc import Sequence
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from famnb.client.client import BlockingClient
 from famnb.client.conversation import Turn
@@ -25,7 +23,6 @@ from famnb.client.live_call import Stream
 from famnb.endpoints import Endpoints, endpoint_able_to
 from famnb.errors import InvalidArgument, InvalidRequest, UnknownName
 from famnb.formatting import format_count
-from famnb.frame.calls import calls
 from famnb.record import Cost, Ledger
 from famnb.record.ledger import ledger_of
 from famnb.reply import Reply
@@ -36,6 +33,8 @@ from famnb.widget.board.experiment_code import ExperimentVariant, write_experime
 from famnb.widget.board.meters import BoardPane
 from famnb.widget.board.pane_columns import PaneColumn, name_columns
 from famnb.widget.board.pane_settings import find_client, read_variants
+from famnb.widget.board.rounds import LiveRound
+from famnb.widget.board.shared_fields import SharedFields
 from famnb.widget.board.table import BoardRound, PaneResult
 from famnb.widget.default_client import default_client
 from famnb.widget.form.draft import last_user_content
@@ -48,6 +47,9 @@ from famnb.widget.live.form_widget import Computed, FormWidget
 from famnb.widget.live.output import Output
 from famnb.widget.live.pane import reply_so_far
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 MAX_PANES = 8
 """The panes up to which others can be added: more cannot be compared by eye."""
 _RELOADED = (
@@ -58,32 +60,6 @@ _RELOADED = (
 _SAVED = SafeHtml('<div class="famnb-kept">{}</div>')
 
 
-@dataclasses.dataclass(slots=True, eq=False)
-class LiveRound:
-    """A prompt, and the answers to it."""
-
-    number: int
-    prompt: str
-    """What all panes are asked; empty if each has a prompt of its own."""
-    system: str
-    tag: str
-    """The label `tag` of its calls in the ledger, by which `frame` finds them."""
-    panes: dict[str, BoardPane] = dataclasses.field(default_factory=dict)
-    """The answers by the id of the pane."""
-    clients: dict[str, BlockingClient] = dataclasses.field(default_factory=dict)
-    """The clients that asked for them, in the same way."""
-    pictures: tuple[PromptImage, ...] = ()
-    winner: str | None = None
-    """The label of the answer that was pinned."""
-    saved: transcript.Bundle = dataclasses.field(default_factory=dict)
-    """The round as notebook output; empty until it has ended, and once its marks have changed."""
-
-    @property
-    def replies(self) -> dict[str, Reply]:
-        """Its replies by label, as far as they have come."""
-        return {pane.label: pane.stream.reply for pane in self.panes.values()}
-
-
 class Board(FormWidget):
     """One prompt, several panes: any mix of endpoints, models and settings, streamed at once and compared.
 
@@ -91,11 +67,13 @@ class Board(FormWidget):
 
     Each pane has its meters: first token, answer, tokens, cost; `≈` marks estimates. Each can be stopped by itself, and
     one that fails does not affect the others. Each further prompt goes on with every pane's own talk. Panes are added,
-    changed and removed in place. "Differences" marks the words that differ from the pinned or first answer.
+    changed, named, moved and removed in place, and what is set for all of them holds where one has nothing of its own.
+    A pane that is asked again keeps its earlier answers. "Differences" marks the words that differ from the pinned or
+    first answer.
 
-    `replies`, `frame()` and `winner` are for the cells below; `send()`, `say(prompt)`, `stop()`, `pin()`, `add()`,
-    `remove()` and `new_talk()` do what the buttons do, and `code` is the cell of an experiment with the same prompts
-    and variants.
+    `replies`, `frame()` and `winner` are for the cells below; `send()`, `say(prompt)`, `stop()`, `ask_again()`,
+    `show_version()`, `pin()`, `add()`, `rename()`, `move()`, `remove()`, `set_for_all()` and `new_talk()` do what the
+    buttons do, and `code` is the cell of an experiment with the same prompts and variants.
     """
 
     _esm = join_front("board.js")
@@ -127,6 +105,7 @@ class Board(FormWidget):
         variants = _first_variants(client.endpoints) if variants is None else variants
         settings = read_variants(variants, client.endpoints)
         self._columns = [PaneColumn(next(self._ids), each) for each in settings]
+        self._shared = SharedFields()
         self._prompt, self._system = prompt, system
         self._pictures: tuple[PromptImage, ...] = ()
         self._rounds: list[LiveRound] = []
@@ -177,16 +156,25 @@ class Board(FormWidget):
 
         A replayed reply has no row, since no call was made for it.
         """
+        # Here, since pandas takes longer to load than the board to be drawn.
+        import pandas as pd
+
+        from famnb.frame.calls import calls
+
         if not self._rounds:
-            frame = calls(_ledger_of(self._client), limit=0)
-        else:
-            # Several clients mostly have one ledger.
-            ledgers = {ledger.path: ledger for ledger in map(_ledger_of, self._rounds[-1].clients.values())}
-            frames = [calls(ledger, tag=self._rounds[-1].tag) for ledger in ledgers.values()]
-            frame = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
-        positions = {label: index for index, label in enumerate(self.replies)}
-        frame = frame.sort_values("variant", key=lambda labels: labels.astype(object).map(positions), ignore_index=True)
-        return frame.assign(winner=(frame["variant"].astype(object) == self.winner).astype("boolean"))
+            return calls(_ledger_of(self._client), limit=0).assign(winner=pd.Series(dtype="boolean"))
+        latest = self._rounds[-1]
+        # Several clients mostly have one ledger.
+        ledgers = {ledger.path: ledger for ledger in map(_ledger_of, latest.clients.values())}
+        frames = [calls(ledger, tag=latest.tag) for ledger in ledgers.values()]
+        frame = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+        # By the call: a pane may have answered several times, and under another name.
+        labels = {pane.stream.exchange.id: pane.label for pane in latest.panes.values()}
+        positions = {call_id: index for index, call_id in enumerate(labels)}
+        frame = frame[frame["call_id"].isin(list(labels))]
+        frame = frame.sort_values("call_id", key=lambda ids: ids.map(positions), ignore_index=True)
+        variants = frame["call_id"].map(labels)
+        return frame.assign(variant=variants.astype("category"), winner=(variants == latest.winner).astype("boolean"))
 
     @property
     def code(self) -> str:
@@ -265,6 +253,7 @@ class Board(FormWidget):
                 column = PaneColumn(next(self._ids), settings)
                 if settings.given_label in self.labels:
                     raise InvalidRequest(f"variants: there is a pane {settings.given_label!r} already")
+            self._shared.fill(column)
             self._columns.append(column)
             self._columns_changed()
             return column.label
@@ -272,10 +261,49 @@ class Board(FormWidget):
     def remove(self, label: str) -> None:
         """Take a pane away; what it has answered stays. Raises UnknownName if no pane has that label."""
         with self._guard:
-            column = next((each for each in self._columns if each.label == label), None)
-            if column is None:
-                raise UnknownName(f"there is no pane {label!r}; there are {', '.join(map(repr, self.labels))}")
-            self._remove(column)
+            self._remove(self._labelled(label))
+
+    def rename(self, label: str, name: str) -> None:
+        """Give a pane and its answers in view another label; with an empty `name` it is made of its settings again.
+
+        The ledger keeps the labels under which was asked. Raises UnknownName if no pane has the label, InvalidRequest
+        if another one has the name.
+        """
+        with self._guard:
+            self._rename(self._labelled(label), name)
+
+    def move(self, label: str, position: int) -> None:
+        """Put a pane at a position among the others, from 0. Raises UnknownName if no pane has that label."""
+        with self._guard:
+            self._move(self._labelled(label), position)
+
+    def set_for_all(self, **fields: Any) -> None:
+        """Set `max_tokens`, `temperature` or `top_p` of all panes but those that have their own; None unsets it.
+
+        Raises InvalidRequest for another field. What no request can have is said in the panes, and nothing is sent.
+        """
+        with self._guard:
+            for name, value in fields.items():
+                self._shared.set_text(name, "" if value is None else str(value), self._columns)
+            self._settings_changed()
+
+    def ask_again(self, label: str) -> None:
+        """Ask one pane what the latest round asked, with its settings as they are now; its earlier answers stay.
+
+        Does nothing while a round streams. Raises UnknownName if no pane has that label.
+        """
+        with self._guard:
+            if self._rounds and not self._is_busy:
+                self._ask_again(self._labelled(label), self._rounds[-1])
+
+    def show_version(self, label: str, number: int) -> None:
+        """Show another answer of a pane to the latest prompt, by its number from 1: the next prompt goes on from it.
+
+        Does nothing while a round streams. Raises UnknownName if there is no such answer.
+        """
+        with self._guard:
+            if self._rounds and not self._is_busy:
+                self._show_version(self._rounds[-1], self._labelled(label).id, number - 1)
 
     def new_talk(self) -> None:
         """Put the rounds so far among the earlier ones, so that the next prompt begins another talk; not while busy."""
@@ -333,24 +361,25 @@ class Board(FormWidget):
 
     def _start(self, column: PaneColumn, asked: LiveRound, request: Request) -> BoardPane:
         """Send a pane's request of a round."""
-        taken = [pane.label for id, pane in asked.panes.items() if id != column.id]
-        label = column.label if column.label not in taken else f"{column.label} ({column.id})"
+        label = asked.label_for(column.id, column.label)
         asked.clients[column.id] = client = self._client_of(column)
         stream = client.start(request, labels={"variant": label, "tag": asked.tag})
         said = last_user_content(request)
         own_prompt = "" if asked.prompt else (said if isinstance(said, str) else column.editor.prompt)
-        before = asked.panes.get(column.id)
-        attempt = int(before.id.rpartition(".")[2]) + 1 if before else 0
-        asked.panes[column.id] = pane = BoardPane(
+        pane = BoardPane(
             stream,
-            id=f"{self._talk}.{asked.number}.{column.id}.{attempt}",
+            id=f"{self._talk}.{asked.number}.{column.id}.{len(asked.versions.get(column.id, ()))}",
             label=label,
             cost_of=self._cost_of,
             differences=lambda pane: self._mark_differences(asked, pane),
             is_winner=lambda pane: asked.winner == pane.label,
+            version=asked.find_version,
             own_prompt=own_prompt,
         )
-        column.turns[asked.number] = Turn(said, reply_so_far(stream), column.last_turn(asked.number))
+        pane.turn = Turn(said, reply_so_far(stream), column.last_turn(asked.number))
+        column.turns[asked.number] = pane.turn
+        asked.add(column.id, pane)
+        asked.sort([each.id for each in self._columns])
         return pane
 
     def _run(self, asked: LiveRound, panes: Sequence[BoardPane]) -> None:
@@ -370,9 +399,9 @@ class Board(FormWidget):
         """Draw and save a round whose answers have ended."""
         with self._guard:
             try:
-                for column in self._columns:
-                    if column.id in asked.panes:
-                        column.turns[asked.number].reply = reply_so_far(asked.panes[column.id].stream)
+                for pane in asked.panes.values():
+                    if pane.turn is not None:
+                        pane.turn.reply = reply_so_far(pane.stream)
                 self._estimator.forget()
                 self._update_output()
             # What could not be drawn is said, and the next prompt can be sent.
@@ -383,6 +412,19 @@ class Board(FormWidget):
                 self._follow([])
                 self._send_form()
                 self.notify("replies")
+
+    def _show_version(self, asked: LiveRound, id: str, number: int) -> None:
+        count = len(asked.versions.get(id, ()))
+        if not 0 <= number < count:
+            raise UnknownName(f"there is no answer {number + 1} of this pane; it has {count}")
+        pane = asked.show_version(id, number)
+        for column in self._columns:
+            if column.id == id and pane.turn is not None:
+                column.turns[asked.number] = pane.turn
+        self._update_output()
+        self._follow([])
+        self._send_form()
+        self.notify("replies")
 
     def _pin(self, asked: LiveRound, label: str | None) -> None:
         asked.winner, asked.saved = label, {}
@@ -421,12 +463,43 @@ class Board(FormWidget):
         self._columns.remove(column)
         self._columns_changed()
 
+    def _rename(self, column: PaneColumn, name: str) -> None:
+        name = sanitize.visible(" ".join(name.split()))
+        if name and any(name == other.label for other in self._columns if other is not column):
+            raise InvalidRequest(f"label: there is a pane {name!r} already; give this one another name")
+        column.settings = dataclasses.replace(column.settings, given_label=name)
+        name_columns(self._columns)
+        for asked in self._rounds:
+            asked.rename(column.id, column.label)
+        self._columns_changed()
+        self._follow_marks()
+        self.notify("replies")
+
+    def _move(self, column: PaneColumn, position: int) -> None:
+        self._columns.remove(column)
+        self._columns.insert(max(0, position), column)
+        for asked in self._rounds:
+            asked.sort([each.id for each in self._columns])
+        self._columns_changed()
+        self._update_output()
+
     def _columns_changed(self) -> None:
         name_columns(self._columns)
         self.tell_state()
         self._send_form(fields=True)
         if not self._rounds:
             self._update_output()
+
+    def _settings_changed(self, *, fields: bool = False) -> None:
+        name_columns(self._columns)
+        self._send_form(fields=fields)
+        self.tell_state()
+
+    def _labelled(self, label: str) -> PaneColumn:
+        column = next((each for each in self._columns if each.label == label), None)
+        if column is None:
+            raise UnknownName(f"there is no pane {label!r}; there are {', '.join(map(repr, self.labels))}")
+        return column
 
     def _column(self, id: str) -> PaneColumn:
         column = next((each for each in self._columns if each.id == id), None)
@@ -484,6 +557,7 @@ class Board(FormWidget):
                 reply=reply_so_far(pane.stream),
                 meters=pane.meters,
                 prompt=pane.own_prompt,
+                version=_describe_version(*asked.find_version(pane)),
                 notes=pane.stream.exchange.request.losses,
             )
             for pane in asked.panes.values()
@@ -502,7 +576,8 @@ class Board(FormWidget):
         """Return the panes, the prompt and the state, for a page that is new."""
         return {
             "fields": self._describe_fields(),
-            "columns": [column.describe() for column in self._columns],
+            "columns": self._describe_columns(),
+            "shared": self._shared.describe(self._columns),
             "form": self._describe_form(),
             "pictures": self._describe_pictures(),
             "state": self.describe_state(),
@@ -520,12 +595,15 @@ class Board(FormWidget):
         }
 
     def _describe_round(self, asked: LiveRound) -> dict[str, Any]:
-        cells: list[dict[str, Any]] = [{"pane": pane.id, "column": id} for id, pane in asked.panes.items()]
-        missing = [column for column in self._columns if column.id not in asked.panes]
-        cells += [
+        columns = {column.id: column for column in self._columns}
+        # Those of panes that are gone stand last.
+        order = [*columns, *(id for id in asked.panes if id not in columns)]
+        cells: list[dict[str, Any]] = [
+            {"pane": asked.panes[id].id, "column": id}
+            if id in asked.panes
             # In their order: a later prompt without the earlier ones would be another question.
-            {"column": column.id, "label": column.label, "ready": self._is_ready(column, asked)}
-            for column in missing
+            else {"column": id, "label": columns[id].label, "ready": self._is_ready(columns[id], asked)}
+            for id in order
         ]
         return {"id": f"{self._talk}.{asked.number}", "prompt": sanitize.visible(asked.prompt), "cells": cells}
 
@@ -535,6 +613,9 @@ class Board(FormWidget):
     def _describe_fields(self) -> dict[str, Any]:
         """The fields of the endpoints that are in use."""
         return {column.fields_key: column.editor.describe_fields() for column in self._columns}
+
+    def _describe_columns(self) -> list[dict[str, Any]]:
+        return [{**column.describe(), "own": self._shared.describe_own(column)} for column in self._columns]
 
     def _describe_form(self) -> dict[str, Any]:
         faults = [column.fault for column in self._columns if column.fault]
@@ -578,7 +659,7 @@ class Board(FormWidget):
         if fields:
             parts["fields"] = self._describe_fields()
         if columns:
-            parts["columns"] = [column.describe() for column in self._columns]
+            parts |= {"columns": self._describe_columns(), "shared": self._shared.describe(self._columns)}
         if pictures:
             parts["pictures"] = self._describe_pictures()
         if self._has_code:
@@ -609,6 +690,9 @@ class Board(FormWidget):
             case {"kind": "again", "column": str(id), "round": int(number)}:
                 if not self._is_busy:
                     self._ask_again(self._column(id), self._rounds[number])
+            case {"kind": "version", "column": str(id), "to": int(number)}:
+                if not self._is_busy:
+                    self._show_version(self._rounds[-1], id, number)
             case {"column": str(id)}:
                 self._edit(self._column(id), message)
             case {"kind": "prompt", "text": str(text)}:
@@ -617,6 +701,9 @@ class Board(FormWidget):
             case {"kind": "system", "text": str(text)}:
                 self._system = text
                 self._send_form(columns=False)
+            case {"kind": "share", "field": str(name), "text": str(text)}:
+                self._shared.set_text(name, text, self._columns)
+                self._settings_changed()
             case {"kind": "panel", "open": bool(is_open)}:
                 self._has_code = is_open
                 self._send_form(columns=False)
@@ -656,19 +743,27 @@ class Board(FormWidget):
             case {"kind": "drop"}:
                 self._remove(column)
                 return
+            case {"kind": "rename", "text": str(text)}:
+                self._rename(column, text)
+                return
+            case {"kind": "move", "to": int(position)}:
+                self._move(column, position)
+                return
+            case {"kind": "share", "field": str(name)}:
+                self._shared.reset(column, name)
             case {"kind": "set", "field": str(name), "text": str(text)}:
                 editor.set_text(name, text)
+                self._shared.follow_edit(column, name)
             case {"kind": "system", "text": str(text)}:
                 editor.system = text
             case {"kind": "endpoint", "name": str(name)}:
                 editor.choose_endpoint(name)
+                self._shared.fill(column)
                 fields = True
             case _:
                 return
         column.use_form()
-        name_columns(self._columns)
-        self._send_form(fields=fields)
-        self.tell_state()
+        self._settings_changed(fields=fields)
 
     def _find(self, pane_id: str) -> tuple[LiveRound, BoardPane]:
         for asked in self._rounds:
@@ -693,6 +788,10 @@ def _ledger_of(client: Any) -> Ledger:
 
 def _prompts_of(asked: LiveRound) -> list[str]:
     return [asked.prompt] if asked.prompt else [pane.own_prompt for pane in asked.panes.values()]
+
+
+def _describe_version(number: int, count: int) -> str:
+    return f"answer {number + 1} of {count}" if count > 1 else ""
 
 
 def _losses(column: PaneColumn) -> tuple[str, ...]:

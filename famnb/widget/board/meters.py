@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
+from famnb.client.conversation import Turn
 from famnb.client.exchange import Exchange
 from famnb.formatting import ESTIMATE_MARK, format_count, format_duration
 from famnb.record import prices
@@ -88,10 +89,11 @@ class BoardPane(Pane):
         cost_of: CostOf,
         differences: Callable[[BoardPane], tuple[str, str] | None],
         is_winner: Callable[[BoardPane], bool] = lambda _: False,
+        version: Callable[[BoardPane], tuple[int, int]] = lambda _: (0, 1),
         own_prompt: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`own_prompt` is what this pane alone is asked.
+        """`own_prompt` is what this pane alone is asked; `version` is which answer it is, and of how many.
 
         `differences` returns the answer of a pane with its differences marked, as HTML, and how many there are, or None
         if the answer is to be shown as it is.
@@ -101,6 +103,9 @@ class BoardPane(Pane):
         self._cost_of = cost_of
         self._differences = differences
         self._is_winner = is_winner
+        self._version = version
+        self.turn: Turn | None = None
+        """The turn that it is in its pane's talk."""
         self.own_prompt = own_prompt
         self._next_reading_s = 0.0
         self._sent_figures: list[str] = []
@@ -145,5 +150,6 @@ class BoardPane(Pane):
             "notes": [*losses, *snapshot["notes"]],
             "label": self.label,
             "pinned": self._is_winner(self),
+            "version": list(self._version(self)),
             "meters": [[name, figure] for name, figure in zip(METER_NAMES, self.meters, strict=True)],
         }

@@ -11,7 +11,7 @@ from famnb.client.conversation import Turn, requests_after
 from famnb.errors import InvalidRequest
 from famnb.request import Request
 from famnb.widget.board.pane_settings import PaneSettings, make_labels
-from famnb.widget.form.draft import draft_of, fault_text, read_request, replace_prompt
+from famnb.widget.form.draft import draft_of, fault_text, form_fields, read_request, replace_prompt, required_texts
 from famnb.widget.form.editor import Editor
 from famnb.widget.form.images import PromptImage
 from famnb.widget.form.tool_picker import ToolPicker
@@ -32,6 +32,8 @@ class PaneColumn:
         self.label = settings.label
         """Its name, which no other pane has."""
         self.before = before
+        self.shared: set[str] = set()
+        """The fields whose text is that of all panes, by the names of `shared_fields`."""
         self.turns: dict[int, Turn] = {}
         """Its turns by the number of the round."""
         request = settings.example()
@@ -62,6 +64,42 @@ class PaneColumn:
         except InvalidRequest:
             return
         self.settings = dataclasses.replace(self.settings, settings=request)
+
+    # Its fields
+
+    def shared_field(self, name: str) -> str | None:
+        """Return what its endpoint calls a field that panes share; None if it has none such."""
+        cap = self.editor.endpoint.request.cap
+        field = cap if name == "max_tokens" else name
+        is_there = any(each.path == (field,) for each in form_fields(self.editor.endpoint))
+        return field if is_there else None
+
+    def text(self, field: str) -> str:
+        """Return the text in a field; empty if it is not set."""
+        return self.editor.raw.get((field,), "")
+
+    def has_own_text(self, field: str) -> bool:
+        """Whether there is a text in a field that its endpoint does not ask for in every request."""
+        return self.text(field) not in ("", self._required_text(field))
+
+    def set_text(self, field: str, text: str) -> None:
+        """Write the text of a field; for an empty one, what its endpoint needs there."""
+        self.editor.set_text(field, text or self._required_text(field))
+        self.use_form()
+
+    def _required_text(self, field: str) -> str:
+        return required_texts(self.editor.endpoint, self.editor.endpoints).get((field,), "")
+
+    def describe_field(self, field: str) -> dict[str, Any]:
+        """Return what to draw for a field."""
+        groups = self.editor.describe_fields()["groups"]
+        return next(each for group in groups for each in group["fields"] if each["path"] == field)
+
+    def fault_of(self, field: str) -> str:
+        """Return what is wrong with a field; empty if nothing is."""
+        return self.editor.reading.faults.get((field,), "")
+
+    # What it sends
 
     def request(self, prompt: str, *, system: str = "", pictures: Sequence[PromptImage] = ()) -> Request:
         """Return its request for a prompt, which begins a talk; raises InvalidRequest, naming the pane.
@@ -122,6 +160,7 @@ class PaneColumn:
             column.editor.set_text("model", own.models[0])
             column.editor.choose_endpoint(name)
         column.editor.set_text("model", model)
+        column.shared = set(self.shared)
         column.use_form()
         return column
 

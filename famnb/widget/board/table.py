@@ -51,6 +51,8 @@ class PaneResult:
     meters: Meters
     prompt: str = ""
     """What this pane alone was asked; empty if all were asked the same."""
+    version: str = ""
+    """Which of the pane's answers it is, if there are several."""
     notes: tuple[str, ...] = ()
     """What its endpoint could not carry of the settings, a sentence each."""
 
@@ -140,7 +142,7 @@ def _table(board_round: BoardRound, results: Sequence[PaneResult], size: int) ->
 
 def _head(board_round: BoardRound, result: PaneResult, *, width: int) -> SafeHtml:
     badges = ", ".join(badge.text for badge in facts.badges(result.reply))
-    lines = [sanitize.escape(line) for line in (result.target, badges) if line]
+    lines = [sanitize.escape(line) for line in (result.target, badges, result.version) if line]
     return _HEAD.format(
         width=width,
         label=result.label,
@@ -179,7 +181,8 @@ def _result_bundle(board_round: BoardRound, result: PaneResult) -> Bundle:
     is_winner = result.label == board_round.winner
     badges = ", ".join(badge.text for badge in facts.badges(result.reply))
     figures = [f"{name}: {figure}" for name, figure in result.figures]
-    head = " · ".join(item for item in (result.label, WINNER if is_winner else "", result.target, badges) if item)
+    items = (result.label, WINNER if is_winner else "", result.target, badges, result.version)
+    head = " · ".join(item for item in items if item)
     return {
         "text/markdown": f"#### {sanitize.escape_markdown(head)}\n\n{answer['text/markdown']}",
         "text/plain": (

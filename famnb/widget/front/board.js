@@ -1,6 +1,7 @@
 // The board: panes side by side, each with its settings above and its answers below, and one box that asks them all.
 
 import { arrange, button, make, once, withCode, write } from "./dom.js";
+import { drawField } from "./field.js";
 import { drawForm } from "./form.js";
 import { drawFrame } from "./frame.js";
 import { isTaken, makeOutbox } from "./outbox.js";
@@ -12,6 +13,7 @@ import { drawSystem } from "./system.js";
 const COLUMN_PX = 200; // narrower, and a line of an answer has too few words
 const GAP_PX = 12;
 const METERS_PX = 400; // of a pane whose figures stand in one line
+const DRAG_PX = 4; // a hand that clicks may move that far
 const MOST_COLUMNS = 4; // beside one another; further panes stand below
 
 /** Returns an outbox for the edits of one pane. @param {object} outbox @param {string} column */
@@ -21,46 +23,172 @@ const outboxFor = (outbox, column) => ({
   holds: (name) => outbox.holds(`${column} ${name}`),
 });
 
+// The name of a pane, which is written in its place.
+function drawName(outbox) {
+  const input = Object.assign(make("input", "famnb-input famnb-title"), { spellcheck: false, autocomplete: "off" });
+  input.setAttribute("aria-label", "Name of the pane");
+  let label = "";
+  input.addEventListener("change", () => outbox.now({ kind: "rename", text: input.value }));
+  input.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") input.value = label;
+    else if (event.key !== "Enter") return;
+    event.preventDefault();
+    event.stopPropagation();
+    input.blur();
+  });
+  return {
+    element: input,
+    tell: (text) => {
+      label = text;
+      input.title = `${text} · write another name here; none: the name of its settings`;
+      if (!input.matches(":focus")) input.value = text;
+    },
+  };
+}
+
+// Where a pane is taken hold of: it is dragged, moved by arrow keys, or by two buttons that a click shows.
+function drawHandle(step, drag) {
+  const moves = [button("famnb-small", "Move left", "", () => step(-1)), button("famnb-small", "Move right", "", () => step(1))];
+  const bar = make("div", "famnb-bar famnb-moves", ...moves);
+  const handle = button("famnb-icon famnb-handle", "Move pane", "", () => {
+    if (!handle.dataset.dragged) show(bar.hidden);
+    delete handle.dataset.dragged;
+  });
+  handle.textContent = "⠿";
+  handle.title = "Drag to move this pane, or press ← and →";
+  const show = (isOpen) => {
+    bar.hidden = !isOpen;
+    handle.setAttribute("aria-expanded", isOpen);
+  };
+  show(false);
+  handle.addEventListener("keydown", (event) => {
+    const steps = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!steps) return;
+    event.preventDefault();
+    step(steps);
+  });
+  handle.addEventListener("pointerdown", drag);
+  return {
+    element: handle,
+    bar,
+    tell: (place, count) => {
+      moves[0].disabled = place === 0;
+      moves[1].disabled = place === count - 1;
+      handle.disabled = count < 2;
+    },
+  };
+}
+
 // The settings of a pane: endpoint and model at first, all of them once they are unfolded.
-function drawColumn(id, shared) {
+function drawColumn(id, shared, { step, drag }) {
   const outbox = outboxFor(shared, id);
   const form = drawForm(outbox);
   const system = drawSystem(outbox);
-  const title = make("strong", "famnb-title");
+  const name = drawName(outbox);
+  const handle = drawHandle(
+    (steps) => step(id, steps),
+    (event) => drag(id, event),
+  );
   const more = button("famnb-tab", "Settings", "", () => show(element.classList.contains("famnb-brief")));
   const dropping = button("famnb-icon famnb-drop", "Remove pane", "", once(() => outbox.now({ kind: "drop" })));
   dropping.textContent = "×";
   const remarks = make("div", "famnb-remarks");
-  const head = make("header", "famnb-head", title, more, dropping);
-  const element = make("section", "famnb-column", head, remarks, system.element, form.element);
+  const own = make("div", "famnb-remarks");
+  const head = make("header", "famnb-head", handle.element, name.element, more, dropping);
+  const element = make("section", "famnb-column", head, handle.bar, own, remarks, system.element, form.element);
   element.setAttribute("role", "group");
   const show = (isOpen) => {
     element.classList.toggle("famnb-brief", !isOpen);
     more.setAttribute("aria-expanded", isOpen);
     more.setAttribute("aria-pressed", isOpen);
   };
+  const drawOwn = ({ name: field, text, shared: common }) => {
+    if (!text) return withCode(make("p", "famnb-remark"), `There is no \`${field}\` here.`);
+    const giveUp = button("famnb-small", `Use ${common}`, "", () => outbox.now({ kind: "share", field }));
+    return make("p", "famnb-remark", make("code", "", field), ` ${text} here, ${common} in the others `, giveUp);
+  };
   let described = ""; // the fields that are drawn
+  let told = ""; // the own settings that are drawn
   show(false);
   return {
     element,
-    tell: (column, fields, isOnly) => {
+    tell: (column, fields, place, count) => {
       const { form: said } = column;
       if (column.fields !== described) form.describe(fields[column.fields]);
       described = column.fields;
       form.tell(said);
       system.tell(said);
-      write(title, column.label);
-      title.title = column.label;
+      name.tell(column.label);
+      handle.tell(place, count);
       element.setAttribute("aria-label", column.label);
-      dropping.disabled = isOnly;
-      dropping.title = isOnly ? "A board has at least one pane" : "Remove this pane; what it has answered stays";
+      dropping.disabled = count === 1;
+      dropping.title = count === 1 ? "A board has at least one pane" : "Remove this pane; what it has answered stays";
       more.classList.toggle("famnb-faulty", Boolean(said.faulty.length));
       if (remarks.dataset.lines !== said.remarks.join("\n")) {
         remarks.dataset.lines = said.remarks.join("\n");
         remarks.replaceChildren(...said.remarks.map((line) => withCode(make("p", "famnb-remark"), line)));
       }
+      if (told !== JSON.stringify(column.own)) own.replaceChildren(...column.own.map(drawOwn));
+      told = JSON.stringify(column.own);
     },
   };
+}
+
+// What is set once for all panes: one line while it is folded.
+function drawShared(outbox) {
+  const gist = make("span", "famnb-gist");
+  const row = make("div", "famnb-shared-fields");
+  const summary = make("summary", "", make("strong", "", "For all panes"), gist);
+  const element = make("details", "famnb-system famnb-shared", summary, row);
+  const fields = new Map();
+  let texts = {};
+  const settle = () => {
+    const set = Object.entries(texts).map(([name, text]) => `${name} ${text}`);
+    write(gist, element.open ? "" : set.join(" · ") || `${[...fields.keys()].join(", ")}: not set`);
+  };
+  element.addEventListener("toggle", settle);
+  return {
+    element,
+    tell: (said) => {
+      texts = said.texts;
+      if ([...fields.keys()].join() !== said.fields.map(({ path }) => path).join()) {
+        fields.clear();
+        for (const field of said.fields) {
+          const edit = (text) => outbox.later(`share ${field.path}`, { kind: "share", field: field.path, text });
+          fields.set(field.path, drawField(field, edit));
+        }
+        row.replaceChildren(...[...fields.values()].map((field) => field.element));
+      }
+      for (const [name, field] of fields) {
+        if (!outbox.holds(`share ${name}`)) field.set(texts[name] ?? "", false);
+        field.mark(said.faults[name] ?? "");
+      }
+      element.hidden = !fields.size;
+      settle();
+    },
+  };
+}
+
+/**
+ * Has the answers of a round scroll together: the one that the reader scrolls leads, the others follow in proportion.
+ * @param {HTMLElement} flow @param {() => boolean} isOn
+ */
+function scrollTogether(flow, isOn) {
+  let leader = null;
+  const lead = ({ target }) => {
+    leader = target.closest(".famnb-flow");
+  };
+  for (const name of ["wheel", "pointerdown", "touchstart", "keydown"]) {
+    flow.addEventListener(name, lead, { capture: true, passive: true });
+  }
+  const follow = ({ target }) => {
+    if (!isOn() || target !== leader) return;
+    const share = target.scrollTop / Math.max(1, target.scrollHeight - target.clientHeight);
+    for (const other of target.closest(".famnb-row").querySelectorAll(".famnb-flow")) {
+      if (other !== target) other.scrollTop = share * (other.scrollHeight - other.clientHeight);
+    }
+  };
+  flow.addEventListener("scroll", follow, { capture: true, passive: true });
 }
 
 // A prompt and the row of its answers.
@@ -102,6 +230,7 @@ function drawBoard({ model, el, known, stop, elementOf }) {
   const frame = drawFrame(el, "famnb-board", { stop, isBusy: () => state.busy });
   const box = drawPromptBox(outbox, stop, " all");
   const system = drawSystem(outbox);
+  const common = drawShared(outbox);
   const title = make("strong", "famnb-title", "Board");
   const fresh = button("famnb-new", "New talk", "", () => {
     outbox.now({ kind: "new" });
@@ -112,6 +241,13 @@ function drawBoard({ model, el, known, stop, elementOf }) {
   adding.title = "A copy of the last pane, with another model where there is one";
   const comparing = button("famnb-new", "Differences", "", () => outbox.now({ kind: "differences" }));
   comparing.title = "Mark the words that differ from the pinned answer, or else from the first";
+  let isTogether = false;
+  const together = button("famnb-new", "Scroll together", "", () => {
+    isTogether = !isTogether;
+    together.setAttribute("aria-pressed", isTogether);
+  });
+  together.title = "The answers of a round scroll in step";
+  together.setAttribute("aria-pressed", "false");
   const experiment = button("famnb-new", "Make an experiment", "", () => openCode(panel.hidden));
   const code = drawCode(outbox, el);
   const panel = make("div", "famnb-panel famnb-experiment", code.element);
@@ -122,12 +258,54 @@ function drawBoard({ model, el, known, stop, elementOf }) {
     outbox.now({ kind: "panel", open: isOpen });
   };
   experiment.setAttribute("aria-expanded", "false");
-  const top = make("header", "famnb-top", title, make("span", "famnb-space"), fresh, comparing, adding, experiment);
+  const top = make("header", "famnb-top", title, make("span", "famnb-space"), fresh, comparing, together, adding, experiment);
   const grid = make("div", "famnb-row famnb-columns");
   const columns = new Map();
   const rounds = new Map();
   const answers = new Set();
+  let order = []; // the ids of the panes as they stand
   let flow;
+
+  const move = (id, place) => {
+    if (place >= 0 && place < order.length && place !== order.indexOf(id)) outbox.now({ kind: "move", column: id, to: place });
+  };
+  const step = (id, steps) => move(id, order.indexOf(id) + steps);
+  // A pane that is dragged goes to the place of the one that is nearest where it is let go.
+  const drag = (id, down) => {
+    const handle = down.currentTarget;
+    const middles = order.map((other) => {
+      const { x, y, width, height } = columns.get(other).element.getBoundingClientRect();
+      return [x + width / 2, y + height / 2];
+    });
+    let place = order.indexOf(id);
+    const mark = () => {
+      for (const [index, other] of order.entries()) {
+        columns.get(other)?.element.classList.toggle("famnb-target-place", index === place && other !== id);
+      }
+    };
+    const follow = ({ clientX, clientY }) => {
+      if (Math.hypot(clientX - down.clientX, clientY - down.clientY) < DRAG_PX && !handle.dataset.dragged) return;
+      handle.dataset.dragged = "true"; // what follows is no click
+      const distances = middles.map(([x, y]) => Math.hypot(x - clientX, y - clientY));
+      place = distances.indexOf(Math.min(...distances));
+      columns.get(id).element.classList.add("famnb-dragged");
+      mark();
+    };
+    const end = (event) => {
+      handle.removeEventListener("pointermove", follow);
+      handle.removeEventListener("pointerup", end);
+      handle.removeEventListener("pointercancel", end);
+      columns.get(id)?.element.classList.remove("famnb-dragged");
+      const target = place;
+      place = -1;
+      mark();
+      if (event.type === "pointerup") move(id, target);
+    };
+    handle.setPointerCapture(down.pointerId);
+    handle.addEventListener("pointermove", follow);
+    handle.addEventListener("pointerup", end);
+    handle.addEventListener("pointercancel", end);
+  };
 
   const measure = () => {
     const room = el.clientWidth - 2 * GAP_PX;
@@ -136,17 +314,22 @@ function drawBoard({ model, el, known, stop, elementOf }) {
     const count = Math.max(1, columns.size);
     const shown = Math.ceil(count / Math.ceil(count / most));
     el.style.setProperty("--famnb-columns", shown);
+    // Else the settings of many panes would stand before the first answer.
+    grid.classList.toggle("famnb-folded", count > shown);
     el.classList.toggle("famnb-slim", room / shown < METERS_PX);
   };
   const observer = new ResizeObserver(measure);
 
   const tellColumns = (said) => {
     for (const id of [...columns.keys()]) if (!said.some((column) => column.id === id)) columns.delete(id);
-    for (const column of said) {
-      if (!columns.has(column.id)) columns.set(column.id, drawColumn(column.id, outbox));
-      columns.get(column.id).tell(column, known.fields, said.length === 1);
+    order = said.map(({ id }) => id);
+    for (const [index, column] of said.entries()) {
+      if (!columns.has(column.id)) columns.set(column.id, drawColumn(column.id, outbox, { step, drag }));
+      columns.get(column.id).tell(column, known.fields, index, said.length);
     }
+    const held = grid.querySelector(".famnb-handle:focus");
     arrange(grid, said.map(({ id }) => columns.get(id).element));
+    if (held) held.focus(); // a pane that is moved loses it
     write(title, `Board · ${said.length} ${said.length === 1 ? "pane" : "panes"}`);
     measure();
     settle();
@@ -173,8 +356,9 @@ function drawBoard({ model, el, known, stop, elementOf }) {
     box.tellTalk(Boolean(state.rounds.length));
   };
 
-  const apply = ({ columns: said, form, pictures, state: told, panel: shown }) => {
+  const apply = ({ columns: said, shared, form, pictures, state: told, panel: shown }) => {
     if (said) tellColumns(said);
+    if (shared) common.tell(shared);
     if (form) {
       system.tell(form);
       box.tell(form);
@@ -195,7 +379,8 @@ function drawBoard({ model, el, known, stop, elementOf }) {
     mount: (panes) => {
       flow = panes;
       flow.classList.add("famnb-rounds");
-      frame.mount(top, panel, system.element, grid, flow, box.element);
+      scrollTogether(flow, () => isTogether);
+      frame.mount(top, panel, system.element, common.element, grid, flow, box.element);
       observer.observe(el);
       apply(known);
       if (!known.form) frame.wait();
@@ -221,15 +406,27 @@ function drawBoard({ model, el, known, stop, elementOf }) {
       pin.title = pane.pinned ? "Take the mark away" : "Pin as winner";
       const wish = { kind: "again", column, round: Number(round) };
       const again = button("famnb-small famnb-again", "Ask again", "", once(() => outbox.now(wish)));
-      again.title = "Ask this pane again, with its settings as they are now; this answer stays in the ledger";
+      again.title = "Ask this pane again, with its settings as they are now; this answer stays";
       parts.meters = make("dl", "famnb-meters", ...tiles);
-      parts.tools = make("span", "famnb-tools", pin, again);
+      const [version, versions] = pane.version;
+      const show = (name, label, arrow, to) => {
+        const element = button(`famnb-small famnb-version ${name}`, label, "", () => outbox.now({ kind: "version", column, to }));
+        element.textContent = arrow;
+        element.isOut = to < 0 || to >= versions;
+        return element;
+      };
+      const arrows = [show("famnb-back", "Previous answer", "‹", version - 1), show("famnb-forth", "Next answer", "›", version + 1)];
+      const place = make("span", "famnb-place", arrows[0], `${version + 1} of ${versions}`, arrows[1]);
+      place.hidden = versions < 2;
+      parts.tools = make("span", "famnb-tools", place, pin, again);
       const answer = {
         set,
         settle: () => {
           const isLatest = state.rounds.at(-1)?.cells.some((cell) => cell.pane === pane.id);
           again.hidden = pane.running || !isLatest || !columns.has(column);
           again.disabled = state.busy || frame.isLost();
+          for (const arrow of arrows) arrow.disabled = arrow.isOut || !isLatest || state.busy || frame.isLost();
+          place.title = isLatest ? "" : "The later answers go on from this one";
           pin.disabled = frame.isLost();
           pin.closest(".famnb-pane")?.classList.toggle("famnb-won", pane.pinned);
         },

@@ -213,3 +213,79 @@ def test_no_model_text_is_held_in_a_trait(client: famnb.Client):
     board.send()
     end_round(board)
     assert "simulated" not in str(board.get_state())
+
+
+PAIR = {"small": {"model": "fam-2-5-mini"}, "large": {"model": "fam-2-5-pro", "temperature": 0.7}}
+
+
+def test_a_pane_that_is_asked_again_keeps_its_answers(client: famnb.Client, outputs: list[dict[str, str]]):
+    """One of them is shown, saved, counted and gone on from; the others stay to be chosen."""
+    board = Board(client, PAIR, prompt="My name is Ada.")
+    board.send()
+    first = end_round(board).replies["small"]
+    board._columns[0].set_text("max_tokens", "3")
+    board.ask_again("small")
+    second = end_round(board).replies["small"]
+    assert second.call_id != first.call_id
+    assert "answer 2 of 2" in outputs[-1]["text/html"]
+    receive(board, kind="version", column=board._columns[0].id, to=0)
+    assert board.replies["small"] is first or board.replies["small"].call_id == first.call_id
+    assert "answer 1 of 2" in outputs[-1]["text/plain"]
+    assert list(board.frame()["call_id"]) == [first.call_id, board.replies["large"].call_id]
+    board.show_version("small", 2)
+    board.say("What is my name?")
+    end_round(board)
+    (_, answer, _) = board.replies["small"].request.body()["messages"]
+    assert answer["content"] in (second.text, [{"type": "text", "text": second.text}])
+    with pytest.raises(famnb.UnknownName, match="there is no answer 2 of this pane; it has 1"):
+        board.show_version("small", 2)
+
+
+def test_panes_are_named_and_moved_with_their_answers(client: famnb.Client, outputs: list[dict[str, str]]):
+    """On the page, in the saved table, in `replies` and `frame()`; a name that another pane has is refused."""
+    board = Board(client, PAIR, prompt="Say hello.")
+    board.send()
+    end_round(board).pin("large")
+    receive(board, kind="rename", column=board._columns[1].id, text="  the  large one ")
+    assert board.labels == ("small", "the large one")
+    assert board.winner == "the large one"
+    receive(board, kind="move", column=board._columns[1].id, to=0)
+    assert list(board.replies) == ["the large one", "small"]
+    assert list(board.frame()["variant"]) == ["the large one", "small"]
+    assert list(board.frame()["winner"]) == [True, False]
+    assert outputs[-1]["text/plain"].index("the large one") < outputs[-1]["text/plain"].index("small")
+    cells = board.describe_state()["rounds"][0]["cells"]
+    assert [cell["column"] for cell in cells] == [column.id for column in board._columns]
+    with pytest.raises(famnb.InvalidRequest, match="there is a pane 'small' already"):
+        board.rename("the large one", "small")
+    board.rename("the large one", "")
+    assert board.labels == ("messages · fam-2-5-pro · temperature=0.7", "small")
+
+
+def test_what_is_set_for_all_panes_holds_where_one_has_nothing_of_its_own(client: famnb.Client):
+    """By what each endpoint calls it; a pane's own text stays until it is given up, and is its own when edited."""
+    board = Board(client, {**PAIR, "other": {"endpoint": "responses"}})
+    _, large, other = board._columns
+    board.set_for_all(temperature=0.2, max_tokens=300)
+
+    def sent(name: str) -> list[object]:
+        return [column.request("Hi").body().get(name) for column in board._columns]
+
+    assert sent("temperature") == [0.2, 0.7, 0.2]
+    assert [*sent("max_tokens")[:2], sent("max_output_tokens")[2]] == [300, 300, 300]
+    described = {column["label"]: column["own"] for column in board.describe()["columns"]}
+    assert described == {"small": [], "large": [{"name": "temperature", "text": "0.7", "shared": "0.2"}], "other": []}
+    receive(board, kind="share", column=large.id, field="temperature")
+    receive(board, kind="set", column=other.id, field="max_output_tokens", text="50")
+    receive(board, kind="share", field="temperature", text="0.4")
+    receive(board, kind="share", field="max_tokens", text="")
+    assert sent("temperature") == [0.4, 0.4, 0.4]
+    assert sent("max_output_tokens")[2] == 50
+    receive(board, kind="endpoint", column=other.id, name="messages")
+    added = board.add({"model": "fam-2-5-pro"})
+    assert board._labelled(added).request("Hi").body()["temperature"] == 0.4
+    assert '"temperature": 0.4' in board.code
+    receive(board, kind="share", field="temperature", text="3")
+    assert "less than or equal to 2" in board.describe()["shared"]["faults"]["temperature"]
+    with pytest.raises(famnb.InvalidRequest, match="no such field for all panes; there are max_tokens"):
+        board.set_for_all(seed=3)
