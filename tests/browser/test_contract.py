@@ -13,6 +13,7 @@ from famnb.widget import Composer
 from famnb.widget.board.board import Board
 from famnb.widget.html import sanitize
 from famnb.widget.live.base import FRONT, join_front
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.browser
 
@@ -323,16 +324,23 @@ GIVE_IMAGE = """gesture => {
 
 
 def make_board(page: Page, *, running: bool, **state: Any) -> None:
-    """The kernel's first message to a board: two panes and their answers to one prompt."""
+    """The kernel's first message to a board: two panes and their answers to one prompt, the first one its second."""
     everything = Board(UNUSED_CLIENT, {"a": {}, "b": {}}).describe()
     ids = [column["id"] for column in everything["columns"]]
     cells = [{"pane": f"t.0.{id}.0", "column": id} for id in ids]
     everything["state"] |= {"busy": running, "rounds": [{"id": "t.0", "prompt": "Hi", "cells": cells}], **state}
     pane = {"running": running, "stop": True, "waiting": "", "elapsed": 0, "head": "web", "badges": [], "asked": []}
-    pane |= {"failure": "", "notes": [], "figures": "", "meters": [["tokens", "1"], ["cost", ""]], "pinned": False}
+    pane |= {
+        "failure": "",
+        "notes": [],
+        "figures": "",
+        "meters": [["tokens", "1"], ["cost", ""]],
+        "pinned": False,
+        "version": [0, 1],
+    }
     panes = [
-        {**pane, "id": cell["pane"], "label": label, "blocks": [block(tail=f"<b>{cell['column']}</b>")]}
-        for cell, label in zip(cells, "ab", strict=True)
+        {**pane, "id": cell["pane"], "label": label, "blocks": [block(tail=f"<b>{cell['column']}</b>")], **place}
+        for cell, label, place in zip(cells, "ab", ({"version": [1, 2]}, {"version": [0, 1]}), strict=True)
     ]
     page.evaluate(HEAR, {"kind": "snapshot", "seq": 1, "panes": panes, **everything})
 
@@ -360,6 +368,62 @@ def test_a_board_needs_no_more_than_the_contract(page: Page):
     expect(view.get_by_role("button", name="Add a pane")).to_be_disabled()
     page.evaluate("window.ends.forEach(end => end())")
     assert page.evaluate("window.listening()") == 0
+
+
+@on_board
+def test_panes_are_named_moved_set_at_once_and_scrolled_together(page: Page):
+    """By keys and by dragging; another answer is a button away; what is a pane's own is marked, and can be given up."""
+    make_board(page, running=False)
+    view = page.locator("#one")
+    view.get_by_label("Name of the pane").first.fill("pro")
+    page.keyboard.press("Enter")
+    assert said_texts(page, "rename") == [{"kind": "rename", "text": "pro", "column": "p1"}]
+    page.evaluate(HEAR, {"kind": "taken", "ok": False})
+    expect(view.get_by_label("Name of the pane").first).to_have_value("a")
+
+    handles = view.get_by_role("button", name="Move pane")
+    handles.first.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowLeft")  # it is the first one already
+    handles.last.hover()
+    page.mouse.down()
+    view.get_by_label("Name of the pane").first.hover()
+    page.mouse.up()
+    expect(view.get_by_role("button", name="Move left")).to_have_count(0)
+    handles.last.click()
+    view.get_by_role("button", name="Move left").click()
+    moves = [(message["column"], message["to"]) for message in said_texts(page, "move")]
+    assert moves == [("p1", 1), ("p2", 0), ("p2", 0)]
+
+    view.get_by_role("button", name="Previous answer").first.click()
+    assert said_texts(page, "version") == [{"kind": "version", "column": "p1", "to": 0}]
+    expect(view.get_by_role("button", name="Next answer").first).to_be_disabled()
+
+    view.get_by_text("For all panes").click()
+    common = view.locator(".famnb-shared")
+    common.get_by_label("temperature", exact=True).fill("0.2")
+    wait_until(lambda: said_texts(page, "share"))
+    assert said_texts(page, "share") == [{"kind": "share", "field": "temperature", "text": "0.2"}]
+    board = Board(UNUSED_CLIENT, {"a": {}, "b": {"temperature": 0.7}})
+    board.set_for_all(temperature=0.2)
+    told = board.describe()
+    page.evaluate(
+        HEAR, {"kind": "changes", "seq": 2, "panes": {}, "columns": told["columns"], "shared": told["shared"]}
+    )
+    expect(view.locator(".famnb-column").last).to_contain_text("temperature 0.7 here, 0.2 in the others")
+    view.get_by_role("button", name="Use 0.2").click()
+    assert said_texts(page, "share")[-1] == {"kind": "share", "field": "temperature", "column": "p2"}
+
+    long = [["text", 0, "\n\n".join(f"line {number}" for number in range(100))]]
+    page.evaluate(HEAR, {"kind": "changes", "seq": 3, "panes": {"t.0.p1.0": long, "t.0.p2.0": [*long, *long]}})
+    shares = """() => [...document.querySelectorAll("#one .famnb-flow")].map((flow) => {
+      return Math.round((100 * flow.scrollTop) / (flow.scrollHeight - flow.clientHeight));
+    })"""
+    view.get_by_role("button", name="Scroll together").click()
+    flow = view.locator(".famnb-flow").first
+    flow.hover()
+    page.mouse.wheel(0, -600)
+    wait_until(lambda: (found := page.evaluate(shares))[0] < 90 and abs(found[0] - found[1]) <= 1)
 
 
 @on_composer

@@ -28,7 +28,7 @@ function drawName(outbox) {
   const input = Object.assign(make("input", "famnb-input famnb-title"), { spellcheck: false, autocomplete: "off" });
   input.setAttribute("aria-label", "Name of the pane");
   let label = "";
-  input.addEventListener("change", () => outbox.now({ kind: "rename", text: input.value }));
+  input.addEventListener("change", () => outbox.now({ kind: "rename", text: input.value }, "name"));
   input.addEventListener("keydown", (event) => {
     if (event.key === "Escape") input.value = label;
     else if (event.key !== "Enter") return;
@@ -41,7 +41,7 @@ function drawName(outbox) {
     tell: (text) => {
       label = text;
       input.title = `${text} · write another name here; none: the name of its settings`;
-      if (!input.matches(":focus")) input.value = text;
+      if (!input.matches(":focus") && !outbox.holds("name")) input.value = text;
     },
   };
 }
@@ -273,6 +273,7 @@ function drawBoard({ model, el, known, stop, elementOf }) {
   // A pane that is dragged goes to the place of the one that is nearest where it is let go.
   const drag = (id, down) => {
     const handle = down.currentTarget;
+    delete handle.dataset.dragged; // where it was let go over another element no click has followed
     const middles = order.map((other) => {
       const { x, y, width, height } = columns.get(other).element.getBoundingClientRect();
       return [x + width / 2, y + height / 2];
@@ -350,6 +351,7 @@ function drawBoard({ model, el, known, stop, elementOf }) {
     fresh.disabled = !state.rounds.length || !isIdle;
     comparing.disabled = !state.rounds.length || frame.isLost();
     comparing.setAttribute("aria-pressed", Boolean(state.differences));
+    together.disabled = !state.rounds.length || columns.size < 2;
     adding.disabled = state.full || !isIdle;
     for (const answer of answers) answer.settle();
     for (const missing of flow?.querySelectorAll(".famnb-missing button") ?? []) missing.disabled = !isIdle;
@@ -449,6 +451,7 @@ function drawBoard({ model, el, known, stop, elementOf }) {
         outbox.answered();
         box.taken(message.ok);
         if (known.columns) tellColumns(known.columns);
+        if (known.shared) common.tell(known.shared);
       }
       code.told(message);
       if (rest.form) frame.hear();
