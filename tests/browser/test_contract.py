@@ -381,7 +381,7 @@ def test_panes_are_named_moved_set_at_once_and_scrolled_together(page: Page):
     page.evaluate(HEAR, {"kind": "taken", "ok": False})
     expect(view.get_by_label("Name of the pane").first).to_have_value("a")
 
-    handles = view.get_by_role("button", name="Move pane")
+    handles = view.get_by_role("button", name="Move pane", exact=True)
     handles.first.focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowLeft")  # it is the first one already
