@@ -49,7 +49,7 @@ def test_a_report_fits_its_reader_and_asks_for_nothing(browser: Browser, saved, 
     context.close()
 
 
-def test_no_table_is_cut_on_paper(browser: Browser, service, tmp_path):
+def test_no_table_is_cut_on_paper_or_on_the_screen(browser: Browser, service, tmp_path):
     """However many scores there are and however long a variant's name is; A4 with its margins is 688 px wide."""
     with famnb.Client(base_url=service.url, api_key=service.key, ledger=tmp_path / "ledger.sqlite") as client:
         exp = famnb.Experiment(
@@ -69,4 +69,22 @@ def test_no_table_is_cut_on_paper(browser: Browser, service, tmp_path):
     ends = page.evaluate("[...document.querySelectorAll('table')].map(t => t.getBoundingClientRect().right)")
     assert len(ends) > 4
     assert max(ends) <= 688
+    page.emulate_media(media="screen")
+    for width in (1280, 800):
+        page.set_viewport_size({"width": width, "height": 900})
+        cut = page.evaluate("[...document.querySelectorAll('.wide')].filter(e => e.scrollWidth > e.clientWidth).length")
+        assert (width, cut) == (width, 0)
+    context.close()
+
+
+def test_what_is_folded_is_on_paper(browser: Browser, saved):
+    """Nobody can unfold it there: the answers to the second prompt, and the list of prompts."""
+    context = browser.new_context(viewport={"width": 688, "height": 1000})
+    page = context.new_page()
+    page.goto(saved.as_uri())
+    heights = "[...document.querySelectorAll('details:not([open])')].map(d => d.getBoundingClientRect().height)"
+    folded = page.evaluate(heights)
+    page.emulate_media(media="print")
+    assert all(after > before + 20 for before, after in zip(folded, page.evaluate(heights), strict=True))
+    assert len(folded) >= 2
     context.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import math
 import os
@@ -23,11 +24,12 @@ from famnb.experiment.comparison import to_records
 from famnb.experiment.experiment import BaseExperiment
 from famnb.experiment.forecast import forecast
 from famnb.experiment.forecast_history import read_history
-from famnb.experiment.metrics import find_metric, read_bounds, score_columns
+from famnb.experiment.metrics import SCORE_PREFIX, Metric, find_metric, read_bounds, score_columns
 from famnb.experiment.narrative import format_difference, format_p
-from famnb.experiment.plan import model_of
+from famnb.experiment.plan import model_of, varying_fields
 from famnb.experiment.resume import ANSWERED, failures
 from famnb.experiment.summary import UNKNOWN, Summary, format_costs, sum_costs
+from famnb.experiment.tag_breakdown import break_down, grouping_tags
 from famnb.experiment.variants import TARGET_FIELDS, Variant
 from famnb.formatting import (
     format_count,
@@ -37,6 +39,7 @@ from famnb.formatting import (
     format_level,
     format_usd,
 )
+from famnb.frame.columns import tag_column_name
 from famnb.record import price_book, prices
 from famnb.widget.experiment.report_page import (
     ReportSection,
@@ -98,14 +101,17 @@ def report_html(experiment: BaseExperiment, **options: Any) -> SafeHtml:
     frame = experiment.frame()
     summary = experiment.summary(**options)
     rows = frame[~frame["warmup"].fillna(False).astype(bool)]
+    # Figures take the order of a column that has one: here that of the experiment, not that of the alphabet.
+    rows = rows.assign(variant=rows["variant"].cat.as_ordered())
     answered = rows[rows["status"].isin(ANSWERED)]
     sections = [
-        ReportSection("What it shows", _findings(summary)),
+        ReportSection("What it shows", (SafeHtml() if answered.empty else _forest(summary)) + _findings(summary)),
         ReportSection("Figures of each variant", _variant_figures(summary)),
-        ReportSection("Pictures", SafeHtml().join(_pictures(answered, summary))),
+        ReportSection("Pictures", SafeHtml().join(_pictures(rows, summary, options))),
+        ReportSection("By tag", SafeHtml().join(_tag_tables(experiment, frame, summary, options))),
+        ReportSection("Answers", _sample_answers(experiment, answered, summary.primary)),
         ReportSection("Plan and settings", _setup(experiment)),
         ReportSection("Forecast and outcome", _forecast_and_outcome(experiment, frame)),
-        ReportSection("Answers", SafeHtml().join(_sample_answers(experiment, answered))),
         ReportSection("Failures", _failures(rows)),
         ReportSection("Prices", _prices(experiment)),
         ReportSection("How to read it", _methods(summary)),
@@ -222,19 +228,78 @@ def _pairs(summary: Summary) -> SafeHtml:
     return _HEADING.format("Compared over the same prompts", table_html(head, rows, left=3))
 
 
-def _pictures(answered: pd.DataFrame, summary: Summary) -> Iterator[SafeHtml]:
+def _forest(summary: Summary) -> SafeHtml:
+    """All metrics against the baseline, if anything was compared."""
+    if not (summary.pairs["baseline"] & (summary.pairs["n"] > 0)).any():
+        return SafeHtml()
+    return figure_html(partial(plot.differences, summary))
+
+
+def _pictures(rows: pd.DataFrame, summary: Summary, options: Mapping[str, Any]) -> Iterator[SafeHtml]:
     """The figures that have something to show."""
+    answered = rows[rows["status"].isin(ANSWERED)]
     if answered.empty:
         return
-    frame = answered.assign(prompt=answered["prompt_id"])
-    scores = score_columns(frame)
-    yield figure_html(partial(plot.latency, frame, by="variant", metric="ttft_s"))
-    metric = summary.primary if summary.primary in frame else "e2e_s"
-    yield figure_html(partial(plot.compare, frame, by="variant", metric=metric, baseline=summary.baseline))
-    if frame["cost_usd"].notna().any():
+    scores = score_columns(answered)
+    if answered["cost_usd"].notna().any():
         score = summary.primary if summary.primary in scores else next(iter(scores), None)
-        yield figure_html(partial(plot.pareto, frame, by="variant", score=score))
-        yield figure_html(partial(plot.cost, frame, by="variant"))
+        yield figure_html(partial(plot.pareto, answered, by="variant", score=score))
+    metric = summary.primary if summary.primary in answered else "e2e_s"
+    # In a score, failed calls count as the summary has them.
+    compared = answered if options.get("failed") == "drop" else rows
+    yield figure_html(partial(plot.compare, compared, by="variant", metric=metric, baseline=summary.baseline))
+    if failures(rows).any():
+        yield figure_html(partial(plot.success, rows, by="variant"))
+    yield figure_html(partial(plot.latency, answered, by="variant", metric="ttft_s"))
+    if answered["cost_usd"].notna().any():
+        yield figure_html(partial(plot.cost, answered, by="variant"))
+
+
+def _tag_tables(
+    experiment: BaseExperiment, frame: pd.DataFrame, summary: Summary, options: Mapping[str, Any]
+) -> Iterator[SafeHtml]:
+    """The primary metric among the prompts of each value of each tag that groups them."""
+    if not summary.primary or len(summary.table) < 2:
+        return
+    names = dict.fromkeys(name for prompt in experiment.prompts for name in prompt.tags)
+    columns = [tag_column_name(name, others=varying_fields(experiment.variants)) for name in names]
+    metric = find_metric(summary.primary, experiment.score_spans())
+    given = {name: options[name] for name in ("failed", "slo") if options.get(name)}
+    tags = grouping_tags(frame, columns)
+    for tag in tags:
+        table = break_down(frame, tag, metric, baseline=summary.baseline, level=summary.level, **given)
+        yield _HEADING.format(tag, _tag_table(tag, to_records(table), metric, summary))
+    if tags:
+        yield _SOFT.format(
+            "Over the prompts that both variants have; all comparisons of a table are judged together (Holm). What "
+            "groups show is a question for a further experiment rather than an answer of this one."
+        )
+
+
+def _tag_table(tag: str, rows: list[dict[str, Any]], metric: Metric, summary: Summary) -> SafeHtml:
+    """The rows of one tag: the baseline of each of its values, and under it the other variants."""
+    lines: list[list[str]] = []
+    for value, group in itertools.groupby(rows, key=lambda row: row["value"]):
+        own = list(group)
+        base = max(own, key=lambda row: row["n"])
+        lines.append([value, summary.baseline, f"{base['n']:,}", _format_level(metric, base["first_value"]), "", ""])
+        lines += [
+            [
+                "",
+                row["second"],
+                f"{row['n']:,}",
+                _format_level(metric, row["second_value"]),
+                format_difference(row),
+                _format_sureness(row) if row["n"] else "",
+            ]
+            for row in own
+        ]
+    difference = f"difference ({format_level(summary.level)} interval)"
+    return table_html((tag, "variant", "prompts", metric.title, difference, "how sure"), lines, left=2)
+
+
+def _format_level(metric: Metric, value: float) -> str:
+    return UNKNOWN if math.isnan(value) else metric.format_value(value)
 
 
 # How it was set up
@@ -333,25 +398,59 @@ def _forecast_and_outcome(experiment: BaseExperiment, frame: pd.DataFrame) -> Sa
     return table_html(("", "foreseen", "came to"), lines) + _SOFT.format(note)
 
 
-def _sample_answers(experiment: BaseExperiment, answered: pd.DataFrame) -> Iterator[SafeHtml]:
-    """The answers of all variants to a few prompts."""
+def _sample_answers(experiment: BaseExperiment, answered: pd.DataFrame, primary: str) -> SafeHtml:
+    """The answers of all variants, side by side, to the prompts on which they disagree most."""
+    if answered.empty:
+        return SafeHtml()
     texts = {prompt.id: prompt.text for prompt in experiment.prompts}
-    order = list(texts)
-    first = answered[answered["repeat"] == answered["repeat"].min()]
-    prompt_ids = sorted(first["prompt_id"].unique(), key=order.index)[:MAX_SAMPLES]
-    for index, prompt_id in enumerate(prompt_ids):
-        answers = []
-        for _, row in first[first["prompt_id"] == prompt_id].sort_values("variant").iterrows():
-            answer = _SOFT.format(f"{row['call_id']} cannot be read.")
-            with contextlib.suppress(KeyError, LedgerError):
-                reply = experiment.ledger.call(str(row["call_id"])).reply
-                answer = SafeHtml(transcript.reply_bundle(reply)["text/html"])
-            answers.append(_ANSWER.format(row["variant"], answer))
-        yield _SAMPLE.format(
-            open="" if index else " open",
-            title=f"{prompt_id} · {_first_line(texts[prompt_id])}",
-            answers=SafeHtml().join(answers),
+    column = _disagreement_column(answered, primary)
+    samples = _find_disagreements(answered, column, list(texts))
+    title = find_metric(column).title if column.startswith(SCORE_PREFIX) else "length of the answer"
+    differs = bool(samples) and samples[0][2]
+    html = _SOFT.format(
+        f"The prompts on which variants differ most in the {title}." if differs else f"None differ in the {title}."
+    )
+    for index, (prompt_id, repeat, _) in enumerate(samples):
+        own = answered[(answered["prompt_id"] == prompt_id) & (answered["repeat"] == repeat)]
+        answers = SafeHtml().join(
+            _ANSWER.format(_name_answer(row, column), _answer_html(experiment, str(row["call_id"])))
+            for _, row in own.sort_values("variant").iterrows()
         )
+        head = f"{prompt_id} · {_first_line(texts[prompt_id])}"
+        html += _SAMPLE.format(open="" if index else " open", title=head, answers=answers)
+    return html
+
+
+def _disagreement_column(answered: pd.DataFrame, primary: str) -> str:
+    """What answers are compared by: the primary score, else the first score, else their length."""
+    scores = score_columns(answered)
+    return primary if primary in scores else next(iter(scores), "text_chars")
+
+
+def _find_disagreements(answered: pd.DataFrame, column: str, prompts: list[str]) -> list[tuple[str, int, bool]]:
+    """Prompts with a repeat of each and whether variants differ in it: the farthest apart first, else in order."""
+    values = answered.assign(value=answered[column].astype("Float64").astype(float))
+    by_repeat = values.groupby(["prompt_id", "repeat"])["value"]
+    spread = (by_repeat.max() - by_repeat.min()).fillna(0.0).rename("spread").reset_index()
+    spread["place"] = spread["prompt_id"].map({name: place for place, name in enumerate(prompts)})
+    ordered = spread.sort_values(["spread", "place", "repeat"], ascending=[False, True, True], kind="stable")
+    chosen = ordered.drop_duplicates("prompt_id").head(MAX_SAMPLES)
+    columns = (chosen[name].tolist() for name in ("prompt_id", "repeat", "spread"))
+    return [(str(prompt_id), int(repeat), distance > 0) for prompt_id, repeat, distance in zip(*columns, strict=True)]
+
+
+def _name_answer(row: pd.Series[Any], column: str) -> str:
+    """The variant of an answer, with its score if there is one."""
+    if not column.startswith(SCORE_PREFIX) or pd.isna(row[column]):
+        return str(row["variant"])
+    metric = find_metric(column)
+    return f"{row['variant']} · {metric.title} {metric.format_value(float(row[column]))}"
+
+
+def _answer_html(experiment: BaseExperiment, call_id: str) -> SafeHtml:
+    with contextlib.suppress(KeyError, LedgerError):
+        return SafeHtml(transcript.reply_bundle(experiment.ledger.call(call_id).reply)["text/html"])
+    return _SOFT.format(f"{call_id} cannot be read.")
 
 
 def _first_line(text: str, limit: int = 90) -> str:

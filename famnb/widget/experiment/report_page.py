@@ -59,11 +59,21 @@ summary{cursor:pointer;font-weight:600}
 .answer{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:10px 14px;min-width:0}
 .answer>h4{margin:0 0 4px;font-size:13.5px;color:var(--mark)}
 footer{margin-top:48px;padding-top:14px;border-top:1px solid var(--line);color:var(--soft);font-size:13px}
-@page{margin:14mm}
-@media print{main{max-width:none;padding:0}table{font-size:10.5px}td small{font-size:9.5px}.wide{overflow:visible}
-td,th{padding:4px 8px 4px 0;overflow-wrap:anywhere}.n{white-space:normal}td:first-child{min-width:6em}
-nav{display:none}h2,h3{break-after:avoid}
-figure,.answer,tr,.facts div{break-inside:avoid}a{color:inherit}}
+td:not(.n){overflow-wrap:anywhere}
+@media (max-width:1000px){.n{white-space:normal}}
+@page{size:A4;margin:14mm}
+@media print{body{font-size:12px}main{max-width:none;padding:0}h1{font-size:24px}
+table{font-size:10.5px}td small{font-size:9.5px}.wide{overflow:visible}
+td,th{padding:4px 8px 4px 0}.n{white-space:normal}td:first-child{min-width:6em}
+nav{display:none}h2{margin-top:26px}h2,h3,summary{break-after:avoid}
+figure,tr,.facts div,.banner,.lines li{break-inside:avoid}a{color:inherit}
+figure img{width:100%;max-height:230mm;object-fit:contain}
+.facts{grid-template-columns:repeat(6,1fr);gap:6px}.facts div{padding:6px 8px}.facts dd{font-size:13px}
+.verdict,.verdict li:first-child{font-size:14px}.soft,.notes{font-size:11px}
+.answers{grid-template-columns:repeat(auto-fit,minmax(31%,1fr));gap:8px}.answer{font-size:10.5px;padding:6px 8px}
+/* What is folded on the screen cannot be unfolded on paper; Chromium from 131 on. */
+details::details-content{content-visibility:visible;block-size:auto}
+*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 """
 
 _PAGE = SafeHtml(

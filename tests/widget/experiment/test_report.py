@@ -17,9 +17,9 @@ SECTIONS = [
     "What it shows",
     "Figures of each variant",
     "Pictures",
+    "Answers",
     "Plan and settings",
     "Forecast and outcome",
-    "Answers",
     "Failures",
     "Prices",
     "How to read it",
@@ -81,10 +81,11 @@ def test_a_report_says_what_was_asked_what_came_and_what_it_cost(experiment, tmp
     assert f"famnb{famnb.__version__}" in page.text
     assert page.text.count("Why is the sky blue?") >= 3
     alts = [attributes["alt"] for tag, attributes in page.elements if tag == "img"]
-    assert [alt.split(" by ")[0] for alt in alts] == [
-        "Time to first token",
-        "Time to the end of the reply",
+    assert [alt.partition(" by ")[0].partition(":")[0] for alt in alts] == [
+        "Fam-2-5-mini against fam-2-5-pro",
         "Time to the end of the reply against cost",
+        "Time to the end of the reply",
+        "Time to first token",
         "Cost",
     ]
 
@@ -107,6 +108,37 @@ def test_the_first_screen_says_who_wins_at_what_cost_and_how_sure_that_is(experi
         exp.report(path, primary="score_x")
 
 
+def test_a_report_breaks_the_primary_metric_down_by_tag(experiment, tmp_path, priced):
+    """A table for each tag that groups prompts, its comparisons judged together; a tag of one value groups nothing."""
+    prompts = [
+        {"id": f"q{i}", "prompt": f"Question {i}", "topic": "law" if i % 2 else "art", "same": "x"} for i in range(16)
+    ]
+    exp = experiment(prompts, name="tags", keep=["topic", "same"])
+    exp.run(progress=False)
+    page = write_report(exp, tmp_path / "report.html")
+    assert "By tag" in page.headings
+    by_tag = page.text.partition("By tag")[2].rpartition("By tag")[2]
+    tables = by_tag[: by_tag.index("Over the prompts that both variants have")]
+    assert tables.startswith("topic")
+    assert [tables.count(name) for name in ("art", "law", "same")] == [1, 1, 0]
+    assert tables.count("8 pairs") == 2
+
+
+def test_answers_are_shown_where_variants_disagree(experiment, tmp_path):
+    """Side by side with their scores: the prompt on which these are farthest apart comes first."""
+
+    def agrees(reply, prompt):
+        return 0.0 if prompt.id == "q3" and reply.model == "fam-2-5-mini" else 1.0
+
+    exp = experiment([{"id": f"q{i}", "prompt": f"Question {i}"} for i in range(5)], name="odd", scorers=[agrees])
+    exp.run(progress=False)
+    page = write_report(exp, tmp_path / "report.html")
+    answers = page.text.rpartition("differ most in the score agrees.")[2]
+    assert answers.startswith("q3 · Question 3fam-2-5-pro · score agrees 1")
+    assert "fam-2-5-mini · score agrees 0" in answers
+    assert answers.index("q0 · ") < answers.index("q1 · ") < answers.index("Plan and settings")
+
+
 def test_what_the_report_says_of_a_figure_it_says_everywhere(experiment, tmp_path, priced):
     """The cost stands on a card and beside the forecast, a lower bound where a model has no price."""
     famnb.prices.unset("fam-2-5-mini")
@@ -127,7 +159,7 @@ def test_a_report_loads_nothing_and_runs_nothing(experiment, tmp_path, priced):
     sources = [
         attributes.get("src") or attributes["srcset"] for tag, attributes in page.elements if tag in ("img", "source")
     ]
-    assert len(sources) == 8
+    assert len(sources) == 10
     assert all(source.startswith("data:image/png;base64,") for source in sources)
     policies = [each.get("content") for tag, each in page.elements if each.get("http-equiv")]
     assert policies == [
