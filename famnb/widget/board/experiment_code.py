@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from famnb.client.client import BlockingClient
@@ -40,18 +40,22 @@ def write_experiment(
     `client` is that of variants without one of their own. The cell shows the forecast; the line that runs the
     experiment is a comment, since running costs money.
     """
-    own = {variant.client_name: variant.client for variant in variants.values() if variant.client is not None}
-    needs_default = any(variant.client is None for variant in variants.values())
-    lines = [
-        f"        {one_line_literal(label)}: {_literal(_experiment_fields(variant, client.endpoints))},"
-        for label, variant in variants.items()
-    ]
+    own = _name_clients(variants.values())
+    names = {id(each): name for name, each in own.items()}
+    lines = []
+    for label, variant in variants.items():
+        fields = variant_fields(variant.request, (variant.client or client).endpoints)
+        if variant.client is not None:
+            fields = {"client": _own_client(names[id(variant.client)]), **fields}
+        lines.append(f"        {one_line_literal(label)}: {_literal(fields)},")
     head = write_call("experiment = famnb.Experiment", {"": list(prompts)}).removesuffix("\n)")
-    first_request = next(iter(variants.values())).request
+    # Which of the document's two addresses it is depends on what is sent there.
+    shared = next((variant.request for variant in variants.values() if variant.client is None), None)
+    default = _own_client(next(iter(own))) if shared is None else "client"
     return join_lines(
         "import famnb",
         "",
-        *([f"client = {_client_expression(client, first_request)}"] if needs_default else []),
+        *([] if shared is None else [f"client = {_client_expression(client, shared)}"]),
         *(_write_clients(own) if own else []),
         head,
         "    variants={",
@@ -59,11 +63,21 @@ def write_experiment(
         "    },",
         f"    repeats={REPEATS},",
         f"    name={one_line_literal(_name(prompts))},",
-        f"    client={'client' if needs_default else _own_client(next(iter(own)))},",
+        f"    client={default},",
         ")",
         "# experiment.run(budget_usd=1.0); experiment.summary()",
         "experiment.forecast()",
     )
+
+
+def _name_clients(variants: Iterable[ExperimentVariant]) -> dict[str, BlockingClient]:
+    """Return the variants' own clients by name, each once; panes that were added later may have names like others."""
+    names: dict[str, BlockingClient] = {}
+    for variant in variants:
+        if variant.client is not None and variant.client not in names.values():
+            is_new = variant.client_name not in names
+            names[variant.client_name if is_new else f"{variant.client_name} #{len(names) + 1}"] = variant.client
+    return names
 
 
 def _write_clients(clients: Mapping[str, BlockingClient]) -> list[str]:
@@ -83,22 +97,14 @@ def _client_expression(client: BlockingClient, request: Request | None = None) -
     return Target(base_url, client.profile, query=client.settings()["query"]).client_expression
 
 
-def _own_client(name: str) -> str:
-    return f"clients[{one_line_literal(name)}]"
-
-
-def _experiment_fields(variant: ExperimentVariant, endpoints: Endpoints) -> dict[str, Any]:
-    """Return the fields of a variant; a client of its own is an expression."""
-    if variant.client is None:
-        return variant_fields(variant.request, endpoints)
-    fields = variant_fields(variant.request, variant.client.endpoints)
-    return {"client": _Expression(_own_client(variant.client_name)), **fields}
-
-
 class _Expression(str):
     """Python code that stands for a value."""
 
     __slots__ = ()
+
+
+def _own_client(name: str) -> _Expression:
+    return _Expression(f"clients[{one_line_literal(name)}]")
 
 
 def variant_fields(request: Request, endpoints: Endpoints = ENDPOINTS) -> dict[str, Any]:

@@ -35,7 +35,9 @@ def carry_over(
     for path, text in raw.items():
         if path == EXACT:
             continue
-        target_path = path if path in target_paths else counterparts.get(path, path)
+        # The counterpart first: a vendor's chat has the document's `reasoning.effort` as well, which few vendors take.
+        target_path = counterparts.get(path, path)
+        target_path = target_path if target_path in target_paths else path
         is_served = path != MODEL or text in target.models or target.serves(text)
         # A default model is no choice of the user's: that of the target takes its place without a remark.
         if not text or (not is_served and text == source.models[0]):
