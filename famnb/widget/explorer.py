@@ -8,6 +8,7 @@ point, open, brush: a few numbers ◄─────┘ ── facts of one poin
 from __future__ import annotations
 
 import base64
+import functools
 import io
 from typing import Any
 
@@ -17,9 +18,9 @@ import traitlets
 from PIL import Image
 
 from famnb.errors import InvalidRequest, UnknownName
-from famnb.formatting import format_count, format_estimate, format_number
-from famnb.plot.labels import column_name, format_metric
-from famnb.plot.points import Axis, Points, Span, draw
+from famnb.formatting import ESTIMATE_MARK, MAX_FACTOR, format_count, format_estimate, shorten
+from famnb.plot.labels import UNITS, column_name, format_metric
+from famnb.plot.points import Axis, Points, Span, draw, read_axis
 from famnb.record import Ledger
 from famnb.widget.default_client import connected_ledger
 from famnb.widget.html import sanitize, transcript
@@ -44,8 +45,9 @@ FACT_COLUMNS = (
 """What is shown of a point besides its place, those that the frame has."""
 TEXT_COLUMNS = ("prompt", "text")
 """What was said; the first that a frame has is shown."""
-WORD_COLUMNS = ("model", "variant", "endpoint", "kind", "status")
-"""Columns of the list before the two that are drawn."""
+# So that a frame of as many prompts as calls is not sent twice over.
+MAX_WORDS = 5_000
+"""The most values of a column of words that the page gets at once."""
 SHORT_NAMES = {
     "started_at": "started",
     "ttft_s": "first token",
@@ -59,6 +61,8 @@ SHORT_NAMES = {
     "cost_usd": "cost",
 }
 """What columns are called where there is little room."""
+MARKS = ("", ESTIMATE_MARK.rstrip(), "at most ")
+"""What stands before an amount that is not known exactly."""
 PICTURE_COLOURS = 64
 _PICTURE = SafeHtml('<p><img src="{}" alt="{}" style="max-width:100%"></p>')
 
@@ -97,8 +101,8 @@ class Explorer(DescribedWidget):
 
     def handle(self, message: dict[str, Any]) -> None:
         match message:
-            case {"kind": "point", "number": int(number)} if 0 <= number < len(self._drawn):
-                self.send({"kind": "point", "number": number, **self._describe_row(int(self._drawn[number]))})
+            case {"kind": "text", "number": int(number)} if 0 <= number < len(self._drawn):
+                self.send({"kind": "text", "number": number, "text": self._text(int(self._drawn[number]))})
             case {"kind": "brush", "x": x, "y": y}:
                 self._spans = {"x": _read_span(x), "y": _read_span(y)}
                 self._update()
@@ -143,11 +147,14 @@ class Explorer(DescribedWidget):
         pages = {"call": None} if self._pages is None else self._pages.describe()
         x, y = (_page_values(axis)[self._drawn].astype("<f4") for axis in (points.x, points.y))
         codes = points.codes[self._drawn].astype("u1")
+        facts, arrays = self._facts
         return {
             "plot": self._describe_plot(),
             "xs": x.tobytes(),
             "ys": y.tobytes(),
             "codes": codes.tobytes(),
+            "facts": facts,
+            **arrays,
             "chosen": self._describe_chosen(),
             "opened": self._opened,
             **pages,
@@ -195,29 +202,32 @@ class Explorer(DescribedWidget):
     def _list_columns(self) -> list[str]:
         """The columns of the list: when, what, the two that are drawn, cost, and what was said."""
         axes = [axis.column for axis in (self._points.x, self._points.y) if axis.column]
-        text = [column for column in TEXT_COLUMNS if column in self._points.frame][:1]
-        wanted = ["started_at", self._points.by, *WORD_COLUMNS[:1], *WORD_COLUMNS[2:], *axes, "cost_usd", *text]
+        wanted = ["started_at", self._points.by, "model", "endpoint", "kind", "status", *axes, "cost_usd"]
+        wanted += self._text_columns()
         return [column for column in dict.fromkeys(wanted) if column in self._points.frame]
 
-    def _describe_row(self, row: int) -> dict[str, Any]:
-        """One row in words: what it is, what was said, and its figures."""
+    @functools.cached_property
+    def _facts(self) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
+        """What is said of each point, a description a column, and the columns' values as bytes by name."""
         frame, points = self._points.frame, self._points
-        head = dict.fromkeys([*HEAD_COLUMNS, points.by])
-        names = [self._format_cell(frame, row, column) for column in head if column in frame]
+        roles = dict.fromkeys([*HEAD_COLUMNS, points.by], "title") | dict.fromkeys(self._text_columns(), "text")
         axes = [axis.column for axis in (points.x, points.y) if axis.column]
-        columns = [column for column in dict.fromkeys([*axes, *FACT_COLUMNS]) if column in frame]
-        computed = [
-            [axis.name, format_number(float(axis.values[row]))]
-            for axis in (points.x, points.y)
-            if not axis.column and axis.kind == "number"
-        ]
-        facts = [[_short_name(column), self._format_cell(frame, row, column)] for column in columns]
-        text = [column for column in TEXT_COLUMNS if column in frame][:1]
-        return {
-            "title": " · ".join(name for name in names if name),
-            "text": self._format_cell(frame, row, text[0]) if text else "",
-            "facts": [fact for fact in (*computed, *facts) if fact[1]],
-        }
+        roles |= dict.fromkeys([column for column in (*axes, *FACT_COLUMNS) if column not in roles], "fact")
+        facts, arrays = list[dict[str, Any]](), dict[str, bytes]()
+        drawn = frame.iloc[self._drawn] if len(self._drawn) < len(frame) else frame
+        for number, (column, role) in enumerate(roles.items()):
+            if column in frame:
+                fact, values = _encode_column(drawn, column)
+                facts.append({"role": role, "name": _short_name(column), "number": number, **fact})
+                arrays |= {f"{name}{number}": array.tobytes() for name, array in values.items()}
+        return facts, arrays
+
+    def _text_columns(self) -> list[str]:
+        return [column for column in TEXT_COLUMNS if column in self._points.frame][:1]
+
+    def _text(self, row: int) -> str:
+        """What was said in one row."""
+        return "".join(self._format_cell(self._points.frame, row, column) for column in self._text_columns())
 
     @staticmethod
     def _format_cell(frame: pd.DataFrame, row: int, column: str) -> str:
@@ -230,12 +240,9 @@ class Explorer(DescribedWidget):
             return format_estimate(value, low, high, brief=True) if pd.notna(low) and pd.notna(high) else ""
         if isinstance(value, pd.Timestamp):
             return f"{value:%Y-%m-%d %H:%M:%S}"
-        if isinstance(value, bool | np.bool_):
-            return "yes" if value else "no"
-        if isinstance(value, int | float | np.number):
+        if isinstance(value, int | float | np.number) and not isinstance(value, bool):
             return format_metric(column, float(value))
-        text = " ".join(sanitize.visible(str(value)).split())
-        return text if len(text) <= PROMPT_CHARS else f"{text[: PROMPT_CHARS - 1]}…"
+        return _write_word(value)
 
     # What is saved
 
@@ -274,7 +281,50 @@ def _offset(axis: Axis) -> float:
 
 def _describe_axis(axis: Axis) -> dict[str, Any]:
     names = [sanitize.visible(name) for name in axis.names]
-    return {"label": sanitize.visible(axis.label), "kind": axis.kind, "offset": _offset(axis), "names": names}
+    return {
+        "label": sanitize.visible(axis.label),
+        "kind": axis.kind,
+        "offset": _offset(axis),
+        "names": names,
+        "computed": not axis.column,
+    }
+
+
+def _encode_column(frame: pd.DataFrame, column: str) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
+    """Return how front/facts.js reads a column, and its values by the name of what they are."""
+    values = frame[column]
+    if pd.api.types.is_datetime64_any_dtype(values.dtype):
+        return {"kind": "time"}, {"values": read_axis(frame, column).values.astype("<f8")}
+    if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
+        numbers = values.to_numpy(dtype=float, na_value=np.nan)
+        fact = {"kind": "number", "unit": UNITS.get(column, "")}
+        if column != "cost_usd" or not {"cost_low_usd", "cost_high_usd"} <= set(frame.columns):
+            return fact, {"values": numbers.astype("<f4")}
+        numbers, marks = _mark_estimates(frame, numbers)
+        return fact | {"words": list(MARKS)}, {"values": numbers.astype("<f4"), "marks": marks.astype("u1")}
+    codes, uniques = pd.factorize(values)
+    if len(uniques) > MAX_WORDS:
+        return {"kind": "asked"}, {}
+    # The last word is where the code of a missing value, -1, points.
+    words = [*map(_write_word, uniques), ""]
+    return {"kind": "words", "words": words}, {"values": np.where(codes < 0, len(uniques), codes).astype("<u2")}
+
+
+def _mark_estimates(
+    frame: pd.DataFrame, costs: np.ndarray[Any, Any]
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return costs as `format_estimate` says them if it is brief, and which of MARKS stands before each."""
+    low, high = (frame[end].to_numpy(dtype=float, na_value=np.nan) for end in ("cost_low_usd", "cost_high_usd"))
+    is_exact = np.isclose(low, high, rtol=1e-9, atol=0)
+    is_wide = ~is_exact & (high > MAX_FACTOR * low)
+    return np.where(is_wide, high, costs), np.where(is_exact, 0, np.where(is_wide, 2, 1))
+
+
+def _write_word(value: object) -> str:
+    """Return a value that is neither number nor time in a line."""
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    return shorten(" ".join(sanitize.visible(str(value)).split()), PROMPT_CHARS)
 
 
 def _short_name(column: str) -> str:

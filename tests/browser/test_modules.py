@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from famnb.plot.labels import UNITS, format_metric
 from famnb.widget.live.base import FRONT, join_front
 
 pytestmark = pytest.mark.browser
@@ -268,6 +270,37 @@ def test_a_chart_is_read_and_chosen_from_by_mouse_and_keys(page: Page):
     page.mouse.click(box["x"] + box["width"] - 20, box["y"] + 40)
     assert page.evaluate("chosen") == [0, 1]
     expect(words).to_have_text("10:05 to 10:10: nothing")
+
+
+def test_the_page_writes_values_as_python_does(page: Page):
+    """In the unit of each, over all sizes: an explorer's point reads like the legend of a figure."""
+    sizes = [3.3e-5, 0.00042, 0.00994, 0.0123, 0.25, 0.51, 0.994, 0.997, 1.5, 9.99, 12.34, 99.6, 240, 7000, 123456.7]
+    values = [0, *sizes, *(-size for size in sizes)]
+    write = """async ([unit, values]) => {
+      const { writeMetric } = await import("/facts.js");
+      return values.map((value) => writeMetric(unit, value));
+    }"""
+    for column in ("e2e_s", "tpot_s", "cost_usd", "output_tokens", "score", "output_tps"):
+        shown = page.evaluate(write, [UNITS.get(column, ""), values])
+        assert shown == [format_metric(column, value) for value in values]
+
+
+def test_an_index_finds_the_nearest_place(page: Page):
+    """As looking at each does, within reach; of equals the last; nothing beyond, and never what is hidden."""
+    find = """async ([xs, ys, looks]) => {
+      const { indexPlaces } = await import("/scatter.js");
+      const find = indexPlaces(Float32Array.from(xs), Float32Array.from(ys), 300, 200);
+      return looks.map(([x, y]) => find(x, y, 14));
+    }"""
+    random = np.random.default_rng(3)
+    xs, ys = random.integers(0, 300, 2000), random.integers(0, 200, 2000)
+    looks = np.column_stack([random.uniform(0, 300, 200), random.uniform(0, 200, 200)])
+    expected = []
+    for x, y in looks:
+        distances = (xs - x) ** 2 + (ys - y) ** 2
+        expected.append(int(np.flatnonzero(distances == distances.min())[-1]) if distances.min() < 14**2 else -1)
+    assert page.evaluate(find, [xs.tolist(), ys.tolist(), looks.tolist()]) == expected
+    assert page.evaluate(find, [[10, None], [10, None], [[10, 20], [10, 25]]]) == [0, -1]
 
 
 def test_a_described_widget_waits_follows_its_kernel_and_greys_without_it(page: Page):

@@ -12,6 +12,7 @@ from ipywidgets import HBox
 
 import famnb
 from famnb.service import Server
+from famnb.widget import explorer as explorers
 from famnb.widget.explorer import Explorer
 from tests.support.plot_frames import START_US, calls, many_calls, priced_calls
 
@@ -47,13 +48,12 @@ def test_places_go_to_the_page_as_bytes(sent: list[dict[str, Any]]):
     explorer = famnb.plot.explore(calls(model=["a", "b", "a"], ttft_s=[0.25, 0.5, 0.125]), y="ttft_s")
     says(explorer, kind="ready", page="1")
     [snapshot] = sent
-    assert snapshot["binary"] == ["xs", "ys", "codes"]
-    xs, ys, codes = snapshot["buffers"]
-    assert list(np.frombuffer(xs, "<f4")) == [0, 1, 2]
-    assert list(np.frombuffer(ys, "<f4")) == [250, 500, 125]
-    assert list(codes) == [0, 1, 0]
+    parts = dict(zip(snapshot["binary"], snapshot["buffers"], strict=True))
+    assert list(np.frombuffer(parts["xs"], "<f4")) == [0, 1, 2]
+    assert list(np.frombuffer(parts["ys"], "<f4")) == [250, 500, 125]
+    assert list(parts["codes"]) == [0, 1, 0]
     plot = snapshot["plot"]
-    assert plot["x"] == {"label": "start (UTC)", "kind": "time", "offset": START_US / 1e6, "names": []}
+    assert (plot["x"]["label"], plot["x"]["kind"], plot["x"]["offset"]) == ("start (UTC)", "time", START_US / 1e6)
     assert [(group["label"], group["count"]) for group in plot["groups"]] == [("a", "2"), ("b", "1")]
     assert plot["title"] == "Time to first token against start by model"
 
@@ -65,29 +65,39 @@ def test_no_place_and_no_prompt_is_widget_state():
     assert "secret" not in json.dumps(traits, default=str)
 
 
-def test_a_point_says_what_its_call_was(sent: list[dict[str, Any]]):
-    """Model, endpoint, status, the prompt's first words, times, tokens, cost; what is missing is left out."""
+def test_what_is_said_of_a_point_goes_along():
+    """Words by their number, each once; numbers and times as they are; what is missing is no word and no number."""
     frame = priced_calls(
-        ["m", "m"], [0.25, 0.5], off=1.2, e2e_s=[2.5, 0.5], ttft_s=[0.25, None], prompt=["Why?", HOSTILE * 9]
-    ).assign(endpoint="chat", status="completed")
-    explorer = famnb.plot.explore(frame, x="input_tokens", y="e2e_s")
-    says(explorer, kind="point", number=0)
-    says(explorer, kind="point", number=1)
-    says(explorer, kind="point", number=2)
-    first, second = sent
-    assert (first["number"], first["title"], first["text"]) == (0, "m · chat · completed", "Why?")
-    assert dict(first["facts"]) == {
-        "tokens in": "1",
-        "whole reply": "2.50 s",
-        "started": "2026-09-21 14:13:20",
-        "first token": "250 ms",
-        "tokens out": "1",
-        "cost": "≈$0.25",
-    }
-    assert "first token" not in dict(second["facts"])
-    assert len(second["text"]) == 120
-    assert "\n" not in second["text"]
-    assert "[U+202E]" in second["text"]
+        ["m", "m"], [0.25, 0.5], off=1.2, ttft_s=[0.25, None], prompt=["Why?", HOSTILE * 9], e2e_s=[2.0, 3.0]
+    ).assign(cost_high_usd=[0.3, 9.0], status=["failed", None])
+    parts = famnb.plot.explore(frame, x="input_tokens").describe()
+    facts = {fact["name"]: fact for fact in parts["facts"]}
+
+    def values(name: str, kind: str, what: str = "values") -> list[float]:
+        return np.frombuffer(parts[f"{what}{facts[name]['number']}"], kind).tolist()
+
+    assert (facts["status"]["role"], facts["status"]["words"]) == ("title", ["failed", ""])
+    assert values("status", "<u2") == [0, 1]
+    why, hostile, missing = facts["prompt"]["words"]
+    assert (why, missing, len(hostile)) == ("Why?", "", 120)
+    assert "\n" not in hostile
+    assert "[U+202E]" in hostile
+    assert values("started", "<f8") == [START_US / 1e6, START_US / 1e6 + 1]
+    assert np.isnan(values("first token", "<f4")).tolist() == [False, True]
+    # The second cost may be nine dollars: as in a table of calls it is not known but for its high end.
+    assert values("cost", "<f4") == [0.25, 9.0]
+    assert [facts["cost"]["words"][mark] for mark in values("cost", "u1", "marks")] == ["≈", "at most "]
+
+
+def test_too_many_prompts_are_asked_for_one_by_one(sent: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch):
+    """The page gets the words of the others at once, and those of a prompt when its point is pointed at."""
+    monkeypatch.setattr(explorers, "MAX_WORDS", 3)
+    explorer = famnb.plot.explore(many_calls(24).assign(score=0.5), y="score")
+    kinds = {fact["name"]: fact["kind"] for fact in explorer.describe()["facts"]}
+    assert (kinds["model"], kinds["prompt"]) == ("words", "asked")
+    says(explorer, kind="text", number=4)
+    says(explorer, kind="text", number=24)
+    assert [(message["kind"], message["number"], message["text"]) for message in sent] == [("text", 4, "prompt 2")]
 
 
 def test_brushing_filters_the_frame():
@@ -141,7 +151,7 @@ def test_a_call_that_cannot_be_opened_is_said_under_the_plot(client: famnb.Clien
     explorer = famnb.plot.explore(many_calls(3), ledger=client)
     says(explorer, kind="open", number=0)
     assert "give that one as `ledger=`" in explorer._trouble
-    says(explorer, kind="point", number=0)
+    says(explorer, kind="text", number=0)
     assert explorer._trouble == ""
     nameless = famnb.plot.explore(many_calls(3).drop(columns="call_id"), ledger=client)
     says(nameless, kind="open", number=0)

@@ -3,15 +3,13 @@
 import { drawCall } from "./call.js";
 import { describedWidget } from "./described.js";
 import { button, make, write } from "./dom.js";
+import { readFacts, readNumbers } from "./facts.js";
 import { drawRows } from "./rows.js";
 import { drawScatter } from "./scatter.js";
 
 const PATIENCE_MS = 1000; // after which a question to the kernel is asked again
 
-// A copy, since a part of a message may lie where no array of numbers can begin.
-const numbers = (Kind, { buffer, byteOffset, byteLength }) => new Kind(buffer.slice(byteOffset, byteOffset + byteLength));
-
-// What is known of the point that is pointed at: its group at once, the rest when the kernel has answered.
+// What is known of the point that is pointed at.
 function drawTip() {
   const title = make("strong", "");
   const text = make("p", "famnb-said");
@@ -23,8 +21,8 @@ function drawTip() {
     element,
     tell: (told) => {
       write(title, told.title);
-      write(text, told.text);
-      text.hidden = !told.text;
+      write(text, told.text ?? "…");
+      text.hidden = told.text === "";
       facts.replaceChildren(...told.facts.flatMap(([name, value]) => [make("dt", "", name), make("dd", "", value)]));
     },
     show: ([left, top, wide]) => {
@@ -43,32 +41,32 @@ function drawTip() {
 function drawExplorer(outbox) {
   const known = {};
   let pointed = -1;
-  const answers = new Map(); // what the kernel has said of points
+  const texts = new Map(); // what was said, where the kernel was asked
   let isAsked = false; // one question at a time: a pointer passes more points than a kernel can tell of
   let waiting = 0;
   const tip = drawTip();
-  const ask = () => {
-    if (isAsked || pointed < 0 || answers.has(pointed)) return;
-    isAsked = true;
-    outbox.now({ kind: "point", number: pointed });
-    waiting = setTimeout(resume, PATIENCE_MS);
+  const say = () => {
+    const told = known.say(pointed);
+    const text = told.text ?? texts.get(pointed) ?? null;
+    tip.tell({ ...told, text, facts: [...plot.computedOf(pointed), ...told.facts] });
+    if (text === null && !isAsked) {
+      isAsked = true;
+      outbox.now({ kind: "text", number: pointed });
+      waiting = setTimeout(resume, PATIENCE_MS);
+    }
   };
   const resume = () => {
     clearTimeout(waiting);
     isAsked = false;
-    ask();
+    if (pointed >= 0) say();
   };
   const point = (index) => {
     pointed = index;
-    if (index < 0) {
-      tip.hide();
-      return;
+    if (index < 0) tip.hide();
+    else {
+      say();
+      tip.show(plot.placeOf(index));
     }
-    // At once what the page knows by itself: the group and the place.
-    const facts = plot.valuesOf(index);
-    tip.tell(answers.get(index) ?? { title: known.plot.groups[known.groups[index]].label, text: "", facts });
-    tip.show(plot.placeOf(index));
-    ask();
   };
   const brush = (spans) => outbox.now({ kind: "brush", x: spans?.[0] ?? null, y: spans?.[1] ?? null });
   const plot = drawScatter({ point, brush, open: (index) => outbox.now({ kind: "open", number: index }) });
@@ -134,8 +132,9 @@ function drawExplorer(outbox) {
         drawLegend();
       }
       if (parts.xs) {
-        known.groups = numbers(Uint8Array, parts.codes);
-        plot.tell(known.plot, numbers(Float32Array, parts.xs), numbers(Float32Array, parts.ys), known.groups);
+        const [xs, ys] = [parts.xs, parts.ys].map((part) => readNumbers(Float32Array, part));
+        known.say = readFacts(parts.facts, parts);
+        plot.tell(known.plot, xs, ys, readNumbers(Uint8Array, parts.codes));
       }
       if (parts.chosen) {
         plot.choose(parts.chosen.spans, parts.chosen.hidden);
@@ -152,13 +151,10 @@ function drawExplorer(outbox) {
       if (parts.call || parts.events || parts.timeline !== undefined) sheet.tell({ ...parts, call: parts.call ?? undefined });
     },
     told: (message) => {
-      if (message.kind !== "point") {
-        sheet.told(message);
-        return;
-      }
-      answers.set(message.number, message);
-      if (message.number === pointed) tip.tell(message);
-      resume();
+      if (message.kind === "text") {
+        texts.set(message.number, message.text);
+        resume();
+      } else sheet.told(message);
     },
     end: () => {
       clearTimeout(waiting);

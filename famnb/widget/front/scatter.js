@@ -5,6 +5,7 @@
 //   over    the ring around the point that is pointed at and the brushed area: all that a move of the pointer draws
 
 import { make } from "./dom.js";
+import { writeMetric } from "./facts.js";
 import { shape, writeText } from "./svg.js";
 
 const HEIGHT = 380;
@@ -20,6 +21,7 @@ const LETTER = 6.2; // about as wide as a digit is
  * @property {string} label
  * @property {"number"|"time"|"names"} kind
  * @property {number} offset what is added to a value that is shown
+ * @property {boolean} computed whether its values are in no column of the frame
  * @property {string[]} names of the rows of an axis of names, from the top down
  */
 
@@ -60,10 +62,8 @@ export function axisTicks(axis, [low, high], count) {
 }
 
 /** Returns a value of an axis in words. @param {Axis} axis @param {number} value */
-export function writeValue(axis, value) {
-  if (axis.kind === "names") return axis.names[Math.round(value)];
-  if (axis.kind === "time") return new Date((value + axis.offset) * 1000).toISOString().slice(0, 19).replace("T", " ");
-  return Number((value + axis.offset).toPrecision(3)).toLocaleString("en", { maximumSignificantDigits: 3 });
+function writeValue(axis, value) {
+  return axis.kind === "names" ? axis.names[Math.round(value)] : writeMetric("", value + axis.offset);
 }
 
 /** Returns the ends of an axis that show all values. @param {Axis} axis @param {Float32Array} values */
@@ -424,8 +424,11 @@ export function drawScatter({ point, open, brush }) {
       limits = isIn ? spans.map((span, axis) => span ?? limits[axis]) : whole;
       draw();
     },
-    /** What a point's place is called, by axis. @param {number} index */
-    valuesOf: (index) => [[told.x, xs], [told.y, ys]].map(([axis, values]) => [axis.label, writeValue(axis, values[index])]),
+    /** The places of a point that are in no column of the frame, as facts. @param {number} index */
+    computedOf: (index) =>
+      [[told.x, xs], [told.y, ys]]
+        .filter(([axis]) => axis.computed)
+        .map(([axis, values]) => [axis.label, writeValue(axis, values[index])]),
     /** Where a point is, in pixels of the plot. @param {number} index */
     placeOf: (index) => [box.left + places.x[index], box.top + places.y[index], wide],
     end: () => {
