@@ -12,7 +12,7 @@ import hashlib
 import logging
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import aclosing
 from typing import Any, TypeAlias
 
@@ -53,6 +53,11 @@ _MAX_LOGGED = 1_000
 # Around a request's `send` are four layers, which do something with the head of the answer alone.
 SEND_BODY = "send_body"
 """The name in a request's `state` under which the server's own `send` is, for the pieces of a body."""
+WRITE_BLOCK = "write_block"
+"""The name there of a function, where the server has it, that writes a piece of a streamed body.
+
+It returns whether it could: if not, the piece is to be sent, which may take its time.
+"""
 Headers: TypeAlias = list[tuple[bytes, bytes]]
 _STREAM_HEADERS: Headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
 
@@ -156,7 +161,7 @@ class EndpointApp:
                 await self._context.shutdown.wait_for(faults.delay_or_refuse)
             if request.streams:
                 writer = dialect.writer(include_usage=request.asks_for_usage, named=named)
-                await self._send_stream(writer, events, faults, send, scope["state"][SEND_BODY], record)
+                await self._send_stream(writer, events, faults, send, scope["state"], record)
             else:
                 await self._send_whole(dialect, events, faults, send, record)
 
@@ -276,10 +281,12 @@ class EndpointApp:
         events: AsyncGenerator[Event],
         faults: InjectedFaults | None,
         send: Send,
-        send_body: Send,
+        state: dict[str, Any],
         record: RequestRecord,
     ) -> None:
         """Send the reply as it comes: one block, one write. The body ends right after the last block."""
+        send_body: Send = state[SEND_BODY]
+        write_block: Callable[[bytes], bool] = state.get(WRITE_BLOCK, lambda _: False)
         # Waits for the first event before the status is sent: a refusal by the engine is then an error response.
         first = await anext(events)
         headers = self._context.ignored_fields.headers(self._endpoint.name, record.ignored)
@@ -289,7 +296,8 @@ class EndpointApp:
         if faults is None:
             async for event in events:
                 for block in writer.write(event):
-                    await send_body({"type": "http.response.body", "body": block, "more_body": True})
+                    if not write_block(block):
+                        await send_body({"type": "http.response.body", "body": block, "more_body": True})
         else:
             try:
                 async for block in faults.write_blocks(events, writer):

@@ -4,6 +4,7 @@ head     at most HEAD_LIMIT bytes are kept of it, and it must have arrived withi
 errors   HTTP that cannot be read gets the endpoint's own error body, never in the middle of an answer
 1.0      a stream ends with its connection: this version of HTTP has no chunks
 upgrade  an offer to speak HTTP/2 or WebSocket is ignored, as HTTP allows, and the request itself answered
+chunks   written without the checks of `send` for each
 record   what cannot be read is counted and logged as requests are, though no application sees it
 
 uvicorn (0.54) does none of this: it keeps heads of any size for any time, answers unreadable HTTP with plain text, also
@@ -14,6 +15,7 @@ documented interface below ASGI, so this builds on `HttpToolsProtocol`; `test_ht
 from __future__ import annotations
 
 import asyncio
+import functools
 import http
 import time
 from typing import Any
@@ -22,6 +24,7 @@ import httptools
 from starlette.types import Message
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from famnb.service.endpoint import WRITE_BLOCK
 from famnb.service.errors import ServiceError, encode_error, endpoint_for_path, new_request_id
 from famnb.service.metrics import Metrics
 from famnb.service.request_body import HEAD_LIMIT, HEAD_TOO_LARGE, head_too_large_error
@@ -128,6 +131,8 @@ class ServiceProtocol(HttpToolsProtocol):
                 self._current = self.cycle
             if self.scope["http_version"] == "1.0":
                 _disable_chunks(self.cycle)
+            else:
+                self.scope["state"][WRITE_BLOCK] = functools.partial(_write_chunk, self.cycle)
 
     def on_message_complete(self) -> None:
         if not self.parser.should_upgrade():
@@ -242,6 +247,14 @@ class ServiceProtocol(HttpToolsProtocol):
         self._metrics.begin(record)
         self._metrics.end(record)
         record.log()
+
+
+def _write_chunk(cycle: RequestResponseCycle, block: bytes) -> bool:
+    """Write a chunk of a body if that can be done at once: uvicorn's `send` takes four times as long."""
+    if cycle.disconnected or cycle.flow.write_paused or not cycle.chunked_encoding:
+        return False
+    cycle.transport.write(b"%x\r\n%b\r\n" % (len(block), block))
+    return True
 
 
 def _disable_chunks(cycle: RequestResponseCycle) -> None:

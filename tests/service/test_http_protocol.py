@@ -14,6 +14,7 @@ import httpx
 import pytest
 import uvicorn
 from starlette.applications import Starlette
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from famnb.service import Server, serve
@@ -292,5 +293,6 @@ def test_uvicorn_has_what_this_protocol_builds_on() -> None:
     cycle = RequestResponseCycle(**dict.fromkeys(inspect.signature(RequestResponseCycle).parameters))
     flags = (cycle.disconnected, cycle.response_started, cycle.chunked_encoding, cycle.expected_content_length)
     assert flags == (False, False, None, 0)
-    assert hasattr(cycle, "message_event")
+    assert {"message_event", "flow", "transport"} <= vars(cycle).keys()
+    assert FlowControl(asyncio.Transport()).write_paused is False
     assert (server.server_state.tasks, server.server_state.default_headers, server.should_exit) == (set(), [], False)

@@ -14,11 +14,10 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import heapq
-import itertools
 import math
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from statistics import NormalDist
 from types import MappingProxyType
 
@@ -30,6 +29,7 @@ EFFORT_TOKENS: Mapping[str, int] = MappingProxyType(
 # A real prompt is read far faster than an answer is written: 100,000 tokens of it take 2 s.
 PROMPT_TOKEN_S = 0.00002
 """The seconds that each token of the prompt adds to the median of the first token."""
+_DRAWN_AT_ONCE = 16
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,9 +49,12 @@ class LogNormal:
         """Return the value that a share `p` of all samples is below. Raises StatisticsError unless 0 < p < 1."""
         return self.median * math.exp(self.sigma * NormalDist().inv_cdf(p))
 
-    def sample(self, rng: random.Random) -> float:
-        """Return one random value."""
-        return rng.lognormvariate(math.log(self.median), self.sigma)
+    def samples(self, rng: random.Random) -> Iterator[float]:
+        """Yield random values without end. Of those it draws one first, then several at a time, which takes less."""
+        mu, sigma = math.log(self.median), self.sigma
+        yield rng.lognormvariate(mu, sigma)
+        while True:
+            yield from [rng.lognormvariate(mu, sigma) for _ in range(_DRAWN_AT_ONCE)]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -92,22 +95,25 @@ def latency_profile(
     return LatencyProfile(LogNormal(median, base.ttft.sigma), base.gap)
 
 
-# Timers of event loops count milliseconds (uvloop 0.23 rounds to them), and so do those of `asyncio.sleep`.
-_EARLY_S = 0.0005
-"""How much too early a sleep may end, in seconds."""
+# uvloop (0.23) rounds what a timer waits to milliseconds.
+_TICKS_PER_S = 1000
+_EARLY_TICKS = 0.75
+"""How many ticks too early a sleep may end, so that none is waited for twice."""
 
 
 class SharedTimer:
-    """Sleeps of many tasks by one timer of the event loop, which costs two thirds of a timer for each."""
+    """Sleeps of many tasks by one timer of the event loop, which costs less than a timer for each.
+
+    Those that end within a millisecond are woken together, in the order in which they began.
+    """
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._sleeps: list[tuple[float, int, asyncio.Future[None]]] = []
-        """A heap: when each ends by the monotonic clock, its number, and what is awaited."""
-        self._number = itertools.count().__next__
+        self._sleeps: dict[int, list[asyncio.Future[None]]] = {}
+        """What is awaited, by the tick of the monotonic clock at which it ends."""
+        self._ticks: list[int] = []
+        """The same ticks as a heap."""
         self._timer: asyncio.TimerHandle | None = None
-        self._next = math.inf
-        """When the timer fires."""
 
     def sleep(self, seconds: float) -> Awaitable[None]:
         """Return what is to be awaited at once; it takes so long."""
@@ -115,30 +121,35 @@ class SharedTimer:
             return asyncio.sleep(0)
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # what slept in an earlier one has ended with it
-            self._loop, self._sleeps, self._timer, self._next = loop, [], None, math.inf
+            self._loop, self._sleeps, self._ticks, self._timer = loop, {}, [], None
         sleep = loop.create_future()
-        now = time.monotonic()
-        heapq.heappush(self._sleeps, (now + seconds, self._number(), sleep))
-        if now + seconds < self._next:
-            self._start_timer(loop, now)
+        tick = math.ceil((time.monotonic() + seconds) * _TICKS_PER_S)
+        sleeps = self._sleeps.get(tick)
+        if sleeps is not None:
+            sleeps.append(sleep)
+            return sleep
+        self._sleeps[tick] = [sleep]
+        heapq.heappush(self._ticks, tick)
+        if self._ticks[0] == tick:
+            self._start_timer(loop)
         return sleep
 
-    def _start_timer(self, loop: asyncio.AbstractEventLoop, now: float) -> None:
+    def _start_timer(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._next = self._sleeps[0][0]
-        self._timer = loop.call_later(self._next - now, self._end_sleeps, loop)
+        delay = self._ticks[0] / _TICKS_PER_S - time.monotonic()
+        self._timer = loop.call_later(max(delay, 0.0), self._end_sleeps, loop)
 
     def _end_sleeps(self, loop: asyncio.AbstractEventLoop) -> None:
         """End all sleeps that are due, and wait for the next."""
-        self._timer, self._next = None, math.inf
-        now = time.monotonic()
-        while self._sleeps and self._sleeps[0][0] <= now + _EARLY_S:
-            sleep = heapq.heappop(self._sleeps)[2]
-            if not sleep.done():  # its task may have been cancelled
-                sleep.set_result(None)
-        if self._sleeps:
-            self._start_timer(loop, now)
+        self._timer = None
+        now = time.monotonic() * _TICKS_PER_S + _EARLY_TICKS
+        while self._ticks and self._ticks[0] <= now:
+            for sleep in self._sleeps.pop(heapq.heappop(self._ticks)):
+                if not sleep.done():  # its task may have been cancelled
+                    sleep.set_result(None)
+        if self._ticks:
+            self._start_timer(loop)
 
 
 class TokenPacer:
@@ -159,11 +170,16 @@ class TokenPacer:
         self._clock = clock
         self._sleep = sleep
         self._due = clock() if since is None else since
+        self._distribution: LogNormal | None = None
+        self._samples: Iterator[float] = iter(())
+        """Those of the latest distribution."""
 
     def wait(self, distribution: LogNormal) -> Awaitable[None]:
         """Wait for the next token."""
         # Even without a wait the event loop gets a turn, so that each event is written by itself.
         if not self._scale:
             return self._sleep(0.0)
-        self._due += distribution.sample(self._rng) * self._scale
+        if distribution is not self._distribution:
+            self._distribution, self._samples = distribution, distribution.samples(self._rng)
+        self._due += next(self._samples) * self._scale
         return self._sleep(max(self._due - self._clock(), 0.0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import statistics
 import time
@@ -214,6 +215,17 @@ def test_the_waits_repeat_with_the_request_and_the_seed() -> None:
     assert [again[1], again[2], again[0]] == [pytest.approx(reply) for reply in first]
     assert moments([first_request], seed=1)[0] != first[0]
     assert moments([first_request.replace(model="fam-2-5-mini")])[0] != first[0]
+
+
+def test_samples_are_those_of_the_random_numbers_in_their_order() -> None:
+    """However many are drawn at a time; none is drawn before it is wanted but for those after the first."""
+    law, drawn, own = PROFILES["fam-mini"].gap, random.Random(7), random.Random(7)
+    samples = law.samples(drawn)
+    assert next(samples) == own.lognormvariate(math.log(law.median), law.sigma)
+    assert drawn.getstate() == own.getstate()
+    assert [next(samples) for _ in range(50)] == [
+        own.lognormvariate(math.log(law.median), law.sigma) for _ in range(50)
+    ]
 
 
 def test_shared_sleeps_end_in_their_order_and_none_too_early() -> None:
