@@ -14,8 +14,9 @@ loses digits with the machine's uptime. Only the results are seconds.
 from __future__ import annotations
 
 import dataclasses
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import msgspec
 
@@ -261,19 +262,15 @@ class _Gaps:
     """The gaps between the chunks of a stream, some of which are not known singly; nanoseconds."""
 
     exact: list[int]
-    lows: list[float] = dataclasses.field(default_factory=list)
-    """What the others are at least, as a distribution: as many of them are as long as any of these, or longer."""
-    highs: list[float] = dataclasses.field(default_factory=list)
-    """What they are at most."""
+    unknown: list[tuple[int, int, bool]] = dataclasses.field(default_factory=list)
+    """Of the others, which are known some together: their sum, how many they are, and whether that is less at most."""
 
     def add(self, total: int, count: int, *, is_sum_known: bool) -> None:
         """Add `count` gaps that are `total` long together, or at most that if `is_sum_known` is False."""
         if count == 1 and is_sum_known:
             self.exact.append(total)
         elif count > 0:
-            # At least one is as long as their mean; at most n of them are longer than an n-th of their sum.
-            self.lows += [total / count if is_sum_known else 0.0, *[0.0] * (count - 1)]
-            self.highs += [total / part for part in range(1, count + 1)]
+            self.unknown.append((total, count, is_sum_known))
 
     def quantile_s(self, p: float) -> float | None:
         """The p-quantile in seconds; None when it is not known well enough, or of fewer than 1/(1-p) exact gaps."""
@@ -285,11 +282,17 @@ class _Gaps:
         return self._figure_s(max) if self.exact else None
 
     def _figure_s(self, figure: Callable[[Sequence[float]], float]) -> float | None:
-        if len(self.exact) < MIN_EXACT * (len(self.exact) + len(self.lows)):
+        if len(self.exact) < MIN_EXACT * (len(self.exact) + sum(count for _, count, _ in self.unknown)):
             return None
         low = high = figure(self.exact)
-        if self.lows:
-            low, high = figure([*self.exact, *self.lows]), figure([*self.exact, *self.highs])
+        if self.unknown:
+            # At least one is as long as their mean; at most n of them are longer than an n-th of their sum.
+            lows: list[float] = [*self.exact]
+            highs: list[float] = [*self.exact]
+            for total, count, is_sum_known in self.unknown:
+                lows += [total / count if is_sum_known else 0.0, *[0.0] * (count - 1)]
+                highs += [total / part for part in range(1, count + 1)]
+            low, high = figure(lows), figure(highs)
         return (low + high) / 2 / 1e9 if high - low <= 2 * MAX_DEVIATION * low else None
 
 
@@ -301,13 +304,15 @@ def _clock_of(reads: Sequence[Read]) -> str | None:
 
 def _measure_lateness(reads: Sequence[Read]) -> tuple[float | None, float | None, float | None]:
     """The share of events with a time of their own, and the median and the most of how late Python was, in ms."""
-    lateness = [(read.late_ns, len(read.data)) for read in reads if read.late_ns is not None]
-    if not lateness:
+    # By reads, of which a stream in bulk has few, and not by their events.
+    ranked = sorted((read.late_ns, len(read.data)) for read in reads if read.late_ns is not None)
+    if not ranked:
         return None, None, None
     count = sum(len(read.data) for read in reads)
     exact = sum(read.is_exact for read in reads)
-    ranked = sorted(late_ns for late_ns, events in lateness for _ in range(events))
-    return exact / count, ranked[len(ranked) // 2] / 1e6, ranked[-1] / 1e6
+    events_so_far = list(accumulate(events for _, events in ranked))
+    median_ns, _ = ranked[bisect_right(events_so_far, events_so_far[-1] // 2)]
+    return exact / count, median_ns / 1e6, ranked[-1][0] / 1e6
 
 
 def _seconds(t_ns: int | None) -> float | None:

@@ -75,10 +75,17 @@ class _TextChoice(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=T
     logprobs: None = None
 
 
+# No tuple, of which the garbage collector would take note for every event.
+class _TextChoices(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+    """An array of one such choice."""
+
+    only: _TextChoice
+
+
 class _TextChunk(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """A chunk with one piece of text and nothing else that has a meaning."""
 
-    choices: tuple[_TextChoice]
+    choices: _TextChoices
     id: str = ""
     object: str = ""
     created: int | float = 0
@@ -149,8 +156,10 @@ class ChatReader(StreamReader):
             except (msgspec.DecodeError, UnicodeDecodeError):
                 self._chunks_are_plain = False
             else:
-                if self._is_text(chunk):
-                    return [Delta(self._content.at, "text", chunk.choices[0].delta.content)]
+                choice = chunk.choices.only
+                text = choice.delta.content
+                if text and choice.index == self._choice and chunk.object != "error":
+                    return [Delta(self._content.at, "text", text)]
         return super().read(data)
 
     def read_texts(self, data: Sequence[bytes], /) -> list[Delta]:
@@ -160,11 +169,16 @@ class ChatReader(StreamReader):
             chunks = _decode_text_lines(b"\n".join(data))
         except (msgspec.DecodeError, UnicodeDecodeError):
             return []
+        own, at = self._choice, self._content.at
+        deltas = [
+            Delta(at, "text", text)
+            for chunk in chunks
+            if (text := (choice := chunk.choices.only).delta.content)
+            and choice.index == own
+            and chunk.object != "error"
+        ]
         # A line end within the data would make two lines of one.
-        if len(chunks) != len(data) or not all(map(self._is_text, chunks)):
-            return []
-        at = self._content.at
-        return [Delta(at, "text", chunk.choices[0].delta.content) for chunk in chunks]
+        return deltas if len(deltas) == len(chunks) == len(data) else []
 
     def _expects_text(self) -> bool:
         """Whether it is in the middle of a text: before it a chunk may bring the identity, a tag or a block's start."""
@@ -176,11 +190,6 @@ class ChatReader(StreamReader):
             and self._has_identity
             and not self._done
         )
-
-    def _is_text(self, chunk: _TextChunk) -> bool:
-        """Whether a chunk brings a piece of the text that is read."""
-        choice = chunk.choices[0]
-        return choice.index == self._choice and choice.delta.content != "" and chunk.object != "error"
 
     def _read(self, chunk: dict[str, Any]) -> list[Event]:
         if errors.is_failure(chunk):

@@ -13,6 +13,8 @@ contradicts the `type` in the JSON, which is what counts.
 
 from __future__ import annotations
 
+import re
+
 from famnb.wire import lenient_json
 
 # Lines are split on CR, LF and CRLF in the bytes, never with `str.splitlines`: that would also split at U+2028, U+2029
@@ -21,6 +23,7 @@ from famnb.wire import lenient_json
 DONE = b"[DONE]"
 """The `data` of the last event of a stream, in the dialects that have a terminator."""
 _BOM = b"\xef\xbb\xbf"
+_find_plain_events = re.compile(rb"data: (.+)\n\n").findall
 
 
 class Decoder:
@@ -49,17 +52,16 @@ class Decoder:
         # Most streams have no CR at all, and then the bytes are not copied.
         if self._after_cr or b"\r" in chunk:
             chunk = self._unify_line_ends(chunk)
-        lines, newline, rest = chunk.rpartition(b"\n")
-        if newline:
-            if self._line:
-                lines = b"".join(self._line) + lines
-                self._line.clear()
-            if rest:
-                self._line.append(rest)
-            return self._read_plain_events(lines) or self._read_lines(lines.split(b"\n"))
-        if rest:
-            self._line.append(rest)
-        return []
+        end = chunk.rfind(b"\n") + 1
+        lines = chunk[:end]
+        if lines and self._line:
+            lines = b"".join(self._line) + lines
+            self._line.clear()
+        if end < len(chunk):
+            self._line.append(chunk[end:])
+        if not lines:
+            return []
+        return self._read_plain_events(lines) or self._read_lines(lines[:-1].split(b"\n"))
 
     def end(self) -> list[bytes]:
         """Return the event left over at the end of the stream, if it is complete: `[DONE]`, or JSON."""
@@ -87,12 +89,16 @@ class Decoder:
 
         Nothing has been read then. It takes a third of the time that line after line takes.
         """
-        if self._data or not (lines.startswith(b"data: ") and lines.endswith(b"\n")):
+        if self._data or not lines.startswith(b"data: "):
             return []
-        events = lines[6:-1].split(b"\n\ndata: ")
-        # Any other line has a line end more; an event with empty data is none.
-        if lines.count(b"\n") != 2 * len(events) - 1 or not all(events):
-            return []
+        # Nearly always it is one event.
+        if lines.find(b"\n") == len(lines) - 2 > 6:
+            events = [lines[6:-2]]
+        else:
+            events = _find_plain_events(lines)
+            # `data: ` and two line ends an event: then there is nothing else.
+            if sum(map(len, events)) + 8 * len(events) != len(lines):
+                return []
         self._at_start = False
         self.signs_of_life += len(events)
         return events
