@@ -3,11 +3,13 @@
     famnb.connect("openai")                                # with the key of OPENAI_API_KEY
     famnb.Client(profile="open", base_url="http://gpu:8080")     # any server that speaks one of the dialects
     famnb.profiles.find_profile("vllm").endpoints["chat"].request.model_fields
+    help("famnb.profiles.vllm")                            # what it sends, and the vendor's page about it
 
 A profile has the vendor's endpoints, each with its path, request model and suggested models, the variables that may
 hold key and address, the header of the key, and headers that every request has. `client.compose(endpoint, prompt, …)`
 makes a request of it, `famnb.calls()` has its name in the column `profile`, and a variant of an experiment may have a
-`client` of its own. A field that a profile does not have goes into `extra_body={…}`.
+`client` of its own. A field that a profile does not have goes into `extra_body={…}`. A price may be of one service:
+`famnb.prices.set(…, service="openrouter")`.
 
 To add one, write its file, whose `PROFILE` is the value, and its name here. Nothing else matches on a profile's name.
 """

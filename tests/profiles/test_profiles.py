@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,8 +21,8 @@ from famnb.request.chat import ChatRequest
 from famnb.secret_patterns import MASK
 from famnb.service import Server
 from famnb.service import serve as serve_service
-from tests.support.fault_server import FaultServer, whole
-from tests.support.wire_payloads import body
+from tests.support.fault_server import FaultServer, chunked, whole
+from tests.support.wire_payloads import body, said
 
 KEY = "vendor-key-0123456789abcdef"
 VENDORS = [(name, endpoint) for name in NAMES[1:] for endpoint in find_profile(name).endpoints]
@@ -314,19 +316,55 @@ def test_one_experiment_asks_several_vendors(service: Server, tmp_path: Path):
     assert set(again.frame()["model"]) == {"my-model"}
 
 
-def test_readme_has_every_profile():
-    """Key, address and endpoints of its table are those of the profiles."""
+def readme_rows() -> list[list[str]]:
+    """The rows of README's table of vendors: with, key, client, model, address, endpoints."""
     readme = (Path(famnb.__file__).parents[1] / "README.md").read_text(encoding="utf-8")
     table = readme.partition("## Use it with a vendor")[2].partition("\n## ")[0]
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if '"' in line]
-    assert {name for name in NAMES if any(f'"{name}"' in row[1] for row in rows)} == {*NAMES} - {"fam"}
-    for _, client, key, address, endpoints in rows:
+    return [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if '("' in line or '="' in line
+    ][1:]
+
+
+def test_readme_has_every_profile():
+    """Key, address and endpoints of its table are those of the profiles."""
+    rows = readme_rows()
+    assert [row[2].split('"')[1] for row in rows] == [
+        *("openai", "anthropic", "gemini", "openrouter", "azure", "ollama", "vllm", "open")
+    ]
+    assert {row[2].split('"')[1] for row in rows} == {*NAMES} - {"fam"}
+    for _, key, client, _, address, endpoints in rows:
         profile = find_profile(client.split('"')[1])
         assert list(profile.endpoints) == endpoints.split(", ")
         assert (
             (f"`{profile.key_variables[:1][0]}`" == key) if profile.needs_key else "`" not in key or "api_key=" in key
         )
         assert address == "`base_url=`" or address == "".join(f"`{name}`" for name in profile.url_variables)
+
+
+@pytest.mark.parametrize("row", readme_rows(), ids=lambda row: row[0])
+def test_readme_s_three_lines_ask_a_vendor(row: list[str], monkeypatch: pytest.MonkeyPatch):
+    """The key in its variable, the client and the question, as they stand; the address alone is this machine's."""
+    _, key, client_line, model_cell, *_ = row
+    name, model = client_line.split('"')[1], model_cell.strip("`") if "`" in model_cell else "my-model"
+    profile = find_profile(name)
+    endpoint = next(iter(profile.endpoints))
+    server = FaultServer(chunked(*said(endpoint, "It scatters.")))
+    if profile.needs_key:
+        monkeypatch.setenv(key.strip("`"), KEY)
+
+    def connect(name: str) -> famnb.Client:
+        return famnb.connect(dataclasses.replace(find_profile(name), base_url=server.url))
+
+    names = {"famnb": types.SimpleNamespace(connect=connect, Client=famnb.Client), "address": server.url}
+    client = eval(client_line.strip("`").replace("base_url=…", "base_url=address"), names)
+    with client:
+        reply = client.ask("Why is the sky blue?", model=model)
+    server.close()
+    [asked] = server.requests
+    assert (reply.text, json.loads(asked.body)["model"]) == ("It scatters.", model)
+    assert asked.path == PATHS[name][endpoint]
+    assert (KEY in str([*asked.headers.values()])) == profile.needs_key
+    assert model in profile.endpoints[endpoint].models or model == "my-model"
 
 
 def test_one_vendor_s_answer_is_no_replay_for_another(service: Server, tmp_path: Path):
