@@ -320,9 +320,8 @@ def readme_rows() -> list[list[str]]:
     """The rows of README's table of vendors: with, key, client, model, address, endpoints."""
     readme = (Path(famnb.__file__).parents[1] / "README.md").read_text(encoding="utf-8")
     table = readme.partition("## Use it with a vendor")[2].partition("\n## ")[0]
-    return [
-        [cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if '("' in line or '="' in line
-    ][1:]
+    rows = [line for line in table.splitlines() if line.startswith("| ") and "`famnb." in line]
+    return [[cell.strip() for cell in row.split("|")[1:-1]] for row in rows]
 
 
 def test_readme_has_every_profile():
