@@ -67,7 +67,7 @@ def test_a_vendor_s_model_thinks_answers_and_leaves_its_code(lab: Lab):
     composer.get_by_label("reasoning.effort").select_option("low")
     composer.get_by_label("reasoning.summary").select_option("auto")
     ask(composer, "Why is the sky blue?")
-    expect(composer.locator(".famnb-title")).to_have_text("responses · gpt-of-our-own")
+    expect(composer.locator(".famnb-title")).to_have_text("OpenAI · responses · gpt-of-our-own")
     expect(composer.locator(".famnb-figures")).to_contain_text("tokens in")
     composer.get_by_role("button", name="Code", exact=True).click()
     expect(composer.locator(".famnb-shown")).to_contain_text('famnb.Client(profile="openai"')

@@ -20,6 +20,7 @@ from famnb.client.conversation import Turn
 from famnb.client.live_call import Stream
 from famnb.endpoints import endpoint_able_to
 from famnb.errors import InvalidRequest
+from famnb.profiles import DEFAULT
 from famnb.record import Ledger, RecordedCall
 from famnb.reply import Reply
 from famnb.request import Request
@@ -297,7 +298,8 @@ class Composer(FormWidget):
         }
 
     def _describe_form(self) -> dict[str, Any]:
-        form = self._editor.describe_values()
+        profile = self._client.profile
+        form = {**self._editor.describe_values(), "service": "" if profile.name == DEFAULT else profile.title}
         try:
             request = self._conversation.next_request(self._editor.prompt)
             estimate = self._estimator.estimate(request, self._client)

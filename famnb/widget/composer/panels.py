@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +22,6 @@ from famnb.widget.html import sanitize, transcript
 
 BODY = "JSON body"
 """The kind of code that is no code: exactly what is sent."""
-_CODE_NOTE = "It runs as it stands; the key is read from the environment."
 
 
 class Panels:
@@ -108,7 +108,7 @@ class Panels:
             return self._code_panel(kinds, kind, f"POST {self._editor.reading.path}", "")
         target = Target(self._client.base_url(request.endpoint), profile, query=self._client.settings()["query"])
         self.code = write_cell(request, kind=kind, target=target)
-        return self._code_panel(kinds, kind, _CODE_NOTE, "")
+        return self._code_panel(kinds, kind, _code_note(target), "")
 
     def _code_panel(self, kinds: list[str], kind: str, note: str, extra: str) -> dict[str, Any]:
         preview = images.shorten_image_data(self.code)
@@ -178,6 +178,16 @@ _FILTER = " OR ".join(
     ]
 )
 """The SQL condition for a call that has a text in one of these columns, or in the request's body."""
+
+
+def _code_note(target: Target) -> str:
+    """What to know before the code is run."""
+    variable = target.key_variable
+    if not variable:
+        return "It runs as it stands; no key is sent."
+    if not os.getenv(variable):
+        return f"It runs once {variable} holds the key, which this kernel's environment does not have."
+    return f"It runs as it stands; the key is read from {variable}."
 
 
 def _search(ledger: Ledger, text: str) -> list[Any]:

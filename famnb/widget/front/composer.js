@@ -67,7 +67,7 @@ function drawComposer({ model, el, known, stop }) {
       system.tell(said);
       box.tell(said);
       side.mark(Boolean(said.faulty.length));
-      write(title, `${said.endpoint} · ${said.values.model ?? ""}`);
+      write(title, [said.service, said.endpoint, said.values.model ?? ""].filter(Boolean).join(" · "));
     }
     if (pictures) box.tellPictures(pictures);
     if (panel) side.tell(panel);

@@ -295,6 +295,17 @@ def test_a_refused_key_is_said_with_the_vendor_s_variable(service: famnb.service
     assert KEY not in html
 
 
+def test_the_code_says_which_variable_it_needs(connect: Any, monkeypatch: pytest.MonkeyPatch):
+    """Whether this kernel has it, or that there is none to set."""
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    composer = Composer(connect("anthropic"), prompt="Hi")
+    assert form_of(composer)["service"] == "Anthropic"
+    assert "once ANTHROPIC_API_KEY holds the key" in panel_of(composer, kind="panel", name="Code")["note"]
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    assert "read from ANTHROPIC_API_KEY" in panel_of(composer, kind="panel", name="Code")["note"]
+    assert "no key is sent" in panel_of(Composer(connect("open"), prompt="Hi"), kind="panel", name="Code")["note"]
+
+
 def test_a_comparison_stays_at_the_vendor(connect: Any):
     """The board's panes have the form's fields, and another of the vendor's models."""
     composer = Composer(connect("anthropic"), prompt="Hi")
