@@ -77,14 +77,20 @@ def deltas(call_ids: CallSelection | None = None, ledger: Ledger | str | HasLedg
 
     `call_ids` is an id, a `Reply`, a `RecordedCall`, a list of these, or a frame with a `call_id` column. Whole
     replies have no events. KeyError where the ledger has no such call; of calls of endpoints that are not known here,
-    an error only where one is asked for. The columns:
+    an error only where one is asked for. In `attrs`: how many streams there are, and how many of them are simulated.
+    The columns:
     """
     values: dict[str, list[Any]] = {column.name: [] for column in DELTAS}
-    for call_id, endpoint, reads in _streams(call_ids, ledger):
+    streams = simulated = 0
+    for call_id, endpoint, reads, service in _streams(call_ids, ledger):
+        streams, simulated = streams + 1, simulated + (service == "sim")
         for row in _rows(call_id, list(read_wire_events(endpoint, reads))):
             for name, value in zip(values, row, strict=True):
                 values[name].append(value)
-    return build_frame(DELTAS, values)
+    frame = build_frame(DELTAS, values)
+    # Of the frame rather than a column, which would have the same in all the thousands of rows of a stream.
+    frame.attrs |= {"streams": streams, "simulated_streams": simulated}
+    return frame
 
 
 deltas.__doc__ = f"{deltas.__doc__}\n{format_columns(DELTAS)}\n"
@@ -129,17 +135,17 @@ def _rows(call_id: str | None, wire_events: list[WireEvent]) -> Iterator[tuple[A
 
 def _streams(
     selection: CallSelection | None, source: Ledger | str | HasLedger | None
-) -> Iterator[tuple[str | None, Endpoint, Sequence[Read]]]:
-    """The selected streams, each with its call's id and endpoint; from memory where a reply has its reads."""
+) -> Iterator[tuple[str | None, Endpoint, Sequence[Read], str | None]]:
+    """The selected streams, each with its call's id, endpoint and engine; from memory where a reply has its reads."""
     ids: list[str] = []
     for item in _items(selection):
         if isinstance(item, str):
             ids.append(item)
         elif item.reads:
             name = item.endpoint if isinstance(item, Reply) else item.endpoint.name
-            streamed = item.streamed if isinstance(item, Reply) else item.reply.streamed
-            if streamed:
-                yield item.call_id, endpoints.endpoint(name), item.reads
+            reply = item if isinstance(item, Reply) else item.reply
+            if reply.streamed:
+                yield item.call_id, endpoints.endpoint(name), item.reads, reply.service
         elif item.call_id:
             ids.append(item.call_id)
     if selection is not None and not ids:
@@ -157,7 +163,7 @@ def _streams(
             is_readable = selection is not None or row["endpoint"] in endpoints.ENDPOINTS
             # An error body is recorded too, and is no stream though one was asked for.
             if row["streamed"] and (row["http_status"] or 200) < 400 and is_readable:
-                yield call_id, endpoints.endpoint(row["endpoint"]), reads
+                yield call_id, endpoints.endpoint(row["endpoint"]), reads, row["service"]
 
 
 def _items(selection: CallSelection | None) -> list[str | Reply | RecordedCall]:

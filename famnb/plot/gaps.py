@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from famnb import stats
-from famnb.formatting import format_count, format_duration
+from famnb.formatting import format_count, format_duration, format_simulated
 from famnb.frame.deltas import CallSelection, deltas
 from famnb.plot.canvas import Canvas
 from famnb.plot.ecdf import draw_ecdf, set_ecdf_axes
@@ -55,7 +55,7 @@ def gaps(
         title=f"Inter-chunk gaps by {by}",
         x="gap between reads that brought content (ms)",
         y="share of gaps",
-        notes=[*left_out, *simulation_note(events.drop_duplicates("call_id"))],
+        notes=[*left_out, *_simulation_note(events)],
         facet=(facet, table[facet]) if facet else None,
         ax=ax,
         size=size,
@@ -90,10 +90,18 @@ def _draw_gaps(canvas: Canvas, index: int, group: str, values: np.ndarray[Any, A
     return LegendEntry(handle, name, facts)
 
 
+def _simulation_note(events: pd.DataFrame) -> list[str]:
+    """The footnote on simulated streams, by a column of calls or by what `deltas` read."""
+    if "simulated" in events:
+        return simulation_note(events.drop_duplicates("call_id"))
+    simulated = events.attrs.get("simulated_streams", 0)
+    return [format_simulated(simulated, events.attrs["streams"])] if simulated else []
+
+
 def _events_of(which: CallSelection, by: str, facet: str | None) -> pd.DataFrame:
     """The frame of events, with the columns wanted of the frame of calls that it came from."""
     if isinstance(which, Reply):
-        return deltas(which).assign(simulated=which.service == "sim")
+        return deltas(which)
     if not isinstance(which, pd.DataFrame):
         return deltas(which)
     if "t_s" in which or "call_id" not in which:

@@ -62,6 +62,7 @@ def success(
     ]
     reasons = _count_reasons(frame[failed], codes[failed], len(groups))
     room = rows_that_fit(size)
+    drawn = groups if room is None else groups[:room]
     shown = reasons if room is None else reasons.iloc[: max(room - len(groups), 0)]
     untried = int((~is_tried).sum())
     note = f"{untried:,} of {format_count(len(frame), 'call')} came to no end, or were cancelled, and are not counted."
@@ -69,6 +70,7 @@ def success(
         title=f"Success rate by {by}",
         x="share of calls that were answered",
         notes=[
+            *left_out_note(len(groups) - len(drawn), "group"),
             *left_out_note(len(reasons) - len(shown), "reason"),
             *([note] if untried else []),
             *left_out,
@@ -78,7 +80,7 @@ def success(
         size=size,
         by=by,
         groups=groups,
-        height_in=0.15 + ROW_HEIGHT_IN * len(groups),
+        height_in=0.15 + ROW_HEIGHT_IN * len(drawn),
     )
     if not is_tried.any():
         reason = "none of these calls came to an end" if len(frame) else "there are no calls in this frame"
@@ -86,15 +88,15 @@ def success(
     for canvas, _ in chart.panels(frame):
         entries = []
         for index, (group, share) in enumerate(zip(groups, shares, strict=True)):
-            if share.n:
+            if share.n and index < len(drawn):
                 draw_effect(canvas, index, share.value, share.low, share.high, index)
             failures = share.n - round(share.value * share.n) if share.n else 0
             facts = [format_interval(share, format_share), f"{failures:,} failed"] if share.n else ["no call ended"]
             handle = Line2D([], [], **mark_style(canvas, index))
             entries.append(LegendEntry(handle, f"{group} (n={share.n:,})", facts))
-        canvas.set_row_names(fit_row_names(canvas, chart.names))
-        canvas.axes.set_ylim(len(groups) - 0.5, -0.5)
-        lows = [share.low for share in shares if share.n]
+        canvas.set_row_names(fit_row_names(canvas, chart.names[: len(drawn)]))
+        canvas.axes.set_ylim(len(drawn) - 0.5, -0.5)
+        lows = [share.low for share in shares[: len(drawn)] if share.n] or [0.0]
         # What is all at one end would have no room for its mark.
         canvas.axes.set_xlim(min(lows) - 0.03 * (1 - min(lows)) - 0.002, 1 + 0.03 * (1 - min(lows)) + 0.002)
         canvas.axes.xaxis.set_major_locator(MaxNLocator(max(int(canvas.width_in / 0.8), 3)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import famnb
 from famnb import plot
 from tests.support.exchanges import exchange, spoken
 from tests.support.plot_figures import figure_text
@@ -21,3 +22,11 @@ def test_gaps_are_those_that_the_timing_knows() -> None:
     assert "text (n=240 gaps)" in text
     assert "thinking (n=114 gaps)" in text
     assert "no stream here" in figure_text(plot.gaps(table.iloc[:0]))
+
+
+def test_gaps_of_simulated_streams_say_so(client: famnb.Client) -> None:
+    """Of a reply, and of what `deltas` read of a ledger; not of streams that a service sent."""
+    reply = client.send(famnb.compose("messages", "Hi", model="fam-2-5-mini", max_tokens=20, stream=True))
+    for which in (reply, famnb.deltas(None, client.ledger)):
+        assert "Simulated" in figure_text(plot.gaps(which))
+    assert "Simulated" not in figure_text(plot.gaps(exchange(spoken("one ", "two ", "three ")).reply))

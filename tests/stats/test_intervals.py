@@ -41,6 +41,15 @@ def test_a_share_has_wilsons_interval(count: int, n: int) -> None:
     assert (found.low, found.high) == pytest.approx(proportion_confint(count, n, method="wilson"), abs=1e-9)
 
 
+@pytest.mark.parametrize(("count", "n"), [(0, 10), (3, 10), (17, 20), (10, 10)])
+def test_a_share_can_have_an_exact_interval(count: int, n: int) -> None:
+    """Clopper's and Pearson's, as statsmodels computes it from the beta distribution."""
+    found = stats.proportion(count, n, method="exact")
+    assert (found.low, found.high) == pytest.approx(proportion_confint(count, n, method="beta"), abs=1e-9)
+    with pytest.raises(ValueError, match="method: expected 'wilson' or 'exact', got 'wald'"):
+        stats.proportion(count, n, method="wald")  # type: ignore[arg-type]
+
+
 def test_a_quantiles_interval_lies_between_two_of_the_values() -> None:
     """For the median of 1 to 100 the textbook's order statistics are the 40th and the 61st."""
     found = stats.percentile(range(1, 101), 0.5)
