@@ -7,9 +7,9 @@
 
 A profile has the vendor's endpoints, each with its path, request model and suggested models, the variables that may
 hold key and address, the header of the key, and headers that every request has. `client.compose(endpoint, prompt, …)`
-makes a request of it, `famnb.calls()` has its name in the column `profile`, and a variant of an experiment may have a
-`client` of its own. A field that a profile does not have goes into `extra_body={…}`. A price may be of one service:
-`famnb.prices.set(…, service="openrouter")`.
+makes a request of it, `famnb.Composer(client)` is a form of its fields, `famnb.calls()` has its name in the column
+`profile`, and a variant of an experiment or a board may have a `client` of its own. A field that a profile does not
+have goes into `extra_body={…}`. A price may be of one service: `famnb.prices.set(…, service="openrouter")`.
 
 To add one, write its file, whose `PROFILE` is the value, and its name here. Nothing else matches on a profile's name.
 """

@@ -218,7 +218,14 @@ class Composer(FormWidget):
         request = asked if isinstance(asked, Request) else asked.request
         if request is None:
             raise InvalidRequest("request: this reply does not know what was asked; give its call's id")
-        self._fill(draft_of(request, self._client.endpoints))
+        endpoints = self._client.endpoints
+        if request.endpoint not in endpoints:
+            raise InvalidRequest(
+                f"request: it is for the endpoint {request.endpoint!r}, which this client's profile "
+                f"{self._client.profile.name!r} does not have (only {', '.join(endpoints)}); "
+                "open it in a composer whose client has it"
+            )
+        self._fill(draft_of(request, endpoints))
 
     def run_rows(self) -> Board:
         """Send the request once for each row of the variables' values, side by side on a board; returns the board.
