@@ -37,7 +37,10 @@ START = """async traits => {
     save_changes: () => window.said.push({ saved: { ...traits } }),
     on: (name, listener) => listeners.set(name, [...(listeners.get(name) ?? []), listener]),
     off: (name, listener) => listeners.set(name, listeners.get(name).filter(each => each !== listener)),
-    send: message => window.said.push(message),
+    send: message => {
+      if (window.isShutDown) throw new Error("Cannot send");
+      window.said.push(message);
+    },
   };
   const model = new Proxy(kept, {
     get: (target, name) => {
@@ -292,6 +295,20 @@ def test_a_composer_without_its_kernel_is_grey_and_says_so(page: Page):
     view.get_by_label("Prompt", exact=True).press("Control+Enter")
     page.wait_for_timeout(300)  # an edit that waited would be sent by then
     assert page.evaluate("window.said.length") == before
+
+
+@on_composer
+def test_a_kernel_that_was_shut_down_is_noticed_by_the_first_message(page: Page):
+    """Nothing has told the page before; what was written is still there, to be copied."""
+    make_composer(page)
+    view = page.locator("#one")
+    prompt = view.get_by_label("Prompt", exact=True)
+    prompt.fill("Why?")
+    page.evaluate("window.isShutDown = true")
+    prompt.press("Enter")
+    expect(view.get_by_role("alert").filter(has_text="run this cell again")).to_be_visible()
+    expect(prompt).to_have_value("Why?")
+    expect(view.get_by_role("button", name="Compare", exact=True)).to_be_disabled()
 
 
 @on_composer

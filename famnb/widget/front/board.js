@@ -224,9 +224,9 @@ function drawRound(round, outbox) {
   };
 }
 
-function drawBoard({ model, el, known, stop, elementOf }) {
+function drawBoard({ send, el, known, stop, elementOf }) {
   let state = { busy: false, rounds: [] };
-  const outbox = makeOutbox((message) => model.send(message), isTaken);
+  const outbox = makeOutbox(send, isTaken);
   const frame = drawFrame(el, "famnb-board", { stop, isBusy: () => state.busy });
   const box = drawPromptBox(outbox, stop, " all");
   const system = drawSystem(outbox);

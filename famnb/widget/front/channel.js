@@ -8,6 +8,20 @@ const PAGE = globalThis.crypto?.randomUUID?.() ?? String(Math.random()); // tell
 const ASK_AGAIN_MS = 1000;
 
 /**
+ * Sends a message; calls `lose` where that throws an error, as Jupyter's models do once their kernel was shut down: nothing
+ * tells them so before, other than of a restart.
+ * @param {object} model @param {object} message @param {() => void} lose
+ */
+export function deliver(model, message, lose) {
+  try {
+    model.send(message);
+  } catch (error) {
+    console.warn("famnb: the kernel cannot be reached", error);
+    lose();
+  }
+}
+
+/**
  * Listens to a model; a message without a number is heard as it comes. Parts that are bytes are DataViews.
  * @param {object} model
  * @param {{hear: (message: object) => void, lose: () => void}} listener `lose` is called when the kernel has ended
@@ -20,7 +34,7 @@ export function openChannel(model, { hear, lose }) {
   const ask = () => {
     if (asked && performance.now() - asked < ASK_AGAIN_MS) return;
     asked = performance.now();
-    model.send({ kind: "ready", page: PAGE });
+    deliver(model, { kind: "ready", page: PAGE }, lose);
   };
   model.on("msg:custom", ({ binary = [], ...message }, buffers) => {
     const { kind, seq } = message;

@@ -5,6 +5,7 @@ import { make, write } from "./dom.js";
 import { shape, writeText } from "./svg.js";
 
 const HEIGHT = 132;
+const BAR_PX = 48; // a bar that is wider looks like an area
 const EDGES = { left: 58, right: 8, top: 8, bottom: 20 };
 const LABEL_PX = 60; // about as wide as a time is
 const DASHES = ["none", "6 3", "2 3", "8 3 2 3"]; // tell lines of one colour apart
@@ -31,7 +32,7 @@ export function drawValues({ kind, top, values }, groups, count, width) {
   const shapes = [];
   if (!top) return shapes;
   if (kind === "bars") {
-    const gap = Math.min(width * 0.15, 2);
+    const thickness = Math.min(width - Math.min(width * 0.15, 2), BAR_PX);
     const below = new Array(count).fill(0);
     for (const [group, column] of values.entries()) {
       const { colour, cycle } = groups[group];
@@ -40,7 +41,7 @@ export function drawValues({ kind, top, values }, groups, count, width) {
         const from = below[index];
         below[index] += value;
         const height = Math.max(y(from) - y(below[index]), 0.75); // little is not nothing
-        const place = { x: x(index) + gap / 2, width: width - gap, y: y(from) - height, height };
+        const place = { x: x(index) + (width - thickness) / 2, width: thickness, y: y(from) - height, height };
         shapes.push(shape("rect", { ...place, style: `fill: ${colour}`, "fill-opacity": cycle ? 0.55 : 1 }));
       }
     }

@@ -23,10 +23,10 @@ function drawEmpty(suggest) {
   return make("div", "famnb-empty", make("p", "", text), make("div", "famnb-bar", ...examples));
 }
 
-function drawComposer({ model, el, known, stop }) {
+function drawComposer({ send, el, known, stop }) {
   let state = { busy: false };
   let isNarrowTold = false;
-  const outbox = makeOutbox((message) => model.send(message), isTaken);
+  const outbox = makeOutbox(send, isTaken);
   const form = drawForm(outbox);
   const system = drawSystem(outbox);
   const box = drawPromptBox(outbox, stop);

@@ -146,10 +146,12 @@ function drawDashboard(outbox) {
       if (parts.call !== undefined) {
         opened.hidden = !parts.call;
         calls.open(parts.call?.id ?? null);
-        if (parts.call && !isOpened) opened.scrollIntoView({ block: "nearest" });
-        isOpened = Boolean(parts.call);
       }
       if (parts.call || parts.events || parts.timeline !== undefined) sheet.tell({ ...parts, call: parts.call ?? undefined });
+      if (parts.call === undefined) return;
+      // After it is drawn: before, only its heading would come into view.
+      if (parts.call && !isOpened) opened.scrollIntoView({ block: "nearest" });
+      isOpened = Boolean(parts.call);
     },
     told: sheet.told,
     end: () => charts.forEach((chart) => chart.end()),

@@ -1,6 +1,6 @@
 // The page's half of a widget that Python describes part by part (described.py): what all of them have around them.
 
-import { openChannel } from "./channel.js";
+import { deliver, openChannel } from "./channel.js";
 import { make, write } from "./dom.js";
 import { RUN_AGAIN } from "./kernel.js";
 import { makeOutbox } from "./outbox.js";
@@ -35,6 +35,11 @@ export function describedWidget(name, drawTool) {
     for (const control of drawn.element.querySelectorAll("input, select, button:not(.famnb-copy)")) control.disabled = true;
   };
 
+  const lose = () => {
+    isLost = true;
+    views.forEach(showLost);
+  };
+
   const tell = (view, parts) => {
     clearTimeout(view.silence);
     view.banner.hidden = !isLost;
@@ -44,7 +49,7 @@ export function describedWidget(name, drawTool) {
   };
 
   const render = ({ model, el }) => {
-    const outbox = makeOutbox((message) => model.send(message));
+    const outbox = makeOutbox((message) => deliver(model, message, lose));
     const drawn = drawTool(outbox);
     const banner = make("p", "famnb-banner");
     const trouble = make("p", "famnb-fault");
@@ -93,10 +98,7 @@ export function describedWidget(name, drawTool) {
             else tell(view, parts);
           }
         },
-        lose: () => {
-          isLost = true;
-          views.forEach(showLost);
-        },
+        lose,
       });
     },
     render,

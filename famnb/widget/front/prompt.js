@@ -243,6 +243,7 @@ export function drawPromptBox(outbox, stop, whom = "") {
     },
     lose: () => {
       isLost = true;
+      if (isLocked && !area.value) area.value = sent; // nobody has taken it
       area.readOnly = true;
       settle();
     },

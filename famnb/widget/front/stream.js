@@ -4,7 +4,7 @@
 //   model ── channel.js ── message ──┬── snapshot: all that is known, drawn anew
 //                                    └── changes: made to what is known, and to what is drawn
 
-import { openChannel } from "./channel.js";
+import { deliver, openChannel } from "./channel.js";
 import { arrange, make } from "./dom.js";
 import { interruptKernel } from "./kernel.js";
 import { changes, drawPane } from "./pane.js";
@@ -33,7 +33,7 @@ function look(pane) {
 
 /**
  * Returns the front end of a live view, as anywidget wants it.
- * @param {(view: {model: object, el: HTMLElement, known: object, stop: () => void, elementOf: (id: string) =>
+ * @param {(view: {send: (message: object) => void, el: HTMLElement, known: object, stop: () => void, elementOf: (id: string) =>
  *   HTMLElement|undefined}) => Dress} [dressUp] `known` is what the kernel has said, `elementOf` finds a drawn pane
  */
 export function liveWidget(dressUp) {
@@ -131,7 +131,7 @@ export function liveWidget(dressUp) {
 
   const stop = (model, ids) => {
     heard = false;
-    for (const id of ids.length ? ids : [""]) model.send({ kind: "stop", pane: id });
+    for (const id of ids.length ? ids : [""]) deliver(model, { kind: "stop", pane: id }, lose);
     for (const pane of panes.filter((pane) => ids.includes(pane.id))) {
       pane.stopping = true;
       for (const view of views) view.drawn.get(pane.id).settle();
@@ -155,7 +155,8 @@ export function liveWidget(dressUp) {
       const running = () => panes.filter((pane) => pane.running).map((pane) => pane.id);
       const view = { flow, drawn: new Map(), stop: (id) => stop(model, [id]) };
       const elementOf = (id) => view.drawn.get(id)?.element;
-      view.dress = dressUp?.({ model, el, known, stop: () => stop(model, running()), elementOf });
+      const send = (message) => deliver(model, message, lose);
+      view.dress = dressUp?.({ send, el, known, stop: () => stop(model, running()), elementOf });
       el.classList.add("famnb");
       if (view.dress) view.dress.mount(flow);
       else el.append(flow);
