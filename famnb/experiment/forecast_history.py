@@ -18,6 +18,7 @@ from famnb.experiment.resume import ANSWERED
 from famnb.experiment.services import address_of, call_address, is_simulated
 from famnb.frame.calls import calls
 from famnb.frame.filters import Moment
+from famnb.profiles import find_endpoints
 from famnb.record import Ledger
 
 MIN_CALLS = 5
@@ -36,6 +37,7 @@ _COLUMNS = (
     "status",
     "simulated",
     "url",
+    "profile",
     "e2e_s",
     "input_tokens",
     "output_tokens",
@@ -144,7 +146,8 @@ def _answered_by(service: str, history: pd.DataFrame) -> tuple[pd.DataFrame, boo
     simulated = history["simulated"].fillna(False).astype(bool)
     if is_simulated(service):
         return history[simulated], True
-    addresses = [call_address(url, endpoint) for url, endpoint in zip(history["url"], history["endpoint"], strict=True)]
+    places = zip(history["url"], history["profile"], history["endpoint"], strict=True)
+    addresses = [call_address(url, find_endpoints(profile)[endpoint]) for url, profile, endpoint in places]
     is_own = pd.Series(addresses, index=history.index, dtype=object) == address_of(service)
     real = history[is_own & ~simulated]
     return (history[is_own], True) if real.empty and is_own.any() else (real, False)

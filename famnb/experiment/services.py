@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from famnb.endpoints import ENDPOINTS
+from famnb.endpoints import ENDPOINTS, Endpoint
 from famnb.service.process import is_simulation, upstream_of
 
 if TYPE_CHECKING:
@@ -122,12 +122,13 @@ def recorded_key(key: str, *, url: str | None, endpoint: str, simulated: bool | 
     """
     if _KEY_SEPARATOR in key or simulated is None or simulated or not url:
         return key
-    return key_at(key, call_address(url, endpoint))
+    # Keys without a service are older than the profiles of vendors.
+    return key_at(key, call_address(url, ENDPOINTS[endpoint]))
 
 
-def call_address(url: str, endpoint: str) -> str:
+def call_address(url: str, endpoint: Endpoint) -> str:
     """The base address, in one spelling, of the service that a recorded call was sent to."""
-    return _answering_address(url.removesuffix(ENDPOINTS[endpoint].path))
+    return _answering_address(url.removesuffix(endpoint.path))
 
 
 def _answering_address(address: str) -> str:

@@ -300,6 +300,7 @@ _TOKEN_ENDS = tuple(
 RUNS: tuple[Column, ...] = (
     Column("experiment", "category", "", "The experiment; missing for calls outside of one."),
     Column("variant", "category", "", "The variant of it; missing outside of an experiment."),
+    Column("profile", "category", "", "The profile of the client: fam, or the name of a vendor's."),
     Column("endpoint", "category", "", "The endpoint that was called.", tuple(ENDPOINTS)),
     Column("model", "category", "", "The model that was asked for."),
     Column("calls", "Int64", "calls", "Calls of the variant, however they ended."),

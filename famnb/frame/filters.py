@@ -32,6 +32,7 @@ class Filters(TypedDict, total=False):
     until: Moment | None
     model: OneOrMore | None
     endpoint: OneOrMore | None
+    profile: OneOrMore | None
     experiment: OneOrMore | None
     variant: OneOrMore | None
     tag: OneOrMore | None
@@ -61,6 +62,7 @@ def where(
     until: Moment | None,
     model: OneOrMore | None,
     endpoint: OneOrMore | None,
+    profile: OneOrMore | None,
     experiment: OneOrMore | None,
     variant: OneOrMore | None,
     tag: OneOrMore | None,
@@ -72,7 +74,7 @@ def where(
         if moment is not None:
             conditions.append(f"started_us {comparison} ?")
             values.append(serialize.microseconds(_parse_moment(name, moment)))
-    by_column = {"model": model, "endpoint": endpoint, "experiment": experiment}
+    by_column = {"model": model, "endpoint": endpoint, "profile": profile, "experiment": experiment}
     by_column |= {"variant": variant, "tag": tag, "status": status}
     for name, texts in by_column.items():
         if texts is not None:

@@ -16,17 +16,17 @@ from famnb.record import Ledger
 from famnb.record.ledger import HasLedger
 from famnb.validation import explain_arguments
 
-_KEYS = ["experiment", "variant", "endpoint", "model"]
+_KEYS = ["experiment", "variant", "profile", "endpoint", "model"]
 _MEDIANS = ["ttft_s", "e2e_s", "output_tps"]
 _SUMS = [column.name for column in RUNS if "_tokens" in column.name or column.name.endswith("_usd")]
 
 
 @explain_arguments
 def runs(ledger: Ledger | str | os.PathLike[str] | HasLedger | None = None, **filters: Unpack[Filters]) -> pd.DataFrame:
-    """One row for each experiment, variant, endpoint and model; calls outside of experiments have rows of their own.
+    """One row for each experiment, variant, profile, endpoint and model; calls outside of experiments have rows too.
 
-    The filters are those of `calls`: since, until, model, endpoint, experiment, variant, tag. LedgerError if the file
-    cannot be read. The columns:
+    The filters are those of `calls`: since, until, model, endpoint, profile, experiment, variant, tag. LedgerError if
+    the file cannot be read. The columns:
     """
     frame = calls(ledger, **filters, columns=[*_KEYS, "started_at", *PRICING_COLUMNS, *_MEDIANS, *_SUMS])
     frame["unpriced_calls"] = is_unpriced(frame).astype(int)

@@ -39,7 +39,8 @@ def spend(
 
     `by` is one or several of hour, day, week (from Monday), month, model, endpoint, status, service, profile,
     experiment, variant, tag. A period is named by the wall time at which it begins in the time zone `tz`, such as
-    "Europe/Paris". The filters are those of `calls`: since, until, model, endpoint, experiment, variant, tag, status.
+    "Europe/Paris". The filters are those of `calls`: since, until, model, endpoint, profile, experiment, variant, tag,
+    status.
     A sum is missing where none of its calls has the figure, and counts only those that have; with `unpriced_calls` it
     is the least that was spent. `simulated_calls` were not billed. ValueError for a `by` or `tz` that there is not,
     LedgerError if the file cannot be read.

@@ -19,6 +19,7 @@ from __future__ import annotations
 import importlib
 from functools import cache
 
+from famnb.endpoints import ENDPOINTS, Endpoints
 from famnb.errors import InvalidRequest
 from famnb.profiles.profile import Profile
 
@@ -36,6 +37,11 @@ def find_profile(name: str) -> Profile:
     # On first use: the requests of all vendors together take as long to define as everything else that a call needs.
     profile: Profile = importlib.import_module(f"famnb.profiles.{name}").PROFILE
     return profile
+
+
+def find_endpoints(name: str) -> Endpoints:
+    """Return the endpoints of a recorded profile; the document's for one that is not known here."""
+    return find_profile(name).endpoints if name in NAMES else ENDPOINTS
 
 
 def check_profile(profile: object) -> Profile:

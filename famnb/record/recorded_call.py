@@ -19,7 +19,7 @@ from famnb.control_characters import escape_controls
 from famnb.endpoints import Endpoint, Endpoints
 from famnb.errors import FamnbError, InvalidRequest
 from famnb.events import Status
-from famnb.profiles import NAMES, find_profile
+from famnb.profiles import find_endpoints
 from famnb.record import serialize
 from famnb.record.price import Cost, ServiceNames, service_names
 from famnb.reply import Reply
@@ -59,8 +59,7 @@ class RecordedCall:
     @property
     def _endpoints(self) -> Endpoints:
         """The endpoints of the service that it went to; the document's for a profile that is not known here."""
-        name = self.row["profile"]
-        return find_profile(name).endpoints if name in NAMES else endpoints.ENDPOINTS
+        return find_endpoints(self.row["profile"])
 
     @property
     def status(self) -> Status:

@@ -8,6 +8,7 @@ import sqlite3
 import pytest
 
 import famnb
+from famnb.endpoints import ENDPOINTS
 from famnb.errors import InvalidRequest
 from famnb.experiment.services import (
     SIMULATED,
@@ -122,7 +123,7 @@ def test_a_gateway_is_what_it_is_a_gateway_to(client):
     for _ in range(2):
         with famnb.serve(upstream=f"{REAL}/") as gateway, famnb.Client(base_url=gateway.url, api_key=KEY) as through:
             assert service_of(through, "messages") == REAL
-            assert call_address(f"{gateway.url}/v1/messages", "messages") == REAL
+            assert call_address(f"{gateway.url}/v1/messages", ENDPOINTS["messages"]) == REAL
 
 
 def test_a_service_is_asked_whether_it_is_a_simulation(server, elsewhere):
