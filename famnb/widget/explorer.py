@@ -45,9 +45,8 @@ FACT_COLUMNS = (
 """What is shown of a point besides its place, those that the frame has."""
 TEXT_COLUMNS = ("prompt", "text")
 """What was said; the first that a frame has is shown."""
-# So that a frame of as many prompts as calls is not sent twice over.
-MAX_WORDS = 5_000
-"""The most values of a column of words that the page gets at once."""
+MANY_WORDS, FIRST_CHARS = 5_000, 60
+"""Of more different prompts than these the page gets fewer characters of each."""
 SHORT_NAMES = {
     "started_at": "started",
     "ttft_s": "first token",
@@ -101,8 +100,9 @@ class Explorer(DescribedWidget):
 
     def handle(self, message: dict[str, Any]) -> None:
         match message:
-            case {"kind": "text", "number": int(number)} if 0 <= number < len(self._drawn):
-                self.send({"kind": "text", "number": number, "text": self._text(int(self._drawn[number]))})
+            case {"kind": "facts"}:
+                facts, arrays = self._facts
+                self.send({"kind": "facts", "facts": facts, "binary": list(arrays)}, list(arrays.values()))
             case {"kind": "brush", "x": x, "y": y}:
                 self._spans = {"x": _read_span(x), "y": _read_span(y)}
                 self._update()
@@ -147,14 +147,11 @@ class Explorer(DescribedWidget):
         pages = {"call": None} if self._pages is None else self._pages.describe()
         x, y = (_page_values(axis)[self._drawn].astype("<f4") for axis in (points.x, points.y))
         codes = points.codes[self._drawn].astype("u1")
-        facts, arrays = self._facts
         return {
             "plot": self._describe_plot(),
             "xs": x.tobytes(),
             "ys": y.tobytes(),
             "codes": codes.tobytes(),
-            "facts": facts,
-            **arrays,
             "chosen": self._describe_chosen(),
             "opened": self._opened,
             **pages,
@@ -219,15 +216,11 @@ class Explorer(DescribedWidget):
             if column in frame:
                 fact, values = _encode_column(drawn, column)
                 facts.append({"role": role, "name": _short_name(column), "number": number, **fact})
-                arrays |= {f"{name}{number}": array.tobytes() for name, array in values.items()}
+                arrays |= {f"{name}{number}": value for name, value in values.items()}
         return facts, arrays
 
     def _text_columns(self) -> list[str]:
         return [column for column in TEXT_COLUMNS if column in self._points.frame][:1]
-
-    def _text(self, row: int) -> str:
-        """What was said in one row."""
-        return "".join(self._format_cell(self._points.frame, row, column) for column in self._text_columns())
 
     @staticmethod
     def _format_cell(frame: pd.DataFrame, row: int, column: str) -> str:
@@ -290,24 +283,25 @@ def _describe_axis(axis: Axis) -> dict[str, Any]:
     }
 
 
-def _encode_column(frame: pd.DataFrame, column: str) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
-    """Return how front/facts.js reads a column, and its values by the name of what they are."""
+def _encode_column(frame: pd.DataFrame, column: str) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Return how front/facts.js reads a column, and its values as bytes by the name of what they are."""
     values = frame[column]
     if pd.api.types.is_datetime64_any_dtype(values.dtype):
-        return {"kind": "time"}, {"values": read_axis(frame, column).values.astype("<f8")}
+        return {"kind": "time"}, {"values": read_axis(frame, column).values.astype("<f8").tobytes()}
     if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
         numbers = values.to_numpy(dtype=float, na_value=np.nan)
         fact = {"kind": "number", "unit": UNITS.get(column, "")}
         if column != "cost_usd" or not {"cost_low_usd", "cost_high_usd"} <= set(frame.columns):
-            return fact, {"values": numbers.astype("<f4")}
+            return fact, {"values": numbers.astype("<f4").tobytes()}
         numbers, marks = _mark_estimates(frame, numbers)
-        return fact | {"words": list(MARKS)}, {"values": numbers.astype("<f4"), "marks": marks.astype("u1")}
+        arrays = {"values": numbers.astype("<f4").tobytes(), "marks": marks.astype("u1").tobytes()}
+        return fact | {"marks": list(MARKS)}, arrays
     codes, uniques = pd.factorize(values)
-    if len(uniques) > MAX_WORDS:
-        return {"kind": "asked"}, {}
-    # The last word is where the code of a missing value, -1, points.
-    words = [*map(_write_word, uniques), ""]
-    return {"kind": "words", "words": words}, {"values": np.where(codes < 0, len(uniques), codes).astype("<u2")}
+    chars = PROMPT_CHARS if len(uniques) <= MANY_WORDS else FIRST_CHARS
+    # The last one is where the code of a missing value, -1, points. None has a line break in it.
+    words = "\n".join([*(_write_word(word, chars) for word in uniques), ""])
+    codes = np.where(codes < 0, len(uniques), codes)
+    return {"kind": "words"}, {"values": codes.astype("<u4").tobytes(), "words": words.encode(errors="replace")}
 
 
 def _mark_estimates(
@@ -320,11 +314,12 @@ def _mark_estimates(
     return np.where(is_wide, high, costs), np.where(is_exact, 0, np.where(is_wide, 2, 1))
 
 
-def _write_word(value: object) -> str:
-    """Return a value that is neither number nor time in a line."""
+def _write_word(value: object, chars: int = PROMPT_CHARS) -> str:
+    """Return a value that is neither number nor time in a line of some characters."""
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
-    return shorten(" ".join(sanitize.visible(str(value)).split()), PROMPT_CHARS)
+    # Cut before it is cleaned, since a prompt may be long, with room for spaces that will be one.
+    return shorten(" ".join(sanitize.visible(str(value)[: 2 * chars]).split()), chars)
 
 
 def _short_name(column: str) -> str:

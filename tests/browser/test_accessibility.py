@@ -26,6 +26,9 @@ ballot.results()
 slow = famnb.Experiment([f"What is {n}?" for n in range(90)], models, name="slow", client=client, max_tokens=16)
 run = slow.run(wait=False, rate=1)
 ipywidgets.VBox([famnb.Dashboard(client), famnb.Inspector(client.last), ballot, run.view])"""
+EXPLORER = """for model in ("fam-2-5-pro", "fam-2-5-mini"):
+    client.ask("Why?", model=model, max_tokens=16, stream=False)
+famnb.plot.explore(famnb.calls(client))"""
 TOOL = """@famnb.tool
 def weather(city: str) -> str:
     \"\"\"The weather of a city right now.\"\"\"
@@ -108,6 +111,16 @@ def inspect(lab: Lab) -> None:
     expect(shown.get_by_role("progressbar")).to_be_visible()
 
 
+def explore(lab: Lab) -> None:
+    """Have a point that is pointed at and chosen, and its call laid open."""
+    shown = lab.output(1)
+    shown.get_by_role("application").focus()
+    for key in ("End", " ", " ", "Enter"):
+        lab.page.keyboard.press(key)
+    expect(shown).to_contain_text("rows chosen")
+    expect(shown.get_by_role("tab", name="Transcript")).to_be_visible()
+
+
 WIDGETS = {
     "composer": (COMPOSER, send),
     "composer, talking": (TOOL, talk),
@@ -116,6 +129,7 @@ WIDGETS = {
     "board, streaming": (BOARD, lambda lab: ask_all(lab, "Count to 50000.", ".famnb-won .famnb-text")),
     "board, edited": (BOARD, edit_board),
     "dashboard, inspector, ballot and run": (CARDS, inspect),
+    "explorer": (EXPLORER, explore),
 }
 
 

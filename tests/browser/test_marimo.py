@@ -1,4 +1,4 @@
-"""Composer, board and dashboard in marimo, by `mo.ui.anywidget`: the same front end and the same messages."""
+"""Composer, board, dashboard and explorer in marimo, by `mo.ui.anywidget`: the same front end and the same messages."""
 
 from __future__ import annotations
 
@@ -49,6 +49,16 @@ def _(famnb, mo):
     return
 
 
+@app.cell
+def _(famnb, mo):
+    import pandas
+
+    points = pandas.DataFrame({"seconds": [1, 2, 3], "dollars": [1, 9, 4], "model": ["a", "a", "b"]})
+    explorer = mo.ui.anywidget(famnb.plot.explore(points, x="seconds", y="dollars"))
+    explorer
+    return
+
+
 if __name__ == "__main__":
     app.run()
 """
@@ -91,11 +101,19 @@ def answers(port: int) -> bool:
 
 
 def test_marimo_shows_it_and_talks(address: str, browser: Browser):
-    """Settings, a turn and its follow-up with rendered Markdown, Regenerate and Stop; the dashboard opens a call."""
+    """Settings, a turn and its follow-up with rendered Markdown, Regenerate, Stop; the dashboard opens a call."""
     context = browser.new_context(viewport={"width": 1400, "height": 1000})
     page = context.new_page()
     page.goto(address)
     dashboard = page.get_by_role("group", name="Dashboard")
+    explorer = page.get_by_role("group", name="Explorer")
+    plot = explorer.get_by_role("application", name="dollars against seconds, 3 points")
+    plot.focus()
+    plot.press("End")
+    expect(explorer.locator(".famnb-tip")).to_have_text("bseconds3dollars4")
+    plot.press(" ")
+    plot.press(" ")
+    expect(explorer).to_contain_text("1 of 3 rows chosen")
     page, board = page.locator(".famnb-composer"), page.locator(".famnb-board")
     prompt = page.get_by_label("Prompt", exact=True)
     page.get_by_label("max_tokens", exact=True).fill("90000")

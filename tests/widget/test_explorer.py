@@ -65,39 +65,43 @@ def test_no_place_and_no_prompt_is_widget_state():
     assert "secret" not in json.dumps(traits, default=str)
 
 
-def test_what_is_said_of_a_point_goes_along():
+def test_what_is_said_of_points_follows_when_it_is_asked_for(sent: list[dict[str, Any]]):
     """Words by their number, each once; numbers and times as they are; what is missing is no word and no number."""
     frame = priced_calls(
         ["m", "m"], [0.25, 0.5], off=1.2, ttft_s=[0.25, None], prompt=["Why?", HOSTILE * 9], e2e_s=[2.0, 3.0]
     ).assign(cost_high_usd=[0.3, 9.0], status=["failed", None])
-    parts = famnb.plot.explore(frame, x="input_tokens").describe()
-    facts = {fact["name"]: fact for fact in parts["facts"]}
+    says(famnb.plot.explore(frame, x="input_tokens"), kind="facts")
+    [message] = sent
+    facts = {fact["name"]: fact for fact in message["facts"]}
+    parts = dict(zip(message["binary"], message["buffers"], strict=True))
 
-    def values(name: str, kind: str, what: str = "values") -> list[float]:
-        return np.frombuffer(parts[f"{what}{facts[name]['number']}"], kind).tolist()
+    def part(name: str, what: str) -> bytes:
+        return parts[f"{what}{facts[name]['number']}"]
 
-    assert (facts["status"]["role"], facts["status"]["words"]) == ("title", ["failed", ""])
-    assert values("status", "<u2") == [0, 1]
-    why, hostile, missing = facts["prompt"]["words"]
+    assert facts["status"]["role"] == "title"
+    assert part("status", "words").decode().split("\n") == ["failed", ""]
+    assert np.frombuffer(part("status", "values"), "<u4").tolist() == [0, 1]
+    why, hostile, missing = part("prompt", "words").decode().split("\n")
     assert (why, missing, len(hostile)) == ("Why?", "", 120)
-    assert "\n" not in hostile
     assert "[U+202E]" in hostile
-    assert values("started", "<f8") == [START_US / 1e6, START_US / 1e6 + 1]
-    assert np.isnan(values("first token", "<f4")).tolist() == [False, True]
+    assert np.frombuffer(part("started", "values"), "<f8").tolist() == [START_US / 1e6, START_US / 1e6 + 1]
+    assert np.isnan(np.frombuffer(part("first token", "values"), "<f4")).tolist() == [False, True]
     # The second cost may be nine dollars: as in a table of calls it is not known but for its high end.
-    assert values("cost", "<f4") == [0.25, 9.0]
-    assert [facts["cost"]["words"][mark] for mark in values("cost", "u1", "marks")] == ["≈", "at most "]
+    assert np.frombuffer(part("cost", "values"), "<f4").tolist() == [0.25, 9.0]
+    assert [facts["cost"]["marks"][mark] for mark in part("cost", "marks")] == ["≈", "at most "]
 
 
-def test_too_many_prompts_are_asked_for_one_by_one(sent: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch):
-    """The page gets the words of the others at once, and those of a prompt when its point is pointed at."""
-    monkeypatch.setattr(explorers, "MAX_WORDS", 3)
-    explorer = famnb.plot.explore(many_calls(24).assign(score=0.5), y="score")
-    kinds = {fact["name"]: fact["kind"] for fact in explorer.describe()["facts"]}
-    assert (kinds["model"], kinds["prompt"]) == ("words", "asked")
-    says(explorer, kind="text", number=4)
-    says(explorer, kind="text", number=24)
-    assert [(message["kind"], message["number"], message["text"]) for message in sent] == [("text", 4, "prompt 2")]
+def test_of_very_many_prompts_fewer_characters_go_to_the_page(
+    sent: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+):
+    """A frame of as many long prompts as calls is not sent whole."""
+    monkeypatch.setattr(explorers, "MANY_WORDS", 3)
+    says(famnb.plot.explore(many_calls(24).assign(prompt=[f"{n} {'long ' * 50}" for n in range(24)])), kind="facts")
+    [message] = sent
+    number = next(fact["number"] for fact in message["facts"] if fact["name"] == "prompt")
+    words = message["buffers"][message["binary"].index(f"words{number}")].decode().split("\n")
+    assert len(words) == 25
+    assert {len(word) for word in words[:-1]} == {60}
 
 
 def test_brushing_filters_the_frame():
@@ -151,7 +155,7 @@ def test_a_call_that_cannot_be_opened_is_said_under_the_plot(client: famnb.Clien
     explorer = famnb.plot.explore(many_calls(3), ledger=client)
     says(explorer, kind="open", number=0)
     assert "give that one as `ledger=`" in explorer._trouble
-    says(explorer, kind="text", number=0)
+    says(explorer, kind="facts")
     assert explorer._trouble == ""
     nameless = famnb.plot.explore(many_calls(3).drop(columns="call_id"), ledger=client)
     says(nameless, kind="open", number=0)

@@ -7,8 +7,6 @@ import { readFacts, readNumbers } from "./facts.js";
 import { drawRows } from "./rows.js";
 import { drawScatter } from "./scatter.js";
 
-const PATIENCE_MS = 1000; // after which a question to the kernel is asked again
-
 // What is known of the point that is pointed at.
 function drawTip() {
   const title = make("strong", "");
@@ -21,8 +19,8 @@ function drawTip() {
     element,
     tell: (told) => {
       write(title, told.title);
-      write(text, told.text ?? "…");
-      text.hidden = told.text === "";
+      write(text, told.text);
+      text.hidden = !told.text;
       facts.replaceChildren(...told.facts.flatMap(([name, value]) => [make("dt", "", name), make("dd", "", value)]));
     },
     show: ([left, top, wide]) => {
@@ -41,24 +39,12 @@ function drawTip() {
 function drawExplorer(outbox) {
   const known = {};
   let pointed = -1;
-  const texts = new Map(); // what was said, where the kernel was asked
-  let isAsked = false; // one question at a time: a pointer passes more points than a kernel can tell of
-  let waiting = 0;
   const tip = drawTip();
   const say = () => {
-    const told = known.say(pointed);
-    const text = told.text ?? texts.get(pointed) ?? null;
-    tip.tell({ ...told, text, facts: [...plot.computedOf(pointed), ...told.facts] });
-    if (text === null && !isAsked) {
-      isAsked = true;
-      outbox.now({ kind: "text", number: pointed });
-      waiting = setTimeout(resume, PATIENCE_MS);
-    }
-  };
-  const resume = () => {
-    clearTimeout(waiting);
-    isAsked = false;
-    if (pointed >= 0) say();
+    // Until the facts have come, what the page knows by itself: the group and the place.
+    const told = known.say?.(pointed) ?? { title: known.plot.groups[known.groups[pointed]].label, text: "", facts: [] };
+    const places = plot.placesOf(pointed).filter(([axis]) => axis.computed || !known.say);
+    tip.tell({ ...told, facts: [...places.map(([{ label }, value]) => [label, value]), ...told.facts] });
   };
   const point = (index) => {
     pointed = index;
@@ -133,8 +119,10 @@ function drawExplorer(outbox) {
       }
       if (parts.xs) {
         const [xs, ys] = [parts.xs, parts.ys].map((part) => readNumbers(Float32Array, part));
-        known.say = readFacts(parts.facts, parts);
-        plot.tell(known.plot, xs, ys, readNumbers(Uint8Array, parts.codes));
+        known.groups = readNumbers(Uint8Array, parts.codes);
+        plot.tell(known.plot, xs, ys, known.groups);
+        // They are more than the places: these are drawn first.
+        if (!known.say) outbox.now({ kind: "facts" });
       }
       if (parts.chosen) {
         plot.choose(parts.chosen.spans, parts.chosen.hidden);
@@ -151,15 +139,12 @@ function drawExplorer(outbox) {
       if (parts.call || parts.events || parts.timeline !== undefined) sheet.tell({ ...parts, call: parts.call ?? undefined });
     },
     told: (message) => {
-      if (message.kind === "text") {
-        texts.set(message.number, message.text);
-        resume();
+      if (message.kind === "facts") {
+        known.say = readFacts(message);
+        if (pointed >= 0) say();
       } else sheet.told(message);
     },
-    end: () => {
-      clearTimeout(waiting);
-      plot.end();
-    },
+    end: plot.end,
   };
 }
 

@@ -42,31 +42,29 @@ export function writeMetric(unit, value) {
 /** Returns a time in words. @param {number} seconds since 1970 */
 export const writeTime = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 19).replace("T", " ");
 
-/**
- * Returns a function that says one fact of a point: "" where it is missing, null where it has to be asked for.
- * @param {object} fact as explorer.py describes it @param {object} parts its values, by name and number
- */
-function factReader({ kind, number, unit, words }, parts) {
-  if (kind === "asked") return () => null;
-  const values = readNumbers({ words: Uint16Array, time: Float64Array, number: Float32Array }[kind], parts[`values${number}`]);
-  if (kind === "words") return (index) => words[values[index]];
-  const marks = words && readNumbers(Uint8Array, parts[`marks${number}`]);
-  const write = kind === "time" ? writeTime : (value, index) => (marks ? words[marks[index]] : "") + writeMetric(unit, value);
+/** Returns a function that says one fact of a point, "" where it is missing. @param {object} fact @param {object} parts */
+function factReader({ kind, number, unit, marks }, parts) {
+  const values = readNumbers({ words: Uint32Array, time: Float64Array, number: Float32Array }[kind], parts[`values${number}`]);
+  if (kind === "words") {
+    const words = new TextDecoder().decode(parts[`words${number}`]).split("\n");
+    return (index) => words[values[index]];
+  }
+  const marked = marks && readNumbers(Uint8Array, parts[`marks${number}`]);
+  const write = kind === "time" ? writeTime : (value, index) => (marked ? marks[marked[index]] : "") + writeMetric(unit, value);
   return (index) => (Number.isNaN(values[index]) ? "" : write(values[index], index));
 }
 
 /**
- * Returns a function that says all of a point; its text is null if it has to be asked for.
- * @param {object[]} facts @param {object} parts those of the message
- * @returns {(index: number) => {title: string, text: string|null, facts: [string, string][]}}
+ * Returns a function that says all of a point.
+ * @param {{facts: object[]}} parts of a message: the facts as explorer.py describes them, and their values by name
+ * @returns {(index: number) => {title: string, text: string, facts: [string, string][]}}
  */
-export function readFacts(facts, parts) {
-  const readers = facts.map((fact) => ({ ...fact, read: factReader(fact, parts) }));
-  const ofRole = (role) => readers.filter((reader) => reader.role === role);
-  const [titles, texts, others] = ["title", "text", "fact"].map(ofRole);
+export function readFacts(parts) {
+  const readers = parts.facts.map((fact) => ({ ...fact, read: factReader(fact, parts) }));
+  const sayAll = (role, index) => readers.filter((reader) => reader.role === role).map(({ name, read }) => [name, read(index)]).filter(([, value]) => value);
   return (index) => ({
-    title: titles.map(({ read }) => read(index)).filter(Boolean).join(" · "),
-    text: texts.length ? texts[0].read(index) : "",
-    facts: others.map(({ name, read }) => [name, read(index)]).filter(([, value]) => value),
+    title: sayAll("title", index).map(([, value]) => value).join(" · "),
+    text: sayAll("text", index)[0]?.[1] ?? "",
+    facts: sayAll("fact", index),
   });
 }

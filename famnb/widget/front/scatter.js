@@ -5,7 +5,7 @@
 //   over    the ring around the point that is pointed at and the brushed area: all that a move of the pointer draws
 
 import { make } from "./dom.js";
-import { writeMetric } from "./facts.js";
+import { writeMetric, writeTime } from "./facts.js";
 import { shape, writeText } from "./svg.js";
 
 const HEIGHT = 380;
@@ -63,7 +63,8 @@ export function axisTicks(axis, [low, high], count) {
 
 /** Returns a value of an axis in words. @param {Axis} axis @param {number} value */
 function writeValue(axis, value) {
-  return axis.kind === "names" ? axis.names[Math.round(value)] : writeMetric("", value + axis.offset);
+  if (axis.kind === "names") return axis.names[Math.round(value)];
+  return axis.kind === "time" ? writeTime(value + axis.offset) : writeMetric("", value);
 }
 
 /** Returns the ends of an axis that show all values. @param {Axis} axis @param {Float32Array} values */
@@ -424,11 +425,8 @@ export function drawScatter({ point, open, brush }) {
       limits = isIn ? spans.map((span, axis) => span ?? limits[axis]) : whole;
       draw();
     },
-    /** The places of a point that are in no column of the frame, as facts. @param {number} index */
-    computedOf: (index) =>
-      [[told.x, xs], [told.y, ys]]
-        .filter(([axis]) => axis.computed)
-        .map(([axis, values]) => [axis.label, writeValue(axis, values[index])]),
+    /** Each axis with what a point's place on it is called. @param {number} index */
+    placesOf: (index) => [[told.x, xs], [told.y, ys]].map(([axis, values]) => [axis, writeValue(axis, values[index])]),
     /** Where a point is, in pixels of the plot. @param {number} index */
     placeOf: (index) => [box.left + places.x[index], box.top + places.y[index], wide],
     end: () => {
