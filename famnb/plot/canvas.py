@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from typing import Any, Self, cast
 
@@ -11,10 +12,11 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.font_manager import FontProperties
 from matplotlib.text import Text
+from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator
 
 from famnb.plot.direct_labels import DirectLabel, InsideLegend
 from famnb.plot.figure import Figure
-from famnb.plot.layout import FigureSize, text_width_in, wrap_text
+from famnb.plot.layout import FigureSize, fit_text, text_width_in, wrap_text
 from famnb.plot.palette import PLAIN_TEXT, Palette, palette_of_style, palette_on
 
 TICK_PT = 8.5
@@ -22,6 +24,8 @@ LABEL_PT = 9.0
 # Names beside the axes take their room from the data.
 ROW_NAME_SHARE = 0.26
 """The most of a figure's width that names of rows beside the axes take."""
+MIN_NAME_IN = 0.6
+"""The least room in which a name is worth showing."""
 MAX_TITLE_LINES = 2
 """The most lines of a title above the caller's axes."""
 
@@ -40,6 +44,8 @@ class Canvas:
     """About how wide the axes are, in inches: what is said exactly only when the figure is drawn."""
     is_panel: bool = False
     """Whether it is one of several, with one title and legend around all of them."""
+    facts: Sequence[str] = ()
+    """Lines below the title of a panel."""
 
     @classmethod
     def on(cls, axes: Axes) -> Self:
@@ -122,14 +128,45 @@ class Canvas:
         shown = self.axes.get_title(loc="left")
         return [text for text in self.axes.get_children() if getattr(text, "get_text", str)() == shown != ""]
 
+    def _room_left_in(self) -> float:
+        """How far it is from the caller's axes to what is left of it."""
+        box = self.axes.bbox
+        beside = [axes.get_tightbbox() for axes in self.figure.axes if axes is not self.axes]
+        ends = [other.x1 for other in beside if other and other.y0 < box.y1 and box.y0 < other.y1 and other.x0 < box.x0]
+        return float(box.x0 - max(ends, default=0.0)) / self.figure.dpi
+
     def set_row_names(self, names: Sequence[str]) -> None:
         """Name rows, the first at y = 0, beside the axes; a name too long for a line is broken into two."""
         points, room_in = self.text_pt(TICK_PT), ROW_NAME_SHARE * self.size.width_in
-        broken = ["\n".join(wrap_text(name, room_in, points)[:3]) for name in names]
-        self.axes.set_yticks(range(len(names)), broken)
+        shown = ["\n".join(wrap_text(name, room_in, points)[:3]) for name in names]
+        if not self.is_own and self.figure.get_layout_engine() is None:
+            # Where no layout makes room, the names have what is free.
+            points = _points_of(self.axes.xaxis.label.get_fontproperties())
+            room_in = self._room_left_in() - 0.1
+            shown = [fit_text(name, room_in, points) if room_in > MIN_NAME_IN else "" for name in names]
+        self.axes.set_yticks(range(len(names)), shown)
         for label in self.axes.get_yticklabels():
             label.set(linespacing=0.95, **PLAIN_TEXT)
         self.axes.grid(visible=False, axis="y")
+
+    def thin_ticks(self) -> None:
+        """Have so few ticks that the label of none lies on another's, where matplotlib counts on narrower ones."""
+        axis = self.axes.xaxis
+        locator = axis.get_major_locator()
+        for count in range(8, 1, -1):
+            low, high = sorted(axis.get_view_interval())
+            ticks = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+            boxes = [tick.label1.get_window_extent().padded(1) for tick in ticks if tick.label1.get_visible()]
+            if not any(one.overlaps(other) for one, other in itertools.pairwise(boxes)):
+                return
+            match locator:
+                case LogLocator():
+                    locator.set_params(subs=(1, 3) if count == 8 else (1,), numticks=count)
+                case MaxNLocator():
+                    locator.set_params(nbins=count)
+                case FixedLocator():
+                    axis.set_ticks(axis.get_ticklocs()[::2], [label.get_text() for label in axis.get_ticklabels()][::2])
+                    locator = axis.get_major_locator()
 
     def annotate(
         self,
@@ -152,7 +189,9 @@ class Canvas:
         )
 
     def add_corner_text(self, text: str) -> None:
-        """Write a word into the corner of the axes where it covers nothing, if there is one."""
+        """Write a text into the corner of the axes where it covers nothing, if there is one."""
+        if not text:
+            return
         corners = [(x, y) for y in (1, 0) for x in (1, 0)]
         places = [
             {"at": (x, y), "offset_pt": (4 - 8 * x, 4 - 8 * y), "ha": ("left", "right")[x], "va": ("bottom", "top")[y]}

@@ -27,18 +27,29 @@ from famnb.errors import InvalidRequest
 from famnb.formatting import format_count
 from famnb.plot.canvas import LABEL_PT, Canvas
 from famnb.plot.figure import Figure
-from famnb.plot.grouping import group_rows, group_slots
+from famnb.plot.grouping import MAX_GROUPS, group_rows, group_slots
 from famnb.plot.labels import describe_short_names, shorten_names
-from famnb.plot.layout import MIN_AXES_SHARE, PAD_IN, FigureSize, StackedLayout, fit_text, text_width_in, wrap_text
+from famnb.plot.layout import (
+    MIN_AXES_SHARE,
+    PAD_IN,
+    PANEL_GAP_IN,
+    FigureSize,
+    StackedLayout,
+    fit_text,
+    text_width_in,
+    wrap_text,
+)
 from famnb.plot.palette import PLAIN_TEXT, Palette, palette_of_style
 
 TITLE_PT = 11.5
 LEGEND_PT = 8.5
 NOTE_PT = 8.0
-PANEL_HEIGHT_IN = 1.4
+PANEL_HEIGHT_IN = 1.0
 """The least height of a panel."""
 MIN_PANEL_IN = 1.6
 """The least width of a panel, with its ticks."""
+MIN_PANEL_HEIGHT_IN = 0.9
+"""The least height of a panel in a figure of a given height, its title included."""
 MESSAGE_HEIGHT_IN = 0.7
 """Height of the axes that only say why they show nothing."""
 # Four panels are a square rather than three and one.
@@ -95,6 +106,7 @@ class Chart:
         self._height_in = max(1.9, 0.34 * self.size.width_in) if height_in is None else height_in
         self._rows: list[list[Canvas]] = []
         self._heights_in: list[float] = []
+        self._by = by
         self._panel_names: list[str] = []
         """The values of the column that panels are for."""
         self._entries: list[LegendEntry] = []
@@ -109,9 +121,13 @@ class Chart:
             canvas.set_labels(x=self.x, y=self.y)
             yield canvas, rows
             return
-        codes, self._panel_names = group_rows(self._facet[1])
+        codes, names = group_rows(self._facet[1])
+        self._panel_names = names[: max_panels(self.size)]
+        if len(names) > len(self._panel_names):
+            left_out = format_count(len(names) - len(self._panel_names), "panel")
+            self.notes = [*self.notes, f"No room for {left_out}: {', '.join(names[len(self._panel_names) :])}."]
         canvases = self._create_panels(len(self._panel_names))
-        for index, (canvas, name) in enumerate(zip(canvases, shorten_names(self._panel_names), strict=True)):
+        for index, (canvas, name) in enumerate(zip(canvases, shorten_names(names), strict=False)):
             part = rows[codes == index]
             limits = canvas.axes.get_xlim(), canvas.axes.get_ylim()
             yield canvas, part
@@ -119,7 +135,8 @@ class Chart:
             if index:
                 _widen_limits(canvas.axes, *limits)
             points = canvas.text_pt(LABEL_PT)
-            title = fit_text(f"{name} (n={len(part):,})", canvas.width_in, points)
+            lines = [*wrap_text(f"{name} (n={len(part):,})", canvas.width_in, points), *canvas.facts]
+            title = "\n".join(lines)
             canvas.axes.set_title(title, loc="left", fontsize=points, color=canvas.palette.strong, **PLAIN_TEXT)
 
     def add_row(self, *, x: str = "", y: str = "", height_in: float | None = None) -> Canvas | None:
@@ -137,18 +154,19 @@ class Chart:
 
     def add_legend(self, entries: Sequence[LegendEntry], subtitle: str = "") -> None:
         """Add the entries of the canvas just drawn; those of panels are merged by name and lose their facts."""
-        self._subtitle = subtitle
         if self._facet is None:
-            self._entries = list(entries)
+            self._entries, self._subtitle = list(entries), subtitle
             return
+        # What is said of one panel does not hold for all; without a legend it is of the figure.
+        self._subtitle = "" if entries else subtitle
         names = {entry.name for entry in self._entries}
         self._entries += [LegendEntry(entry.handle, entry.name) for entry in entries if entry.name not in names]
 
     def finish(self) -> matplotlib.figure.Figure:
         """Add title, legend and notes around what was drawn, and return the figure."""
         title, subtitle = self.title, self._subtitle
-        if self._facet is not None:
-            title, subtitle = f"{title}, for each {self._facet[0]}", ""
+        if self._facet is not None and self._facet[0] != self._by:
+            title = f"{title}, for each {self._facet[0]}"
         panels = f"{', '.join(self._panel_names)}; " if self._panel_names else ""
         facts = "; ".join(", ".join([entry.name, *entry.facts]) for entry in self._entries)
         parts = "; ".join(part for part in (subtitle, panels + facts) if part)
@@ -221,6 +239,12 @@ class Chart:
                     artist.remove()
             layout.legend = layout.notes = None
         layout.execute(figure)
+        for canvas in self._canvases:
+            canvas.thin_ticks()
+
+    @property
+    def _canvases(self) -> list[Canvas]:
+        return [canvas for row in self._rows for canvas in row]
 
     def _arrangements(self, figure: Figure, palette: Palette) -> Iterator[tuple[Legend | None, list[str], bool]]:
         """Legends, notes, and whether the line of facts stays, the fullest first; each is made when it is asked for."""
@@ -321,7 +345,7 @@ class Chart:
     @property
     def _columns(self) -> int:
         """The number of panels side by side."""
-        return min(COLUMNS.get(len(self._panel_names), 3), max(int(self.size.width_in / MIN_PANEL_IN), 1))
+        return _count_columns(self.size, len(self._panel_names))
 
     def _create_panels(self, count: int) -> list[Canvas]:
         """Create a figure with this many canvases, which share their scales."""
@@ -333,7 +357,8 @@ class Chart:
         grid = figure.subplots(rows, self._columns, squeeze=False, sharex=True, sharey=True)
         for axes in grid.ravel()[count:]:
             axes.remove()
-        width_in = size.width_in * 0.85 / self._columns
+        # Less the ticks and label left of all, and what is between panels.
+        width_in = (size.width_in - 0.8) / self._columns - PANEL_GAP_IN
         canvases = [
             Canvas(figure, axes, palette, is_own=True, size=size, width_in=width_in, is_panel=True)
             for axes in grid.ravel()[:count]
@@ -346,6 +371,20 @@ class Chart:
         self._rows = [canvases[start : start + self._columns] for start in range(0, count, self._columns)]
         self._heights_in = [height_in] * rows
         return canvases
+
+
+def _count_columns(size: FigureSize, panels: int) -> int:
+    """How many of some panels stand beside each other."""
+    return min(COLUMNS.get(panels, 3), max(int(size.width_in / MIN_PANEL_IN), 1))
+
+
+def max_panels(size: FigureSize) -> int:
+    """How many panels a figure has room for: any number where its height is free."""
+    if size.height_in is None:
+        return MAX_GROUPS + 1
+    # Title, legend and notes take about an inch.
+    rows = max(int((size.height_in - 1) / MIN_PANEL_HEIGHT_IN), 1)
+    return rows * _count_columns(size, rows * 3)
 
 
 def _widen_limits(axes: Axes, x: tuple[float, float], y: tuple[float, float]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import matplotlib.figure
@@ -11,10 +12,10 @@ from matplotlib.axes import Axes
 
 from famnb import stats
 from famnb.errors import InvalidRequest
-from famnb.plot.canvas import Canvas
-from famnb.plot.ecdf import draw_ecdf, set_ecdf_axes
+from famnb.plot.canvas import LABEL_PT, Canvas
+from famnb.plot.ecdf import draw_ecdf, ecdf_steps, set_ecdf_axes
 from famnb.plot.explore import show_points
-from famnb.plot.facets import Chart, LegendEntry
+from famnb.plot.facets import Chart, LegendEntry, max_panels
 from famnb.plot.grouping import (
     NO_VALUE,
     group_rows,
@@ -34,12 +35,15 @@ from famnb.plot.labels import (
     no_rows_reason,
     simulation_note,
 )
-from famnb.plot.layout import FigureSize, Width
+from famnb.plot.layout import FigureSize, Width, wrap_text
 from famnb.plot.points import Axis, Points, place_points, read_axis
 from famnb.validation import explain_arguments
 
 FIRST_TOKEN = ("ttft_s", "ttfa_s")
 """Latencies that mean another thing for a whole reply."""
+# Between more lines the eye does not find its way.
+MAX_LINES = 6
+"""The most groups in one panel; more have a panel each, with the others in grey."""
 PERCENTILE_MARKS = ((0.5, "o", "○ median"), (0.95, "D", "◇ p95"))
 """The percentiles marked, each where n is large enough: n >= 1 / (1 - p)."""
 
@@ -65,7 +69,8 @@ def latency(
     interval, only where n values carry it, n >= 1 / (1 - p); n stands in the legend. Footnotes count calls without a
     value, and those whose time is in doubt because a busy cell kept Python from reading. With `over="hour"` x is the
     hour of the day at which a call started, in the column's own time zone, and y each hour's median and 95th
-    percentile. `facet` draws a panel for each value of a column; `ax` draws into that axes.
+    percentile. `facet` draws a panel for each value of a column, as more than
+    six groups have; `ax` draws into that axes.
     `interactive` returns a widget of the same calls instead, a point each, as `explore` does.
     KeyError for a column that is not there, ValueError for a metric that is no number.
     """
@@ -93,12 +98,22 @@ def latency(
         title, x, y = f"{title} and hour", f"hour of the day ({zone}) in which the call started", label
     whole_note = _whole_note(name) if has_both and metric in FIRST_TOKEN else []
     notes = [*_missing_note(values, name), *whole_note, *left_out, *clock_notes(frame, metric), *simulation_note(frame)]
+    # The caller's axes are one, and hours have a place each.
+    has_panels = len(groups) > MAX_LINES and facet is None and ax is None and over is None
+    has_panels = has_panels and len(groups) <= max_panels(size)
     parts = (facet, frame[facet].reset_index(drop=True)) if facet else None
+    if has_panels:
+        parts = (by, pd.Series(pd.Categorical.from_codes(codes, pd.Index(groups), ordered=True)))
     chart = Chart(title=title, x=x, y=y, notes=notes, facet=parts, ax=ax, size=size, by=by, groups=groups)
     if not len(known):
         return chart.finish_empty(no_rows_reason(frame, f"a {name}"))
-    for canvas, part in chart.panels(rows):
-        if over == "hour":
+    for panel, (canvas, part) in enumerate(chart.panels(rows)):
+        if has_panels:
+            set_ecdf_axes(canvas, known * scale)
+            facts = _draw_panel(canvas, panel, rows, metric, scale)
+            chart.add_legend([], "○ median · ◇ p95, where 20 calls or more carry it; the other lines in grey")
+            chart.details.append(f"{chart.names[panel]}: {', '.join(facts) or 'no value'}.")
+        elif over == "hour":
             entries = [
                 _draw_hours(canvas, index, len(groups), group, part[part["group"] == index].dropna(), metric, scale)
                 for index, group in enumerate(groups)
@@ -138,6 +153,20 @@ def _call_points(
         x, y = time, Axis("share of calls", "share of calls", shares)
     title = f"{capitalize(time.name)} by {by}{' and hour' if over else ''}"
     return place_points(frame, x, y, by=by, groups=(codes, groups), notes=notes, title=title)
+
+
+def _draw_panel(canvas: Canvas, panel: int, rows: pd.DataFrame, metric: str, scale: float) -> Sequence[str]:
+    """Draw one group before all others, which are grey; returns its percentiles in words."""
+    for other in range(int(rows["group"].max()) + 1):
+        values = _ascending_values(rows, other) * scale
+        if other != panel and len(values):
+            x, shares = ecdf_steps(values)
+            canvas.axes.step(x, shares, where="post", linewidth=0.8, color=canvas.palette.faint, zorder=1.5)
+    entry = _draw_distribution(canvas, panel, "", _ascending_values(rows, panel), metric, scale)
+    # Without words and intervals, for which there is no room; the caption has them.
+    brief = "  ".join(fact.partition(" (")[0].replace("median ", "").replace("p95 ", "") for fact in entry.facts)
+    canvas.facts = wrap_text(brief, canvas.width_in, canvas.text_pt(LABEL_PT))
+    return entry.facts
 
 
 def _has_both_kinds(frame: pd.DataFrame, values: np.ndarray[Any, Any]) -> bool:

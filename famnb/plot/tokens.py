@@ -12,25 +12,31 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
 from famnb.formatting import ESTIMATE_MARK, format_count, format_percent
+from famnb.model_colours import PART_COLOURS
 from famnb.plot.canvas import Canvas
+from famnb.plot.direct_labels import DirectLabel
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls
-from famnb.plot.labels import no_rows_reason, shorten, simulation_note
+from famnb.plot.labels import no_rows_reason, simulation_note
 from famnb.plot.layout import FigureSize, Width
-from famnb.plot.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION
 from famnb.validation import explain_arguments
 
 TOKEN_KINDS = {
-    "cached input": SKY,
-    "other input": BLUE,
-    "input, cache unknown": GREEN,
-    "reasoning": PURPLE,
-    "visible output": ORANGE,
-    "output, reasoning unknown": VERMILLION,
+    "cached input": "cached",
+    "other input": "input",
+    "input, cache unknown": "input",
+    "reasoning": "thinking",
+    "visible output": "answer",
+    "output, reasoning unknown": "answer",
 }
-"""The parts of a bar and their colours. Tokens that a service does not tell apart are a kind of their own."""
+"""The parts of a bar, and the parts of a call whose colours they have. Tokens that a service does not tell apart are a
+kind of their own, which is drawn hollow.
+"""
+UNKNOWN_HATCH = "////"
 COUNT_COLUMNS = ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens")
 ESTIMATED_HATCH = "xxxx"
+MAX_TEXT_SHARE = 0.45
+"""The most of the axes' width that is given to the text after a bar."""
 
 
 @explain_arguments
@@ -46,8 +52,8 @@ def tokens(
     """The tokens of all calls, one bar for each value of the column `by`, divided into input and output of each kind.
 
     x: tokens in all. Input is cached or not, output is reasoning or visible; where the service does not tell them
-    apart, the bar says so in a colour of its own. Estimated counts are crossed. Calls without a count are named in a
-    footnote and in no bar. `facet` draws a panel for each value of a column. KeyError for a column that is not there.
+    apart, the bar is hollow and striped. Estimated counts are crossed. Calls without a count are in no bar, which then
+    ends with `+ ?`. `facet` draws a panel for each value of a column. KeyError for a column that is not there.
     """
     size = FigureSize.choose(figsize, width, ax)
     require_columns(frame, by, *COUNT_COLUMNS, facet)
@@ -59,6 +65,7 @@ def tokens(
         source = frame.get(f"{side}_tokens_source")
         rows[f"{side} estimated"] = False if source is None else (source == "estimated").to_numpy(dtype=bool)
     has_input, has_output = (~np.isnan(counts[name]) for name in ("input_tokens", "output_tokens"))
+    rows["is missing"] = ~(has_input & has_output)
     chart = Chart(
         title=f"Tokens by {by}",
         x="tokens",
@@ -66,7 +73,9 @@ def tokens(
         facet=(facet, frame[facet].reset_index(drop=True)) if facet else None,
         ax=ax,
         size=size,
-        height_in=1.5 + 0.34 * len(groups),
+        height_in=0.3 + 0.34 * size.text_scale * len(groups),
+        by=by,
+        groups=groups,
     )
     if not (has_input | has_output).any():
         return chart.finish_empty(no_rows_reason(frame, "a token count"))
@@ -74,10 +83,10 @@ def tokens(
     used = [kind for kind in TOKEN_KINDS if rows[kind].sum() > 0]
     estimated = bool(rows[["input estimated", "output estimated"]].to_numpy().any())
     for canvas, part in chart.panels(rows):
-        for index in range(len(groups)):
-            _draw_bar(canvas, len(groups) - 1 - index, part[part["group"] == index])
-        _set_bar_axes(canvas, groups)
-        entries = [LegendEntry(Patch(facecolor=TOKEN_KINDS[kind]), kind, _facts(kind, part)) for kind in used]
+        texts = [_draw_bar(canvas, index, part[part["group"] == index]) for index in range(len(groups))]
+        _set_bar_axes(canvas, chart.names)
+        chart.details += [f"{name}: {text}." for name, text in zip(chart.names, texts, strict=True)]
+        entries = [LegendEntry(Patch(**_part_style(canvas, kind)), kind, _facts(kind, part)) for kind in used]
         if estimated:
             style: Any = {
                 "facecolor": "none",
@@ -111,38 +120,46 @@ def _split_by_kind(
     }
 
 
-def _draw_bar(canvas: Canvas, y: int, rows: pd.DataFrame) -> None:
-    """Draw one group's bar, its estimated parts crossed, its sum and mean at the end."""
+def _part_style(canvas: Canvas, kind: str, *, estimated: bool = False) -> dict[str, Any]:
+    """How a kind of tokens is drawn: filled, or hollow and striped where what it is of is not known."""
+    colour = PART_COLOURS[TOKEN_KINDS[kind]]
+    if "unknown" in kind:
+        hatch = ESTIMATED_HATCH if estimated else UNKNOWN_HATCH
+        return {"facecolor": canvas.palette.ground, "edgecolor": colour, "hatch": hatch, "linewidth": 1}
+    hatch = ESTIMATED_HATCH if estimated else ""
+    return {"facecolor": colour, "edgecolor": canvas.palette.ground, "hatch": hatch, "linewidth": 0.6}
+
+
+def _draw_bar(canvas: Canvas, y: int, rows: pd.DataFrame) -> str:
+    """Draw one group's bar, its estimated parts crossed; returns its sum and mean, which stand at the end."""
     left = 0.0
-    for kind, colour in TOKEN_KINDS.items():
+    for kind in TOKEN_KINDS:
         for estimated in (False, True):
             # Parts of the same kind stand next to each other, the estimated one second.
             size = float(rows.loc[_is_estimated(rows, kind) == estimated, kind].sum())
             if size:
-                edge: dict[str, Any] = {"edgecolor": canvas.palette.ground, "linewidth": 0.6}
-                hatch = ESTIMATED_HATCH if estimated else None
-                canvas.axes.barh([y], [size], 0.66, left=left, color=colour, hatch=hatch, **edge)
+                canvas.axes.barh([y], [size], 0.66, left=left, **_part_style(canvas, kind, estimated=estimated))
             left += size
     n = int(rows[list(TOKEN_KINDS)].notna().any(axis=1).sum())
     mark = ESTIMATE_MARK if any(_has_estimate(rows, kind) for kind in TOKEN_KINDS) else ""
-    amount = f"{mark}{left:,.0f}"
-    text = amount if canvas.is_panel or not left else f"{amount} · {mark}{left / n:,.0f} a call (n={n:,})"
-    if left or not canvas.is_panel:
-        style: dict[str, Any] = {"fontsize": 8, "va": "center", "color": canvas.palette.soft}
-        canvas.axes.annotate(text, (left, y), xytext=(4, 0), textcoords="offset points", **style)
+    missing = f" + ? of {format_count(rows['is missing'].sum(), 'call')}" if rows["is missing"].any() else ""
+    amount = f"{mark}{left:,.0f}" if left or not missing else ""
+    full = f"{amount} · {mark}{left / n:,.0f} a call (n={n:,})" if left else amount
+    texts = [f"{full}{missing}", f"{amount} + ?" if missing and amount else amount or "?"]
+    # A bar that only its text leaves room for shows nothing.
+    texts = [text for text in texts if not canvas.is_panel and canvas.text_width(text, 8) < MAX_TEXT_SHARE] or texts[1:]
+    style: dict[str, Any] = {"fontsize": canvas.text_pt(8), "color": canvas.palette.soft}
+    DirectLabel(canvas.axes, texts, (left, y), [{"offset_pt": (4, 0), "ha": "left", "va": "center"}], **style)
     # The axis ends where the text after the longest bar does.
-    room = 1 / max(1 - canvas.text_width(text) - 0.03, 0.3)
+    room = 1 / max(1 - canvas.text_width(texts[0], 8) - 0.04, 0.3)
     canvas.axes.set_xlim(0, max(canvas.axes.get_xlim()[1], left * room, 1))
+    return f"{full}{missing}".strip()
 
 
-def _set_bar_axes(canvas: Canvas, groups: list[str]) -> None:
+def _set_bar_axes(canvas: Canvas, names: list[str]) -> None:
     """Name the bars, the first on top."""
-    limit = 14 if canvas.is_panel else 28
-    canvas.axes.set_yticks(range(len(groups)), [shorten(group, limit) for group in reversed(groups)])
-    for label in canvas.axes.get_yticklabels():
-        label.set_parse_math(False)
-    canvas.axes.set_ylim(-0.6, len(groups) - 0.4)
-    canvas.axes.grid(visible=False, axis="y")
+    canvas.set_row_names(names)
+    canvas.axes.set_ylim(len(names) - 0.4, -0.6)
     canvas.axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_tick(value)))
 
 
