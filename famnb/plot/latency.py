@@ -164,8 +164,11 @@ def _draw_panel(canvas: Canvas, panel: int, rows: pd.DataFrame, metric: str, sca
             canvas.axes.step(x, shares, where="post", linewidth=0.8, color=canvas.palette.faint, zorder=1.5)
     entry = _draw_distribution(canvas, panel, "", _ascending_values(rows, panel), metric, scale)
     # Without words and intervals, for which there is no room; the caption has them.
-    brief = "  ".join(fact.partition(" (")[0].replace("median ", "").replace("p95 ", "") for fact in entry.facts)
-    canvas.facts = wrap_text(brief, canvas.width_in, canvas.text_pt(LABEL_PT))
+    brief = [fact.partition(" (")[0].replace("median ", "").replace("p95 ", "") for fact in entry.facts]
+    # No line ends between a number and its unit.
+    canvas.facts = wrap_text(
+        "  ".join(fact.replace(" ", "\N{NO-BREAK SPACE}") for fact in brief), canvas.width_in, canvas.text_pt(LABEL_PT)
+    )
     return entry.facts
 
 

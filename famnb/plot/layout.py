@@ -213,7 +213,8 @@ class StackedLayout(PlaceHolderLayoutEngine):
                 for sizes, place, side in zip(
                     (left, right, above, below), (column, column, index, index), sides, strict=True
                 ):
-                    sizes[place] = max(sizes[place], side / fig.dpi)
+                    # Rounded, or else a rest in the last digit moves a line by a pixel from one drawing to the next.
+                    sizes[place] = max(sizes[place], round(float(side) / fig.dpi, 4))
         return left, right, above, below
 
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import base64
+import io
+import re
 import struct
 import subprocess
 import sys
+from pathlib import Path
 
 import matplotlib
 import nbformat
+import PIL.Image
 import pytest
 from nbclient import NotebookClient
 
+from famnb import plot
 from tests.support.plot_figures import FIGURES
+from tests.support.plot_frames import many_calls
 
 
 def test_plots_leave_global_settings_and_pyplot_alone() -> None:
@@ -41,5 +48,55 @@ def test_a_figure_shows_itself_once(first: str) -> None:
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)])
     NotebookClient(notebook, kernel_name="python3", timeout=60).execute()
     outputs = notebook.cells[0].outputs
-    assert [list(output.data) for output in outputs] == [["image/png", "text/plain"]]
+    assert [sorted(output.data) for output in outputs] == [["image/png", "text/html", "text/plain"]]
     assert outputs[0].metadata["image/png"]["width"] == 800
+
+
+def test_a_figure_is_on_a_page_light_and_dark() -> None:
+    """Two images of one size, of which the page shows one; a figure that the user's style made dark is one image."""
+    figure = plot.latency(many_calls(60))
+    data, _ = figure._repr_mimebundle_()
+    shown = re.findall(
+        r'class="famnb-on-(light|dark)".*?src="data:image/png;base64,(.*?)"', data["text/html"], re.DOTALL
+    )
+    images = {name: PIL.Image.open(io.BytesIO(base64.b64decode(text))).convert("RGBA") for name, text in shown}
+    assert images["light"].size == images["dark"].size
+    grounds = {name: image.getpixel((image.width // 2, 12)) for name, image in images.items()}
+    assert min(grounds["light"]) > 250
+    assert max(grounds["dark"][:3]) < 30
+    with matplotlib.rc_context({"figure.facecolor": "black"}):
+        assert "text/html" not in plot.latency(many_calls(60))._repr_mimebundle_()[0]
+
+
+@pytest.mark.parametrize("name", ["latency of one call", "latency of many groups", "timeline of a long name"])
+def test_a_figure_is_the_same_however_often_it_is_drawn(name: str) -> None:
+    """In size and in every pixel, also after it was drawn dark or at another resolution."""
+    figure = FIGURES[name]()
+    size, first = tuple(figure.get_size_inches()), figure.to_png()
+    assert figure.to_png(dark=True) != first
+    figure.savefig(io.BytesIO(), format="png", dpi=60)
+    assert figure.to_png() == first
+    assert tuple(figure.get_size_inches()) == size
+
+
+@pytest.mark.parametrize("form", ["svg", "pdf"])
+def test_text_of_a_saved_figure_is_text(form: str, tmp_path: Path) -> None:
+    """In SVG it is found as it is, in PDF the font is a font and not a set of drawings; matplotlib stays as it was."""
+    before = dict(matplotlib.rcParams)
+    plot.latency(many_calls(60)).savefig(tmp_path / f"figure.{form}")
+    saved = (tmp_path / f"figure.{form}").read_bytes()
+    assert (b">Time to first token by model<" if form == "svg" else b"/Subtype /CIDFontType2") in saved
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_a_saved_figure_is_light_unless_asked(tmp_path: Path) -> None:
+    """`dark=True` asks; the figure itself stays as it was."""
+    figure = plot.latency(many_calls(60))
+    figure.savefig(tmp_path / "light.png")
+    figure.savefig(tmp_path / "dark.png", dark=True)
+    light, dark = (
+        PIL.Image.open(tmp_path / f"{name}.png").convert("RGB").getpixel((2, 2)) for name in ("light", "dark")
+    )
+    assert min(light) == 255
+    assert max(dark) < 30
+    assert figure.get_facecolor()[:3] == (1, 1, 1)

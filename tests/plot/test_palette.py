@@ -10,13 +10,12 @@ import numpy as np
 from famnb import plot
 from famnb.model_colours import COLOURS, PART_COLOURS
 from famnb.plot.palette import LIGHT
-from tests.support.plot_figures import SMALL_FRAMES
 from tests.support.plot_frames import many_calls
 
 
 def test_lines_can_be_told_apart_without_seeing_all_colours() -> None:
     """Colours of Okabe and Ito; where they repeat, the dashes differ."""
-    lines = plot.latency(SMALL_FRAMES["many groups"]).axes[0].get_lines()
+    lines = plot.latency(many_calls(models=6)).axes[0].get_lines()
     steps = [line for line in lines if len(line.get_xdata()) > 2]
     assert {line.get_color() for line in steps} <= {*COLOURS[:-1], LIGHT.strong}
     looks = [LIGHT.line_style(index) for index in range(28)]
