@@ -15,6 +15,7 @@ from scipy import stats as peer
 from statsmodels.stats.multitest import multipletests
 
 from famnb import stats
+from famnb.stats.differences import average_repeats
 from tests.support.truth_rates import EXPERIMENTS, PROMPTS, claims_are_rare, intervals_hold
 
 RNG = np.random.default_rng(3)
@@ -327,3 +328,17 @@ def test_what_is_no_number_has_no_difference(wrong: list[object]) -> None:
         stats.paired(wrong, [1.0, 2.0])
     with pytest.raises(ValueError, match="expected"):
         stats.paired(pd.Series([1.0, 2.0]), pd.Series(wrong))
+
+
+def test_repeats_are_averaged_once_and_bounds_stay_bounds() -> None:
+    """A row a prompt, in the order in which they come first; what no call has above its value, no mean has."""
+    rng = np.random.default_rng(3)
+    value = rng.lognormal(0, 3, 3000)
+    calls = pd.DataFrame({"low": value * (1 - 1e-16 * rng.integers(0, 2, 3000)), "value": value})
+    calls.index = pd.Index(rng.integers(0, 40, 3000))
+    means = average_repeats(calls)
+    assert means.index.tolist() == calls.index.unique().tolist()
+    assert means["value"].sort_index().to_numpy() == pytest.approx(calls.groupby(level=0)["value"].mean().to_numpy())
+    assert (means["low"] <= means["value"]).all()
+    gone = pd.DataFrame({"value": [1.0, 2.0]}, index=pd.Index([None, "p"], dtype="object"))
+    assert average_repeats(gone)["value"].to_dict() == {"p": 2.0}
