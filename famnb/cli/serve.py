@@ -38,6 +38,7 @@ faults        The header x-famnb-fault of a request, or --fault for all without 
 watching      /metrics has requests, tokens, times to first token, what is in flight and the engine's state, as
               Prometheus reads them, for whoever has a key, or for all with --metrics-open. --log-format json writes a
               line for each request: its id, the first digits of its key's SHA-256, endpoint, status, tokens, times.
+              HTTP that cannot be read is counted and logged as well.
 container     famnb/service/container has a Containerfile, and a compose.yaml of famnb, llama.cpp and Prometheus.
 the end       At Ctrl-C or SIGTERM open streams end with their endpoint's failure event and whole calls with a 500,
               within about a second; new calls are refused. A response that was running is stored as failed.

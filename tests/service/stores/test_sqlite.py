@@ -316,4 +316,6 @@ def test_turns_have_the_names_in_a_file_that_older_files_have() -> None:
     ]
     turns = msgspec.convert(old, tuple[PromptTurn, ...])
     assert (turns[0].tool_calls[0].name, turns[1].tool_call_id) == ("f", "c")
-    assert [set(turn) for turn in msgspec.to_builtins(turns)] == [{"role", "text", "images", "calls", "answers"}] * 2
+    assert [set(turn) for turn in msgspec.to_builtins(turns)] == [
+        {"role", "text", "images", "calls", "answers", "name"}
+    ] * 2
