@@ -95,8 +95,8 @@ async def read_response(
                 timer.expect_more()
             if reader.is_finished:
                 return True
-        if has_begun and reader.activity != activity:
-            activity = reader.activity
+        if has_begun and (latest := reader.activity) != activity:
+            activity = latest
             timer.note_activity()
         return False
 

@@ -18,7 +18,7 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from famnb.client.transport import locked_calls
@@ -245,11 +245,14 @@ class StampedReader(SocketReader):
             self.is_at_end = True
             return []
         # Nearly always it is one segment that waits.
-        runs: Iterable[tuple[int, int | None]] = [(size, last)]
-        if first != last and size <= SEARCHED_BYTES:
-            # What was looked at to find the end of a run is the start of the next one.
-            stamp_at = functools.cache(functools.partial(self._buffer.stamp_at, sock))
-            runs = find_runs(size, last, stamp_at, self._buffer.guess_end)
+        if first == last or size > SEARCHED_BYTES:
+            arrival = self._clock.arrival(last, self._earliest_ns, now_ns)
+            self._earliest_ns = arrival.t_ns
+            self._buffer.take(sock, size)
+            return [(view[:size], arrival)]
+        # What was looked at to find the end of a run is the start of the next one.
+        stamp_at = functools.cache(functools.partial(self._buffer.stamp_at, sock))
+        runs = find_runs(size, last, stamp_at, self._buffer.guess_end)
         segments, start = [], 0
         for end, stamp in itertools.islice(runs, MAX_RUNS):
             arrival = self._clock.arrival(stamp, self._earliest_ns, now_ns)
