@@ -106,6 +106,8 @@ class Reply:
     error: FamnbError | None = dataclasses.field(default=None, compare=False)
     service: str | None = dataclasses.field(default=None, compare=False)
     """The engine a famnb service says answered (`sim`, `upstream`); None for any other service."""
+    profile: str = dataclasses.field(default="", compare=False)
+    """The profile of the client that asked: fam, or the name of a vendor's."""
     replayed: bool = dataclasses.field(default=False, compare=False)
     """Whether a recorded call was played again: id, timing and cost are that call's, and nothing was sent or spent."""
     rounds: tuple[Any, ...] = dataclasses.field(default=(), compare=False)

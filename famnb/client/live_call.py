@@ -392,7 +392,12 @@ class LiveCall:
         """The reply with what only the call knows."""
         exchange = self.exchange
         return dataclasses.replace(
-            reply, call_id=exchange.id, request=exchange.request, service=exchange.service, replayed=exchange.replayed
+            reply,
+            call_id=exchange.id,
+            request=exchange.request,
+            service=exchange.service,
+            profile=exchange.profile,
+            replayed=exchange.replayed,
         )
 
 

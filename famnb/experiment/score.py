@@ -314,7 +314,7 @@ class CostScorer:
         cost = reply.cost
         if cost is None and reply.request is not None:
             # The price may have been set since the call was made.
-            cost = prices.cost(reply.request.model, reply.usage)
+            cost = prices.cost(reply.request.model, reply.usage, service=reply.profile)
         if cost is None:
             return Score(None, "the cost is not known: there is no price for the model, or no token count")
         if cost.low <= self.max_usd < cost.high:

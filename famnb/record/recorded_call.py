@@ -75,7 +75,7 @@ class RecordedCall:
     @property
     def service_names(self) -> ServiceNames:
         """The names by which prices may mean the service that it went to."""
-        return service_names(self.row["url"], self.row["profile"])
+        return service_names(self.row["url"], self.row["profile"] or "")
 
     @property
     def labels(self) -> dict[str, str]:
@@ -121,6 +121,7 @@ class RecordedCall:
             cost=self.cost,
             error=self.error,
             service=self.row["service"],
+            profile=self.row["profile"] or "",
         )
 
     @property

@@ -82,3 +82,16 @@ def test_an_experiment_counts_each_service_s_own_price(priced: None, clients: di
     assert exp.run(budget_usd=10).completed == 2
     costs = exp.frame().set_index("variant")["cost_usd"]
     assert (costs["openrouter"], costs["vllm"]) == (3.0, 1.0)
+
+
+def test_a_call_is_scored_by_the_price_of_its_service(clients: dict[str, famnb.Client]):
+    """Also where the price is set after the call was made."""
+    calls = {name: client.compose("chat", "Hello", model=MODEL, stream=False) for name, client in clients.items()}
+    replies = {name: clients[name].send(request) for name, request in calls.items()}
+    famnb.prices.set(MODEL, input=1, output=1)
+    famnb.prices.set(MODEL, input=3, output=3, service="openrouter")
+    prompt = famnb.Experiment(["Hello"], famnb.grid(model=MODEL), name="p", client=clients["vllm"]).prompts[0]
+    scores = {name: famnb.scorers.cost(2).score(reply, prompt).value for name, reply in replies.items()}
+    famnb.prices.unset(MODEL)
+    assert {name: reply.profile for name, reply in replies.items()} == {"openrouter": "openrouter", "vllm": "vllm"}
+    assert scores == {"openrouter": 0.0, "vllm": 1.0}

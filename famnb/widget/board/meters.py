@@ -69,7 +69,7 @@ def read_meters(reply: Reply, *, cost: Cost | None, elapsed_s: float) -> Meters:
 def format_cost(reply: Reply, cost: Cost | None) -> str:
     """A cost in USD, with its interval if it is estimated, or why there is none."""
     if cost is None:
-        return "not known" if prices.price(getattr(reply.request, "model", "")) else "no price"
+        return "not known" if prices.price(getattr(reply.request, "model", ""), service=reply.profile) else "no price"
     return str(cost)
 
 

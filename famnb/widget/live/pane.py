@@ -300,7 +300,11 @@ def reply_so_far(stream: StreamLike) -> Reply:
     """Return the reply so far with its request, endpoint and service, which only the call knows while it runs."""
     exchange = stream.exchange
     return dataclasses.replace(
-        stream.reply, request=exchange.request, endpoint=exchange.endpoint.name, service=exchange.service
+        stream.reply,
+        request=exchange.request,
+        endpoint=exchange.endpoint.name,
+        service=exchange.service,
+        profile=exchange.profile,
     )
 
 
