@@ -93,8 +93,7 @@ def _write_clients(clients: Mapping[str, BlockingClient]) -> list[str]:
 
 def _client_expression(client: BlockingClient, request: Request | None = None) -> str:
     """Return a client as a Python expression; `request` is the first that it sends."""
-    base_url = client.base_url(request.endpoint if request else None)
-    return Target(base_url, client.profile, query=client.settings()["query"]).client_expression
+    return Target.of_client(client, request.endpoint if request else None).client_expression
 
 
 class _Expression(str):

@@ -138,6 +138,7 @@ def _write_sdk(request: Request, target: Target) -> str:
     extra = {**{name: fields.pop(name) for name in [*fields] if is_extra(request_endpoint, name)}, **own_extra}
     base_url = target.url_literal(request_endpoint.path.removesuffix(sdk.path))
     arguments = [f"base_url={base_url}", f"api_key={target.key_expression}"]
+    arguments += [f"default_headers={one_line_literal(target.own_headers)}"] if target.own_headers else []
     arguments += [f"default_query={one_line_literal(target.query)}"] if target.query else []
     name = "stream" if request.streams else "reply"
     show = (f"for event in {name}:", sdk.print_event) if request.streams else (sdk.answer,)

@@ -99,16 +99,16 @@ class Panels:
             self.code = json.dumps(reading.body, indent=2, ensure_ascii=False)
             note = f"There is no code yet: {fault}"
             return self._code_panel([BODY], BODY, note, f"POST {reading.path}, not valid yet")
-        profile = self._client.profile
-        kinds = [*available_kinds(request, profile.endpoints), BODY]
+        kinds = [*available_kinds(request, self._client.endpoints), BODY]
         # An SDK that does not speak the new endpoint gives way to the one that does.
         kind = self._kind if self._kind in kinds else kinds[-2]
         if kind == BODY:
             self.code = json.dumps(request.body(), indent=2, ensure_ascii=False)
             return self._code_panel(kinds, kind, f"POST {self._editor.reading.path}", "")
-        target = Target(self._client.base_url(request.endpoint), profile, query=self._client.settings()["query"])
+        target = Target.of_client(self._client, request.endpoint)
         self.code = write_cell(request, kind=kind, target=target)
-        return self._code_panel(kinds, kind, _code_note(target), "")
+        extra = "Its other secret headers and parameters are left out." if self._client.has_more_secrets else ""
+        return self._code_panel(kinds, kind, _code_note(target), extra)
 
     def _code_panel(self, kinds: list[str], kind: str, note: str, extra: str) -> dict[str, Any]:
         preview = images.shorten_image_data(self.code)

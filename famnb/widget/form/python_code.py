@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlencode, urlsplit
 
+from famnb.client.client import BaseClient
 from famnb.client.config import ALT_VARIABLE
 from famnb.endpoints import ENDPOINTS, Endpoint, Endpoints, compose, endpoint
 from famnb.errors import InvalidRequest
@@ -26,11 +28,18 @@ class Target:
     """The service that a cell sends to: its address, headers and key, the latter by the variable that holds it."""
 
     def __init__(
-        self, base_url: str, profile: Profile | None = None, *, query: Mapping[str, str] | None = None
+        self,
+        base_url: str,
+        profile: Profile | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
     ) -> None:
-        """`profile` is the API of the service, the document's unless given; `query` ends its addresses."""
+        """`profile` is the API of the service, the document's unless given; `headers` and `query` are a client's."""
         self.base_url = base_url
         self.profile = profile or find_profile(DEFAULT)
+        self.own_headers = headers or {}
+        """The headers that the client adds to those of the profile."""
         self._query = query or {}
         # The embedded service, and the document's second address, are known to `connect` without a profile alone.
         embedded = (SERVICE_URL, ALT_VARIABLE) if self.profile.name == DEFAULT else ()
@@ -45,6 +54,13 @@ class Target:
             self.key_variable = ""
         self.is_local = urlsplit(base_url).hostname in _LOCAL_HOSTS
         """Whether it is on this machine, which a proxy of the environment cannot reach."""
+
+    @classmethod
+    def of_client(cls, client: BaseClient, endpoint_name: str | None = None) -> Self:
+        """Return where a client sends the requests of an endpoint, the default one unless given; without secrets."""
+        settings = client.settings()
+        address = client.base_url(endpoint_name)
+        return cls(address, client.profile, headers=settings["headers"], query=settings["query"])
 
     def endpoint_of(self, request: Request) -> Endpoint:
         """The endpoint of a request at this service."""
@@ -67,12 +83,14 @@ class Target:
     @property
     def client_expression(self) -> str:
         """A client of the service as a Python expression."""
-        if self.url_variable and self.profile.name == DEFAULT:
+        own = {name: value for name, value in (("headers", self.own_headers), ("query", self._query)) if value}
+        is_default = self.profile.name == DEFAULT
+        if is_default and self.url_variable and not own:
             return "famnb.connect()"
-        own_address = self.base_url == self.profile.base_url or self.url_variable
-        arguments = [f"profile={json.dumps(self.profile.name)}"] if self.profile.name != DEFAULT else []
-        arguments += [] if own_address else [f"base_url={self.url_literal()}"]
-        arguments += [f"query={one_line_literal(self._query)}"] if self._query else []
+        is_known = not is_default and (self.base_url == self.profile.base_url or self.url_variable)
+        arguments = [] if is_default else [f"profile={json.dumps(self.profile.name)}"]
+        arguments += [] if is_known else [f"base_url={self.url_literal()}"]
+        arguments += [f"{name}={one_line_literal(value)}" for name, value in own.items()]
         return f"famnb.Client({', '.join(arguments)})"
 
     @property
@@ -86,15 +104,21 @@ class Target:
         """The headers with key and version as a Python expression."""
         name, prefix = self.profile.key_header, self._key_prefix
         key = [f"{json.dumps(name)}: {f'{json.dumps(prefix)} + ' if prefix else ''}{self.key_expression}"]
-        others = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in self.profile.headers.items()]
+        others = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in self._open_headers.items()]
         return f"{{{', '.join([*(key if self.key_variable else []), *others])}}}"
 
     @property
     def curl_headers(self) -> str:
         """The same as options of curl, in which the shell puts the key."""
         key = [f"{self.profile.key_header}: {self._key_prefix}${self.key_variable}"] if self.key_variable else []
-        headers = [*key, *(f"{name}: {value}" for name, value in self.profile.headers.items())]
-        return " ".join(f'-H "{header}"' for header in [*headers, "content-type: application/json"])
+        others = {**self._open_headers, "content-type": "application/json"}
+        # Only the key is for the shell to fill in.
+        quoted = [*(f'"{header}"' for header in key), *(shlex.quote(f"{name}: {others[name]}") for name in others)]
+        return " ".join(f"-H {header}" for header in quoted)
+
+    @property
+    def _open_headers(self) -> dict[str, str]:
+        return {**self.profile.headers, **self.own_headers}
 
     @property
     def _key_prefix(self) -> str:

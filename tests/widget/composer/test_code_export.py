@@ -167,7 +167,7 @@ def test_what_a_profile_sends_is_written_out() -> None:
     target = Target("https://api.anthropic.com", find_profile("anthropic"))
     assert 'client = famnb.Client(profile="anthropic")' in write_cell(request, kind="famnb", target=target)
     curl = write_cell(request, kind="curl", target=target)
-    assert '-H "x-api-key: $ANTHROPIC_API_KEY" -H "anthropic-version: 2023-06-01"' in curl
+    assert """-H "x-api-key: $ANTHROPIC_API_KEY" -H 'anthropic-version: 2023-06-01'""" in curl
     azure = Target("https://mine.openai.azure.com", find_profile("azure"), query={"api-version": "preview"})
     request = find_profile("azure").endpoints["chat"].request.compose("Hi", system=None, thinking=None, model="m")
     httpx = write_cell(request, kind="httpx", target=azure)
@@ -178,6 +178,22 @@ def test_what_a_profile_sends_is_written_out() -> None:
     request = find_profile("ollama").endpoints["chat"].request.compose("Hi", system=None, thinking=None, model="m")
     assert 'client = famnb.Client(profile="ollama")' in write_cell(request, kind="famnb", target=local)
     assert "authorization" not in write_cell(request, kind="curl", target=local)
+
+
+def test_a_client_s_own_headers_go_along_and_its_secrets_do_not() -> None:
+    """In every kind of cell; what a header or parameter hides is left out."""
+    secret = "s3cr3t-0123456789-abcdef"
+    options: dict[str, Any] = {"base_url": "https://gate.example.com", "api_key": secret}
+    options |= {"headers": {"x-team": "it's $ours", "x-auth-token": secret}, "query": {"v": "2", "api_key": secret}}
+    with famnb.Client(profile="openai", **options) as client:
+        request = client.compose("chat", "Hi")
+        target = Target.of_client(client, "chat")
+    for kind in available_kinds(request, target.profile.endpoints):
+        cell = write_cell(request, kind=kind, target=target)
+        assert secret not in cell
+        assert "x-team" in cell
+        assert ("v=2" in cell) or ('{"v": "2"}' in cell)
+    assert """-H 'x-team: it'"'"'s $ours'""" in write_cell(request, kind="curl", target=target)
 
 
 @pytest.mark.parametrize("name", NAMES)
