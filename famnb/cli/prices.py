@@ -5,7 +5,7 @@ in quotes, such as 'gpt-*'; without any they are those that the ledger has calls
 and date as its source; look at a vendor's own list before you decide by it.
 
 With `--service openrouter` the prices are those that this vendor has in the file, and hold for calls by its profile
-alone; a host, such as `gpu:8000`, is a service too.
+alone; a host, such as `gpu:8000`, is a service too, which gets those of the models' own vendors.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def import_prices(options: argparse.Namespace) -> int:
         return 2
     imported = read_community_prices(options.file, patterns, service=service)
     if not imported:
-        print(f"famnb: {options.file} has no price of {', '.join(patterns)}", file=sys.stderr)
+        where = f" at {service}" if service else ""
+        print(f"famnb: {options.file} has no price of {', '.join(patterns)}{where}", file=sys.stderr)
         return 1
     path = prices.add(imported)
     models = ", ".join(sorted({price.model for price in imported})) + (f" at {service}" if service else "")

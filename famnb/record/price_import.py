@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from famnb.errors import InvalidRequest
+from famnb.profiles import NAMES
 from famnb.record.price import MILLION, Price, parse_price
 
 _NAMES = {
@@ -34,8 +35,9 @@ def read_community_prices(path: Path, patterns: Iterable[str], *, service: str |
     """Return the prices of the models whose ids match one of the patterns, such as `gpt-*`.
 
     A model that several vendors sell has the price of the vendor whose entry is called like the model itself. With a
-    `service` they are prices at this one alone; if it is a vendor of the file, they are that vendor's. Raises
-    InvalidRequest if the file is not of this form, OSError if it cannot be read.
+    `service` they are prices at this one alone: of a profile's name or a vendor's, those that the file has of that
+    vendor, if any; of a host, those of the entries called like the models. Raises InvalidRequest if the file is not of
+    this form, OSError if it cannot be read.
     """
     try:
         content = json.loads(path.read_bytes(), parse_float=Decimal)
@@ -46,12 +48,15 @@ def read_community_prices(path: Path, patterns: Iterable[str], *, service: str |
     source = f"{path.name}, {datetime.fromtimestamp(path.stat().st_mtime, UTC):%Y-%m-%d}"
     chosen: dict[str, Mapping[str, Any]] = {}
     patterns = list(patterns)
-    vendors = {entry.get("litellm_provider") for entry in content.values()}
+    # Of a vendor whom the file does not know, others' prices would be a guess.
+    vendors = {*NAMES, *(entry.get("litellm_provider") for entry in content.values())}
     for name, entry in content.items():
         model = name.removeprefix(f"{entry.get('litellm_provider')}/")
         is_wanted = any(fnmatch.fnmatchcase(model, pattern) for pattern in patterns)
         has_price = all(isinstance(entry.get(_NAMES[kind]), Decimal | int) for kind in ("input", "output"))
-        is_sold_there = service not in vendors or entry.get("litellm_provider") == service
+        is_sold_there = service is None or (
+            entry.get("litellm_provider") == service if service in vendors else model == name
+        )
         if is_wanted and has_price and is_sold_there and (model not in chosen or model == name):
             chosen[model] = entry
     return tuple(price for model, entry in chosen.items() for price in _prices(model, entry, service, source))

@@ -42,6 +42,7 @@ COMMUNITY = {
         "output_cost_per_token_above_200k_tokens": 2.25e-05,
         "cache_creation_input_token_cost": 3.75e-06,
     },
+    "without-a-vendor": {"input_cost_per_token": 1e-06, "output_cost_per_token": 1e-06},
     "speech": {"litellm_provider": "openai", "mode": "audio_speech", "input_cost_per_character": 1.5e-05},
 }
 
@@ -107,7 +108,10 @@ def test_prices_at_one_service(file: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["prices", "import", str(file), "gpt-x", "--service", "openrouter"]) == 0
     assert "1 price of gpt-x at openrouter written to" in capsys.readouterr().out
     assert main(["prices", "import", str(file), "gpt-x", "--service", "https://GPU:8000/v1"]) == 0
-    assert main(["prices", "import", str(file), "long-context", "--service", "openrouter"]) == 1
+    capsys.readouterr()
+    for model, service in (("long-context", "openrouter"), ("gpt-x", "gemini"), ("lab/only-there", "gpu:8000")):
+        assert main(["prices", "import", str(file), model, "--service", service]) == 1
+        assert f"has no price of {model} at {service}" in capsys.readouterr().err
     famnb.prices.load()
     entries = [(price.model, price.service, price.input) for price in famnb.prices if price.model != "fam-mini"]
     assert entries == [("gpt-x", "gpu:8000", Decimal("0.25")), ("gpt-x", "openrouter", Decimal(9))]
