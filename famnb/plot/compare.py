@@ -37,7 +37,7 @@ from famnb.plot.labels import (
     axis_label,
     capitalize,
     column_name,
-    format_metric,
+    format_in,
     no_rows_reason,
     simulation_note,
 )
@@ -137,7 +137,7 @@ def compare(
     )
     if not any(map(len, means)):
         return chart.finish_empty(no_rows_reason(frame, f"a {name} and a {paired_by}"))
-    format_value = _format_in(metric, scale)
+    format_value = format_in(metric, scale)
     for canvas, _ in chart.panels(frame):
         entries = []
         for index, group in enumerate(groups):
@@ -227,19 +227,6 @@ def _unpaired_note(differences: Mapping[int, Mapping[str, Any]], groups: Sequenc
         return []
     which = "The groups are" if len(alone) == len(differences) else f"{', '.join(alone)}:"
     return [f"{which} not paired, for want of a {paired_by} in common with the baseline; no difference is claimed."]
-
-
-def _format_in(metric: str, scale: float) -> FormatValue:
-    """How values are written beside an axis of that scale: all in one unit."""
-
-    def format_value(value: float, *, more_digits: int = 0) -> str:
-        unit, size = UNITS[metric] if scale == 1 else f"m{UNITS[metric]}", abs(value * scale)
-        decimals = (2 if size < 9.995 else 1 if size < 99.95 else 0) + more_digits
-        return f"{'−' if value < 0 else ''}{size:,.{decimals}f} {unit}"
-
-    if UNITS.get(metric, "") in ("s", "s/token"):
-        return format_value
-    return lambda value, *, more_digits=0: format_metric(metric, value, more_digits=more_digits)
 
 
 def _draw_group(

@@ -8,6 +8,7 @@ from functools import partial
 import pandas as pd
 
 from famnb.formatting import (
+    FormatValue,
     format_count,
     format_duration,
     format_interval,
@@ -65,6 +66,20 @@ def format_metric(column: str, value: float, *, more_digits: int = 0) -> str:
             return format_count(value, more_digits=more_digits)
         case _:
             return format_number(value, more_digits=more_digits)
+
+
+def format_in(column: str, scale: float) -> FormatValue:
+    """How values of a column are written beside an axis of that scale: seconds and milliseconds are not mixed."""
+    unit = UNITS.get(column, "")
+    if unit not in ("s", "s/token"):
+        return partial(format_metric, column)
+
+    def format_value(value: float, *, more_digits: int = 0) -> str:
+        size = abs(value * scale)
+        decimals = (2 if size < 9.995 else 1 if size < 99.95 else 0) + more_digits
+        return f"{'−' if value < 0 else ''}{size:,.{decimals}f} {'m' if scale > 1 else ''}{unit}"
+
+    return format_value
 
 
 def format_metric_interval(column: str, interval: Interval, *, factor: float = 1.0) -> str:

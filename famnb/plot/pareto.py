@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from famnb import stats
-from famnb.formatting import format_usd
+from famnb.formatting import format_interval, format_usd
 from famnb.frame.cost_front import cost_front
 from famnb.plot.canvas import Canvas
 from famnb.plot.effects import NARROW_IN
@@ -23,9 +23,8 @@ from famnb.plot.labels import (
     axis_label,
     capitalize,
     column_name,
-    format_metric_interval,
+    format_in,
     no_rows_reason,
-    shorten,
     simulation_note,
 )
 from famnb.plot.layout import FigureSize, Width
@@ -79,7 +78,11 @@ def pareto(
     rows = {int(row.pop("index")): row for row in placed.reset_index(names="index").to_dict("records")}
     points = {index: [_interval(row, name) for name in columns] for index, row in rows.items()}
     up = columns.index(score or latency)
-    label, scale = axis_label(columns[up], max((point[up].value for point in points.values()), default=0.0))
+    axes = [
+        axis_label(name, max((point[place].value for point in points.values()), default=0.0))
+        for place, name in enumerate(columns)
+    ]
+    label, scale = axes[up]
     names, cost_factors = [column_name(column) for column in columns], _cost_factors(numbered, cost)
     missing = [group for index, group in enumerate(groups) if index not in points]
     note = f"Not placed, for want of {' or '.join(names)}: {', '.join(missing)}."
@@ -102,10 +105,10 @@ def pareto(
             handle = _draw_point(canvas, index, point[0], point[up], scale, standing)
             factors = [cost_factors.get(index, 1.0), *[1.0] * (len(columns) - 1)]
             facts = [
-                format_metric_interval(column, value, factor=factor)
-                for column, value, factor in zip(columns, point, factors, strict=True)
+                format_interval(value, format_in(column, unit), factor=factor)
+                for column, value, (_, unit), factor in zip(columns, point, axes, factors, strict=True)
             ]
-            facts.append(f"beaten by {shorten(groups[int(rival)])}" if standing == "beaten" else standing)
+            facts.append(f"beaten by {chart.names[int(rival)]}" if standing == "beaten" else standing)
             n = min(value.n for value in point)
             name = f"{groups[index]} (n={n:,})"
             if size.width_in < NARROW_IN:

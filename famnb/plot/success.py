@@ -51,8 +51,7 @@ def success(
     size = FigureSize.choose(figsize, width, ax)
     require_columns(frame, by, "status")
     frame, left_out = select_calls(frame)
-    status = frame["status"].astype("object").to_numpy()
-    is_answered = np.isin(status.astype(str), ANSWERED)
+    is_answered = frame["status"].isin(ANSWERED).to_numpy(dtype=bool)
     failed = _are_failures(frame)
     is_tried = is_answered | failed
     codes, groups = group_rows(frame[by])
@@ -121,10 +120,11 @@ def success(
 def _are_failures(frame: pd.DataFrame) -> np.ndarray[Any, Any]:
     """Which calls failed, as an experiment counts them."""
     error = frame["error"] if "error" in frame else pd.Series(None, index=frame.index, dtype="object")
-    kinds = pd.DataFrame({"status": frame["status"].astype("object"), "error": error.astype("object")})
-    # There are few kinds of ends, and perhaps a million calls.
-    codes, ends = pd.factorize(pd.MultiIndex.from_frame(kinds), use_na_sentinel=False)
-    return np.array([is_failure(status, text) for status, text in ends], dtype=bool)[codes]
+    # Of a million calls there are few kinds of ends, each of which is judged once.
+    statuses, errors = (pd.factorize(column, use_na_sentinel=False) for column in (frame["status"], error))
+    names = [[None if pd.isna(name) else str(name) for name in uniques] for _, uniques in (statuses, errors)]
+    is_failed = np.array([[is_failure(str(status), name) for name in names[1]] for status in names[0]], dtype=bool)
+    return is_failed[statuses[0], errors[0]] if len(frame) else np.zeros(0, dtype=bool)
 
 
 def _count_reasons(failed: pd.DataFrame, codes: np.ndarray[Any, Any], groups: int) -> pd.DataFrame:

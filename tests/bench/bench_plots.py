@@ -42,6 +42,8 @@ def frame(n: int) -> pd.DataFrame:
             **{name: pd.array(values, dtype="Float64") for name, values in numbers.items()},
             "prompt": pd.array([f"prompt {i % 1_000}" for i in range(n)], dtype="string"),
             "simulated": pd.array(np.zeros(n, dtype=bool), dtype="boolean"),
+            "status": pd.Categorical.from_codes(random.integers(0, 20, n) // 19, ["completed", "failed"]),
+            "error": pd.Categorical.from_codes(np.full(n, -1), ["ServerError"]),
             "score": random.random(n),
         }
     )
@@ -71,6 +73,8 @@ def run(quick: bool) -> Result:
         "throughput": lambda: plot.throughput(calls),
         "pareto": lambda: plot.pareto(calls, score="score"),
         "compare": lambda: plot.compare(calls),
+        "compare costs": lambda: plot.compare(calls, metric="cost_usd"),
+        "success": lambda: plot.success(calls),
         "gaps (events)": lambda: plot.gaps(events),
     }
     rows = []

@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 
 from famnb import plot
+from famnb.plot.labels import format_in
 from tests.support.exchanges import exchange
 from tests.support.plot_figures import DRAWS, REPLIES, SMALL_FRAMES, THOUGHTFUL, figure_text
 from tests.support.plot_frames import calls, many_calls
@@ -38,3 +39,11 @@ def test_without_data_a_sentence_says_why() -> None:
     )
     assert "Nothing to add up." in figure_text(plot.cost(calls()))
     assert "No content arrived: 401: wrong key" in figure_text(plot.timeline(REPLIES["refused"]))
+
+
+def test_values_beside_an_axis_have_its_unit() -> None:
+    """Seconds and milliseconds are not mixed; what is no time has the unit that it has anywhere."""
+    in_seconds, in_milliseconds = format_in("e2e_s", 1.0), format_in("e2e_s", 1e3)
+    assert [in_seconds(value) for value in (0.004, 1.5, -12.34, 345.6)] == ["0.00 s", "1.50 s", "−12.3 s", "346 s"]
+    assert [in_milliseconds(value) for value in (0.004, -0.25)] == ["4.00 ms", "−250 ms"]
+    assert format_in("cost_usd", 1.0)(0.5) == "$0.50"
