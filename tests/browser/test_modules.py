@@ -215,6 +215,28 @@ def test_what_the_kernel_said_before_it_heard_of_an_edit_does_not_undo_it(page: 
     expect(page.get_by_label("Endpoint", exact=True)).to_have_value("one")
 
 
+def test_values_of_variables_are_written_on_while_others_come(page: Page):
+    """A column that is added leaves the writer where he was; rows that do not know of an edit yet do not undo it."""
+    page.evaluate("""async () => {
+      const { drawVariables } = await import("/variables.js");
+      window.rows = [];
+      window.drawn = drawVariables((said) => (rows = said), () => {});
+      document.body.append(drawn.element);
+      drawn.tell({ names: ["city"], rows: [], row: 0 }, false);
+    }""")
+    page.get_by_label("city, row 1").fill("Oso")
+    page.keyboard.press("ArrowLeft")
+    page.evaluate("drawn.tell({ names: ['city', 'thing'], rows: [{ city: 'Oso' }], row: 0 }, false)")
+    page.keyboard.insert_text("l")
+    expect(page.get_by_label("city, row 1")).to_have_value("Oslo")
+    page.get_by_label("city, row 1").blur()
+    page.evaluate("drawn.tell({ names: ['city', 'thing'], rows: [{ city: 'Oso' }], row: 0 }, true)")
+    expect(page.get_by_label("city, row 1")).to_have_value("Oslo")
+    assert page.evaluate("rows") == [{"city": "Oslo"}]
+    page.evaluate("drawn.tell({ names: ['city', 'thing'], rows: [{ city: 'Rome' }], row: 0 }, false)")
+    expect(page.get_by_label("city, row 1")).to_have_value("Rome")
+
+
 GROUPS = [{"label": "a", "colour": "rgb(1, 2, 3)", "cycle": 0}, {"label": "b", "colour": "rgb(4, 5, 6)", "cycle": 1}]
 SPANS = {"spans": ["10:00 to 10:05", "10:05 to 10:10"], "ticks": [[0, "10:00"], [1, "10:05"]], "groups": GROUPS}
 CHART = {"name": "calls", "top": 4, "ticks": [[0, "0"], [4, "4"]], "words": ["3 calls: a 1, b 2", "nothing"]}

@@ -223,7 +223,7 @@ export function drawPromptBox(outbox, stop, whom = "") {
       if ((said.force || !isHeld) && area.value !== said.prompt) area.value = said.prompt;
       write(estimate, said.estimate[0]);
       estimate.title = said.estimate[1];
-      variables.tell(said.variables);
+      variables.tell(said.variables, outbox.holds("rows"));
       settle();
     },
     tellPictures: pictures.tell,

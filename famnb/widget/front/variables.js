@@ -56,15 +56,23 @@ export function drawVariables(change, runAll) {
   };
   const draw = () => {
     const heads = ["send", ...names.map((name) => `{${name}}`), ""].map((text) => make("th", "", text));
+    const active = table.querySelector("input.famnb-input:focus");
+    const { ariaLabel, selectionStart, selectionEnd } = active ?? {};
     table.replaceChildren(make("thead", "", make("tr", "", ...heads)), make("tbody", "", ...rows.map(drawRow)));
+    // A variable that was written meanwhile adds a column: whoever fills in another one goes on there.
+    const twin = active && [...table.querySelectorAll("input.famnb-input")].find((input) => input.ariaLabel === ariaLabel);
+    twin?.focus({ preventScroll: true });
+    twin?.setSelectionRange(selectionStart, selectionEnd);
     settle();
   };
   return {
     element,
-    tell: (variables) => {
+    /** Shows the variables; the rows only if no edit of them `isUnheard`. */
+    tell: (variables, isUnheard) => {
       const said = variables.rows.length ? variables.rows : [{}];
       const isNew = JSON.stringify(variables.names) !== JSON.stringify(names);
-      const differs = JSON.stringify(said) !== JSON.stringify(rows) && !element.querySelector(":focus");
+      const isHeld = isUnheard || element.querySelector(":focus");
+      const differs = JSON.stringify(said) !== JSON.stringify(rows) && !isHeld;
       if (differs) {
         rows = said.map((row) => ({ ...row }));
         chosen = variables.row;
