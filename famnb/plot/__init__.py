@@ -14,7 +14,8 @@
 
 `by=` chooses the colours, `facet=` a panel for each value of a column, `ax=` the caller's own axes. A figure is dark
 where matplotlib's style is. A percentile is shown only where n is large enough for it (n ≥ 1/(1 − p)), and more than
-twelve groups become eleven and "others". Figures of simulated calls say so.
+twelve groups become eleven and "others". Figures of simulated calls say so. `interactive=True` of latency, pareto,
+compare and timeline is a widget of the same calls or events, as `explore` makes it; `points.py` has what it draws.
 
 Each figure is in the module of its name. It prepares its rows, opens a `facets.Chart`, and draws on each
 `canvas.Canvas` that the chart gives it: one, or one for each panel.

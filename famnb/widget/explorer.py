@@ -300,8 +300,9 @@ def _encode_column(frame: pd.DataFrame, column: str) -> tuple[dict[str, Any], di
     chars = PROMPT_CHARS if len(uniques) <= MANY_WORDS else FIRST_CHARS
     # The last one is where the code of a missing value, -1, points. None has a line break in it.
     words = "\n".join([*(_write_word(word, chars) for word in uniques), ""])
-    codes = np.where(codes < 0, len(uniques), codes)
-    return {"kind": "words"}, {"values": codes.astype("<u4").tobytes(), "words": words.encode(errors="replace")}
+    codes = np.where(codes < 0, len(uniques), codes).astype(np.min_scalar_type(len(uniques)))
+    arrays = {"values": codes.tobytes(), "words": words.encode(errors="replace")}
+    return {"kind": "words", "width": codes.itemsize}, arrays
 
 
 def _mark_estimates(

@@ -39,6 +39,7 @@ function drawTip() {
 function drawExplorer(outbox) {
   const known = {};
   let pointed = -1;
+  let isAsked = false; // whether the facts have come or are on their way
   const tip = drawTip();
   const say = () => {
     // Until the facts have come, what the page knows by itself: the group and the place.
@@ -122,7 +123,8 @@ function drawExplorer(outbox) {
         known.groups = readNumbers(Uint8Array, parts.codes);
         plot.tell(known.plot, xs, ys, known.groups);
         // They are more than the places: these are drawn first.
-        if (!known.say) outbox.now({ kind: "facts" });
+        if (!isAsked) outbox.now({ kind: "facts" });
+        isAsked = true;
       }
       if (parts.chosen) {
         plot.choose(parts.chosen.spans, parts.chosen.hidden);

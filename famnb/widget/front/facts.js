@@ -43,8 +43,9 @@ export function writeMetric(unit, value) {
 export const writeTime = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 19).replace("T", " ");
 
 /** Returns a function that says one fact of a point, "" where it is missing. @param {object} fact @param {object} parts */
-function factReader({ kind, number, unit, marks }, parts) {
-  const values = readNumbers({ words: Uint32Array, time: Float64Array, number: Float32Array }[kind], parts[`values${number}`]);
+function factReader({ kind, number, unit, marks, width }, parts) {
+  const Words = { 1: Uint8Array, 2: Uint16Array, 4: Uint32Array }[width];
+  const values = readNumbers({ words: Words, time: Float64Array, number: Float32Array }[kind], parts[`values${number}`]);
   if (kind === "words") {
     const words = new TextDecoder().decode(parts[`words${number}`]).split("\n");
     return (index) => words[values[index]];
