@@ -16,7 +16,7 @@ from famnb.formatting import (
     format_simulated,
     format_usd,
 )
-from famnb.frame.columns import CALLS
+from famnb.frame.columns import CALLS, DELTAS
 from famnb.stats import Interval
 
 COLUMN_NAMES = {
@@ -37,7 +37,7 @@ COLUMN_NAMES = {
     "score_votes": "share of votes won",
 }
 # `itl_s` is in a frame only where `definition=` asks for it, so it is no declared column.
-UNITS = {column.name: column.unit for column in CALLS} | {"itl_s": "s"}
+UNITS = {column.name: column.unit for column in (*DELTAS, *CALLS)} | {"itl_s": "s"}
 
 
 def column_name(column: str) -> str:

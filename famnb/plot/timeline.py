@@ -84,22 +84,23 @@ def _event_points(reply: AnyReply | Sequence[AnyReply]) -> Points:
     given = [reply] if isinstance(reply, Reply | RecordedCall | str) else reply
     replies = [_find_reply(one) for one in given[:MAX_REPLIES]]
     tables = [deltas(one).assign(reply=number) for number, one in enumerate(replies)]
-    events = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+    events = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame({"chars": [], "kind": []})
+    events = events[(events["chars"] > 0) & events["kind"].isin(BLOCK_PARTS)]
     if events.empty:
         raise InvalidRequest("reply: nothing came of it as a stream, so there is no event to point at")
-    parts = events["kind"].astype(object).map(BLOCK_PARTS).fillna("other")
+    parts = events["kind"].astype(object).map(BLOCK_PARTS)
     when = "seconds since the request was sent"
     x = dataclasses.replace(read_axis(events, "t_s"), name="time", label=when, values=events["t_s"].to_numpy(float))
     if given is not reply:
         title = f"One reply: {_name(replies[0])}"
-        so_far = events["chars"].fillna(0).astype(float).groupby(parts).cumsum()
+        so_far = events["chars"].astype(float).groupby(parts).cumsum()
         y = Axis("characters so far", "characters so far", np.asarray(so_far, dtype=np.float64))
     else:
         title = format_count(len(replies), "reply").replace("replys", "replies")
         names = [f"{number} {_name(one)}".rstrip() for number, one in enumerate(replies, 1)]
         y = names_axis("reply", events["reply"].to_numpy(), names)
     codes, groups = group_rows(parts)
-    colours = [PART_COLOURS.get(group, PART_COLOURS["waiting"]) for group in groups]
+    colours = [PART_COLOURS[group] for group in groups]
     return place_points(events, x, y, by="part", groups=(codes, groups), title=title, colours=colours)
 
 

@@ -251,6 +251,9 @@ class Explorer(DescribedWidget):
         # The picture has the title, the groups and the notes in it.
         return {"text/html": picture, "text/plain": figure.alt, "text/markdown": figure.alt}
 
+    def _note(self) -> str:
+        return "Points to explore, by famnb.plot: run this cell to use them."
+
     def __repr__(self) -> str:
         return f"<Explorer {self._points.title}: {format_count(len(self._points.frame), 'row')}>"
 

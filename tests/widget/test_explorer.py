@@ -169,7 +169,7 @@ def test_an_explorer_is_a_widget_that_leaves_a_picture():
     bundle, _ = explorer._repr_mimebundle_()
     assert '<img src="data:image/png;base64,' in bundle["text/html"]
     assert "Time to the end of the reply against start by model" in bundle["text/plain"]
-    assert bundle["text/plain"].endswith("A famnb.Explorer: run this cell to use it.")
+    assert bundle["text/plain"].endswith("run this cell to use them.")
 
 
 def test_an_empty_frame_says_why():

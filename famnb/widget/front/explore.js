@@ -44,7 +44,7 @@ function drawExplorer(outbox) {
   const say = () => {
     // Until the facts have come, what the page knows by itself: the group and the place.
     const told = known.say?.(pointed) ?? { title: known.plot.groups[known.groups[pointed]].label, text: "", facts: [] };
-    const places = plot.placesOf(pointed).filter(([axis]) => axis.computed || !known.say);
+    const places = plot.placesOf(pointed).filter(([{ computed, kind }]) => !known.say || (computed && kind !== "names"));
     tip.tell({ ...told, facts: [...places.map(([{ label }, value]) => [label, value]), ...told.facts] });
   };
   const point = (index) => {

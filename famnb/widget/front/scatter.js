@@ -221,7 +221,7 @@ export function drawScatter({ point, open, brush }) {
     const count = xs.length;
     const radius = count > 20000 ? 1 : count > 2000 ? 1.75 : 3;
     ink = getComputedStyle(element).color;
-    pen.globalAlpha = count > 20000 ? 0.5 : 0.65;
+    pen.globalAlpha = count > 20000 ? 0.5 : count > 2000 ? 0.65 : 0.85;
     for (let start = 0; start < count; start += CHUNK) {
       const end = Math.min(start + CHUNK, count);
       for (const [code, group] of told.groups.entries()) {
