@@ -53,6 +53,8 @@ _MISSING = {"real": np.float64(np.nan), "integer": np.int64(ABSENT)}
 # Together with these, the words of two calls would seldom be the same.
 _VARYING_WORDS = (("experiment", "variant"), ("prompt_id", "prompt_tags", "tag"))
 """Words that are read apart from the others, those of a group together."""
+_REPEATED_TEXTS = frozenset({"url"})
+"""Texts of which a ledger has few: read as words."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -81,6 +83,10 @@ class CodedWords:
         new_codes = np.array([*(index.get(word, -1) for word in self.words), -1], dtype=_code_type(names))
         return pd.Categorical.from_codes(new_codes[self.codes], categories=pd.Index(names, dtype=object))
 
+    def texts(self) -> pd.api.extensions.ExtensionArray:
+        """Return the column for pandas as texts."""
+        return pd.array([*self.words, None], dtype="string").take(self.codes)
+
     def truth_values(self) -> npt.NDArray[np.bool_]:
         """Return which elements are true, of a column of truth values."""
         return np.isin(self.codes, [code for code, word in enumerate(self.words) if word])
@@ -96,7 +102,8 @@ class SelectedColumn:
     @classmethod
     def of(cls, column: Column) -> SelectedColumn:
         """Return what a frame's column is read from."""
-        return cls(column.sql or column.name, _KIND_OF_DTYPE[column.dtype])
+        kind = "word" if column.name in _REPEATED_TEXTS else _KIND_OF_DTYPE[column.dtype]
+        return cls(column.sql or column.name, kind)
 
     @property
     def duckdb(self) -> str:
@@ -299,7 +306,7 @@ def to_pandas(column: Column, values: Any) -> Any:
         case "category":
             return values.categorical(column.categories)
         case "string":
-            return values
+            return values.texts() if isinstance(values, CodedWords) else values
         case _:
             return pd.DatetimeIndex(values.view("M8[us]")).tz_localize("UTC")
 

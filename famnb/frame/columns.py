@@ -263,7 +263,7 @@ CALLS: tuple[Column, ...] = (
         "USD",
         "What the service said that the call costs, which `cost_usd` then is; missing where it did not.",
     ),
-    Column("url", "category", "", "Where the request was sent."),
+    Column("url", "string", "", "Where the request was sent."),
     Column(
         "prompt_hash",
         "string",
