@@ -17,10 +17,10 @@ import pandas as pd
 import pytest
 
 from tests.support.figure_boxes import faults
-from tests.support.plot_figures import DRAWS
+from tests.support.plot_figures import DRAWS, draw_differences
 from tests.support.plot_frames import many_calls
 
-GALLERY: dict[str, Any] = {**DRAWS}
+GALLERY: dict[str, Any] = {**DRAWS, "differences": draw_differences}
 """Each figure as a function of a frame of calls, `width=`, `figsize=` and `ax=`."""
 SIZES = ("column", "page", "slide")
 THEMES = ("light", "dark")
@@ -63,3 +63,12 @@ def test_a_figure_is_readable_under_all_conditions(name: str) -> None:
         if found := faults(figure):
             wrong[case] = found
     assert wrong == {}
+
+
+@pytest.mark.parametrize("figsize", [(4, 3), (3, 2.2)])
+@pytest.mark.parametrize("name", ["compare", "success", "pareto", "cost", "differences"])
+def test_a_given_size_is_kept_and_what_has_no_room_left_out(name: str, figsize: tuple[float, float]) -> None:
+    """Twelve groups do not fit into four inches by three: what is drawn is readable."""
+    figure = GALLERY[name](gallery_frame(60, 12, "mixed"), figsize=figsize)
+    assert tuple(figure.get_size_inches()) == figsize
+    assert faults(figure) == []

@@ -6,11 +6,13 @@ import dataclasses
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from famnb import plot
 from famnb.errors import AuthenticationError
+from famnb.experiment.summary import summary
 from famnb.reply import Reply
 from tests.support.exchanges import at, chunk, exchange, spoken
 from tests.support.plot_frames import SECOND_US, calls, many_calls, priced_calls
@@ -75,6 +77,13 @@ DRAWS: dict[str, Any] = {
     "compare": plot.compare,
     "success": plot.success,
 }
+
+
+def draw_differences(frame: pd.DataFrame, **options: Any) -> Figure:
+    """The differences of the models of a frame of calls, as those of the variants of an experiment."""
+    rows = frame.assign(variant=frame["model"], prompt_id=frame["prompt"], warmup=False, score_any=frame["score"])
+    return plot.differences(summary(rows), **options)
+
 
 FRAMES = {
     "one group": many_calls(40, models=1),
