@@ -22,8 +22,8 @@ from famnb.frame.columns import Column
 from famnb.record import Ledger, ledger, parquet
 from famnb.record.parquet import Parquet
 
-# Larger chunks are not faster, and smaller ones make more pieces to join.
-CHUNK = 20_000
+# The objects of larger chunks do not fit in the processor's cache, and smaller ones make more pieces to join.
+CHUNK = 10_000
 """Rows that are Python objects at once."""
 # A limit of calls may be any number.
 MAX_EXPECTED = 10_000_000

@@ -174,7 +174,7 @@ def _insert_rating(connection: sqlite3.Connection, table: str, values: dict[str,
     connection.execute(sql.insert(table, tuple(names), otherwise="IGNORE"), [values[name] for name in names])
 
 
-VECTORS = 10
+VECTORS = 5
 """Vectors of DuckDB, of 2,048 rows each, that are fetched at once: about `columnar_reader.CHUNK` rows."""
 CALLS_WITH_STANDING = "SELECT *, status AS standing FROM calls"
 """The calls with the column `standing` that a ledger's have: exported calls are over, so it is their status."""
