@@ -98,7 +98,9 @@ def group_rows(values: pd.Series[Any]) -> tuple[np.ndarray[Any, Any], list[str]]
         shown, others = by_size[: MAX_GROUPS - 1], by_size[MAX_GROUPS - 1 :]
     # A column's own order, such as that of an experiment's variants; else by name, v2 before v10. Not by size: the same
     # groups have the same place in every figure.
-    categories = list(map(str, values.cat.categories)) if getattr(values.dtype, "ordered", False) else []
+    # The categories of an experiment's variants are in its order, though nothing says that one is less than the next.
+    has_order = getattr(values.dtype, "ordered", False) or (values.name == "variant" and hasattr(values, "cat"))
+    categories = list(map(str, values.cat.categories)) if has_order else []
     places = {name: place for place, name in enumerate(categories)}
     shown = sorted(shown, key=lambda code: (places.get(str(names[code]), len(places)), natural_key(str(names[code]))))
     index = np.full(len(names), len(shown))

@@ -86,3 +86,12 @@ def test_of_calls_warmups_are_left_out_of_measures_not_of_what_was_used(name: st
     """What they cost was spent."""
     draw = (OF_MEASURES | OF_USE)[name]
     assert ("4 warm-up calls are left out." in figure_text(draw(WITH_WARMUPS))) == (name in OF_MEASURES)
+
+
+def test_variants_stand_in_the_order_of_their_experiment() -> None:
+    """That of their categories, as its frame has them; models by name."""
+    names = pd.Categorical(["b", "a", "c"] * 2, categories=["b", "c", "a"])
+    frame = pd.DataFrame({"variant": names, "model": names, "prompt": list("111222"), "e2e_s": [1.0, 2, 3, 1, 2, 4]})
+    rows = {by: plot.compare(frame, by=by).axes[0].get_yticklabels() for by in ("variant", "model")}
+    found = {by: [label.get_text() for label in labels] for by, labels in rows.items()}
+    assert found == {"variant": ["b", "c", "a"], "model": ["a", "b", "c"]}

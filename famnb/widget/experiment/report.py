@@ -101,8 +101,6 @@ def report_html(experiment: BaseExperiment, **options: Any) -> SafeHtml:
     frame = experiment.frame()
     summary = experiment.summary(**options)
     rows = frame[~frame["warmup"].fillna(False).astype(bool)]
-    # Figures take the order of a column that has one: here that of the experiment, not that of the alphabet.
-    rows = rows.assign(variant=rows["variant"].cat.as_ordered())
     answered = rows[rows["status"].isin(ANSWERED)]
     sections = [
         ReportSection("What it shows", (SafeHtml() if answered.empty else _forest(summary)) + _findings(summary)),
