@@ -228,8 +228,6 @@ class Chart:
             layout.notes = self._add_lines(figure, notes, NOTE_PT, va="bottom") if notes else None
             if size.height_in is None:
                 figure.set_figheight(layout.needed_height_in(figure))
-                # Once more, since ticks and what they take change with the height.
-                figure.set_figheight(layout.needed_height_in(figure))
                 break
             least_in = MIN_AXES_SHARE * size.height_in
             if layout.needed_height_in(figure, axes_height_in=least_in) <= size.height_in:

@@ -16,6 +16,7 @@ from matplotlib.layout_engine import PlaceHolderLayoutEngine
 from matplotlib.legend import Legend
 from matplotlib.text import Text
 from matplotlib.textpath import text_to_path
+from matplotlib.transforms import Bbox
 
 from famnb.errors import InvalidRequest
 
@@ -139,7 +140,8 @@ class StackedLayout(PlaceHolderLayoutEngine):
         """The height at which the axes are as high as they want to be, or `axes_height_in` in all."""
         height = fig.get_figheight()
         top, bottom = self._place_around(fig)
-        self._place_axes(fig, top, bottom)
+        # Once is enough: what ticks take upwards and downwards hardly depends on the size of the axes.
+        self._place_axes(fig, top, bottom, passes=1)
         _, _, above, below = self._overhangs(fig)
         axes_height_in = sum(self.heights_in) if axes_height_in is None else axes_height_in
         return height - top + bottom + axes_height_in + float(above.sum() + below.sum()) + self._row_gaps_in
@@ -167,18 +169,18 @@ class StackedLayout(PlaceHolderLayoutEngine):
             bottom += _height_in(self.shared_x, fig) + GAP_IN
         return top, bottom
 
-    def _place_axes(self, fig: matplotlib.figure.Figure, top: float, bottom: float) -> None:
+    def _place_axes(self, fig: matplotlib.figure.Figure, top: float, bottom: float, *, passes: int = 3) -> None:
         """Give each panel what its ticks, labels and title leave."""
         width, height = fig.get_size_inches()
         columns = max(map(len, self.rows))
         left_in = PAD_IN
         if self.shared_y is not None:
             self.shared_y.set_position((PAD_IN / width, (top + bottom) / 2 / height))
-            left_in += self.shared_y.get_window_extent().width / fig.dpi + GAP_IN
+            left_in += round(self.shared_y.get_window_extent().width / fig.dpi, 3) + GAP_IN
         # From the same first guess each time; ticks change with the size of the axes, so that one pass is not enough.
         left, right = np.full(columns, 0.5), np.full(columns, 0.1)
         above, below = np.full(len(self.rows), 0.1), np.full(len(self.rows), 0.4)
-        for last in (False, False, True):
+        for number in range(passes):
             gaps = PANEL_GAP_IN * (columns - 1)
             free_in = width - left_in - PAD_IN - gaps - float(left.sum() + right.sum())
             panel_in = max(free_in / columns, 0.1 * width / columns)
@@ -190,10 +192,12 @@ class StackedLayout(PlaceHolderLayoutEngine):
                 x = left_in
                 for column, axes in enumerate(row):
                     x += left[column]
-                    axes.set_position((x / width, y / height, panel_in / width, row_height * scale / height))
+                    place = x / width, y / height, panel_in / width, row_height * scale / height
+                    # Rounded, or else a rest in the last digit moves a line by a pixel from one drawing to the next.
+                    axes.set_position(Bbox.from_bounds(*(round(float(side), 6) for side in place)))
                     x += panel_in + right[column] + PANEL_GAP_IN
                 y -= below[index] + PANEL_GAP_IN
-            if not last:
+            if number < passes - 1:
                 left, right, above, below = self._overhangs(fig)
 
     def _overhangs(self, fig: matplotlib.figure.Figure) -> tuple[np.ndarray[Any, Any], ...]:
@@ -213,10 +217,9 @@ class StackedLayout(PlaceHolderLayoutEngine):
                 for sizes, place, side in zip(
                     (left, right, above, below), (column, column, index, index), sides, strict=True
                 ):
-                    # Rounded, or else a rest in the last digit moves a line by a pixel from one drawing to the next.
-                    sizes[place] = max(sizes[place], round(float(side) / fig.dpi, 4))
+                    sizes[place] = max(sizes[place], round(float(side) / fig.dpi, 3))
         return left, right, above, below
 
 
 def _height_in(artist: Text | Legend, fig: matplotlib.figure.Figure) -> float:
-    return float(artist.get_window_extent().height) / fig.dpi
+    return round(float(artist.get_window_extent().height) / fig.dpi, 3)
