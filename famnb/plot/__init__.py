@@ -1,6 +1,6 @@
 """Figures of calls: a frame goes in, a matplotlib figure comes out that shows itself in a notebook.
 
-    timeline(reply)                                one reply: waiting, thinking, answer, and when each piece arrived
+    timeline(reply)                                waiting, thinking, answer, what came when; of a list a bar each
     latency(frame, metric=, over="hour")           the share of calls up to each latency, median, p95; or by hour of day
     gaps(which)                                    inter-chunk gaps of a reply, of calls, or of a frame of `deltas`
     cost(frame, stacked=, per="day")               spending so far or by period, its interval, what could not be counted
@@ -12,18 +12,21 @@
     success(frame)                                 the share of calls that were answered, and what the others failed of
     explore(frame, x=, y=, by=)                    calls as points: hover shows one, a click opens it, brushing chooses
 
-`by=` chooses the colours, `facet=` a panel for each value of a column, `ax=` the caller's own axes. A figure is dark
-where matplotlib's style is. A percentile is shown only where n is large enough for it (n ≥ 1/(1 − p)), and more than
+`by=` chooses the colours, `facet=` a panel for each value of a column, `ax=` the caller's own axes. `figsize=` is a
+size in inches, `width=` "column" (3.5 inches), "page" (7) or "slide" (10, with larger text); unless given, as wide as a
+notebook and as high as needed. What a given size has no room for is left out, and `.caption` has all as text. On a page
+a figure is light or dark as the page is; saved, it is light, with `savefig(…, dark=True)` dark, and where matplotlib's
+style is dark, dark in both. A percentile is shown only where n is large enough for it (n ≥ 1/(1 − p)), and more than
 twelve groups become eleven and "others". Figures of simulated calls say so. `interactive=True` of latency, pareto,
 compare and timeline is a widget of the same calls or events, as `explore` makes it; `points.py` has what it draws.
 
 Each figure is in the module of its name. It prepares its rows, opens a `facets.Chart`, and draws on each
 `canvas.Canvas` that the chart gives it: one, or one for each panel.
 
-To add a figure: `plot/NAME.py`, a function of a frame with `by=`, `facet=` and `ax=` that draws on each canvas of a
-`facets.Chart`, whose `notes=` hold `simulation_note(frame)`; start from `plot/latency.py`. Its name goes below, into
-the table above, and into `DRAWS` of `tests/support/plot_figures.py`, whose tests draw it from odd frames (without
-`facet=`, leave it out of `FACETED` there).
+To add a figure: `plot/NAME.py`, a function of a frame with `by=`, `facet=`, `figsize=`, `width=` and `ax=` that draws
+on each canvas of a `facets.Chart`, whose `notes=` hold `simulation_note(frame)`; start from `plot/latency.py`. Its name
+goes below, into the table above, and into `DRAWS` of `tests/support/plot_figures.py`, whose tests draw it from odd
+frames (without `facet=`, leave it out of `FACETED` there).
 """
 
 from famnb.plot.compare import compare

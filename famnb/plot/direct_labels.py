@@ -145,6 +145,8 @@ class InsideLegend(Legend):
         if state != self._corner_for:
             self._corner_for, self._has_corner = state, False
             self._has_corner = any(self._try(axes, place) for place in LEGEND_PLACES)
+            for text in self.get_texts():
+                text.set_visible(self._has_corner)
         return self._has_corner
 
     def _try(self, axes: Axes, place: Any) -> bool:

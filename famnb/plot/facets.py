@@ -236,7 +236,6 @@ class Chart:
                 if artist is not None:
                     artist.remove()
             layout.legend = layout.notes = None
-        layout.execute(figure)
         for canvas in self._canvases:
             canvas.thin_ticks()
 

@@ -91,9 +91,14 @@ class Figure(matplotlib.figure.Figure):
         bundle = {"image/png": image, "text/plain": repr(self)}
         if palette_on(self.get_facecolor()).strong == LIGHT.strong:
             # A figure that the user's style made dark is dark on any page.
+            # Everything stands already where it belongs.
+            layout = self.get_layout_engine()
+            self.set_layout_engine("none")
+            dark = self.to_png(dark=True)
+            self.set_layout_engine(layout)
             bundle["text/html"] = _BOTH.format(
                 light=_data_uri(image),
-                dark=_data_uri(self.to_png(dark=True)),
+                dark=_data_uri(dark),
                 alt=html.escape(self.alt),
                 width=round(width),
                 height=round(height),

@@ -140,8 +140,7 @@ class StackedLayout(PlaceHolderLayoutEngine):
         """The height at which the axes are as high as they want to be, or `axes_height_in` in all."""
         height = fig.get_figheight()
         top, bottom = self._place_around(fig)
-        # Once is enough: what ticks take upwards and downwards hardly depends on the size of the axes.
-        self._place_axes(fig, top, bottom, passes=1)
+        self._place_axes(fig, top, bottom, passes=2)
         _, _, above, below = self._overhangs(fig)
         axes_height_in = sum(self.heights_in) if axes_height_in is None else axes_height_in
         return height - top + bottom + axes_height_in + float(above.sum() + below.sum()) + self._row_gaps_in
