@@ -28,7 +28,7 @@ famnb.Board(famnb.connect(), {"pro": {"model": "fam-2-5-pro"}, "mini": {"model":
 
 def show(lab: Lab, source: str, theme: str, tool: str) -> Locator:
     """One of the tools in a notebook of its own, as wide as a laptop's."""
-    lab.page.set_viewport_size({"width": 1280, "height": 1000})
+    lab.page.set_viewport_size({"width": 1280, "height": 1200})
     lab.notebook(source).command("apputils:change-theme", theme=THEMES[theme])
     expect(lab.page.locator(f'body[data-jp-theme-name="{THEMES[theme]}"]')).to_have_count(1)
     expect(lab.page.locator("#jupyterlab-splash")).to_have_count(0)  # it covers the page while the theme changes
