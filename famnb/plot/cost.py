@@ -173,11 +173,17 @@ def _draw_line(canvas: Canvas, index: int, rows: pd.DataFrame, until: float) -> 
     times = np.append(x[drawn], until)
     if (high > low).any():
         axes.fill_between(times, low, high, step="post", color=style["color"], alpha=0.12, linewidth=0)
-        # The bar of the sum stands beside the axes, those of several groups next to each other.
-        beside: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "color": style["color"], "clip_on": False}
-        edge = 1.008 + 0.011 * index
-        axes.plot([edge, edge], [low[-1], high[-1]], marker="_", markersize=6, linewidth=1.4, **beside)
-        axes.plot([edge], [best[-1]], marker="o", markersize=4.5, **beside)
+        # The bar of the sum stands beside the axes, those of several groups next to each other; not where panels or the
+        # caller's own axes are beside.
+        if canvas.is_own and not canvas.is_panel:
+            beside: dict[str, Any] = {
+                "transform": axes.get_yaxis_transform(),
+                "color": style["color"],
+                "clip_on": False,
+            }
+            edge = 1.008 + 0.011 * index
+            axes.plot([edge, edge], [low[-1], high[-1]], marker="_", markersize=6, linewidth=1.4, **beside)
+            axes.plot([edge], [best[-1]], marker="o", markersize=4.5, **beside)
     # Steps rather than slopes: a sum holds until the next call.
     axes.step(np.append(times[:1], times), np.append([0.0], best), where="post", linewidth=1.8, **style)
 
