@@ -20,10 +20,12 @@ from famnb.formatting import format_count, format_sum
 from famnb.frame.spend import is_unpriced
 from famnb.plot.canvas import Canvas
 from famnb.plot.effects import mark_style
+from famnb.plot.explore import show_calls
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, require_columns, select_calls, time_column
 from famnb.plot.labels import shorten, simulation_note
 from famnb.plot.layout import FigureSize, Width
+from famnb.plot.points import read_axis
 from famnb.plot.time_axis import set_date_ticks, time_positions, to_naive_utc
 from famnb.validation import explain_arguments
 
@@ -55,6 +57,7 @@ def cost(
     figsize: tuple[float, float] | None = None,
     width: Width | None = None,
     ax: Axes | None = None,
+    interactive: bool = False,
 ) -> matplotlib.figure.Figure:
     """What the calls cost, in the colours of the values of the column `by`.
 
@@ -64,13 +67,17 @@ def cost(
     "total" to add up. Lines on points and bars, and bands, are intervals where usage was estimated. Calls without a
     known price or without usage add nothing to a sum, which then says `≥` and of how many it is; a note says how to
     set a price. Refused calls cost nothing. Warm-ups of an experiment's frame are left out. `facet` draws a panel for
-    each value of a column; `ax` draws into that axes. KeyError for a column that is not there.
+    each value of a column; `ax` draws into that axes. `interactive` returns a widget instead, each call a point at its
+    start and its cost, as `explore` does. KeyError for a column that is not there.
     """
     size = FigureSize.choose(figsize, width, ax)
     require_columns(frame, by, "started_at", "model", *COST_COLUMNS, *COUNT_COLUMNS, facet)
     if per is not None and per not in get_args(Per):
         raise InvalidRequest(f"per: expected one of {', '.join(get_args(Per))}, or None; got {per!r}")
     frame, left_out = select_calls(frame, of_use=True)
+    if interactive:
+        x, y = read_axis(frame, "started_at"), read_axis(frame, "cost_usd")
+        return show_calls(frame, x, y, by=by, notes=left_out, facet=facet, figsize=figsize, width=width, ax=ax)
     frame = frame.assign(started_at=time_column(frame), is_unknown=is_unpriced(frame))
     is_counted = frame["cost_usd"].notna() | frame["is_unknown"]
     # Stable, so that calls of one moment keep their order, and the figure of a frame is always the same.

@@ -6,10 +6,11 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
+import matplotlib.figure
 import pandas as pd
 
 from famnb.errors import InvalidRequest
-from famnb.plot.points import Points, read_points
+from famnb.plot.points import Axis, Points, place_points, read_points
 from famnb.record import Ledger
 from famnb.record.ledger import HasLedger, ledger_of
 from famnb.validation import explain_arguments
@@ -59,3 +60,11 @@ def show_points(
     # By its name, since widgets stand above figures, and on use: a figure needs no ipywidgets.
     module = importlib.import_module("famnb.widget.explorer")
     return module.Explorer(points, None if ledger is None else ledger_of(ledger))
+
+
+def show_calls(
+    frame: pd.DataFrame, x: Axis, y: Axis, *, by: str, notes: list[str], **of_figures: object
+) -> matplotlib.figure.Figure:
+    """Return an Explorer of calls that lie at these places, in the colours of the column `by`; see `show_points`."""
+    widget: matplotlib.figure.Figure = show_points(place_points(frame, x, y, by=by, notes=notes), None, **of_figures)
+    return widget

@@ -16,10 +16,12 @@ from famnb.experiment.budget import is_failure
 from famnb.experiment.resume import ANSWERED
 from famnb.formatting import format_count, format_interval, format_share
 from famnb.plot.effects import NARROW_IN, draw_effect, fit_row_names, left_out_note, mark_style, rows_that_fit
+from famnb.plot.explore import show_calls
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, require_columns, select_calls
 from famnb.plot.labels import simulation_note
 from famnb.plot.layout import FigureSize, Width
+from famnb.plot.points import names_axis, read_axis
 from famnb.validation import explain_arguments
 
 LEVEL = 0.95
@@ -39,6 +41,7 @@ def success(
     figsize: tuple[float, float] | None = None,
     width: Width | None = None,
     ax: Axes | None = None,
+    interactive: bool = False,
 ) -> matplotlib.figure.Figure:
     """The share of calls of each value of the column `by` that were answered, and what the others failed of.
 
@@ -46,11 +49,15 @@ def success(
     that was cut at a token cap is one. Below, x: failed calls, a row an error with its HTTP status, one colour a group.
     Calls that run, were cancelled, or were cut off by the end of this process are in neither, and a note says how many
     they are. Warm-ups are left out. Into the caller's `ax` goes the upper part; `.caption` has the failures.
+    `interactive` returns a widget instead, each call a point at its start and its status, as `explore` does.
     KeyError for a column that is not there.
     """
     size = FigureSize.choose(figsize, width, ax)
-    require_columns(frame, by, "status")
+    require_columns(frame, by, "status", "started_at" if interactive else None)
     frame, left_out = select_calls(frame)
+    if interactive:
+        x, y = read_axis(frame, "started_at"), names_axis("status", *group_rows(frame["status"]))
+        return show_calls(frame, x, y, by=by, notes=left_out, figsize=figsize, width=width, ax=ax)
     is_answered = frame["status"].isin(ANSWERED).to_numpy(dtype=bool)
     failed = _are_failures(frame)
     is_tried = is_answered | failed

@@ -15,10 +15,12 @@ from matplotlib.patches import Patch
 from famnb.errors import InvalidRequest
 from famnb.formatting import ESTIMATE_MARK, format_count, format_number
 from famnb.plot.canvas import Canvas
+from famnb.plot.explore import show_calls
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls, time_column
 from famnb.plot.labels import no_rows_reason, simulation_note
 from famnb.plot.layout import FigureSize, Width
+from famnb.plot.points import read_axis
 from famnb.plot.time_axis import UNITS_OF_TIME, to_naive_utc
 from famnb.validation import explain_arguments
 
@@ -40,6 +42,7 @@ def throughput(
     figsize: tuple[float, float] | None = None,
     width: Width | None = None,
     ax: Axes | None = None,
+    interactive: bool = False,
 ) -> matplotlib.figure.Figure:
     """What all calls of a group together brought each second, over time; one line for each value of the column `by`.
 
@@ -47,13 +50,18 @@ def throughput(
 
     y: output tokens a second, each call's tokens spread evenly from its first token to its end (a whole reply's from
     its start); with `of="calls"`, calls that ended a second. The area under a line is the tokens or calls in all. Calls
-    without a count or an end are named in a footnote. `facet` draws a panel for each value of a column.
+    without a count or an end are named in a footnote. `facet` draws a panel for each value of a column. `interactive`
+    returns a widget instead, each call a point at its start and its output tokens, or with `of="calls"` its time to the
+    end, as `explore` does.
     """
     size = FigureSize.choose(figsize, width, ax)
     require_columns(frame, by, "started_at", "e2e_s", "ttft_s", "output_tokens", facet)
     if of not in ("tokens", "calls"):
         raise InvalidRequest(f"of: expected 'tokens' or 'calls', got {of!r}")
     frame, left_out = select_calls(frame, of_use=True)
+    if interactive:
+        x, y = read_axis(frame, "started_at"), read_axis(frame, "output_tokens" if of == "tokens" else "e2e_s")
+        return show_calls(frame, x, y, by=by, notes=left_out, facet=facet, figsize=figsize, width=width, ax=ax)
     table, origin = _amounts_over_time(frame, of)
     codes, groups = group_rows(frame[by])
     known = table.notna().all(axis=1)

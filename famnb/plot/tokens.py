@@ -15,10 +15,12 @@ from famnb.formatting import ESTIMATE_MARK, format_count, format_percent
 from famnb.model_colours import PART_COLOURS
 from famnb.plot.canvas import Canvas
 from famnb.plot.direct_labels import DirectLabel
+from famnb.plot.explore import show_calls
 from famnb.plot.facets import Chart, LegendEntry
 from famnb.plot.grouping import group_rows, numeric_column, require_columns, select_calls
 from famnb.plot.labels import no_rows_reason, simulation_note
 from famnb.plot.layout import FigureSize, Width
+from famnb.plot.points import read_axis
 from famnb.validation import explain_arguments
 
 TOKEN_KINDS = {
@@ -48,16 +50,21 @@ def tokens(
     figsize: tuple[float, float] | None = None,
     width: Width | None = None,
     ax: Axes | None = None,
+    interactive: bool = False,
 ) -> matplotlib.figure.Figure:
     """The tokens of all calls, one bar for each value of the column `by`, divided into input and output of each kind.
 
     x: tokens in all. Input is cached or not, output is reasoning or visible; where the service does not tell them
     apart, the bar is hollow and striped. Estimated counts are crossed. Calls without a count are in no bar, which then
-    ends with `+ ?`. `facet` draws a panel for each value of a column. KeyError for a column that is not there.
+    ends with `+ ?`. `facet` draws a panel for each value of a column. `interactive` returns a widget instead, each call
+    a point at its input and its output tokens, as `explore` does. KeyError for a column that is not there.
     """
     size = FigureSize.choose(figsize, width, ax)
     require_columns(frame, by, *COUNT_COLUMNS, facet)
     frame, left_out = select_calls(frame, of_use=True)
+    if interactive:
+        x, y = read_axis(frame, "input_tokens"), read_axis(frame, "output_tokens")
+        return show_calls(frame, x, y, by=by, notes=left_out, facet=facet, figsize=figsize, width=width, ax=ax)
     counts = {name: numeric_column(frame, name, "expected counts") for name in COUNT_COLUMNS}
     codes, groups = group_rows(frame[by])
     rows = pd.DataFrame(_split_by_kind(**counts) | {"group": codes})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -61,6 +63,31 @@ def test_groups_are_shown_call_by_call():
     compared = points_of(plot.compare(frame, interactive=True))
     assert list(compared.x.values) == list(known["e2e_s"])
     assert [compared.y.names[round(row)] for row in compared.y.values] == list(known["model"])
+
+
+@pytest.mark.parametrize(
+    ("draw", "options", "columns"),
+    [
+        (plot.cost, {}, ("started_at", "cost_usd")),
+        (plot.tokens, {}, ("input_tokens", "output_tokens")),
+        (plot.throughput, {}, ("started_at", "output_tokens")),
+        (plot.throughput, {"of": "calls"}, ("started_at", "e2e_s")),
+    ],
+)
+def test_sums_are_shown_call_by_call(draw: Any, options: dict[str, str], columns: tuple[str, str]):
+    """Each call that has both lies at what it adds; those that lack one are counted in a note."""
+    frame = many_calls(60, models=3, missing=0.1)
+    points = points_of(draw(frame, interactive=True, **options))
+    assert (points.x.column, points.y.column) == columns
+    known = frame[list(columns)].notna().all(axis=1)
+    assert list(points.frame.index) == list(frame.index[known])
+    assert any("are not drawn" in note for note in points.notes) == (not known.all())
+
+
+def test_a_success_is_a_status():
+    """Each call in the row of how it ended."""
+    points = points_of(plot.success(calls(model=["a", "b"], status=["completed", "failed"]), interactive=True))
+    assert [points.y.names[round(row)] for row in points.y.values] == ["completed", "failed"]
 
 
 def test_what_only_a_figure_can_follow_is_refused():
