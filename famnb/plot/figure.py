@@ -39,7 +39,7 @@ _BOTH = """<div class="famnb-figure"><style>
 @media print {{.famnb-figure .famnb-on-light {{display: inline !important}}
 .famnb-figure .famnb-on-dark {{display: none !important}}}}
 </style><img class="famnb-on-light" alt="{alt}" width="{width}" height="{height}" src="{light}"><img
-class="famnb-on-dark" style="display: none" alt="{alt}" width="{width}" height="{height}" src="{dark}"></div>"""
+class="famnb-on-dark" hidden style="display: none" alt="{alt}" width="{width}" height="{height}" src="{dark}"></div>"""
 
 
 class Figure(matplotlib.figure.Figure):
