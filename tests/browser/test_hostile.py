@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from famnb.endpoints import ENDPOINTS, compose
 from famnb.events import Closed, Delta, Opened
+from famnb.profiles import DEFAULT
 from famnb.reply import Reply
 from famnb.widget.live.base import join_front
 from famnb.widget.live.pane import Pane
@@ -72,7 +73,7 @@ class Saying:
     def __post_init__(self) -> None:
         request = compose("messages", self.text, system=self.text)
         endpoint = next(each for each in ENDPOINTS.values() if each.name == "messages")
-        self.exchange = SimpleNamespace(request=request, endpoint=endpoint, service=None)
+        self.exchange = SimpleNamespace(request=request, endpoint=endpoint, service=None, profile=DEFAULT)
         self.reply = Reply(request=request, endpoint="messages")
         self.events: list[object] = []
 

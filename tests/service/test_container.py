@@ -30,7 +30,7 @@ def instruction(name: str) -> list[str]:
 def test_the_command_and_its_options_exist() -> None:
     """As the compose file goes on with them, too."""
     program, *command = instruction("ENTRYPOINT")
-    options = _make_parser().parse_args([*command, *COMPOSE["services"]["famnb"]["command"]])
+    options = _make_parser(["serve"]).parse_args([*command, *COMPOSE["services"]["famnb"]["command"]])
     assert (program, options.host, options.port, options.log_format) == ("famnb", "0.0.0.0", 8000, "json")
     assert (options.upstream, options.workers) == ("http://engine:8080", 2)
 

@@ -9,6 +9,7 @@ from famnb.endpoints import ENDPOINTS
 from famnb.experiment.plan import plan_cells
 from famnb.experiment.prompts import parse_prompts
 from famnb.experiment.variants import grid, parse_variants
+from famnb.profiles import DEFAULT
 
 SERVICE = "https://api.example.com"
 """The service that the cells are planned for, and that answered the past calls."""
@@ -58,6 +59,7 @@ def past(
             "output_tokens_source": source,
             "settings": settings,
             "url": f"{service}{ENDPOINTS[endpoint].path}",
+            "profile": DEFAULT,
         }
     )
 
