@@ -152,7 +152,7 @@ class RunReport:
     @property
     def head(self) -> str:
         """The result in one line."""
-        parts = [f"{self.completed:,} completed"]
+        parts = [f"{self.completed:,} answered"]
         parts += [f"{self.failed:,} failed"] if self.failed else []
         parts += [f"{self.cancelled:,} {'stopped' if self.stopped_by else 'cut off'}"] if self.cancelled else []
         parts += [f"{self.skipped:,} left alone"] if self.skipped else []

@@ -12,7 +12,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 
 from famnb.formatting import format_count, format_number
 from famnb.plot.canvas import ROW_NAME_SHARE, TICK_PT, Canvas
-from famnb.plot.layout import FigureSize, fit_text
+from famnb.plot.layout import NO_ROOM, FigureSize, fit_text
 
 # Up to this an axis of ratios has ticks at equal steps; those of powers of ten would be one or none.
 MAX_LINEAR_TICKS = 3.0
@@ -40,7 +40,7 @@ def fit_row_names(canvas: Canvas, names: Sequence[str]) -> list[str]:
 
 def left_out_note(count: int, noun: str) -> list[str]:
     """The footnote of what a figure of a given height has no room for."""
-    return [f"Left out for want of room: {format_count(count, noun)}. `.caption` has it."] if count > 0 else []
+    return [f"{NO_ROOM}{format_count(count, noun)}; see `.caption`."] if count > 0 else []
 
 
 def draw_effect(

@@ -31,6 +31,7 @@ from famnb.plot.grouping import MAX_GROUPS, group_rows, group_slots
 from famnb.plot.labels import describe_short_names, shorten_names
 from famnb.plot.layout import (
     MIN_AXES_SHARE,
+    NO_ROOM,
     PAD_IN,
     PANEL_GAP_IN,
     FigureSize,
@@ -125,7 +126,7 @@ class Chart:
         self._panel_names = names[: max_panels(self.size)]
         if len(names) > len(self._panel_names):
             left_out = format_count(len(names) - len(self._panel_names), "panel")
-            self.notes = [*self.notes, f"No room for {left_out}: {', '.join(names[len(self._panel_names) :])}."]
+            self.notes = [*self.notes, f"{NO_ROOM}{left_out}; {', '.join(names[len(self._panel_names) :])}."]
         canvases = self._create_panels(len(self._panel_names))
         for index, (canvas, name) in enumerate(zip(canvases, shorten_names(names), strict=False)):
             part = rows[codes == index]
@@ -266,7 +267,9 @@ class Chart:
     def _say_left_out(self, what: Sequence[str]) -> list[str]:
         """What the figure does not show for want of room; that calls are simulated it says in any case."""
         simulated = "Simulated. " if any(note.startswith("Simulated") for note in self.notes) else ""
-        return [f"{simulated}No room for: {', '.join(what)}; see `.caption`."] if what else []
+        # Groups that are not drawn count before words about those that are.
+        groups = [note.removeprefix(NO_ROOM).partition(";")[0] for note in self.notes if note.startswith(NO_ROOM)]
+        return [f"{simulated}{NO_ROOM}{', '.join([*groups, *what])}; see `.caption`."] if what else []
 
     def _add_facts(self, figure: Figure, palette: Palette) -> Legend:
         """Add a legend with the facts of each group: in columns where these fit, else under its name."""

@@ -38,8 +38,9 @@ _BOTH = """<div class="famnb-figure"><style>
 .famnb-figure .famnb-on-dark {{display: inline !important}}
 @media print {{.famnb-figure .famnb-on-light {{display: inline !important}}
 .famnb-figure .famnb-on-dark {{display: none !important}}}}
-</style><img class="famnb-on-light" alt="{alt}" width="{width}" height="{height}" src="{light}"><img
-class="famnb-on-dark" hidden style="display: none" alt="{alt}" width="{width}" height="{height}" src="{dark}"></div>"""
+</style><img class="famnb-on-light" style="max-width: 100%; height: auto" alt="{alt}" width="{width}" height="{height}"
+src="{light}"><img class="famnb-on-dark" hidden style="display: none; max-width: 100%; height: auto" alt="{alt}"
+width="{width}" height="{height}" src="{dark}"></div>"""
 
 
 class Figure(matplotlib.figure.Figure):

@@ -42,6 +42,8 @@ GAP_IN = 0.07
 """Between what stands under each other."""
 PANEL_GAP_IN = 0.16
 """Between panels, their ticks and titles included."""
+NO_ROOM = "No room for: "
+"""How a note begins that names what a figure of a given size does not show."""
 MIN_AXES_SHARE = 0.35
 """The share of a given height that belongs to the axes, whatever else has to go."""
 

@@ -421,6 +421,12 @@ def writer(path: Path) -> LedgerWriter:
         return ledger_writer
 
 
+def written_files() -> list[Path]:
+    """Return the ledgers that this process has recorded calls in."""
+    with _lock:
+        return list(_writers)
+
+
 def _close_all() -> None:
     for ledger_writer in list(_writers.values()):
         with contextlib.suppress(LedgerError):  # what that means is said next

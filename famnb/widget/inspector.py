@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from famnb.errors import InvalidArgument, InvalidRequest
+from famnb.errors import InvalidArgument, InvalidRequest, LedgerError, UnknownName
 from famnb.profiles import DEFAULT, NAMES, find_profile
 from famnb.record import Ledger, RecordedCall
+from famnb.record.writer import written_files
 from famnb.reply import Reply
 from famnb.validation import explain_arguments
 from famnb.widget.default_client import connected_ledger
@@ -104,7 +106,9 @@ class Inspector(DescribedWidget):
 
     @explain_arguments
     def __init__(self, call: RecordedCall | Reply | str, ledger: Ledger | None = None) -> None:
-        """Show a call; `ledger` is where it is recorded, unless given that of the latest `famnb.connect()`.
+        """Show a call; `ledger` is where it is recorded.
+
+        Unless given, that of the latest `famnb.connect()` is looked in, then any other that this process records in.
 
         Raises KeyError for a call that is not in the ledger, ValueError for a reply that was never recorded.
         """
@@ -158,14 +162,28 @@ def find_call(call: RecordedCall | Reply | str, ledger: Ledger | None = None) ->
     match call:
         case RecordedCall():
             return call
+        case Reply(call_id=str(call_id)) | str(call_id) if ledger is not None:
+            return ledger.call(call_id)
         case Reply(call_id=str(call_id)) | str(call_id):
-            return (connected_ledger() if ledger is None else ledger).call(call_id)
+            return _find_anywhere(call_id)
         case Reply():
             raise InvalidRequest(
                 "this reply was not recorded, so there is nothing to lay open; use a client with a ledger"
             )
         case _:
             raise InvalidArgument(f"expected a reply, a recorded call or a call's id; got {call!r}")
+
+
+def _find_anywhere(call_id: str) -> RecordedCall:
+    """The call in the ledger of the latest `connect()`, or in another that this process records in."""
+    connected = connected_ledger()
+    try:
+        return connected.call(call_id)
+    except UnknownName as error:
+        for path in written_files():
+            with contextlib.suppress(UnknownName, LedgerError):
+                return Ledger(path).call(call_id)
+        raise UnknownName(f"{error}; of another file, pass `ledger=famnb.Ledger(path)`") from None
 
 
 def _read_events(call: RecordedCall) -> list[ArrivedEvent]:

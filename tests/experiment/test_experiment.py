@@ -67,7 +67,7 @@ def test_an_interrupt_keeps_everything_and_is_raised(connect, server, stalling, 
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt).start()
-    with pytest.raises(KeyboardInterrupt, match=r"exp: 0 completed, 4 stopped of 12 planned.*12 are left"):
+    with pytest.raises(KeyboardInterrupt, match=r"exp: 0 answered, 4 stopped of 12 planned.*12 are left"):
         exp.run(concurrency=4, **where)
     assert exp._run.report.stopped_by == "interrupt"
     assert statuses(exp) == {"cancelled": 4, "planned": 8}

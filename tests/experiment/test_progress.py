@@ -38,9 +38,9 @@ def test_a_bar_shows_the_money_spent_and_what_was_there_before(client, priced, c
 def test_a_report_reads_as_sentences(client, priced):
     """As text and as HTML."""
     report = small_experiment(client, name="<a>").run(budget_usd=1)
-    assert str(report).startswith("<a>: 12 completed of 12 planned in ")
+    assert str(report).startswith("<a>: 12 answered of 12 planned in ")
     assert "of the budget of $1.00 are counted." in str(report)
-    assert "&lt;a&gt;: 12 completed" in report._repr_html_()
+    assert "&lt;a&gt;: 12 answered" in report._repr_html_()
 
 
 def test_what_was_spent_is_marked_where_token_counts_are_estimates(client):

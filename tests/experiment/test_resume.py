@@ -35,7 +35,7 @@ def test_streams_that_the_service_cut_off_have_failed(connect, server):
     """What came is kept and counted, and may be billed: they are tried again only when asked."""
     with famnb.serve(time_scale=0, fault="cut=3", key=server.key) as cutting:
         run = small_experiment(connect(cutting), prompts=1, repeats=1).run(wait=False)
-        assert str(run.wait()).startswith("exp: 0 completed, 2 failed of 2 planned")
+        assert str(run.wait()).startswith("exp: 0 answered, 2 failed of 2 planned")
     assert run.errors == {"StreamInterrupted": 2}
     exp = small_experiment(connect(server), prompts=1, repeats=1)
     assert statuses(exp) == {"interrupted": 2}

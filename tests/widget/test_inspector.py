@@ -149,3 +149,12 @@ def test_the_head_of_a_request_is_that_of_its_profile(tmp_path: Path, profile: s
     head, _, _ = text.partition("\n\n")
     assert head.splitlines()[1:] == [*lines, "content-type: application/json"]
     assert server.key not in text
+
+
+def test_a_reply_is_found_in_the_ledger_of_its_own_client(server: Server, tmp_path: Path) -> None:
+    """Without being told which; of an id that no ledger of this process has, the error says what to pass."""
+    with famnb.Client(base_url=server.url, api_key=server.key, ledger=tmp_path / "own.sqlite") as other:
+        reply = other.ask("Hi", max_tokens=8)
+    assert Inspector(reply).call.reply.call_id == reply.call_id
+    with pytest.raises(KeyError, match="pass `ledger="):
+        Inspector("no-such-call")

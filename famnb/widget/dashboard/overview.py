@@ -28,7 +28,11 @@ _LIST_COLUMNS = (
     *("call_id", "started_at", "endpoint", "model", "status", "error", "prompt"),
     *("e2e_s", "cost_usd", "cost_low_usd", "cost_high_usd", "output_tokens"),
 )
-_SIMULATED = "Some of these calls were simulated: nothing was billed for them."
+
+
+def _simulation_note(simulated: pd.Series[bool]) -> str:
+    share = "These" if simulated.all() else "Some of these"
+    return f"{share} calls were simulated: nothing was billed for them." if simulated.any() else ""
 
 
 class Overview:
@@ -59,7 +63,7 @@ class Overview:
         return {
             "empty": "" if len(chosen) else self._explain_nothing(others),
             "figures": figures.headline(chosen) if len(chosen) else [],
-            "note": _SIMULATED if chosen["simulated"].fillna(False).any() else "",
+            "note": _simulation_note(chosen["simulated"].fillna(False)),
             **_draw(chosen, self.timeline, filters["by"]),
             "calls": self._list_calls(filters, since, span) if len(chosen) else NO_CALLS,
         }

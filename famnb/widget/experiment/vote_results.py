@@ -80,12 +80,14 @@ def _markdown(head: tuple[str, ...], rows: list[list[str]]) -> str:
 
 
 def _figure_html(frame: pd.DataFrame) -> SafeHtml:
-    """Score against cost, with latency, as an image; empty if no variant has all three."""
+    """Score against cost, with latency, as images for light and dark pages; empty unless two variants have all."""
     rows, score = frame[~frame["warmup"].astype(bool)], f"score_{VOTES_SCORE}"
-    if rows[[score, "cost_usd", "e2e_s"]].dropna().empty:
+    if rows.dropna(subset=[score, "cost_usd", "e2e_s"])["variant"].nunique() < 2:
         return SafeHtml()
     figure: Any = plot.pareto(rows, by="variant", score=score)
     bundle, metadata = figure._repr_mimebundle_()
+    if "text/html" in bundle:
+        return SafeHtml(bundle["text/html"])
     return _IMAGE.format(
         width=metadata["image/png"]["width"],
         # In an attribute nothing is typeset as a formula, and no tag can keep it from being so.

@@ -71,14 +71,24 @@ def _compare(left: list[str], right: list[str]) -> Iterator[tuple[bool, str, str
 
 
 def describe_differences(pieces: Sequence[Piece]) -> str:
-    """Return how many words differ and how many are missing, as a text."""
-    gone, new = (sum(len(piece.text.split()) for piece in pieces if piece.kind == kind) for kind in ("gone", "new"))
-    counts = (
-        f"{new:,} {'word differs' if new == 1 else 'words differ'}, {gone:,} {'is' if gone == 1 else 'are'} missing"
-    )
-    text = counts if new or gone else "the same words"
+    """Return how many words differ, how many are new and how many are missing, as a text."""
+    differing = new = gone = 0
+    for before, piece in itertools.pairwise([Piece("same", ""), *pieces, Piece("same", "")]):
+        # What stands in the place of something missing differs; only what is more than that is new.
+        missing, words = (len(each.text.split()) for each in (before, piece))
+        if before.kind == "gone":
+            replaced = min(missing, words) if piece.kind == "new" else 0
+            differing, new, gone = differing + replaced, new - replaced, gone + missing - replaced
+        new += words if piece.kind == "new" else 0
+    counts = ((differing, "differ"), (new, "are new"), (gone, "are missing"))
+    text = ", ".join(_say_words(count, verb) for count, verb in counts if count) or "the same words"
     is_cut = any(piece.kind == "rest" for piece in pieces)
     return f"{text}; only the first {MAX_WORDS:,} are compared" if is_cut else text
+
+
+def _say_words(count: int, verb: str) -> str:
+    one = {"differ": "differs"}.get(verb, verb.replace("are", "is"))
+    return f"1 word {one}" if count == 1 else f"{count:,} words {verb}"
 
 
 # A tag of clean HTML; an attribute may hold ">".

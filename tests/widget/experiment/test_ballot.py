@@ -174,7 +174,7 @@ def test_the_result_is_ordinary_output_beside_cost_and_latency(made: Make) -> No
         assert "one is chosen over two in" in text
         assert "median time" in text
         assert "$0.00000475" in text.replace("<span>", "").replace("</span>", "").replace("\\", "")
-    assert re.search(r'<img [^>]*alt="[^"]+" src="data:image/png;base64,', bundle["text/html"])
+    assert re.search(r'<img [^>]*alt="[^"]+"[^>]* src="data:image/png;base64,', bundle["text/html"])
     assert "half a win both ways" in bundle["text/plain"]
 
 

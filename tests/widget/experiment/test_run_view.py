@@ -190,7 +190,7 @@ def test_every_view_gives_way_to_ordinary_output(
     assert first == second
     assert set(first) == FORMS
     for text in first.values():
-        assert "5 completed, 1 failed, 4 left alone of 10 planned" in text
+        assert "5 answered, 1 failed, 4 left alone of 10 planned" in text
         assert "BadRequestError" in text
         assert "0.25 s" in text
         assert "nothing is billed" in text

@@ -34,7 +34,7 @@ def test_only_words_that_differ_are_marked():
     ]
     assert diff.plain(pieces) == "the sky is [-blue-] [+green+] today"
     assert diff.markdown(pieces) == "the sky is ~~blue~~ **green** today"
-    assert diff.describe_differences(pieces) == "1 word differs, 1 is missing"
+    assert diff.describe_differences(pieces) == "1 word differs"
 
 
 def test_hostile_words_are_inert():
@@ -57,7 +57,7 @@ def test_rendered_answers_are_compared_by_their_words():
     assert "<em>blue</em> <del>today.</del> <ins>today, too.</ins></p>" in text
     assert "<td>one</td>" in text
     assert "<td><del>two Bye</del> <ins>2</ins></td>" in text
-    assert summary == "3 words differ, 3 are missing"
+    assert summary == "2 words differ, 1 word is new, 1 word is missing"
     assert "line-through" in html.partition("<del")[2]
     assert "underline" in html.partition("<ins")[2]
     assert diff.mark_html(reference, reference) == (reference, "the same words")
