@@ -73,8 +73,10 @@ def ask_all(lab: Lab, prompt: str, seen: str) -> None:
     shown = lab.output(1).locator(".famnb-board")
     shown.get_by_label("Prompt", exact=True).fill(prompt)
     shown.get_by_label("Prompt", exact=True).press("Enter")
-    shown.get_by_role("button", name="Differences").click()
+    # One after the other: each draws the answers anew, and a click at a button that is just being replaced is lost.
     shown.get_by_role("button", name="large: pin as winner").click()
+    expect(shown.locator(".famnb-won").first).to_be_visible()
+    shown.get_by_role("button", name="Differences").click()
     expect(shown.locator(seen).first).to_be_visible()
 
 
